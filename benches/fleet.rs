@@ -6,7 +6,7 @@
 use railwright::apply::{Context, GateResult, Gatekeeper, Patience, apply};
 use railwright::base::{Address, Digest, Target, TargetKind};
 use railwright::observe::{HostRequest, observe};
-use railwright::plan::{Header, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make};
+use railwright::plan::{Header, Inputs, InventoryOrigin, LastApplied, Outages, Plan, RolloutPolicy, Selection, make};
 use railwright::resource::{Disruption, Observation, Want, Wish, kind_named};
 use railwright::state::StateFolder;
 use railwright::state::journal_writer::JournalStore;
@@ -165,7 +165,8 @@ fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Obs
         ..RolloutPolicy::default()
     };
     let selection = Selection::default();
-    make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, nodes: None, rollout, selection })
+    let outages = &Outages::new();
+    make(&Inputs { header, wishes, last, outages, observation, kinds: &kind_named, targets: &targets, nodes: None, rollout, selection })
         .expect("a plan")
 }
 

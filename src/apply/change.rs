@@ -252,6 +252,8 @@ impl<'a> Step<'a> {
         };
         let entry = Entry::NodeStarted {
             node: self.node.id.clone(),
+            host: self.shared.host_of(self.n),
+            disruptive: self.shared.is_disruptive(self.n),
             attempt,
             token: intent.token.clone(),
             actions: intent.actions.clone(),

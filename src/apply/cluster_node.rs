@@ -75,7 +75,16 @@ impl<'a> NodeStep<'a> {
         let attempt = earlier.map_or(1, |intent| intent.attempt + 1);
         let token = format!("{}-{}-{attempt}", self.shared.run, self.n);
         let actions = Digest::of(&self.shared.plan.nodes[self.n].kind);
-        let entry = Entry::NodeStarted { node: self.id.clone(), attempt, token, actions, members: Vec::new(), boot_id: None };
+        let entry = Entry::NodeStarted {
+            node: self.id.clone(),
+            host: self.shared.host_of(self.n),
+            disruptive: self.shared.is_disruptive(self.n),
+            attempt,
+            token,
+            actions,
+            members: Vec::new(),
+            boot_id: None,
+        };
         Ok(self.shared.journal.commit(entry).await?)
     }
 

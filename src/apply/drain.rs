@@ -12,8 +12,8 @@ use crate::resource::Action;
 use crate::resource::complaint::complaint;
 use crate::resource::kubernetes_object::nodes::PodNow;
 use crate::resource::kubernetes_object::request::NOT_NOW;
-use crate::state::Outcome;
 use crate::state::journal_writer::JournalError;
+use crate::state::{Entry, Outcome};
 use crate::system::clock;
 use crate::transport::Performed;
 use std::collections::BTreeMap;
@@ -197,7 +197,10 @@ fn some(names: impl Iterator<Item = String>) -> String {
 /// Pods are put on the node again; the state that it is in now, in words.
 async fn given_back(step: &NodeStep<'_>) -> String {
     match step.perform(Action::UncordonNode { node: step.node.to_owned() }).await {
-        Ok(()) => "nothing was done to the host; the node takes pods again, unless somebody else had cordoned it before".to_owned(),
+        Ok(()) => {
+            step.shared.journal.note(Entry::HostLeftAsItWas { node: step.id.clone() });
+            "nothing was done to the host; the node takes pods again, unless somebody else had cordoned it before".to_owned()
+        }
         Err(reason) => format!("nothing was done to the host; the node may still be cordoned, and could not be given back: {reason}"),
     }
 }

@@ -5,6 +5,7 @@ use super::steps::{Role, Step};
 use crate::base::Target;
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +49,7 @@ struct LineEntry<'a> {
     #[serde(default)]
     outcome: Option<LineOutcome>,
     #[serde(default)]
-    passed: Option<bool>,
+    failure: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -83,7 +84,8 @@ impl Past {
                 // What the pause of an interruption lies in says nothing of how long a step takes.
                 ("run_resumed", _) => begun.clear(),
                 ("node_finished" | "gate_checked", Some(node)) => {
-                    let done = entry.passed.unwrap_or_default() || entry.outcome.is_some_and(|outcome| outcome.changed);
+                    let is_gate = entry.record == "gate_checked";
+                    let done = (is_gate && entry.failure.is_none()) || entry.outcome.is_some_and(|outcome| outcome.changed);
                     let took = begun.remove(node.as_ref()).and_then(|from| u64::try_from(at.as_second() - from.as_second()).ok());
                     if let (Some(seconds), true) = (took, done) {
                         self.took.entry(kind(&node).to_owned()).or_default().push(seconds);
@@ -164,7 +166,7 @@ mod tests {
 
     fn started(node: &str) -> Entry {
         let (node, token, actions) = (node.to_owned(), String::new(), Digest::of(&0));
-        Entry::NodeStarted { node, attempt: 1, token, actions, members: vec![], boot_id: None }
+        Entry::NodeStarted { node, host: None, disruptive: false, attempt: 1, token, actions, members: vec![], boot_id: None }
     }
 
     fn finished(node: &str, changed: bool) -> Entry {
@@ -192,7 +194,7 @@ mod tests {
             (50, started("host/a/file/x")),
             (51, finished("host/a/file/x", false)),
             (60, Entry::GateStarted { node: "gate/0".to_owned(), hosts: hosts() }),
-            (80, Entry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(), passed: true }),
+            (80, Entry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(), failure: None }),
         ]));
         past.learn(&journal(vec![(0, Entry::LockTaken { fence: 1 })]));
         past

@@ -183,7 +183,8 @@ fn rolled_out(plan: &Plan) -> Vec<Node> {
         held: None,
     };
     let mut parts: Vec<Part> = targets.iter().map(|target| Part::new(target.clone(), vec![work(target)])).collect();
-    roll_out(&mut parts, &targets, &plan.rollout)
+    let verified_first = plan.verified_first().iter().map(Target::host).collect();
+    roll_out(&mut parts, &targets, &verified_first, &plan.rollout)
 }
 
 /// All steps that a gate waits for in its wave, however far; a barrier stands for those before it.

@@ -1,6 +1,8 @@
 //! What proves that hosts are in service again. The checks themselves live in `verify`.
 
+use crate::base::text::one_line;
 use crate::base::{Diagnostic, Severity};
+use crate::state::journal::GateFailure;
 use crate::transport::BoxFuture;
 
 /// What a gate found.
@@ -13,10 +15,19 @@ pub struct GateResult {
 impl GateResult {
     /// Why it did not pass, in one line; nothing when it did.
     pub fn failure(&self) -> Option<String> {
-        let errors: Vec<&Diagnostic> = self.problems.iter().filter(|p| p.severity == Severity::Error).collect();
-        let first = errors.first()?;
-        let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
-        Some(format!("{}{more}", first.message))
+        let more = self.errors().count().saturating_sub(1);
+        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        Some(format!("{}{more}", self.errors().next()?.message))
+    }
+
+    /// The first check that failed, to be remembered; nothing when it passed.
+    pub fn first_failure(&self) -> Option<GateFailure> {
+        let first = self.errors().next()?;
+        Some(GateFailure { code: first.code.to_string(), check: one_line(&first.message, 300) })
+    }
+
+    fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.problems.iter().filter(|problem| problem.severity == Severity::Error)
     }
 }
 

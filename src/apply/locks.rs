@@ -8,7 +8,7 @@ use crate::base::text::one_line;
 use crate::observe::crowd;
 use crate::state::journal_writer::JournalError;
 use crate::state::lock::{HEARTBEAT_S, YOUNG_S};
-use crate::state::{ClusterLock, Entry, Holder};
+use crate::state::{ClusterLock, Entry, Holder, StateFolder};
 use crate::system::identity;
 use crate::transport::{BoxFuture, Performed, Upkeep};
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
     };
     // The record comes first: what is taken away is taken away for a reason that stays.
     if from.is_some() || !taken.is_empty() {
-        journal(entry, &lock, context).await.map_err(|problem| vec![problem])?;
+        journal(entry, &lock, &context.folder, trouble::steal_not_recorded).await.map_err(|problem| vec![problem])?;
     }
     let stolen = Mutex::new(stolen);
     let work = |(host, held): (String, HeldLock)| -> BoxFuture<'_, ()> {
@@ -180,17 +180,21 @@ async fn take_one(host: &str, held: HeldLock, fence: u64, context: &Context) -> 
     }
 }
 
-/// Into the journal of the newest run, which is the one that somebody may ask about; without any run there is none.
-async fn journal(entry: Entry, lock: &ClusterLock, context: &Context) -> Result<(), Diagnostic> {
-    let folder = &context.folder;
-    let Some(run) = folder.newest_run()? else { return Ok(()) };
+/// Into the journal of the newest run, which is the one that somebody may ask about; false where there is none.
+pub(super) async fn journal(
+    entry: Entry,
+    lock: &ClusterLock,
+    folder: &StateFolder,
+    not_recorded: fn(&str) -> Diagnostic,
+) -> Result<bool, Diagnostic> {
+    let Some(run) = folder.newest_run()? else { return Ok(false) };
     let journal = folder.read_journal(&run)?;
     if journal.records.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let store = folder.continue_run(&run, &journal)?;
     let writer = folder.writer(lock.fenced(folder, store)?, journal.chain)?;
-    writer.commit(entry).await.map_err(|JournalError(reason)| trouble::steal_not_recorded(&reason))
+    writer.commit(entry).await.map(|()| true).map_err(|JournalError(reason)| not_recorded(&reason))
 }
 
 /// How long after its last sign of life a holder is taken for dead, in words.

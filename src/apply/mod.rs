@@ -5,8 +5,9 @@
 //! hosts before anything is changed (`idle`: nothing of an earlier run goes on there); `scheduler` (over `steps`) says what
 //! may start; `change` and `reboot` carry out one step each, judged by `precondition`, `by_hand` proves what a person does, `drain` and `uncordon` (over `cluster_node`) empty a node of a
 //! Kubernetes cluster and give it back; `run` begins, `turn` is the loop
-//! between them, told by `watch` of the time and of orders, while `heart` keeps its locks alive (`locks` shows them and
-//! takes them away); `status` and `estimate` say how it stands; `resume` goes on with a run that was left.
+//! between them, told by `watch` of the time and of orders and by `lookout` who else is out of service, while `heart` keeps its locks alive (`locks` shows them and
+//! takes them away); `status` and `estimate` say how it stands; `resume` goes on with a run that was left, `return_to_service`
+//! records that somebody takes a host as in service.
 
 mod access;
 mod by_hand;
@@ -20,6 +21,7 @@ pub mod gate;
 mod heart;
 pub mod idle;
 pub mod locks;
+mod lookout;
 pub mod outcome;
 pub mod precondition;
 pub mod preflight;
@@ -27,6 +29,7 @@ pub mod reboot;
 mod records;
 pub mod refusal;
 pub mod resume;
+mod return_to_service;
 pub mod run;
 pub mod scheduler;
 #[cfg(test)]
@@ -46,4 +49,5 @@ pub use estimate::{Estimate, Past};
 pub use gate::{GateResult, Gatekeeper};
 pub use outcome::{ApplyOutcome, Counts, Ending};
 pub use resume::{Decisions, resume};
+pub use return_to_service::return_to_service;
 pub use run::apply;

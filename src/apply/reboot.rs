@@ -148,6 +148,8 @@ async fn ask(
     let token = format!("{}-{n}-{attempt}", shared.run);
     let entry = Entry::NodeStarted {
         node: node.id.clone(),
+        host: shared.host_of(n),
+        disruptive: shared.is_disruptive(n),
         attempt,
         token: token.clone(),
         actions: Digest::of(&[Action::Reboot]),

@@ -94,11 +94,12 @@ pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
     })
 }
 
-/// The hosts, switches and clusters that the plan works on.
+/// The hosts, switches and clusters that the plan works on, and the hosts that its gates verify.
 pub fn hosts(plan: &Plan) -> BTreeSet<&str> {
     let work = plan.nodes.iter().filter(|node| node.held.is_none());
     let own = work.clone().filter_map(|node| node.target.as_ref());
-    own.chain(work.filter_map(Node::cluster)).map(|target| &*target.name).collect()
+    let names = own.chain(work.clone().filter_map(Node::cluster)).map(|target| &*target.name);
+    names.chain(work.flat_map(Node::verified).map(String::as_str)).collect()
 }
 
 fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnostic> {

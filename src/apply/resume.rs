@@ -123,8 +123,12 @@ fn resumed(decisions: &Decisions) -> Entry {
 fn hosts_left(plan: &Plan, left: &BTreeSet<&str>) -> BTreeSet<String> {
     let all = refusal::hosts(plan);
     let nodes = plan.nodes.iter().filter(|node| left.contains(node.id.as_str()));
-    let targets = nodes.flat_map(|node| node.target.iter().chain(node.cluster()));
-    targets.filter(|target| all.contains(&*target.name)).map(|target| target.name.to_string()).collect()
+    let targets = nodes.clone().flat_map(|node| node.target.iter().chain(node.cluster()));
+    let names = targets.map(|target| target.name.to_string());
+    // A gate is the only thing that is done on a host which an earlier run left out of service.
+    let with_steps: BTreeSet<&str> = plan.nodes.iter().filter_map(|node| node.target.as_ref()).map(|target| &*target.name).collect();
+    let verified = nodes.flat_map(Node::verified).filter(|host| !with_steps.contains(host.as_str())).cloned();
+    names.chain(verified).filter(|name| all.contains(name.as_str())).collect()
 }
 
 /// Hosts whose reboot was asked for and not seen to its end.

@@ -14,7 +14,7 @@ use super::steps::{OnNode, Role, Step, hold, order, steps};
 use super::trouble;
 use super::turn::Turn;
 use super::wished::foreign;
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, Target, TargetKind};
 use crate::plan::Plan;
 use crate::plan::by_hand::released;
 use crate::state::journal::{self, Chain};
@@ -130,8 +130,12 @@ impl Begun {
             parallel: parts.context.patience.parallel,
             max_unavailable: parts.plan.rollout.max_unavailable,
             failure_budget: parts.plan.rollout.failure_budget(),
+            looks: true,
         };
-        let history = history(&steps, &earlier.status, &found.ready);
+        let mut history = history(&steps, &earlier.status, &found.ready);
+        // What earlier runs left counts as well, whether the plan verifies it or not.
+        let is_known = |host: &&String| parts.context.hosts.get(*host).is_some_and(|access| access.target().kind == TargetKind::Host);
+        history.out_of_service.extend(parts.state.outages.keys().filter(is_known).map(Target::host));
         for (host, now) in &found.ready {
             entries.push(Entry::HostLocked { host: host.clone(), boot_id: now.boot_id.clone() });
         }
@@ -214,7 +218,7 @@ fn history(steps: &[Step], status: &RunStatus, ready: &BTreeMap<String, HostNow>
         }
         let Some(node) = status.nodes.get(&step.id) else { continue };
         let since = node.out_since(step.disruptive || !history.done.contains(&step.id));
-        if let Some(host) = step.host().filter(|host| status.proven.get(&*host.name).copied().unwrap_or_default() < since) {
+        if let Some(host) = step.host().filter(|host| status.in_service_since(&host.name) < since) {
             history.out_of_service.insert(host.clone());
         }
     }

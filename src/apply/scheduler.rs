@@ -1,18 +1,21 @@
 //! Which step may start when: a pure state machine, (state, signal) -> (state, commands).
 //!
 //! The rules: edges are kept; one step at a time on a target; a wave begins when the one before it is over; a disruptive
-//! step starts only when its host fits into the budget; a host leaves service with its first disruptive step or its
+//! step starts only when its host fits into the budget, in which everybody counts who is out of service, whoever caused it, and
+//! that is asked anew after each change of the run's own; a host leaves service with its first disruptive step or its
 //! failure, or where it was switched off and on by hand, and comes back only through a passed gate, and where its node was
 //! emptied through the step that gives it back; a failure leaves the rest of its target alone; a failed canary
 //! or gate stops what follows; when the maintenance window closes or the deadline comes, nothing new starts, and what is
 //! through is proven still; with the budget of failures used up, what was begun on a host is finished and no further
 //! host is begun. Nothing ever waits for ever: when nothing runs and nothing may start, the rest is skipped and says why.
 //!
-//! `fate` says what becomes of a step that waits for nothing any more, `start` which of them begin.
+//! `fate` says what becomes of a step that waits for nothing any more, `start` which of them begin, `outside` who is out of service.
 
 mod fate;
+mod outside;
 mod start;
 
+use self::outside::Look;
 use super::signal::{Command, GIVEN_UP, History, Limits, Signal};
 use super::steps::{OnNode, Role, Step};
 use crate::base::{Target, TargetKind};
@@ -49,6 +52,9 @@ pub struct Scheduler {
     disturbed: BTreeMap<Target, Option<usize>>,
     /// Hosts that are lost: failed, unknown, unreachable.
     lost: BTreeSet<Target>,
+    /// Hosts that are out of service by nobody's doing here, as it was looked at last.
+    outside: BTreeSet<Target>,
+    look: Look,
     /// Hosts lost in this run, which stops further waves.
     lost_in_run: BTreeSet<Target>,
     /// Gates with the steps that give back what they have proven: these wait for them no longer, though the gate is not over.
@@ -109,6 +115,8 @@ impl Scheduler {
             begun,
             disturbed: history.out_of_service.iter().map(|host| (host.clone(), None)).collect(),
             lost: BTreeSet::new(),
+            outside: BTreeSet::new(),
+            look: if limits.looks { Look::Due } else { Look::Fresh },
             lost_in_run: BTreeSet::new(),
             let_go: BTreeSet::new(),
             spared: BTreeMap::new(),
@@ -133,15 +141,25 @@ impl Scheduler {
         let mut commands = Vec::new();
         match signal {
             Signal::Begin { unreachable } => self.begin(unreachable, &mut commands),
-            Signal::Finished { step, outcome } => self.finished(step, outcome),
+            Signal::Finished { step, outcome } => {
+                self.look_again();
+                self.finished(step, outcome);
+            }
+            Signal::Looked { out } => self.looked(out),
             // Nobody asked the budget: what fits in is asked of what we do ourselves.
             Signal::WentOut { step } => drop(self.steps[step].host().map(|host| self.disturbed.entry(host.clone()).or_insert(Some(step)))),
             Signal::Spare { step, hosts } => drop(self.spared.insert(step, hosts)),
-            Signal::GateAnswered { step, hosts, problem } => self.gate_answered(step, &hosts, problem, &mut commands),
+            Signal::GateAnswered { step, hosts, problem } => {
+                self.look_again();
+                self.gate_answered(step, &hosts, problem, &mut commands);
+            }
             Signal::Close => self.close(),
             Signal::Expire => drop(self.stopped.get_or_insert(Skip::Deadline)),
             Signal::Pause => self.paused = true,
-            Signal::Continue => self.paused = false,
+            Signal::Continue => {
+                self.look_again();
+                self.paused = false;
+            }
             Signal::Interrupt => self.interrupted = true,
             Signal::Abandon => self.abandon(&mut commands),
         }
@@ -163,16 +181,6 @@ impl Scheduler {
             Progress::Over(outcome) => (step, Some(outcome)),
             _ => (step, None),
         })
-    }
-
-    /// Hosts that count as out of service now.
-    pub fn unavailable(&self) -> usize {
-        self.lost.iter().filter(|host| !self.disturbed.contains_key(host)).count() + self.disturbed.len()
-    }
-
-    /// True while this host counts as out of service.
-    pub fn is_out(&self, host: &Target) -> bool {
-        self.lost.contains(host) || self.disturbed.contains_key(host)
     }
 
     /// Why nothing new starts any more, if so.
@@ -289,6 +297,7 @@ impl Scheduler {
 
     fn abandon(&mut self, commands: &mut Vec<Command>) {
         self.interrupted = true;
+        self.look = Look::Due;
         for n in std::mem::take(&mut self.running) {
             let outcome = match self.steps[n].role {
                 Role::Work => Outcome::Unknown { reason: GIVEN_UP.to_owned() },
@@ -328,7 +337,9 @@ impl Scheduler {
                 self.no_longer_waits(dependant);
             }
         }
-        if let Some(target) = target.filter(|target| !self.gated.contains(target))
+        // What an earlier run left out of service only a gate brings back.
+        let is_ours = |target: &Target| self.disturbed.get(target).is_some_and(Option::is_some);
+        if let Some(target) = target.filter(|target| !self.gated.contains(target) && is_ours(target))
             && self.of_target.get(&target).is_some_and(|all| all.iter().all(|m| self.is_over(*m)))
         {
             self.disturbed.remove(&target);
@@ -345,7 +356,7 @@ impl Scheduler {
             if !self.unblocked.is_empty() {
                 continue;
             }
-            if !self.running.is_empty() {
+            if !self.running.is_empty() || self.is_looking() {
                 return;
             }
             if self.left_in_wave.is_empty() {

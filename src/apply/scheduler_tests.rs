@@ -8,7 +8,7 @@ use super::signal::{Command, History, Limits, Signal};
 use super::steps::{OnNode, Role, Step};
 use crate::base::Target;
 use crate::state::{Outcome, Skip};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A step: `id host wave after,after flags` where flags are `d` disruptive, `w` only
 /// in a window, `h` held, `p` a power cycle by hand, `D` empties the host's node, `U` gives it back, `W` only
@@ -66,8 +66,11 @@ impl Driven {
     }
 
     fn with(lines: &[&str], max_unavailable: usize, unreachable: &[&str]) -> Self {
-        let scheduler =
-            Scheduler::new(plan(lines), Limits { parallel: 8, max_unavailable, failure_budget: max_unavailable }, &History::default());
+        let scheduler = Scheduler::new(
+            plan(lines),
+            Limits { parallel: 8, max_unavailable, failure_budget: max_unavailable, looks: false },
+            &History::default(),
+        );
         let unreachable = unreachable.iter().map(|host| (Target::host(*host), "down".to_owned())).collect();
         let (scheduler, last) = scheduler.step(Signal::Begin { unreachable });
         Driven { scheduler, last }
@@ -86,6 +89,10 @@ impl Driven {
     fn finish(&mut self, id: &str, outcome: Outcome) -> &mut Self {
         let step = self.number(id);
         self.send(Signal::Finished { step, outcome })
+    }
+
+    fn looked(&mut self, out: &[&str]) -> &mut Self {
+        self.send(Signal::Looked { out: out.iter().map(|host| Target::host(*host)).collect() })
     }
 
     fn went_out(&mut self, id: &str) -> &mut Self {
@@ -116,6 +123,7 @@ impl Driven {
                 Some(format!("{}({})", steps[*step].id, hosts.iter().map(|h| &*h.name).collect::<Vec<_>>().join(",")))
             }
             Command::End => Some("end".to_owned()),
+            Command::Look => Some("look".to_owned()),
             Command::Settle { .. } => None,
         });
         words.collect::<Vec<_>>().join(" ")
@@ -179,7 +187,7 @@ fn a_failure_after_the_canary_costs_a_slot_and_a_used_up_budget_stops() {
 #[test]
 fn with_the_failure_budget_used_up_hosts_that_were_begun_are_finished_and_no_other_is_begun() {
     let lines = &["a1 a 0 -", "b1 b 0 - d", "b2 b 0 b1 d", "c1 c 0 - d", "g0 gate:a,b,c 0 a1,b2,c1", "d1 d 1 g0"];
-    let limits = Limits { parallel: 2, max_unavailable: 3, failure_budget: 1 };
+    let limits = Limits { parallel: 2, max_unavailable: 3, failure_budget: 1, looks: false };
     let (scheduler, last) = Scheduler::new(plan(lines), limits, &History::default()).step(Signal::Begin { unreachable: BTreeMap::new() });
     let mut run = Driven { scheduler, last };
     assert_eq!(run.asked(), "a1 b1", "two at a time");
@@ -254,7 +262,7 @@ fn when_the_window_closes_what_runs_is_finished_and_proven_and_the_rest_waits_fo
     assert_eq!(["a2", "g0", "c1", "c2"].map(|id| run.outcome(id)), [(); 4].map(|()| skipped(Skip::Window)));
     assert_eq!(run.scheduler.unavailable(), 1, "a is out of service until the run is resumed");
     let early = |lines: &[&str]| {
-        let limits = Limits { parallel: 8, max_unavailable: 1, failure_budget: 1 };
+        let limits = Limits { parallel: 8, max_unavailable: 1, failure_budget: 1, looks: false };
         let (scheduler, commands) = Scheduler::new(plan(lines), limits, &History::default()).step(Signal::Close);
         assert_eq!(commands, [], "nothing is settled before the beginning");
         let (scheduler, last) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
@@ -289,7 +297,7 @@ fn a_pause_starts_nothing_and_ends_nothing() {
 #[test]
 fn what_an_earlier_part_of_the_run_did_is_not_done_again() {
     let history = History { done: ["a1".to_owned()].into(), out_of_service: [Target::host("a")].into() };
-    let scheduler = Scheduler::new(plan(TWO_WAVES), Limits { parallel: 8, max_unavailable: 1, failure_budget: 1 }, &history);
+    let scheduler = Scheduler::new(plan(TWO_WAVES), Limits { parallel: 8, max_unavailable: 1, failure_budget: 1, looks: false }, &history);
     let (scheduler, commands) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
     assert_eq!(commands, [Command::Run { step: 1 }]);
     assert_eq!(scheduler.unavailable(), 1);
@@ -316,7 +324,8 @@ const POWER_CYCLES: &[&str] = &[
 fn going_on(rebooted: &[&str]) -> Driven {
     let done = ["aw", "g0", "bw", "cw", "g1"].map(str::to_owned).into();
     let history = History { done, out_of_service: rebooted.iter().map(|host| Target::host(*host)).collect() };
-    let scheduler = Scheduler::new(plan(POWER_CYCLES), Limits { parallel: 8, max_unavailable: 1, failure_budget: 1 }, &history);
+    let scheduler =
+        Scheduler::new(plan(POWER_CYCLES), Limits { parallel: 8, max_unavailable: 1, failure_budget: 1, looks: false }, &history);
     let (scheduler, last) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
     Driven { scheduler, last }
 }
@@ -380,4 +389,44 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
         (run.outcome("g3"), run.outcome("cf")),
         (Outcome::Done { changed: false }, Outcome::Held { reason: "it needs cp, which is held".to_owned() })
     );
+}
+
+#[test]
+fn who_else_is_out_of_service_is_asked_before_one_more_host_is_disturbed() {
+    let lines = &["a1 a 0 - d", "g0 gate:a 0 a1", "b1 b 1 g0 d", "g1 gate:b 1 b1"];
+    let begun = || {
+        let limits = Limits { parallel: 8, max_unavailable: 1, failure_budget: 1, looks: true };
+        let (scheduler, last) =
+            Scheduler::new(plan(lines), limits, &History::default()).step(Signal::Begin { unreachable: BTreeMap::new() });
+        let mut run = Driven { scheduler, last };
+        assert_eq!(run.asked(), "look");
+        assert_eq!(run.looked(&[]).asked(), "a1");
+        assert_eq!(run.done("a1").asked(), "g0(a)", "a gate disturbs nobody");
+        assert_eq!(run.answer("g0", &["a"], true).asked(), "look", "something happened since the last look");
+        run
+    };
+    let mut run = begun();
+    assert_eq!(run.looked(&["z"]).asked(), "end");
+    assert_eq!((run.outcome("b1"), run.scheduler.unavailable()), (skipped(Skip::Budget), 1));
+    assert_eq!(begun().looked(&["b"]).asked(), "b1", "who is out already takes no further slot");
+    let mut abandoned = begun();
+    assert_eq!(abandoned.send(Signal::Abandon).asked(), "end", "nobody waits for a look that nobody does any more");
+}
+
+#[test]
+fn what_an_earlier_run_left_out_of_service_is_proven_first_though_it_has_no_steps() {
+    let lines = &["g0 gate:a 0 -", "b1 b 1 g0 d", "g1 gate:b 1 b1"];
+    let begun = || {
+        let history = History { done: BTreeSet::new(), out_of_service: [Target::host("a"), Target::host("z")].into() };
+        let limits = Limits { parallel: 8, max_unavailable: 2, failure_budget: 2, looks: false };
+        let (scheduler, last) = Scheduler::new(plan(lines), limits, &history).step(Signal::Begin { unreachable: BTreeMap::new() });
+        Driven { scheduler, last }
+    };
+    let mut run = begun();
+    assert_eq!((run.asked().as_str(), run.scheduler.unavailable()), ("g0(a)", 2));
+    assert_eq!(run.answer("g0", &["a"], false).asked(), "end");
+    assert_eq!(run.outcome("b1"), skipped(Skip::Gate { node: "g0".to_owned() }));
+    let mut run = begun();
+    assert_eq!(run.answer("g0", &["a"], true).asked(), "b1");
+    assert_eq!(run.scheduler.unavailable(), 2, "nobody proves z in this run");
 }

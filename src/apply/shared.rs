@@ -8,7 +8,7 @@ use super::records::Records;
 use super::resume::Decisions;
 use super::steps::Step;
 use super::trouble::Next;
-use crate::base::{Address, Diagnostic, Target};
+use crate::base::{Address, Diagnostic, Target, TargetKind};
 use crate::plan::{Applied, Node, Plan};
 use crate::state::journal_writer::JournalWriter;
 use crate::state::run_status::NodeStatus;
@@ -50,6 +50,8 @@ pub(super) struct Shared {
     hosts: Mutex<BTreeMap<String, HostNow>>,
     /// The numbers of each target's steps.
     of_target: BTreeMap<Target, Vec<usize>>,
+    /// Steps that take their hosts out of service.
+    disruptive: BTreeSet<usize>,
     /// Direct prerequisites on the same target.
     before_on_target: Vec<Vec<usize>>,
     /// Somebody ordered the run to end: what only waits ends as well.
@@ -94,6 +96,7 @@ impl Shared {
             acted: Mutex::new(acted),
             compared: Mutex::default(),
             of_target,
+            disruptive: (0..steps.len()).filter(|n| steps[*n].disruptive).collect(),
             before_on_target,
         }
     }
@@ -126,6 +129,17 @@ impl Shared {
     /// Somebody ordered the run to end.
     pub fn order_to_end(&self) {
         self.ordered_to_end.store(true, Ordering::Relaxed);
+    }
+
+    /// The host that a step works on, where it works on one.
+    pub fn host_of(&self, n: usize) -> Option<String> {
+        let target = self.plan.nodes[n].target.as_ref()?;
+        (target.kind == TargetKind::Host).then(|| target.name.to_string())
+    }
+
+    /// Whether a step takes its host out of service until a gate has passed.
+    pub fn is_disruptive(&self, n: usize) -> bool {
+        self.disruptive.contains(&n)
     }
 
     /// The user asked to stop, here or by an order from elsewhere: what only waits ends.

@@ -31,6 +31,11 @@ pub enum Signal {
         /// The hosts.
         hosts: BTreeSet<Target>,
     },
+    /// It was looked at who else is out of service.
+    Looked {
+        /// Hosts that are, whoever caused it.
+        out: BTreeSet<Target>,
+    },
     /// A gate was checked for these hosts.
     GateAnswered {
         /// Its number.
@@ -72,6 +77,8 @@ pub enum Command {
         /// The hosts.
         hosts: BTreeSet<Target>,
     },
+    /// Look who is out of service by nobody's doing here: one more host is about to be disturbed.
+    Look,
     /// Record the fate of a step that was never started, or was given up.
     Settle {
         /// Its number.
@@ -92,6 +99,8 @@ pub struct Limits {
     pub max_unavailable: usize,
     /// Hosts that may be lost in a run before nothing is begun on further ones.
     pub failure_budget: usize,
+    /// Who else is out of service is asked before one more host is disturbed.
+    pub looks: bool,
 }
 
 /// What an earlier part of the run already did.

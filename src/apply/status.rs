@@ -5,7 +5,7 @@ use super::estimate::{Estimate, Past};
 use super::resume::is_resumable;
 use super::steps::{Role, Step};
 use crate::base::{Target, nodeset};
-use crate::plan::{Node, NodeKind, Plan};
+use crate::plan::{Node, NodeKind, Plan, Unavailable};
 use crate::state::run_status::GateStatus;
 use crate::state::{Outcome, RunStatus};
 use serde::Serialize;
@@ -165,6 +165,9 @@ pub struct RolloutStatus {
     pub failure_budget: usize,
     /// Hosts that wait for a power cycle, which is done by hand: a node-set for each wave.
     pub power_cycles: Vec<String>,
+    /// Hosts that runs left out of service and no gate has passed since, by the memory of the state folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub out_of_service: Vec<Unavailable>,
     /// Whether `resume` has something to go on with, once no process is at it.
     pub resumable: bool,
     /// What goes on now.
@@ -187,7 +190,8 @@ pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &P
     let waits_s = plan.nodes.iter().filter_map(|node| Some((node.id.as_str(), waits_s(node)?))).collect();
     let seen = Seen { run, waits_s, steps, by_host: by_host(steps), is_over: life == Life::Over, is_live };
     let lost = seen.hosts(|host| seen.states(host).any(|(_, outcome)| outcome.is_some_and(Outcome::is_loss)));
-    let unavailable = seen.hosts(|host| lost.contains(host) || seen.is_out(host));
+    let outages = run.outages();
+    let unavailable = seen.hosts(|host| lost.contains(host) || seen.is_out(host) || (!is_live && outages.contains_key(&*host.name)));
     let work = || steps.iter().filter(|step| step.role == Role::Work && step.held.is_none());
     let is_over = |step: &Step| seen.outcome(step).is_some();
     let was_begun = |step: &Step| seen.outcome(step).is_some_and(|o| !matches!(o, Outcome::Skipped { .. } | Outcome::Held { .. }));
@@ -216,6 +220,7 @@ pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &P
         lost: folded(&lost),
         failure_budget: plan.rollout.failure_budget(),
         power_cycles: seen.power_cycles(),
+        out_of_service: Vec::new(),
         resumable: is_resumable(steps, run),
         active: seen.active(),
         failed: seen.failed(),
@@ -302,7 +307,7 @@ impl<'a> Seen<'a> {
         self.states(host).any(|(step, outcome)| {
             let counts = step.disruptive || !(self.is_live || outcome.is_some_and(Outcome::is_done));
             let since = self.run.nodes.get(&step.id).map_or(0, |node| node.out_since(counts));
-            by_hand(step) || self.run.proven.get(&*host.name).copied().unwrap_or_default() < since
+            by_hand(step) || self.run.in_service_since(&host.name) < since
         })
     }
 

@@ -104,7 +104,9 @@ pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
         steps[n].wave = steps[n].wave.max(latest);
     }
     let by_hand = steps.iter().filter(|step| step.by_hand).map(|step| step.wave).min();
-    steps.iter_mut().for_each(|step| step.canary = step.wave == 0 || Some(step.wave) == by_hand);
+    // Hosts that an earlier run left out of service go before the canaries.
+    let last_canary = usize::from(!plan.verified_first().is_empty());
+    steps.iter_mut().for_each(|step| step.canary = step.wave <= last_canary || Some(step.wave) == by_hand);
     Ok(steps)
 }
 

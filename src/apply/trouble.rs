@@ -46,6 +46,16 @@ impl Next {
         format!("railwright rbac {} --role apply", self.inventory)
     }
 
+    /// The command that takes these hosts, a node-set, as in service.
+    pub fn return_to_service(&self, hosts: &str) -> String {
+        format!("railwright state return-to-service {} '{hosts}' --reason TEXT", self.inventory)
+    }
+
+    /// The command that applies what the spec says.
+    pub fn apply(&self) -> String {
+        format!("railwright apply {}", self.inventory)
+    }
+
     /// The command that looks at everything anew.
     pub fn plan(&self) -> String {
         format!("railwright plan {}", self.inventory)

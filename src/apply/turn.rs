@@ -7,6 +7,7 @@ use super::cluster_node::NodeStep;
 use super::context::Event;
 use super::drain::drain;
 use super::gate::GateResult;
+use super::lookout::Lookout;
 use super::outcome::{ApplyOutcome, Counts, Ending, ending};
 use super::reboot::reboot;
 use super::scheduler::Scheduler;
@@ -16,9 +17,9 @@ use super::steps::{Role, Step};
 use super::trouble;
 use super::uncordon::{may_be_cordoned, stay_cordoned, uncordon};
 use super::watch::{Notice, Watch};
-use crate::base::{Diagnostic, Target};
-use crate::plan::NodeKind;
+use crate::base::{Diagnostic, Target, TargetKind};
 use crate::plan::by_hand::is_by_hand;
+use crate::plan::{NodeKind, Outage, Unavailability};
 use crate::state::journal_writer::JournalError;
 use crate::state::{Entry, Order, OrderKind, Outcome, Skip, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 enum Done {
+    Look,
     Step(Box<Finish>),
     Gate { hosts: Vec<String>, result: GateResult },
 }
@@ -41,6 +43,9 @@ pub(super) struct Turn {
     proven: BTreeSet<String>,
     interrupts: u32,
     watch: Watch,
+    lookout: Arc<Lookout>,
+    /// The task that looks who else is out of service.
+    looking: Option<tokio::task::Id>,
 }
 
 impl Turn {
@@ -48,7 +53,18 @@ impl Turn {
     pub fn new(shared: Arc<Shared>, scheduler: Scheduler, problems: Vec<Diagnostic>) -> Self {
         let proven = shared.earlier.proven.keys().cloned().collect();
         let watch = Watch::of(&shared.context, &shared.plan.rollout, &shared.run);
-        Turn { shared, scheduler, tasks: JoinSet::new(), of_task: BTreeMap::new(), problems, proven, interrupts: 0, watch }
+        Turn {
+            shared,
+            scheduler,
+            tasks: JoinSet::new(),
+            of_task: BTreeMap::new(),
+            problems,
+            proven,
+            interrupts: 0,
+            watch,
+            lookout: Arc::default(),
+            looking: None,
+        }
     }
 
     /// From signal to signal until all is over.
@@ -92,6 +108,11 @@ impl Turn {
             Ok((id, done)) => (id, Some(done?)),
             Err(error) => (error.id(), None),
         };
+        if self.looking == Some(id) {
+            self.looking = None;
+            let out = self.lookout.out();
+            return Ok(self.signal(Signal::Looked { out: out.keys().cloned().collect() }).await);
+        }
         let Some(step) = self.of_task.remove(&id) else { return Ok(false) };
         let node = self.shared.plan.nodes[step].id.clone();
         let signal = match done {
@@ -109,15 +130,14 @@ impl Turn {
             Some(Done::Gate { hosts, result }) => {
                 let problem = result.failure();
                 self.problems.extend(result.problems.iter().cloned());
-                let passed = problem.is_none();
-                if passed {
+                if problem.is_none() {
                     self.proven.extend(hosts.iter().cloned());
                 }
-                self.shared.journal.note(Entry::GateChecked { node: node.clone(), hosts: hosts.clone(), passed });
+                self.shared.journal.note(Entry::GateChecked { node: node.clone(), hosts: hosts.clone(), failure: result.first_failure() });
                 (self.shared.sink)(Event::GateFinished { node, hosts: hosts.clone(), result });
                 Signal::GateAnswered { step, hosts: hosts.iter().map(Target::host).collect(), problem }
             }
-            None => {
+            Some(Done::Look) | None => {
                 let outcome = Outcome::Unknown { reason: "railwright itself failed in this step".to_owned() };
                 self.problems.push(self.unknown(step, "railwright itself failed in this step; this is a bug"));
                 self.shared.finish(&self.shared.plan.nodes[step], &Finish::of(outcome.clone()), None).await;
@@ -184,6 +204,7 @@ impl Turn {
             match command {
                 Command::Run { step } => self.start_step(step),
                 Command::Check { step, hosts } => self.start_gate(step, hosts.into_iter().map(|host| host.name.to_string()).collect()),
+                Command::Look => self.start_look(),
                 Command::Settle { step, outcome } => self.settle(step, outcome).await,
                 Command::End => over = true,
             }
@@ -205,6 +226,18 @@ impl Turn {
             Ok(Done::Step(Box::new(finish)))
         });
         self.of_task.insert(handle.id(), step);
+    }
+
+    /// Looks who is out of service by nobody's doing here. Whoever counts already is not asked.
+    fn start_look(&mut self) {
+        let (shared, lookout) = (self.shared.clone(), self.lookout.clone());
+        let hosts = shared.context.hosts.iter().map(|(name, access)| (name.clone(), access.target()));
+        let asked = hosts.filter(|(_, target)| target.kind == TargetKind::Host && !self.scheduler.is_out_by_run(target)).collect();
+        let handle = self.tasks.spawn(async move {
+            lookout.look(&shared, asked).await;
+            Ok(Done::Look)
+        });
+        self.looking = Some(handle.id());
     }
 
     fn start_gate(&mut self, step: usize, hosts: Vec<String>) {
@@ -255,12 +288,24 @@ impl Turn {
             None => self.shared.journal.commit(Entry::RunFinished { ending: ending.word().to_owned() }).await,
         };
         let stored = match finished {
-            Ok(()) => State::load(&self.shared.context.folder).and_then(|mut state| state.store(&self.shared.context.folder)),
+            Ok(()) => State::load(&self.shared.context.folder)
+                .and_then(|mut state| state.store(&self.shared.context.folder).map(|()| state.outages)),
             Err(broken) => Err(trouble::journal_broken(&broken.to_string(), &self.shared.next)),
         };
-        if let Err(problem) = stored {
-            ending = ending.min(Ending::Failed);
-            self.problems.push(problem);
+        match stored {
+            Ok(outages) if ending == Ending::Done => {
+                let known = outages.iter().filter(|(host, _)| self.shared.context.hosts.contains_key(*host));
+                let known: BTreeMap<&str, &Outage> = known.map(|(host, outage)| (host.as_str(), outage)).collect();
+                if !known.is_empty() {
+                    ending = Ending::Incomplete;
+                    self.problems.push(trouble::still_out_of_service(&known, &self.shared.next));
+                }
+            }
+            Ok(_) => {}
+            Err(problem) => {
+                ending = ending.min(Ending::Failed);
+                self.problems.push(problem);
+            }
         }
         ApplyOutcome { ending, run: Some(self.shared.run.clone()), counts, resumable, power_cycles, problems: self.problems, outcomes }
     }
@@ -278,6 +323,13 @@ impl Turn {
         (waits, hosts.into_values().collect())
     }
 
+    /// Who is out of service, with the reason where it is nobody's doing here.
+    fn unavailable(&self) -> BTreeMap<String, Option<String>> {
+        let outside = self.lookout.out();
+        let one = |host: &Target| (host.name.to_string(), outside.get(host).map(Unavailability::words));
+        self.scheduler.out_of_service().into_iter().map(one).collect()
+    }
+
     /// One sentence for all that was skipped.
     fn summary(&self, outcomes: &[(String, Outcome)]) -> Option<Diagnostic> {
         let skipped =
@@ -293,7 +345,7 @@ impl Turn {
                 Some(failures) if self.scheduler.lost() >= failures => {
                     Some(trouble::failure_budget(count, self.scheduler.lost(), failures, next))
                 }
-                _ => Some(trouble::budget(count, self.scheduler.unavailable(), rollout.max_unavailable, next)),
+                _ => Some(trouble::budget(count, &self.unavailable(), rollout.max_unavailable, next)),
             },
         };
         [Skip::Interrupted, Skip::Window, Skip::Deadline, Skip::Budget].into_iter().find_map(told)

@@ -56,12 +56,10 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     let left = pipeline::tell_left_open(&prepared)?;
     if !plan.has_work() {
         let held = plan.nodes.iter().filter(|node| node.held.is_some()).count();
-        let outcome = ApplyOutcome::without_work(!plan.unknown.is_empty() || held > 0);
+        let outcome = ApplyOutcome::without_work(!plan.unknown.is_empty() || held > 0 || plan.has_outages());
         match arguments.json {
             true => report::out::print(&document::text(&RunDocument::of(&outcome))),
-            false => report::apply::nothing_done(held, plan.unknown.len(), &prepared.inventory.path)
-                .iter()
-                .for_each(|text| report::out::print(text)),
+            false => report::apply::nothing_done(held, &plan, &prepared.inventory.path).iter().for_each(|text| report::out::print(text)),
         }
         return Ok(exit(outcome.ending));
     }

@@ -7,8 +7,8 @@ use crate::base::{Diagnostic, Target, nodeset};
 use crate::drift::compare::{Assess, Judge};
 use crate::drift::outliers::{Outlier, Shown, outliers, shown};
 use crate::drift::{DriftReport, Occasion, accept, age, cordons, findings};
-use crate::plan::ClusterNodes;
 use crate::plan::judge::reached;
+use crate::plan::{ClusterNodes, Unavailable};
 use crate::report;
 use crate::resource::{Answers, Kind, Observation, Wish, kind_named};
 use crate::state::sightings::Sightings;
@@ -43,6 +43,8 @@ pub fn judge(prepared: &Prepared, observed: &Observed, targets: &[Target]) -> Dr
     {
         cordons::note(&mut report, &nodes, &found.answers);
     }
+    let is_looked_at = |host: &String| targets.contains(&Target::host(host));
+    report.out_of_service = Unavailable::left_by_runs(state.outages.iter().filter(|(host, _)| is_looked_at(host)));
     report.waived = prepared.judgement.waived.clone();
     report.no_ssh = nodeset::fold(&prepared.inventory.loaded.without_ssh());
     report.outliers = odd_ones(prepared, observation, wishes, &assess);

@@ -126,7 +126,7 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
         Command::Facts(arguments) => wait(facts::run(&arguments)),
         Command::Job(arguments) => wait(job::run(&arguments)),
         Command::Image(arguments) => wait(image::run(&arguments)),
-        Command::State(arguments) => state::run(&arguments),
+        Command::State(arguments) => wait(state::run(&arguments)),
         Command::Sudoers(arguments) => sudoers::run(&arguments),
         Command::Rbac(arguments) => wait(rbac::run(&arguments)),
         Command::Graph(arguments) => graph::run(&arguments),

@@ -314,6 +314,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
         },
         wishes: &wishes,
         last: &state.last_applied,
+        outages: &state.outages,
         observation: &observation,
         kinds: &kind_named,
         targets: &prepared.targets,

@@ -72,7 +72,13 @@ pub struct Question {
 
 /// The question to all hosts.
 pub fn question(prepared: &Prepared) -> Result<Question, Failure> {
-    let state = State::load(&prepared.folder)?;
+    let mut state = State::load(&prepared.folder)?;
+    // What a run has in hand at this moment it has not left.
+    if !state.outages.is_empty()
+        && let Some(live) = prepared.folder.live_run()?
+    {
+        state.outages.retain(|_, outage| outage.run != live);
+    }
     let secrets = prepared.secrets_with(&state.last_applied)?;
     let mut wishes = prepared.desired.wishes.clone();
     sealed::seal_wishes(&mut wishes, &state.last_applied, &secrets);
@@ -88,6 +94,9 @@ impl Question {
         }
         for (address, applied) in self.state.last_applied.resources {
             out.entry(address.target.name.to_string()).or_default().state.last_applied.resources.insert(address, applied);
+        }
+        for (host, outage) in self.state.outages {
+            out.entry(host.clone()).or_default().state.outages.insert(host, outage);
         }
         for (host, serial) in self.state.host_serials {
             out.entry(host.clone()).or_default().state.host_serials.insert(host, serial);

@@ -7,11 +7,11 @@ use crate::apply::steps::steps;
 use crate::apply::{Past, Patience};
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
-use crate::plan::Plan;
 use crate::plan::by_hand::released;
+use crate::plan::{Plan, Unavailable};
 use crate::report;
 use crate::report::document::{self, RolloutDocument};
-use crate::state::{ClusterLock, OrderKind, StateFolder, run_status};
+use crate::state::{ClusterLock, OrderKind, State, StateFolder, run_status};
 use crate::system::clock::Clock;
 use std::path::{Path, PathBuf};
 
@@ -89,7 +89,10 @@ fn show(inventory: &Path, run: Option<&str>, json: bool) -> Result<Exit, Failure
     let steps = steps(&plan)?;
     // Only for a run that did not end: to ask is to share the lock for a moment.
     let live = run.ending.is_none() && Some(chosen) == runs.last() && ClusterLock::is_held(&folder)?;
-    let status = status(&plan, &steps, &run, live, &past(&folder)?);
+    let mut status = status(&plan, &steps, &run, live, &past(&folder)?);
+    // What goes on is not left.
+    let outages = State::load(&folder)?.outages;
+    status.out_of_service = Unavailable::left_by_runs(outages.iter().filter(|(_, outage)| !live || outage.run != status.run));
     let text = match json {
         true => document::text(&RolloutDocument::of(&status)),
         false => report::rollout::screen(&status, &inventory.display().to_string(), Clock::Real.now()),

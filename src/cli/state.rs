@@ -2,9 +2,10 @@
 
 use super::subject::{self, Known};
 use super::{Exit, Failure, inventory};
-use crate::base::text::clean_line;
-use crate::base::{Address, Diagnostic, Target};
-use crate::plan::Applied;
+use crate::apply;
+use crate::base::text::{clean_line, one_line};
+use crate::base::{Address, Diagnostic, Target, nodeset};
+use crate::plan::{Applied, Outage, Outages};
 use crate::report;
 use crate::report::document::{self, StateDocument};
 use crate::state::{State, StateFolder, listing};
@@ -38,6 +39,19 @@ enum Command {
         #[arg(required = true)]
         address: Vec<String>,
     },
+    /// Take hosts as in service that a run left out of it, whatever a gate says; the hosts are left as they are
+    ///
+    /// They count in the budget of every run until a gate passes them, which the next apply asks before anything else. Who decided
+    /// otherwise, and why, is journalled.
+    ReturnToService {
+        /// The inventory
+        inventory: PathBuf,
+        /// The hosts, a node-set: gpu-001, 'gpu-[001-004]'
+        hosts: String,
+        /// Why; whoever reads the journal later sees it
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
     /// Drop the memory of resources; the targets are left as they are
     Forget {
         /// The inventory
@@ -49,12 +63,16 @@ enum Command {
 }
 
 /// Shows or edits the memory.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
         Command::List { inventory, under, json } => {
             let state = State::load(&folder(inventory)?)?;
-            let found = listing::list(&state, &below(&state, under)?);
-            report::out::print(&if *json { document::text(&StateDocument::of(found)) } else { lines(found) });
+            let under = below(&state, under)?;
+            let (found, outages) = (listing::list(&state, &under), listing::outages(&state, &under));
+            report::out::print(&match *json {
+                true => document::text(&StateDocument::of(found, outages)),
+                false => out_of_service(&outages) + &lines(found),
+            });
         }
         Command::Show { inventory, address } => {
             let state = State::load(&folder(inventory)?)?;
@@ -62,6 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             let applied = listing::show(&state, &address).map_err(|problem| problem.next(list(inventory)))?;
             report::out::print(&serde_json::to_string_pretty(applied).unwrap_or_default());
         }
+        Command::ReturnToService { inventory, hosts, reason } => return_to_service(inventory, hosts, reason).await?,
         Command::Forget { inventory, addresses } => {
             let folder = folder(inventory)?;
             let state = State::load(&folder)?;
@@ -74,6 +93,27 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Takes hosts as in service that a run left out of it.
+async fn return_to_service(inventory: &Path, hosts: &str, reason: &str) -> Result<(), Failure> {
+    if reason.trim().is_empty() {
+        let problem = Diagnostic::error("RW1019", "a host is not returned to service without a reason").state("nothing was changed");
+        return Err(Failure::refused(vec![problem.next("say in --reason why it may take jobs although no gate has passed it")]));
+    }
+    let wrong = |why: String| {
+        let what = format!("{} names no hosts: {why}", one_line(hosts, 80));
+        Diagnostic::error("RW1011", what).state("nothing was changed").next(list(inventory))
+    };
+    let names = nodeset::expand(hosts.strip_prefix("host/").unwrap_or(hosts)).map_err(|error| wrong(error.to_string()))?;
+    apply::return_to_service(&folder(inventory)?, &names, reason).await.map_err(|problem| Failure::refused(vec![problem]))?;
+    report::out::note(&format!("{} returned to service; the hosts were not touched, and the journal says why", nodeset::fold(&names)));
+    Ok(())
+}
+
+fn out_of_service(outages: &Outages) -> String {
+    let line = |(host, outage): (&String, &Outage)| clean_line(&format!("host/{host}  OUT OF SERVICE  {}", outage.details())) + "\n";
+    outages.iter().map(line).collect()
 }
 
 fn lines(found: Vec<(&Address, &Applied)>) -> String {

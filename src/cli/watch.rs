@@ -172,6 +172,7 @@ impl Watching {
             all.resources += last.resources;
             all.findings.extend(last.findings.iter().cloned());
             all.not_judged.extend(last.not_judged.iter().cloned());
+            all.out_of_service.extend(last.out_of_service.iter().cloned());
             all.no_longer_wished.extend(last.no_longer_wished.iter().cloned());
             all.never_applied.extend(last.never_applied.iter().cloned());
         }

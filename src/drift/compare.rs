@@ -41,6 +41,7 @@ pub fn findings(
         outliers: Vec::new(),
         waived: Vec::new(),
         no_ssh: String::new(),
+        out_of_service: Vec::new(),
         never_applied: Vec::new(),
         no_longer_wished: no_longer_wished(wishes, silent, last),
         not_judged: silent.values().cloned().collect(),

@@ -2,7 +2,7 @@
 
 use super::outliers::Outlier;
 use crate::base::{Address, Place, Target};
-use crate::plan::{InventoryOrigin, UnknownFinding};
+use crate::plan::{InventoryOrigin, Unavailable, UnknownFinding};
 use crate::resource::{Plane, Reading};
 use crate::rules::Waived;
 use serde::Serialize;
@@ -153,6 +153,9 @@ pub struct DriftReport {
     /// Hosts without SSH, as a node-set: nothing was asked of them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub no_ssh: String,
+    /// Hosts that a run left out of service, and that no gate has passed since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub out_of_service: Vec<Unavailable>,
     /// Targets that were looked at.
     pub targets: Vec<Target>,
     /// How many resources were judged.
@@ -168,8 +171,13 @@ impl DriftReport {
         !self.no_longer_wished.is_empty() || self.findings.iter().any(DriftFinding::is_drift)
     }
 
-    /// True when something could not be found out (exit 3, where nothing drifted).
+    /// True when something could not be found out, or is out of service because no gate has passed it (exit 3, where nothing drifted).
     pub fn is_incomplete(&self) -> bool {
+        !self.out_of_service.is_empty() || self.is_partly_unread()
+    }
+
+    /// True when something could not be found out.
+    pub fn is_partly_unread(&self) -> bool {
         !self.not_judged.is_empty() || self.findings.iter().any(DriftFinding::is_unknown)
     }
 }

@@ -29,6 +29,7 @@ pub fn digest(plan: &Plan) -> Digest {
         unknown,
         dropped,
         not_emptied,
+        unavailable,
         no_ssh,
         waived,
         digest: _,
@@ -42,6 +43,9 @@ pub fn digest(plan: &Plan) -> Digest {
     // A plan that was written before plans said so keeps its digest.
     if !not_emptied.is_empty() {
         content.json(not_emptied);
+    }
+    if !unavailable.is_empty() {
+        content.json(&("unavailable", unavailable));
     }
     if !no_ssh.is_empty() {
         content.json(&("no_ssh", no_ssh));

@@ -5,6 +5,7 @@ use super::cluster_first;
 use super::drains::{self, ClusterNodes};
 use super::judge::{KindLookup, reached};
 use super::model::{FORMAT_VERSION, NoSsh, Node, Plan, Proof, UnknownFinding};
+use super::out_of_service::{Outages, state_digest, unavailable, verified_first};
 use super::part::{Group, Part};
 use super::{InventoryOrigin, LastApplied, RolloutPolicy, Selection, content, part, select, switches_first, waves};
 use crate::base::{Diagnostic, Digest, Target, TargetKind, nodeset};
@@ -42,6 +43,8 @@ pub struct Inputs<'a> {
     pub wishes: &'a [Wish],
     /// What was applied last.
     pub last: &'a LastApplied,
+    /// The hosts that earlier runs left out of service.
+    pub outages: &'a Outages,
     /// What the targets say.
     pub observation: &'a Observation,
     /// The resource kinds.
@@ -77,7 +80,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
     switches_first::put_in(&mut parts, inputs);
     cluster_first::put_in(&mut parts, inputs.kinds);
     let not_emptied = drains::put_in(&mut parts, inputs);
-    let gates = waves::roll_out(&mut parts, inputs.targets, &inputs.rollout);
+    let gates = waves::roll_out(&mut parts, inputs.targets, &verified_first(inputs), &inputs.rollout);
     unknown.extend(parts.iter_mut().flat_map(|part| std::mem::take(&mut part.unknown)));
     let mut dropped: Vec<_> = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.dropped)).collect();
     dropped.sort();
@@ -88,7 +91,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         inventory: inputs.header.inventory.clone(),
         spec_digest: inputs.header.spec_digest.clone(),
         modules: inputs.header.modules.clone(),
-        state_digest: Digest::of(inputs.last),
+        state_digest: state_digest(inputs.last, inputs.outages),
         observed_at: inputs.observation.recorded_at.clone(),
         narrowed: inputs.selection.words(),
         rollout: inputs.rollout.clone(),
@@ -98,6 +101,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         unknown: unknown_of(unknown, inputs),
         dropped,
         not_emptied,
+        unavailable: unavailable(inputs),
         no_ssh: inputs.header.no_ssh.clone(),
         waived: inputs.header.waived.clone(),
         digest: String::new(),

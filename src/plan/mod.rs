@@ -6,7 +6,7 @@
 //! `group` joins changes that go out together (`guards`: those that can cut our own connection); `order` puts edges and reboots
 //! between them; `draft` makes nodes of them. `cluster_first` has the hosts wait for what a Kubernetes cluster brings to them, `drains`
 //! empties its nodes before their hosts are disturbed. Then `waves` takes the hosts of all parts in turn, by the rules of `policy`;
-//! `dropped` names what stays behind; `by_hand` is what a run takes up once hosts were switched off and on; `content` is what the plan's digest is made of, `file` how a plan is kept.
+//! `out_of_service` says which hosts use up the budget whatever the plan does, `dropped` names what stays behind; `by_hand` is what a run takes up once hosts were switched off and on; `content` is what the plan's digest is made of, `file` how a plan is kept.
 
 mod alike;
 mod brought;
@@ -24,6 +24,7 @@ pub mod last_applied;
 pub mod make;
 pub mod model;
 pub mod order;
+mod out_of_service;
 mod owed;
 pub mod part;
 pub mod policy;
@@ -40,5 +41,6 @@ pub use make::{Header, Inputs, make};
 pub use model::{
     Difference, Dropped, Found, Guarded, InventoryOrigin, Member, NoSsh, Node, NodeKind, NotEmptied, Plan, Proof, Reason, UnknownFinding,
 };
+pub use out_of_service::{Outage, OutageCause, Outages, Unavailability, Unavailable, state_digest};
 pub use policy::{DrainPolicy, RolloutPolicy};
 pub use select::Selection;

@@ -1,11 +1,12 @@
 //! The plan as data: nodes and their graph, content-addressed. Rendering lives in `report`, execution in `apply`.
 
+use super::out_of_service::Unavailable;
 use super::policy::RolloutPolicy;
 use crate::base::{Address, Digest, Place, Target};
 use crate::resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
 use crate::rules::Waived;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The format of plan files: readers ignore unknown keys, and refuse another major.
@@ -206,6 +207,14 @@ impl Node {
         }
     }
 
+    /// The hosts that it verifies, where it is a gate.
+    pub fn verified(&self) -> &[String] {
+        match &self.kind {
+            NodeKind::Gate { hosts } => hosts,
+            _ => &[],
+        }
+    }
+
     /// The cluster whose node it empties or gives back.
     pub fn cluster(&self) -> Option<&Target> {
         match &self.kind {
@@ -378,6 +387,10 @@ pub struct Plan {
     /// Hosts that are disturbed as they are, although the rollout empties nodes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_emptied: Vec<NotEmptied>,
+    /// Hosts of the spec that are out of service before anything is done: they use up the budget, also where the plan is narrowed away
+    /// from them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unavailable: Vec<Unavailable>,
     /// Hosts without SSH, for which nothing is planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub no_ssh: Vec<NoSsh>,
@@ -391,6 +404,19 @@ pub struct Plan {
 impl Plan {
     /// True when a run would have something to do or to write down.
     pub fn has_work(&self) -> bool {
-        self.nodes.iter().any(|node| node.held.is_none() && (!node.members().is_empty() || node.is_to_be_agreed()))
+        let does = |node: &Node| !node.members().is_empty() || node.is_to_be_agreed();
+        self.nodes.iter().any(|node| node.held.is_none() && does(node)) || !self.verified_first().is_empty()
+    }
+
+    /// Hosts that an earlier run left out of service, and that the first gate has to pass before anything else is disturbed.
+    pub fn verified_first(&self) -> BTreeSet<String> {
+        let left: BTreeSet<String> = self.unavailable.iter().filter(|some| some.is_left_by_run()).flat_map(Unavailable::names).collect();
+        let first = self.nodes.iter().filter(|node| node.wave == 0).flat_map(Node::verified);
+        first.filter(|host| left.contains(*host)).cloned().collect()
+    }
+
+    /// True where an earlier run left hosts of the spec out of service.
+    pub fn has_outages(&self) -> bool {
+        self.unavailable.iter().any(Unavailable::is_left_by_run)
     }
 }

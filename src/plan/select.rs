@@ -32,7 +32,12 @@ impl Selection {
     /// Whether the plan is also about this target as a whole, of which nothing could be read.
     pub fn covers(&self, target: &str) -> bool {
         let named = |pattern: &String| is_below(target, pattern) || is_below(pattern, target);
-        !self.excludes.iter().any(|pattern| is_below(target, pattern)) && (self.targets.is_empty() || self.targets.iter().any(named))
+        !self.excludes(target) && (self.targets.is_empty() || self.targets.iter().any(named))
+    }
+
+    /// Whether the whole target is left out by name.
+    pub fn excludes(&self, target: &str) -> bool {
+        self.excludes.iter().any(|pattern| is_below(target, pattern))
     }
 
     /// Whether some entry is about this target or a resource of it.

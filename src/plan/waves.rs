@@ -2,7 +2,9 @@
 //!
 //! The rules:
 //!
-//! - The first wave has the first `canary` hosts of *each* hardware class: what breaks on one GPU, NIC or system only is
+//! - Where an earlier run left hosts out of service, they are a wave before all others, with their steps if they have any:
+//!   what broke them may break every further host, so nobody else is disturbed before a gate has passed them.
+//! - The first wave of the others has the first `canary` hosts of *each* hardware class: what breaks on one GPU, NIC or system only is
 //!   seen on one host of it.
 //! - Each wave after it is a rung of the ladder, the last rung repeated.
 //! - With failure domains, a wave after the first has hosts of one domain only: where the domain has fewer hosts left
@@ -25,10 +27,11 @@ use std::sync::Arc;
 /// Gives every part its wave and makes its first steps wait for the gate before it. The gates, one after each wave, each followed
 /// by what gives nodes back that it proved.
 /// Held nodes stay outside: they neither open a wave nor keep a gate waiting.
-pub fn roll_out(parts: &mut [Part], targets: &[Target], policy: &RolloutPolicy) -> Vec<Node> {
+pub fn roll_out(parts: &mut [Part], targets: &[Target], verified_first: &BTreeSet<Target>, policy: &RolloutPolicy) -> Vec<Node> {
     let active: BTreeSet<&Target> = parts.iter().filter(|part| part.is_open()).map(|part| &part.target).collect();
-    let hosts: Vec<Target> = targets.iter().filter(|t| t.kind == TargetKind::Host && active.contains(t)).cloned().collect();
-    let waves = waves(&hosts, policy);
+    let hosts = targets.iter().filter(|t| t.kind == TargetKind::Host && (active.contains(t) || verified_first.contains(t))).cloned();
+    let (left, hosts): (Vec<Target>, Vec<Target>) = hosts.partition(|host| verified_first.contains(host));
+    let waves: Vec<Vec<Target>> = Some(left).filter(|left| !left.is_empty()).into_iter().chain(waves(&hosts, policy)).collect();
     let wave_of: BTreeMap<&Target, usize> = waves.iter().enumerate().flat_map(|(w, hosts)| hosts.iter().map(move |h| (h, w))).collect();
     let mut ends: Vec<Vec<String>> = vec![Vec::new(); waves.len()];
     let mut given_back = Vec::new();

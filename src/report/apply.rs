@@ -6,6 +6,7 @@ use super::wrap::{COLUMNS, broken};
 use crate::apply::{ApplyOutcome, Counts, Ending, Event};
 use crate::base::text::{clean, counted, one_line};
 use crate::base::{Address, TargetKind, nodeset};
+use crate::plan::Plan;
 use crate::state::{OrderKind, Outcome, Skip};
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -259,8 +260,11 @@ pub struct Besides<'a> {
 }
 
 /// What is said where no step of a plan may be carried out; nothing where none is needed.
-pub fn nothing_done(held: usize, unknown: usize, inventory: &str) -> Option<String> {
-    let parts = [(held, "held"), (unknown, "could not be found out")].into_iter().filter(|(number, _)| *number > 0);
+pub fn nothing_done(held: usize, plan: &Plan, inventory: &str) -> Option<String> {
+    let out = plan.unavailable.iter().filter(|some| some.is_left_by_run()).map(|some| some.names().len()).sum();
+    let parts = [(held, "held"), (plan.unknown.len(), "could not be found out"), (out, "out of service")]
+        .into_iter()
+        .filter(|(number, _)| *number > 0);
     let parts: Vec<String> = parts.map(|(number, words)| format!("{number} {words}")).collect();
     let next = format!("next: mend what is said above, then railwright plan {inventory}");
     (!parts.is_empty()).then(|| format!("incomplete: nothing was done; {}\n{next}\n", parts.join(", ")))

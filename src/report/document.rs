@@ -5,7 +5,7 @@ use crate::apply::status::RolloutStatus;
 use crate::apply::{ApplyOutcome, Counts, Ending};
 use crate::base::nodeset;
 use crate::drift::DriftReport;
-use crate::plan::{Applied, LastApplied, Plan};
+use crate::plan::{Applied, LastApplied, Outages, Plan};
 use crate::report::cabling::document::CablingDocument;
 use crate::report::diagnostic::{self, Finding};
 use crate::report::explanation::Explanation;
@@ -135,13 +135,16 @@ pub struct StateDocument {
     format_version: &'static str,
     /// What was last applied, by address.
     resources: LastApplied,
+    /// Hosts that runs left out of service, by name, and that no gate has passed since.
+    #[serde(default, skip_serializing_if = "Outages::is_empty")]
+    out_of_service: Outages,
 }
 
 impl StateDocument {
-    /// Of these resources.
-    pub fn of<'a>(resources: impl IntoIterator<Item = (&'a crate::base::Address, &'a Applied)>) -> Self {
+    /// Of these resources and hosts.
+    pub fn of<'a>(resources: impl IntoIterator<Item = (&'a crate::base::Address, &'a Applied)>, out_of_service: Outages) -> Self {
         let resources: BTreeMap<_, _> = resources.into_iter().map(|(address, applied)| (address.clone(), applied.clone())).collect();
-        StateDocument { format_version: FORMAT_VERSION, resources: LastApplied { resources } }
+        StateDocument { format_version: FORMAT_VERSION, resources: LastApplied { resources }, out_of_service }
     }
 }
 

@@ -14,6 +14,7 @@ pub mod job;
 pub mod knowledge;
 pub mod locks;
 pub mod out;
+pub mod out_of_service;
 pub mod pair;
 pub mod plan;
 pub mod progress;

@@ -1,11 +1,13 @@
 //! How a run stands, for people: its waves with their hosts folded, what goes on, what went wrong, how long it will likely
 //! take; and the same forecast beside a plan.
 
+use super::out_of_service;
 use super::wrap::{COLUMNS, labelled, rule};
 use crate::apply::status::{GateState, Life, RolloutStatus, StepNote, WaveStatus};
 use crate::apply::{Estimate, Past};
 use crate::base::nodeset;
 use crate::base::text::{clean, clean_line, counted, duration, one_line};
+use crate::plan::Unavailable;
 use jiff::{SignedDuration, Timestamp};
 
 /// More notes than this are cut.
@@ -43,6 +45,7 @@ pub fn screen(status: &RolloutStatus, inventory: &str, now: Timestamp) -> String
     out.push_str(&format!("steps    {} of {} over\n", status.steps_over, status.steps));
     out.push_str(&labelled("budget   ", &budget(status), COLUMNS));
     out.push_str(&power_cycles(&status.power_cycles));
+    out.push_str(&left_by_runs(&status.out_of_service));
     waves(&status.waves, now).into_iter().for_each(|line| out.push_str(&line));
     let title = if status.life == Life::Dead { "OPEN: what went on when it died" } else { "NOW: what goes on" };
     notes(&mut out, title, " . ", &status.active, now);
@@ -71,6 +74,12 @@ fn budget(status: &RolloutStatus) -> String {
         status.failure_budget,
         if lost > 0 { who(&status.lost) } else { String::new() }
     )
+}
+
+/// The hosts that runs left out of service, this one or an earlier one, a line for each reason.
+fn left_by_runs(all: &[Unavailable]) -> String {
+    let line = |(why, hosts): (&String, &String)| labelled("out      ", &format!("{hosts}: {why}"), COLUMNS);
+    out_of_service::by_words(all).iter().map(line).collect()
 }
 
 /// The hosts that somebody has to switch off and on, and which of them go first.
@@ -200,6 +209,7 @@ fn next(status: &RolloutStatus, inventory: &str) -> String {
     match (status.life, status.ending.as_deref()) {
         (Life::Running, _) => format!("next     railwright rollout pause {inventory}, or rollout abort {inventory}\n"),
         (Life::Paused, _) => format!("next     railwright rollout continue {inventory}, or rollout abort {inventory}\n"),
+        (Life::Over, Some("done")) if !status.out_of_service.is_empty() => format!("next     railwright apply {inventory}\n"),
         // Without a host that a gate could ask there is none that test traffic could be started on.
         (Life::Over, Some("done")) if status.waves.is_empty() => format!("next     railwright drift {inventory}\n"),
         (Life::Over, Some("done")) => format!("next     railwright verify {inventory}\n"),
@@ -245,6 +255,7 @@ mod tests {
             lost: "n5".to_owned(),
             failure_budget: 5,
             power_cycles: Vec::new(),
+            out_of_service: Vec::new(),
             resumable: true,
             active: vec![note("host/n6/reboot", "running", 24), note("host/n7/file/%2Fetc%2Fx", "running", 29)],
             failed: vec![note("host/n5/link/ens1", "failed: not as wished after it\u{1b}[2J", 20)],

@@ -3,13 +3,13 @@
 
 mod entry;
 
-pub use entry::{Entry, MemberIntent};
+pub use entry::{Entry, GateFailure, MemberIntent};
 
 use crate::base::{Diagnostic, Digest};
 use serde::{Deserialize, Serialize};
 
 /// The format of journals; another major is refused.
-pub const FORMAT_VERSION: &str = "1.0";
+pub const FORMAT_VERSION: &str = "2.0";
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -209,7 +209,7 @@ mod tests {
         let (first, _) = lines(1);
         let mut entry = read("j", first[0].as_bytes()).unwrap().records.remove(0).entry;
         if let Entry::RunStarted { format_version, .. } = &mut entry {
-            *format_version = "2.0".to_owned();
+            *format_version = "3.0".to_owned();
         }
         assert_eq!(read("j", chain.seal("t".to_owned(), entry).as_bytes()).unwrap_err().code, "RW0706");
     }

@@ -5,7 +5,7 @@ use super::folder::StateFolder;
 use super::host_record::HostRecord;
 use super::run_status;
 use crate::base::{Diagnostic, Digest};
-use crate::plan::LastApplied;
+use crate::plan::{LastApplied, Outages, state_digest};
 use crate::system::files;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,6 +32,9 @@ pub struct State {
     pub serial: u64,
     /// What was last applied.
     pub last_applied: LastApplied,
+    /// Hosts that runs left out of service: until a gate passes them, or somebody decides otherwise.
+    #[serde(default)]
+    pub outages: Outages,
     /// The serial of each host's slice; the host's own record counts the same way, and the higher one is newer.
     #[serde(default)]
     pub host_serials: BTreeMap<String, u64>,
@@ -41,9 +44,9 @@ pub struct State {
 }
 
 impl State {
-    /// The digest that a plan records: what was applied, not how often the file was written.
+    /// The digest that a plan records: what was applied and who is out of service, not how often the file was written.
     pub fn digest(&self) -> Digest {
-        Digest::of(&self.last_applied)
+        state_digest(&self.last_applied, &self.outages)
     }
 
     /// Reads the state; an empty one when nothing was ever applied. Takes no lock and writes nothing.
@@ -58,7 +61,7 @@ impl State {
             let known = state.absorbed.as_ref().filter(|absorbed| absorbed.run == run).map_or(0, |absorbed| absorbed.sequence);
             let sequence = status.sequence;
             if sequence > known {
-                status.absorb_into(&mut state.last_applied, known);
+                status.absorb_into(&mut state.last_applied, &mut state.outages, known);
                 state.host_serials.extend(status.host_serials);
                 state.absorbed = Some(Absorbed { run, sequence });
             }

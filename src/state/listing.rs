@@ -4,13 +4,19 @@ use super::folder::StateFolder;
 use super::last_applied_file::State;
 use super::lock::ClusterLock;
 use crate::base::{Address, Diagnostic};
-use crate::plan::Applied;
+use crate::plan::{Applied, Outages};
 
 /// All remembered resources whose address begins with one of these texts (`host/gpu-001`, `kube/prod/DaemonSet.apps`);
 /// all of them when there is none.
 pub fn list<'a>(state: &'a State, under: &[String]) -> Vec<(&'a Address, &'a Applied)> {
     let wanted = |address: &Address| under.is_empty() || under.iter().any(|prefix| is_under(&address.to_string(), prefix));
     state.last_applied.resources.iter().filter(|(address, _)| wanted(address)).collect()
+}
+
+/// The hosts that runs left out of service, of those whose addresses begin with one of these texts.
+pub fn outages(state: &State, under: &[String]) -> Outages {
+    let is_meant = |host: &String| under.is_empty() || under.iter().any(|prefix| is_under(&format!("host/{host}"), prefix));
+    state.outages.iter().filter(|(host, _)| is_meant(host)).map(|(host, outage)| (host.clone(), outage.clone())).collect()
 }
 
 fn is_under(address: &str, prefix: &str) -> bool {

@@ -1,11 +1,11 @@
 //! The fold of a journal: what a run has done so far. Pure.
 
-use super::journal::{Entry, MemberIntent, Record};
+use super::journal::{Entry, GateFailure, MemberIntent, Record};
 use super::order::OrderKind;
 use super::outcome::Outcome;
-use crate::base::{Address, Digest};
+use crate::base::{Address, Digest, Target};
 use crate::plan::model::InventoryOrigin;
-use crate::plan::{Applied, LastApplied};
+use crate::plan::{Applied, LastApplied, Outage, OutageCause, Outages};
 use std::collections::BTreeMap;
 
 /// A step that was begun.
@@ -32,6 +32,12 @@ pub struct Intent {
 pub struct NodeStatus {
     /// The intent, if it was begun.
     pub intent: Option<Intent>,
+    /// The host that it works on, once it was begun.
+    pub host: Option<String>,
+    /// It takes its host out of service.
+    pub disruptive: bool,
+    /// Its latest attempt ended without anything done to its host.
+    pub left_as_it_was: bool,
     /// The outcome; nothing while the latest attempt has none.
     pub outcome: Option<Outcome>,
     /// What it applied.
@@ -66,9 +72,23 @@ impl NodeStatus {
     /// The record since which its host is out of service because of it: it was begun, where that `counts`, or it was lost, and then a
     /// gate has to prove the host even where the step was done since. 0 where its host is not out.
     pub fn out_since(&self, counts: bool) -> u64 {
+        if self.left_as_it_was {
+            return 0;
+        }
         let begun = self.intent.as_ref().filter(|_| counts).map_or(0, |intent| intent.sequence);
         begun.max(self.lost)
     }
+}
+
+/// What a record says of a host: it is out of service since then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// The record.
+    pub sequence: u64,
+    /// When, RFC 3339.
+    pub at: String,
+    /// Why.
+    pub cause: OutageCause,
 }
 
 /// A whole run.
@@ -96,6 +116,12 @@ pub struct RunStatus {
     pub host_serials: BTreeMap<String, u64>,
     /// Hosts that passed a gate, with the record that says so.
     pub proven: BTreeMap<String, u64>,
+    /// Hosts that somebody returned to service, with the record that says so.
+    pub returned: BTreeMap<String, u64>,
+    /// Hosts that a gate did not pass, with the latest record that says so.
+    pub not_passed: BTreeMap<String, Mark>,
+    /// Hosts that were booted anew, with the latest record that says so.
+    pub rebooted: BTreeMap<String, Mark>,
     /// The boots that each host was seen in, one after the other, with the record that first says so.
     pub boots: BTreeMap<String, Vec<(String, u64)>>,
     /// Since when it is paused.
@@ -108,11 +134,37 @@ pub struct RunStatus {
     pub latest_at: String,
 }
 
+impl Mark {
+    fn new(record: &Record, cause: OutageCause) -> Self {
+        Mark { sequence: record.sequence, at: record.at.clone(), cause }
+    }
+}
+
 impl RunStatus {
     /// How many steps were begun of which nobody knows how they ended.
     pub fn open(&self) -> usize {
         let unknown = |node: &NodeStatus| matches!(node.outcome, Some(Outcome::Unknown { .. }));
         self.nodes.values().filter(|node| node.is_open() || unknown(node)).count()
+    }
+
+    /// The record since which a host is in service again, by a gate or by somebody's decision; 0 where none says so.
+    pub fn in_service_since(&self, host: &str) -> u64 {
+        let of = |all: &BTreeMap<String, u64>| all.get(host).copied().unwrap_or_default();
+        of(&self.proven).max(of(&self.returned))
+    }
+
+    /// The hosts that the run left out of service, as far as it goes: begun and not proven since, failed, not passed by a gate. Each
+    /// with the latest of its marks.
+    pub fn outages(&self) -> BTreeMap<&str, Mark> {
+        let of_hosts = self.not_passed.iter().chain(&self.rebooted).map(|(host, mark)| (host.as_str(), mark.clone()));
+        let mut outages: BTreeMap<&str, Mark> = BTreeMap::new();
+        for (host, mark) in self.nodes.iter().filter_map(mark_of_node).chain(of_hosts) {
+            let is_out = mark.sequence > self.in_service_since(host);
+            if is_out && outages.get(host).is_none_or(|other| other.sequence < mark.sequence) {
+                outages.insert(host, mark);
+            }
+        }
+        outages
     }
 
     /// The boot that a host was in when this record was written, as far as it was seen.
@@ -126,7 +178,7 @@ impl RunStatus {
     pub fn rebooted_unproven(&self, host: &str, now: Option<&str>) -> bool {
         let Some((latest, since)) = self.boots.get(host).and_then(|boots| boots.last()) else { return false };
         let is_first = self.boots.get(host).is_some_and(|boots| boots.len() == 1);
-        let unproven = !is_first && self.proven.get(host).is_none_or(|proven| proven < since);
+        let unproven = !is_first && self.in_service_since(host) < *since;
         unproven || now.is_some_and(|now| now != latest)
     }
 
@@ -139,7 +191,11 @@ impl RunStatus {
 
     /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
     /// not brought back. Each resource belongs to one node, so order does not matter.
-    pub fn absorb_into(&self, state: &mut LastApplied, after: u64) {
+    pub fn absorb_into(&self, state: &mut LastApplied, outages: &mut Outages, after: u64) {
+        outages.retain(|host, _| self.in_service_since(host) <= after);
+        for (host, mark) in self.outages().into_iter().filter(|(_, mark)| mark.sequence > after) {
+            outages.insert(host.to_owned(), Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
+        }
         for node in self.nodes.values().filter(|node| node.finished > after) {
             for (address, applied) in &node.applied {
                 state.resources.insert(address.clone(), applied.clone());
@@ -149,6 +205,17 @@ impl RunStatus {
             }
         }
     }
+}
+
+/// Since when the host of a step is out of service because of it.
+fn mark_of_node<'a>((id, node): (&String, &'a NodeStatus)) -> Option<(&'a str, Mark)> {
+    let is_done = node.outcome.as_ref().is_some_and(Outcome::is_done);
+    let (host, sequence) = (node.host.as_deref()?, node.out_since(node.disruptive || !is_done));
+    let (cause, at) = match sequence == node.lost {
+        true => (OutageCause::StepFailed { node: id.clone() }, &node.over_at),
+        false => (OutageCause::Unproven { node: id.clone() }, &node.begun_at),
+    };
+    Some((host, Mark { sequence, at: at.clone().unwrap_or_default(), cause }))
 }
 
 /// Folds a journal.
@@ -169,8 +236,9 @@ fn take(status: &mut RunStatus, record: &Record) {
         Entry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
         Entry::Ordered { order, .. } => status.paused = (order == OrderKind::Pause).then(|| record.at.clone()),
         Entry::LockTaken { fence } => status.fence = fence,
-        Entry::NodeStarted { node, attempt, token, actions, members, boot_id } => {
+        Entry::NodeStarted { node, host, disruptive, attempt, token, actions, members, boot_id } => {
             let node = status.nodes.entry(node).or_default();
+            (node.host, node.disruptive, node.left_as_it_was) = (host, disruptive, false);
             let first = node.intent.take().map_or_else(|| members.clone(), |earlier| earlier.first);
             node.intent = Some(Intent { attempt, token, actions, first, latest: members, boot_id, sequence: record.sequence });
             node.outcome = None;
@@ -187,20 +255,29 @@ fn take(status: &mut RunStatus, record: &Record) {
             node.finished = record.sequence;
             node.over_at = Some(record.at.clone());
         }
+        Entry::HostLeftAsItWas { node } => status.nodes.entry(node).or_default().left_as_it_was = true,
         Entry::GateStarted { node, .. } => status.gates.entry(node).or_default().checking_since = Some(record.at.clone()),
-        Entry::GateChecked { node, hosts, passed } => {
-            let gate = status.gates.entry(node).or_default();
-            (gate.checking_since, gate.checked) = (None, Some((passed, record.at.clone())));
-            if passed {
-                status.proven.extend(hosts.into_iter().map(|host| (host, record.sequence)));
+        Entry::GateChecked { node, hosts, failure } => {
+            let gate = status.gates.entry(node.clone()).or_default();
+            (gate.checking_since, gate.checked) = (None, Some((failure.is_none(), record.at.clone())));
+            match failure {
+                None => status.proven.extend(hosts.into_iter().map(|host| (host, record.sequence))),
+                Some(GateFailure { code, check }) => {
+                    let mark = Mark::new(record, OutageCause::GateFailed { gate: node, code, check });
+                    status.not_passed.extend(hosts.into_iter().map(|host| (host, mark.clone())));
+                }
             }
         }
+        Entry::ReturnedToService { hosts, .. } => status.returned.extend(hosts.into_iter().map(|host| (host, record.sequence))),
         Entry::HostRecordWritten { host, serial } => {
             status.host_serials.insert(host, serial);
         }
         Entry::RunFinished { ending } => status.ending = Some(ending),
         Entry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
-        Entry::HostLocked { host, boot_id: Some(boot) } | Entry::Rebooted { host, to: boot, .. } => {
+        Entry::HostLocked { host, boot_id: Some(boot) } => status.seen_in(host, boot, record.sequence),
+        Entry::Rebooted { host, to: boot, .. } => {
+            let mark = Mark::new(record, OutageCause::Unproven { node: format!("{}/reboot", Target::host(&host)) });
+            status.rebooted.insert(host.clone(), mark);
             status.seen_in(host, boot, record.sequence);
         }
         Entry::GuardArmed { .. } | Entry::GuardOver { .. } => {}
@@ -223,6 +300,8 @@ mod tests {
             MemberIntent { address: "host/a/file/x".parse().unwrap(), met: false, fingerprint: Digest::of(&before), before: before.into() };
         Entry::NodeStarted {
             node: "n".to_owned(),
+            host: None,
+            disruptive: false,
             attempt,
             token: format!("t{attempt}"),
             actions: Digest::of(&0),
@@ -253,9 +332,62 @@ mod tests {
     }
 
     #[test]
+    fn a_run_leaves_hosts_out_of_service_until_a_gate_or_somebody_says_otherwise() {
+        let begun = |node: &str, host: &str, disruptive: bool| match started(1, 0) {
+            Entry::NodeStarted { attempt, token, actions, members, boot_id, .. } => {
+                let (node, host) = (node.to_owned(), Some(host.to_owned()));
+                Entry::NodeStarted { node, host, disruptive, attempt, token, actions, members, boot_id }
+            }
+            other => other,
+        };
+        let ended = |node: &str, outcome| Entry::NodeFinished { node: node.to_owned(), outcome, applied: vec![], removed: vec![] };
+        let (done, failed) = (Outcome::Done { changed: true }, Outcome::Failed { reason: "x".to_owned() });
+        let hosts = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>();
+        let gate = |of: &[&str], passed: bool| {
+            let failure = GateFailure { code: "RW0650".to_owned(), check: "slow".to_owned() };
+            Entry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(of), failure: Some(failure).filter(|_| !passed) }
+        };
+        let out = |entries: &[Entry]| -> Vec<String> {
+            let word = |cause: &OutageCause| match cause {
+                OutageCause::GateFailed { .. } => "gate",
+                OutageCause::StepFailed { .. } => "failed",
+                OutageCause::Unproven { .. } => "unproven",
+            };
+            fold_of(entries.to_vec()).outages().iter().map(|(host, mark)| format!("{host} {}", word(&mark.cause))).collect()
+        };
+        let mut run = vec![begun("a1", "a", true), begun("b1", "b", false)];
+        assert_eq!(out(&run), ["a unproven", "b unproven"], "a crash here leaves both");
+        run.extend([ended("a1", done.clone()), ended("b1", done.clone())]);
+        assert_eq!(out(&run), ["a unproven"], "what disturbs nobody and was done needs no gate");
+        run.extend([gate(&["a", "b"], false), begun("c1", "c", false), ended("c1", failed.clone())]);
+        assert_eq!(out(&run), ["a gate", "b gate", "c failed"]);
+        let decided = Entry::ReturnedToService { who: String::new(), machine: String::new(), reason: String::new(), hosts: hosts(&["b"]) };
+        run.extend([gate(&["a"], true), decided]);
+        assert_eq!(out(&run), ["c failed"]);
+        run.push(begun("a2", "a", true));
+        assert_eq!(out(&run), ["a unproven", "c failed"]);
+        // A node that could not be emptied and takes pods again.
+        run.extend([Entry::HostLeftAsItWas { node: "a2".to_owned() }, ended("a2", failed)]);
+        assert_eq!(out(&run), ["c failed"]);
+        let (mut last, mut outages) = (LastApplied::default(), Outages::new());
+        let status = fold_of(run.clone());
+        status.absorb_into(&mut last, &mut outages, 0);
+        assert_eq!(outages.keys().collect::<Vec<_>>(), ["c"]);
+        // What was decided on the state since then is not brought back by the same records.
+        outages.clear();
+        status.absorb_into(&mut last, &mut outages, status.sequence);
+        assert!(outages.is_empty());
+    }
+
+    #[test]
     fn the_boots_of_a_host_are_told_apart_and_a_new_one_has_to_be_proven() {
         let locked = |boot: &str| Entry::HostLocked { host: "a".to_owned(), boot_id: Some(boot.to_owned()) };
-        let gate = |passed| Entry::GateChecked { node: "g".to_owned(), hosts: vec!["a".to_owned()], passed };
+        let failed = GateFailure { code: "RW0650".to_owned(), check: "slow".to_owned() };
+        let gate = |passed: bool| Entry::GateChecked {
+            node: "g".to_owned(),
+            hosts: vec!["a".to_owned()],
+            failure: Some(failed.clone()).filter(|_| !passed),
+        };
         let status = fold_of(vec![locked("1"), started(1, 0), locked("1"), locked("2")]);
         assert_eq!((status.boot_at("a", 2), status.boot_at("a", 9), status.boot_at("b", 9)), (Some("1"), Some("2"), None));
         assert!(!fold_of(vec![locked("1")]).rebooted_unproven("a", Some("1")) && !status.rebooted_unproven("b", Some("1")));
@@ -310,7 +442,7 @@ mod tests {
         let text = chain.seal("t".to_owned(), started) + &chain.seal("t".to_owned(), finished);
         let mut state = LastApplied::default();
         state.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
-        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, 0);
+        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, &mut Outages::new(), 0);
         assert_eq!(state.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
     }
 }

@@ -4,8 +4,9 @@ use railwright::apply::{Context, Event, EventSink, GateResult, Gatekeeper, Patie
 use railwright::base::{Address, Diagnostic, Digest, Target, TargetKind};
 use railwright::observe::sealed::{named_by_host, reads, seal_wishes};
 use railwright::observe::{HostRequest, observe};
-use railwright::plan::{Header, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make};
-use railwright::resource::{Disruption, Observation, Want, Wish, kind_named};
+use railwright::plan::{ClusterNodes, Header, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make};
+use railwright::resource::kubernetes_object::request::KubernetesRead;
+use railwright::resource::{Disruption, Observation, Read, Want, Wish, kind_named};
 use railwright::state::{State, StateFolder};
 use railwright::system::clock::Clock;
 use railwright::transport::sim::{Fault, Fleet, Host, Trouble, access};
@@ -53,6 +54,8 @@ pub struct Room {
     pub gate: Arc<Gate>,
     pub wishes: Vec<Wish>,
     pub rollout: RolloutPolicy,
+    /// The hosts as nodes of a cluster, where there is one.
+    pub nodes: Option<ClusterNodes>,
     pub interrupt: watch::Sender<u32>,
     pub context: Context,
     pub events: Arc<Mutex<Vec<Event>>>,
@@ -60,7 +63,7 @@ pub struct Room {
 }
 
 /// Where state folders are made: in memory, since thousands of runs would else wait for the disk at every record.
-fn temporary() -> tempfile::TempDir {
+pub fn temporary() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
@@ -94,6 +97,7 @@ impl Room {
             fleet,
             gate,
             wishes: Vec::new(),
+            nodes: None,
             rollout: RolloutPolicy { canary: 1, max_unavailable: 2, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
             interrupt,
             context,
@@ -143,9 +147,10 @@ impl Room {
     /// What the hosts say of these wishes, and of what was applied.
     pub async fn observe(&self, wishes: &[Wish], last: &LastApplied, parallel: usize) -> Observation {
         let reads = reads(wishes, last);
+        let nodes = Some(Read::Kubernetes(KubernetesRead::Nodes));
         let request = |(name, access): (&String, &HostAccess)| HostRequest {
             access: access.clone(),
-            reads: reads.get(name).into_iter().flatten().cloned().collect(),
+            reads: reads.get(name).into_iter().flatten().cloned().chain(nodes.clone().filter(|_| access.cluster.is_some())).collect(),
         };
         let mut observation = observe(&*self.context.connector, self.context.hosts.iter().map(request).collect(), parallel, &|_| {}).await;
         observation.recorded_at = "2026-01-01T00:00:00Z".to_owned();
@@ -166,16 +171,23 @@ impl Room {
             no_ssh: Vec::new(),
         };
         let rollout = self.rollout.clone();
-        make(&Inputs { header, wishes, last, observation, kinds: &kind_named, targets: &targets, nodes: None, rollout, selection }).unwrap()
+        let (outages, nodes) = (&self.state().outages, self.nodes.clone());
+        make(&Inputs { header, wishes, last, outages, observation, kinds: &kind_named, targets: &targets, nodes, rollout, selection })
+            .unwrap()
     }
 
     /// The plan of the fleet as it is.
     pub async fn plan(&self) -> Plan {
+        self.narrowed_plan(Selection::default()).await
+    }
+
+    /// The same, narrowed to a part of the fleet.
+    pub async fn narrowed_plan(&self, selection: Selection) -> Plan {
         let state = self.state();
         let mut wishes = self.wishes.clone();
         seal_wishes(&mut wishes, &state.last_applied, &self.context.secrets);
         let observation = self.observe(&wishes, &state.last_applied, 8).await;
-        self.plan_of(&wishes, &state.last_applied, &observation, Selection::default())
+        self.plan_of(&wishes, &state.last_applied, &observation, selection)
     }
 
     /// Keeps what happens.

@@ -3,7 +3,7 @@
 use crate::is_of;
 use railwright::base::{Digest, Target};
 use railwright::module::Desired;
-use railwright::plan::{Applied, Header, Inputs, InventoryOrigin, LastApplied, Node, Plan, Proof, RolloutPolicy, Selection, make};
+use railwright::plan::{Applied, Header, Inputs, InventoryOrigin, LastApplied, Node, Outages, Plan, Proof, RolloutPolicy, Selection, make};
 use railwright::report;
 use railwright::resource::{Observation, Wish, kind_named};
 use railwright::spec::Loaded;
@@ -54,6 +54,7 @@ fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observa
         },
         wishes,
         last,
+        outages: &Outages::new(),
         observation: facts,
         kinds: &kind_named,
         targets: &loaded.reached().map(|host| Target::host(&host.name)).collect::<Vec<_>>(),

@@ -125,14 +125,17 @@ impl Scheduler {
         self.steps[n].after.iter().copied().filter(move |m| waits(m) && is_well(m))
     }
 
-    /// The hosts of a gate on which something was done or whose node is given back, where nothing went wrong and nothing waits for
+    /// The hosts of a gate on which something was done, which an earlier run left out of service, or whose node is given back, where nothing went wrong and nothing waits for
     /// somebody.
     pub(super) fn to_be_proven(&self, n: usize, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
         let waiting: BTreeSet<&Target> = self.waits(n).filter_map(|m| self.steps[m].host()).collect();
         let is_done = |n: &usize| matches!(&self.progress[*n], Progress::Over(outcome) if outcome.is_done());
         // Of a host whose node an earlier run left, everything may come after the gate.
         let is_due = |m: &usize| is_done(m) || self.steps[*m].on_node == Some(OnNode::GivesBack);
-        let touched = |host: &&Target| self.of_target.get(*host).is_some_and(|all| all.iter().any(is_due));
+        // Whoever an earlier run left out of service may have no steps at all.
+        let touched = |host: &&Target| {
+            self.of_target.get(*host).is_some_and(|all| all.iter().any(is_due)) || self.disturbed.get(*host) == Some(&None)
+        };
         hosts.iter().filter(|host| !self.isolated.contains_key(*host) && !waiting.contains(host)).filter(touched).cloned().collect()
     }
 }

@@ -3,6 +3,7 @@
 
 use super::super::signal::Command;
 use super::super::steps::{OnNode, Role};
+use super::outside::Look;
 use super::{Progress, Scheduler};
 use crate::base::Target;
 use crate::state::{Outcome, Skip};
@@ -40,7 +41,7 @@ impl Scheduler {
 
     fn run(&mut self, n: usize, commands: &mut Vec<Command>) {
         let Some(target) = self.steps[n].target.clone() else { return };
-        if self.busy.contains(&target) || !self.admits(n) || (self.budget_is_used_up() && !self.begun.contains(&target)) {
+        if self.busy.contains(&target) || (self.budget_is_used_up() && !self.begun.contains(&target)) || !self.admits(n, commands) {
             return;
         }
         if let (true, Some(host)) = (self.steps[n].disruptive, self.steps[n].host()) {
@@ -63,12 +64,18 @@ impl Scheduler {
         self.progress[n] = Progress::Running;
     }
 
-    /// The budget: a disruptive step may start on a host that is out already, or when one more fits in.
-    fn admits(&self, n: usize) -> bool {
-        match self.steps[n].host().filter(|_| self.steps[n].disruptive) {
-            Some(host) => self.disturbed.contains_key(host) || self.lost.contains(host) || self.unavailable() < self.limits.max_unavailable,
-            None => true,
+    /// The budget: a disruptive step may start on a host that is out already, or when one more fits in. Who else is out is looked at
+    /// before that.
+    fn admits(&mut self, n: usize, commands: &mut Vec<Command>) -> bool {
+        let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else { return true };
+        if self.is_out_by_run(host) {
+            return true;
         }
+        if self.look == Look::Due {
+            self.look = Look::Asked;
+            commands.push(Command::Look);
+        }
+        self.look == Look::Fresh && (self.is_out(host) || self.unavailable() < self.limits.max_unavailable)
     }
 
     /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is skipped.

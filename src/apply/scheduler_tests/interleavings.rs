@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Random plans: hosts in waves with gates between, chains on each host, some cross edges and barriers.
 fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
     let node = (0usize..6, any::<bool>(), 0u8..20, proptest::collection::vec(any::<prop::sample::Index>(), 0..3));
-    let limits = (1usize..4, 0usize..4, 1usize..4);
+    let limits = (1usize..4, 0usize..4, 1usize..4, any::<bool>());
     (proptest::collection::vec(node, 1..25), limits, proptest::collection::vec(0usize..3, 6), any::<bool>()).prop_map(
-        |(nodes, (parallel, max_unavailable, failure_budget), wave_of, with_gates)| {
+        |(nodes, (parallel, max_unavailable, failure_budget, looks), wave_of, with_gates)| {
             let mut steps: Vec<Step> = Vec::new();
             for (n, (host, disruptive, special, after)) in nodes.into_iter().enumerate() {
                 let after: BTreeSet<usize> = after.iter().filter(|_| n > 0).map(|i| i.index(n.max(1))).collect();
@@ -80,7 +80,7 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
                     steps[before].before.push(n);
                 }
             }
-            (steps, Limits { parallel, max_unavailable, failure_budget })
+            (steps, Limits { parallel, max_unavailable, failure_budget, looks })
         },
     )
 }
@@ -91,6 +91,10 @@ struct Account {
     disturbed: BTreeMap<Target, usize>,
     lost: BTreeSet<Target>,
     begun: BTreeSet<Target>,
+    /// Out of service by nobody's doing here, as it was told last.
+    outside: BTreeSet<Target>,
+    /// That was asked, and is not answered.
+    looking: bool,
     proven: BTreeSet<(usize, Target)>,
     paused: bool,
     closed: bool,
@@ -148,9 +152,10 @@ proptest! {
                         prop_assert!(!account.closed || !steps[step].needs_window, "begun outside of a window");
                         if steps[step].disruptive {
                             let host = steps[step].target.clone().unwrap();
-                            let added = !account.disturbed.contains_key(&host) && !account.lost.contains(&host);
+                            let is_out = account.lost.contains(&host) || account.outside.contains(&host);
+                            let added = !account.disturbed.contains_key(&host) && !is_out;
                             account.disturbed.entry(host).or_insert(step);
-                            let out = account.disturbed.keys().chain(&account.lost).collect::<BTreeSet<_>>().len();
+                            let out = account.disturbed.keys().chain(&account.lost).chain(&account.outside).collect::<BTreeSet<_>>().len();
                             prop_assert!(!added || out <= limits.max_unavailable, "{out} out of service of {}", limits.max_unavailable);
                         }
                         prop_assert!(!running.iter().any(|(r, _): &(usize, BTreeSet<Target>)| steps[*r].target == steps[step].target), "two on one target");
@@ -162,6 +167,10 @@ proptest! {
                         running.retain(|(r, _)| *r != step);
                         account.through(&steps, &over, step);
                     }
+                    Command::Look => {
+                        prop_assert!(limits.looks && !account.looking, "asked twice at once");
+                        account.looking = true;
+                    }
                     Command::End => ended += 1,
                 }
             }
@@ -171,8 +180,16 @@ proptest! {
             if running.is_empty() && ended > 0 {
                 break;
             }
-            prop_assert!(!running.is_empty() || account.paused, "nothing runs, nothing ended, and nobody said to wait");
+            prop_assert!(!running.is_empty() || account.paused || account.looking, "nothing runs, nothing ended, and nobody said to wait");
             let (pick, luck) = choices.next().unwrap();
+            if account.looking && (running.is_empty() || luck % 3 == 0) {
+                let hosts: Vec<&Target> = steps.iter().filter_map(Step::host).collect();
+                let some = (0..usize::from(luck % 4)).filter_map(|n| hosts.get((pick.index(steps.len()) + n) % hosts.len().max(1)));
+                (account.looking, account.outside) = (false, some.map(|host| (*host).clone()).collect());
+                let (next, commands) = scheduler.step(Signal::Looked { out: account.outside.clone() });
+                (scheduler, queue) = (next, commands);
+                continue;
+            }
             if account.paused && (running.is_empty() || luck == 22) {
                 account.paused = false;
                 let (next, commands) = scheduler.step(Signal::Continue);

@@ -3,7 +3,7 @@
 use super::Next;
 use crate::base::text::{self, counted, one_line};
 use crate::base::{Diagnostic, Target, TargetKind, nodeset};
-use crate::plan::RolloutPolicy;
+use crate::plan::{Outage, RolloutPolicy};
 use crate::resource::Disruption;
 use crate::spec::window::{self, Standing};
 use crate::state::fenced::ROBBED;
@@ -16,13 +16,49 @@ fn not_begun(steps: usize) -> String {
 }
 
 /// The budget stopped the run.
-pub fn budget(skipped: usize, unavailable: usize, limit: usize, next: &Next) -> Diagnostic {
-    let (hosts, verb) = (counted(unavailable, "host"), if unavailable == 1 { "is" } else { "are" });
-    Diagnostic::error("RW0620", format!("stopped by the budget: {hosts} {verb} out of service, {limit} may be"))
+pub fn budget(skipped: usize, out: &BTreeMap<String, Option<String>>, limit: usize, next: &Next) -> Diagnostic {
+    let (hosts, verb) = (counted(out.len(), "host"), if out.len() == 1 { "is" } else { "are" });
+    let mut by_reason: BTreeMap<&Option<String>, Vec<&String>> = BTreeMap::new();
+    out.iter().for_each(|(host, why)| by_reason.entry(why).or_default().push(host));
+    let which = by_reason.into_iter().map(|(why, names)| match why {
+        Some(why) => format!("{} ({})", nodeset::fold(&names), one_line(why, 160)),
+        None => nodeset::fold(&names),
+    });
+    let which = one_line(&which.collect::<Vec<_>>().join(", "), 600);
+    Diagnostic::error("RW0620", format!("stopped by the budget: {hosts} {verb} out of service, {limit} may be: {which}"))
         .effect("one more disruption could leave too few hosts to work with")
         .state(not_begun(skipped))
         .next("mend the hosts named above; rollout.max_unavailable sets the limit")
         .next(next.resume())
+}
+
+/// All that could be done is done, and hosts of earlier runs were not passed by a gate.
+pub fn still_out_of_service(outages: &BTreeMap<&str, &Outage>, next: &Next) -> Diagnostic {
+    let names = nodeset::fold(&outages.keys().collect::<Vec<_>>());
+    let (is, first) = (if outages.len() == 1 { "is" } else { "are" }, outages.values().next());
+    let because = first.map_or(String::new(), |outage| one_line(&outage.words(), 300));
+    Diagnostic::warning("RW0655", format!("{names} {is} still out of service: {because}"))
+        .effect("they count in the budget of every run until a gate passes them")
+        .state("no gate verified them in this run")
+        .next(format!("{} verifies them before anything else, once they answer and are not excluded", next.apply()))
+        .next(format!("{}: takes them as in service", next.return_to_service(&names)))
+}
+
+/// Somebody returns a host to service that is in service.
+pub fn not_out_of_service(host: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0656", format!("{} is not out of service by any run that this folder knows of", one_line(host, 60)))
+        .effect("hosts that are unreachable, NotReady or cordoned by others come back by themselves, or by whoever has them")
+        .state("nothing was changed")
+        .next(format!("railwright state list {} shows the hosts that are out of service", next.inventory))
+}
+
+/// The decision about a host could not be written down.
+pub fn return_not_recorded(reason: &str) -> Diagnostic {
+    Diagnostic::error("RW0657", format!("the decision cannot be recorded: {}", one_line(reason, 300)))
+        .effect("nobody could tell later who took the hosts as in service, and why")
+        .state("nothing was changed: the hosts are still out of service")
+        .next("make space or repair the disk that holds the state folder, then run the same command again")
+        .next("or apply the inventory: a gate that passes the hosts returns them to service as well")
 }
 
 /// As many hosts were lost as may be.

@@ -181,6 +181,7 @@ impl World {
             },
             wishes: &self.wishes,
             last: &self.last,
+            outages: &Default::default(),
             observation: &self.observation,
             kinds: &kinds,
             targets: &self.targets,

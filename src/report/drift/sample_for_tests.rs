@@ -42,6 +42,7 @@ pub fn report() -> DriftReport {
         outliers: vec![],
         waived: vec![],
         no_ssh: String::new(),
+        out_of_service: vec![],
         no_longer_wished: vec![],
         never_applied: vec![],
         judged: ["link/ens4", "file/%2Fetc%2Fx", "sysctl/a.b"]

@@ -7,9 +7,9 @@ use crate::base::{Address, nodeset};
 use crate::drift::age::seconds;
 use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use crate::report::knowledge::waived;
-use crate::report::unread;
 use crate::report::value::{WIDE, differ_unseen, reading};
 use crate::report::wrap::{COLUMNS, labelled, rule};
+use crate::report::{out_of_service, unread};
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
 
@@ -51,6 +51,7 @@ pub fn screen(report: &DriftReport) -> String {
         out.push_str(&rule("NO LONGER IN THE SPEC: applied, and still there; a plan takes it back"));
         out.extend(gone(report).into_iter().map(|(resource, who)| format!(" - {:<14} {}\n", nodeset::fold(&who), clean_line(&resource))));
     }
+    out.push_str(&out_of_service::section(&report.out_of_service));
     if !report.not_judged.is_empty() {
         out.push_str(&rule("NOT JUDGED"));
         out.push_str(&unread::entries(&report.not_judged));
@@ -161,8 +162,11 @@ fn row(finding: &DriftFinding, since: Option<String>) -> String {
 }
 
 fn conclusion(report: &DriftReport, inventory: &str) -> String {
-    let next = match (report.has_drift(), report.is_incomplete()) {
+    let next = match (report.has_drift(), report.is_partly_unread()) {
         (true, _) => format!("next: railwright plan {inventory}\n"),
+        (false, false) if !report.out_of_service.is_empty() => {
+            format!("next: railwright apply {inventory}, whose first gate verifies what is out of service\n")
+        }
         (false, true) => format!("next: mend what could not be read, then railwright drift {inventory}\n"),
         (false, false) => String::new(),
     };

@@ -155,7 +155,7 @@ pub fn summary(report: &DriftReport) -> String {
         0 => String::new(),
         count => format!(" {} accepted.", counted(count, "attribute")),
     };
-    let stands = match (drifted, gone, report.is_incomplete()) {
+    let stands = match (drifted, gone, report.is_partly_unread()) {
         (0, 0, false) => "No drift.".to_owned(),
         (0, 0, true) => "No drift in what could be read.".to_owned(),
         (0, gone, _) => format!("{} no longer in the spec.", counted(gone, "applied resource")),

@@ -1,8 +1,8 @@
 //! The lines below the entries: words that need explaining, rules of the rollout, the numbers, and how to go on.
 
 use super::{Next, adopted, entry};
-use crate::base::TargetKind;
 use crate::base::text::{self, clean_line, counted};
+use crate::base::{TargetKind, nodeset};
 use crate::plan::{Member, Node, NodeKind, Plan, Reason};
 use crate::report::wrap;
 use crate::resource::Disruption;
@@ -115,6 +115,20 @@ pub fn narrowed(plan: &Plan) -> String {
 
 /// What goes on with a plan of which nothing may be carried out.
 const HELD: &str = "mend what holds it, then plan again";
+
+/// The commands that bring hosts back which an earlier run left out of service, where nothing else is to be done.
+pub fn go_on_with_outages(plan: &Plan, next: &Next) -> String {
+    let first = plan.verified_first();
+    if first.is_empty() || next.inventory.is_empty() {
+        return String::new();
+    }
+    let hosts = clean_line(&nodeset::fold(&first.into_iter().collect::<Vec<_>>()));
+    let apply = next.file.clone().unwrap_or_else(|| format!("{}{}", next.inventory, narrowed(plan)));
+    format!(
+        "\nnext: railwright apply {apply}   (its gate verifies {hosts})\nor as they are: railwright state return-to-service {} '{hosts}' --reason TEXT\n",
+        next.inventory
+    )
+}
 
 /// The plan's digest and the commands that go on.
 pub fn go_on(plan: &Plan, next: &Next) -> String {

@@ -15,12 +15,13 @@ mod unreached;
 mod waves;
 
 use super::knowledge::waived;
+use super::out_of_service;
 use super::unread;
 use super::wrap::{COLUMNS, labelled, rule};
 use crate::base::text::{self, clean, clean_line, counted};
 use crate::base::{Target, TargetKind, nodeset};
 use crate::plan::part::needs;
-use crate::plan::{Node, NodeKind, Plan, Reason, UnknownFinding};
+use crate::plan::{Node, NodeKind, Plan, Reason, Unavailable, UnknownFinding};
 use crate::resource::Disruption;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,17 +50,7 @@ fn page(plan: &Plan, next: &Next) -> String {
     };
     let work: Vec<&Node> = plan.nodes.iter().filter(|n| !no_work(n)).collect();
     if work.is_empty() {
-        out.push_str(&nothing_to_do(plan));
-        out.push_str(&not_recorded(plan, next));
-        out.push_str(&unknown(plan));
-        out.push_str(&dropped(plan));
-        out.push_str(&unreached::no_ssh(&plan.no_ssh));
-        out.push_str(&waived(&plan.waived));
-        if !plan.unknown.is_empty() {
-            let inventory = if next.inventory.is_empty() { clean_line(&plan.inventory.path) } else { next.inventory.clone() };
-            out.push_str(&format!("\nnext: mend what could not be read, then railwright plan {inventory}{}\n", closing::narrowed(plan)));
-        }
-        return out;
+        return out + &without_work(plan, next);
     }
     let (held, open): (Vec<&Node>, Vec<&Node>) = work.into_iter().partition(|n| n.held.is_some());
     let hosts = emptied::hosts(plan);
@@ -72,6 +63,7 @@ fn page(plan: &Plan, next: &Next) -> String {
         out.push_str(&fold::entries(nodes));
     }
     out.push_str(&emptied::not_emptied(plan));
+    out.push_str(&out_of_service::of_plan(plan));
     if !held.is_empty() {
         let causes = held_by_cluster(plan);
         let on_host = |node: &Node| node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Host);
@@ -97,6 +89,26 @@ fn page(plan: &Plan, next: &Next) -> String {
     out.push_str(&next.time);
     out.push_str(&closing::summary(plan, &open, &held));
     out.push_str(&closing::go_on(plan, next));
+    out
+}
+
+/// What is said of a plan that changes nothing.
+fn without_work(plan: &Plan, next: &Next) -> String {
+    let mut out = nothing_to_do(plan);
+    out.push_str(&not_recorded(plan, next));
+    // Nobody is disturbed, so it is of no matter who else is down.
+    if plan.has_outages() {
+        out.push_str(&out_of_service::of_plan(plan));
+    }
+    out.push_str(&unknown(plan));
+    out.push_str(&dropped(plan));
+    out.push_str(&unreached::no_ssh(&plan.no_ssh));
+    out.push_str(&waived(&plan.waived));
+    out.push_str(&closing::go_on_with_outages(plan, next));
+    if !plan.unknown.is_empty() {
+        let inventory = if next.inventory.is_empty() { clean_line(&plan.inventory.path) } else { next.inventory.clone() };
+        out.push_str(&format!("\nnext: mend what could not be read, then railwright plan {inventory}{}\n", closing::narrowed(plan)));
+    }
     out
 }
 
@@ -165,6 +177,11 @@ fn nothing_to_do(plan: &Plan) -> String {
     let (resources, (verb, them)) = (counted(count, "resource"), if count == 1 { ("is", "it") } else { ("are", "them") });
     let targets = targets(plan.unchanged.keys());
     match (plan.unknown.is_empty(), count) {
+        _ if plan.has_outages() => {
+            let left = plan.unavailable.iter().filter(|some| some.is_left_by_run()).flat_map(Unavailable::names).collect::<Vec<_>>();
+            let (left, verb) = (nodeset::fold(&left), if left.len() == 1 { "is" } else { "are" });
+            format!("Nothing to change, but {left} {verb} out of service: no gate has passed what a run did there.\n")
+        }
         (true, _) => format!("No changes. {resources} on {targets} {verb} as the spec wants {them}.\n"),
         (false, 0) => "Nothing could be compared with the spec: nobody knows what would change.\n".to_owned(),
         (false, _) => {

@@ -61,6 +61,7 @@ fn plan(text: &str) -> Plan {
         waived: vec![],
         dropped: Default::default(),
         not_emptied: Default::default(),
+        unavailable: Default::default(),
         no_ssh: Default::default(),
         digest: String::new(),
     }

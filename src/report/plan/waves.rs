@@ -22,10 +22,10 @@ pub fn waves(plan: &Plan) -> String {
             gates.insert(node.wave, hosts);
         }
     }
-    text(&gates.into_values().collect::<Vec<_>>(), &plan.rollout, plan.proof)
+    text(&gates.into_values().collect::<Vec<_>>(), &plan.rollout, plan.proof, !plan.verified_first().is_empty())
 }
 
-fn text(waves: &[&[String]], policy: &RolloutPolicy, proof: Proof) -> String {
+fn text(waves: &[&[String]], policy: &RolloutPolicy, proof: Proof, verified: bool) -> String {
     if waves.is_empty() {
         return String::new();
     }
@@ -40,12 +40,12 @@ fn text(waves: &[&[String]], policy: &RolloutPolicy, proof: Proof) -> String {
     let shown: Vec<String> = waves.iter().map(|hosts| nodeset::fold(hosts)).collect();
     let start = format!("waves    {}   {}", shown.join(" > "), limits(policy));
     let between = if start.chars().count() + 3 + gate.chars().count() > COLUMNS { "\n         " } else { "   " };
-    let plain = policy.classes.is_empty() && policy.domains.is_empty();
+    let plain = policy.classes.is_empty() && policy.domains.is_empty() && !verified;
     if plain && waves.len() <= ON_ONE_LINE && start.chars().count() <= COLUMNS {
         return format!("{start}{between}{gate}\n");
     }
     let head = format!("{}, {gate}; {}", counted(waves.len(), "wave"), limits(policy));
-    let lines = lines(waves, policy);
+    let lines = lines(waves, policy, usize::from(verified));
     let more = lines.len().saturating_sub(LINES);
     let shown: String = lines.into_iter().take(if more > 0 { LINES - 1 } else { LINES }).collect();
     let rest = if more > 0 { format!("         and {} more lines: --json has every wave\n", more + 1) } else { String::new() };
@@ -57,7 +57,7 @@ fn limits(policy: &RolloutPolicy) -> String {
     format!("at most {} out of service{lost}", policy.max_unavailable)
 }
 
-fn lines(waves: &[&[String]], policy: &RolloutPolicy) -> Vec<String> {
+fn lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize) -> Vec<String> {
     let domain_of = policy.domain_of();
     let domain = |hosts: &[String]| hosts.first().and_then(|host| domain_of.get(host).copied());
     let mut lines = Vec::new();
@@ -66,12 +66,14 @@ fn lines(waves: &[&[String]], policy: &RolloutPolicy) -> Vec<String> {
         let size = waves[first].len();
         let alike = waves[first..].iter().take_while(|hosts| hosts.len() == size && domain(hosts) == domain(waves[first])).count();
         let hosts = waves[first..first + alike].concat();
-        let many = first > 0 && alike >= FOLDED_FROM && in_order(&hosts);
+        let many = first > canaries && alike >= FOLDED_FROM && in_order(&hosts);
         let taken = if many { alike } else { 1 };
         let hosts = if many { nodeset::fold(&hosts) } else { nodeset::fold(waves[first]) };
         let number = if many { format!("{}-{}", first + 1, first + taken) } else { (first + 1).to_string() };
         let mut notes = Vec::new();
-        if first == 0 {
+        if first < canaries {
+            notes.push("out of service, verified first".to_owned());
+        } else if first == canaries {
             notes.push(canary(policy));
         } else if let Some(domain) = domain(waves[first]) {
             notes.push(domain.to_owned());
@@ -104,7 +106,7 @@ mod tests {
 
     fn shown(sets: &[&str], policy: &RolloutPolicy) -> String {
         let waves: Vec<Vec<String>> = sets.iter().map(|set| nodeset::expand(set).unwrap()).collect();
-        text(&waves.iter().map(Vec::as_slice).collect::<Vec<_>>(), policy, Proof::Rdma)
+        text(&waves.iter().map(Vec::as_slice).collect::<Vec<_>>(), policy, Proof::Rdma, false)
     }
 
     #[test]

@@ -21,6 +21,15 @@ pub struct MemberIntent {
     pub before: Value,
 }
 
+/// The first check of a gate that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateFailure {
+    /// Its code.
+    pub code: String,
+    /// What it found, in one line.
+    pub check: String,
+}
+
 /// One thing that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
@@ -73,6 +82,10 @@ pub enum Entry {
     NodeStarted {
         /// The node's id.
         node: String,
+        /// The host that it works on, where it works on one.
+        host: Option<String>,
+        /// It takes its host out of service until a gate has passed.
+        disruptive: bool,
         /// Counts from 1 within the run.
         attempt: u32,
         /// The token under which the target knows the step.
@@ -123,6 +136,11 @@ pub enum Entry {
         /// The exit status; nothing when it is not known.
         code: Option<i32>,
     },
+    /// A step ends without anything done to its host, which is in service as it was: its node could not be emptied, and takes pods again.
+    HostLeftAsItWas {
+        /// The node's id.
+        node: String,
+    },
     /// The outcome, after the resources were read again.
     NodeFinished {
         /// The node's id.
@@ -156,8 +174,19 @@ pub enum Entry {
         node: String,
         /// The hosts that were checked.
         hosts: Vec<String>,
-        /// It passed.
-        passed: bool,
+        /// Why it did not pass; nothing where it did.
+        failure: Option<GateFailure>,
+    },
+    /// Somebody decided that hosts are in service, whatever a gate says.
+    ReturnedToService {
+        /// The user.
+        who: String,
+        /// The machine.
+        machine: String,
+        /// Why, in the user's words.
+        reason: String,
+        /// The hosts.
+        hosts: Vec<String>,
     },
     /// The host's own record was written.
     HostRecordWritten {

@@ -1,0 +1,98 @@
+//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, and nodes of its cluster that are NotReady or
+//! cordoned by others. Asked before a run disturbs one more host. The cluster is asked each time; its hosts are all asked again only
+//! when the last time is a while ago, by how long that took, and those that were silent then each time.
+
+use super::preflight::connect;
+use super::shared::{Shared, guard};
+use crate::base::{Target, TargetKind};
+use crate::observe::crowd;
+use crate::plan::Unavailability;
+use crate::resource::Read;
+use crate::resource::kubernetes_object::nodes::nodes;
+use crate::resource::kubernetes_object::request::KubernetesRead;
+use crate::system::clock::{Deadline, Stopwatch};
+use crate::transport::BoxFuture;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Between two times that all hosts are asked, at least.
+const PAUSE: Duration = Duration::from_secs(30);
+/// How much longer the pause is than the asking.
+const SHARE: u32 = 10;
+
+/// What was seen so far.
+#[derive(Default)]
+pub(super) struct Lookout(Mutex<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    /// Hosts that did not answer.
+    silent: BTreeMap<Target, Unavailability>,
+    /// Hosts whose nodes are out of service.
+    of_nodes: BTreeMap<Target, Unavailability>,
+    /// When all hosts are asked again.
+    all_again: Option<Deadline>,
+}
+
+impl Lookout {
+    /// The hosts that were out of service at the last look.
+    pub fn out(&self) -> BTreeMap<Target, Unavailability> {
+        let seen = guard(&self.0);
+        seen.of_nodes.iter().chain(&seen.silent).map(|(host, why)| (host.clone(), why.clone())).collect()
+    }
+
+    /// Looks at these hosts, by name, and at the nodes of the cluster.
+    pub async fn look(&self, shared: &Shared, hosts: BTreeMap<String, Target>) {
+        self.look_at_nodes(shared).await;
+        let (all, silent) = {
+            let mut seen = guard(&self.0);
+            // Whoever is not asked any more counts by what the run did.
+            seen.silent.retain(|host, _| hosts.contains_key(&*host.name));
+            (seen.all_again.as_ref().is_none_or(|at| at.left().is_zero()), seen.silent.clone())
+        };
+        let asked = hosts.into_iter().filter(|(_, host)| all || silent.contains_key(host)).collect();
+        let watch = Stopwatch::start();
+        self.ask(shared, asked).await;
+        if all {
+            guard(&self.0).all_again = Some(Deadline::after(PAUSE.max(watch.elapsed() * SHARE)));
+        }
+    }
+
+    async fn ask(&self, shared: &Shared, hosts: Vec<(String, Target)>) {
+        let work = |(name, host): (String, Target)| -> BoxFuture<'_, ()> {
+            Box::pin(async move {
+                let answer = connect(&name, &shared.context).await;
+                let silent = &mut guard(&self.0).silent;
+                match answer {
+                    Ok(_) => drop(silent.remove(&host)),
+                    Err(error) => drop(silent.insert(host, Unavailability::Unreachable { reason: error.trouble().alike })),
+                }
+            })
+        };
+        crowd::each(hosts, shared.context.patience.parallel, &work).await;
+    }
+
+    /// A cluster that does not say leaves what it said last.
+    async fn look_at_nodes(&self, shared: &Shared) {
+        let clusters = shared.context.hosts.iter().filter(|(_, access)| access.target().kind == TargetKind::Kube);
+        for (cluster, _) in clusters.filter(|_| !shared.context.nodes.is_empty()) {
+            if let Some(out) = out_by_nodes(shared, cluster).await {
+                guard(&self.0).of_nodes = out;
+            }
+        }
+    }
+}
+
+/// The hosts whose nodes the cluster says are out of service, but for those that this run cordoned: they count by that.
+async fn out_by_nodes(shared: &Shared, cluster: &str) -> Option<BTreeMap<Target, Unavailability>> {
+    let read = Read::Kubernetes(KubernetesRead::Nodes);
+    let answers = shared.connect(cluster).await.ok()?.reader().read(std::slice::from_ref(&read)).await.ok()?;
+    let known = nodes(&answers).ok()?;
+    let is_ours = |why: &Unavailability| matches!(why, Unavailability::LeftCordoned { run } if *run == shared.run);
+    let one = |(name, host): (&String, &Target)| {
+        let why = Unavailability::of_node(known.get(name)?, &shared.plan.cluster).filter(|why| !is_ours(why))?;
+        Some((host.clone(), why))
+    };
+    Some(shared.context.nodes.iter().filter_map(one).collect())
+}

@@ -1,0 +1,27 @@
+//! Somebody decides that hosts are in service, whatever a gate says: recorded with the reason before it counts.
+
+use super::locks::journal;
+use super::trouble::{self, Next};
+use crate::base::Diagnostic;
+use crate::state::{ClusterLock, Entry, State, StateFolder};
+use crate::system::identity;
+
+/// Takes these hosts as in service. Changes nothing on any of them.
+///
+/// # Errors
+///
+/// When one of them is not out of service, when a run goes on, or when the decision cannot be journalled.
+pub async fn return_to_service(folder: &StateFolder, hosts: &[String], reason: &str) -> Result<(), Diagnostic> {
+    let lock = ClusterLock::take(folder, "state return-to-service")?;
+    let state = State::load(folder)?;
+    let next = Next::beside(folder);
+    if let Some(host) = hosts.iter().find(|host| !state.outages.contains_key(*host)) {
+        return Err(trouble::not_out_of_service(host, &next));
+    }
+    let (who, machine) = (identity::user(), identity::machine());
+    let entry = Entry::ReturnedToService { who, machine, reason: reason.to_owned(), hosts: hosts.to_vec() };
+    if !journal(entry, &lock, folder, trouble::return_not_recorded).await? {
+        return Err(trouble::return_not_recorded("the state folder has no journal of a run"));
+    }
+    State::load(folder)?.store(folder)
+}

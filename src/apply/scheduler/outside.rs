@@ -1,0 +1,63 @@
+//! Who is out of service: by what this run and earlier ones did, and by nobody's doing here. The latter is asked anew before one more
+//! host is disturbed, when something happened since it was asked last.
+
+use super::Scheduler;
+use crate::base::Target;
+use std::collections::BTreeSet;
+
+/// What is known of who is out of service by nobody's doing here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nothing that can be relied on.
+    #[default]
+    Due,
+    /// It is being looked at.
+    Asked,
+    /// The same, and something happened meanwhile.
+    Overtaken,
+    /// It was looked at, and nothing happened since.
+    Fresh,
+}
+
+impl Scheduler {
+    /// Hosts that count as out of service now.
+    pub fn unavailable(&self) -> usize {
+        let lost = self.lost.iter().filter(|host| !self.disturbed.contains_key(host)).count();
+        let outside = self.outside.iter().filter(|host| !self.is_out_by_run(host)).count();
+        self.disturbed.len() + lost + outside
+    }
+
+    /// Which they are.
+    pub fn out_of_service(&self) -> BTreeSet<&Target> {
+        self.lost.iter().chain(self.disturbed.keys()).chain(&self.outside).collect()
+    }
+
+    /// True while this host counts as out of service.
+    pub fn is_out(&self, host: &Target) -> bool {
+        self.is_out_by_run(host) || self.outside.contains(host)
+    }
+
+    /// True while this host counts as out of service by what runs did.
+    pub fn is_out_by_run(&self, host: &Target) -> bool {
+        self.lost.contains(host) || self.disturbed.contains_key(host)
+    }
+
+    pub(super) fn is_looking(&self) -> bool {
+        matches!(self.look, Look::Asked | Look::Overtaken)
+    }
+
+    /// Something happened since the last look: who is out of service may be somebody else now.
+    pub(super) fn look_again(&mut self) {
+        self.look = match self.look {
+            Look::Fresh if self.limits.looks => Look::Due,
+            Look::Asked => Look::Overtaken,
+            other => other,
+        };
+    }
+
+    /// It was looked at who is out of service by nobody's doing here.
+    pub(super) fn looked(&mut self, out: BTreeSet<Target>) {
+        self.outside = out;
+        self.look = if self.look == Look::Overtaken { Look::Due } else { Look::Fresh };
+    }
+}

@@ -1,0 +1,189 @@
+//! Hosts that are out of service whatever a plan does to them. `max_unavailable` counts them, whoever caused it: a later run never
+//! disturbs a host because the ones that are broken already are not part of it.
+
+use super::judge::reached;
+use super::{Inputs, LastApplied};
+use crate::base::{Digest, Target, TargetKind, nodeset};
+use crate::resource::kubernetes_object::nodes::{Cordon, NodeNow, nodes};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a run left a host out of service.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "cause", rename_all = "snake_case")]
+pub enum OutageCause {
+    /// A gate did not pass it.
+    GateFailed {
+        /// The gate's id in the run.
+        gate: String,
+        /// The code of the check that failed first.
+        code: String,
+        /// What it found, in one line.
+        check: String,
+    },
+    /// A step of it failed, or nobody knows how it ended, and no gate has passed it since.
+    StepFailed {
+        /// The step's id in the run.
+        node: String,
+    },
+    /// The run disturbed it and ended before its gate passed.
+    Unproven {
+        /// The step's id in the run.
+        node: String,
+    },
+}
+
+/// A host that a run left out of service. It stays so until a gate passes it, or somebody decides otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Outage {
+    /// Why.
+    #[serde(flatten)]
+    pub cause: OutageCause,
+    /// Since when, RFC 3339.
+    pub since: String,
+    /// The run that left it so.
+    pub run: String,
+}
+
+/// The hosts that runs left out of service, by name.
+pub type Outages = BTreeMap<String, Outage>;
+
+impl Outage {
+    /// In one line, equal for all hosts that one gate did not pass or that one run left.
+    pub fn words(&self) -> String {
+        let run = &self.run;
+        match &self.cause {
+            OutageCause::GateFailed { check, .. } => format!("run {run}: its gate failed at {}: {check}", self.since),
+            OutageCause::StepFailed { .. } => format!("run {run}: a step failed, and no gate has passed it since"),
+            OutageCause::Unproven { .. } => format!("run {run} disturbed it, and no gate has passed it since"),
+        }
+    }
+
+    /// The same with the step and the time.
+    pub fn details(&self) -> String {
+        match &self.cause {
+            OutageCause::GateFailed { .. } => self.words(),
+            OutageCause::StepFailed { node } | OutageCause::Unproven { node } => format!("{} ({node}, {})", self.words(), self.since),
+        }
+    }
+}
+
+/// Why hosts are out of service.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Unavailability {
+    /// An earlier run left them so: they are verified before anything else is disturbed.
+    LeftByRun(Outage),
+    /// They could not be reached or read.
+    Unreachable {
+        /// Why, in one line, without what is the host's own: equal for all hosts with the same trouble.
+        reason: String,
+    },
+    /// Their nodes of the Kubernetes cluster are not Ready.
+    NotReady,
+    /// Their nodes of the Kubernetes cluster are cordoned, and not by a run of this spec.
+    CordonedByOthers,
+    /// Their nodes of the Kubernetes cluster bear the mark of a run of this spec that has not given them back.
+    LeftCordoned {
+        /// The run.
+        run: String,
+    },
+}
+
+impl Unavailability {
+    /// In one line.
+    pub fn words(&self) -> String {
+        match self {
+            Unavailability::LeftByRun(outage) => outage.words(),
+            Unavailability::Unreachable { reason } => reason.clone(),
+            Unavailability::NotReady => "the cluster says that the node is NotReady".to_owned(),
+            Unavailability::CordonedByOthers => "the node is cordoned, and not by railwright".to_owned(),
+            Unavailability::LeftCordoned { run } => format!("run {run} cordoned the node and has not given it back"),
+        }
+    }
+
+    /// How it stands with the host of a node of the cluster; nothing where pods can be put there.
+    pub fn of_node(node: &NodeNow, spec: &str) -> Option<Self> {
+        match node.cordoned.as_deref().map(Cordon::read).filter(|cordon| cordon.is_of(spec)) {
+            Some(Cordon { run, .. }) if !node.schedulable => Some(Unavailability::LeftCordoned { run }),
+            _ if !node.ready => Some(Unavailability::NotReady),
+            _ => (!node.schedulable).then_some(Unavailability::CordonedByOthers),
+        }
+    }
+}
+
+/// Hosts that are out of service for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Unavailable {
+    /// The hosts, as a node-set.
+    pub hosts: String,
+    /// Why.
+    #[serde(flatten)]
+    pub why: Unavailability,
+}
+
+impl Unavailable {
+    /// Hosts with one reason each, folded by it.
+    pub fn fold<'a>(hosts: impl IntoIterator<Item = (&'a str, Unavailability)>) -> Vec<Self> {
+        let mut folded: BTreeMap<Unavailability, Vec<&str>> = BTreeMap::new();
+        for (host, why) in hosts {
+            folded.entry(why).or_default().push(host);
+        }
+        let one = |(why, hosts): (Unavailability, Vec<&str>)| Unavailable { hosts: nodeset::fold(&hosts), why };
+        folded.into_iter().map(one).collect()
+    }
+
+    /// What runs left out of service.
+    pub fn left_by_runs<'a>(outages: impl IntoIterator<Item = (&'a String, &'a Outage)>) -> Vec<Self> {
+        let one = |(host, outage): (&'a String, &'a Outage)| (host.as_str(), Unavailability::LeftByRun(outage.clone()));
+        Unavailable::fold(outages.into_iter().map(one))
+    }
+
+    /// The hosts' names.
+    pub fn names(&self) -> Vec<String> {
+        nodeset::expand(&self.hosts).unwrap_or_default()
+    }
+
+    /// True where an earlier run left them so.
+    pub fn is_left_by_run(&self) -> bool {
+        matches!(self.why, Unavailability::LeftByRun(_))
+    }
+}
+
+/// The hosts of the spec that are out of service, also those that the plan is narrowed away from; each once, and what an earlier run
+/// left counts as that.
+pub(super) fn unavailable(inputs: &Inputs) -> Vec<Unavailable> {
+    let of_nodes = of_nodes(inputs);
+    let hosts = inputs.targets.iter().filter(|target| target.kind == TargetKind::Host);
+    let out = hosts.filter_map(|host| {
+        let left = inputs.outages.get(&*host.name).cloned().map(Unavailability::LeftByRun);
+        let silent = || {
+            let finding = reached(inputs.observation, host).err()?;
+            Some(Unavailability::Unreachable { reason: finding.trouble.map_or(finding.reason, |trouble| trouble.alike) })
+        };
+        Some((&*host.name, left.or_else(silent).or_else(|| of_nodes.get(host).cloned())?))
+    });
+    Unavailable::fold(out)
+}
+
+/// The hosts whose nodes are out of service, by what the cluster says; none where it does not say.
+fn of_nodes(inputs: &Inputs) -> BTreeMap<Target, Unavailability> {
+    let Some(of) = &inputs.nodes else { return BTreeMap::new() };
+    let Ok(answers) = reached(inputs.observation, &of.cluster) else { return BTreeMap::new() };
+    let known = nodes(answers).unwrap_or_default();
+    let one = |(host, name): (&Target, &String)| Some((host.clone(), Unavailability::of_node(known.get(name)?, &of.spec)?));
+    of.by_host.iter().filter_map(one).collect()
+}
+
+/// The hosts that a gate has to pass before anything else is disturbed: an earlier run left them, they answer, and the plan does not
+/// exclude them. Who does not answer cannot be verified, and counts all the same.
+pub(super) fn verified_first(inputs: &Inputs) -> BTreeSet<Target> {
+    let hosts = inputs.targets.iter().filter(|target| target.kind == TargetKind::Host && inputs.outages.contains_key(&*target.name));
+    let answers = hosts.filter(|host| reached(inputs.observation, host).is_ok());
+    answers.filter(|host| !inputs.selection.excludes(&host.to_string())).cloned().collect()
+}
+
+/// What a plan records of the state that it was made against: what was applied, and who is out of service.
+pub fn state_digest(last: &LastApplied, outages: &Outages) -> Digest {
+    if outages.is_empty() { Digest::of(last) } else { Digest::of(&(last, outages)) }
+}

@@ -1,0 +1,42 @@
+//! Hosts that are out of service whatever a plan does: which, why, and how much of the budget they use up.
+
+use super::wrap::{COLUMNS, labelled, rule};
+use crate::base::nodeset;
+use crate::base::text::{clean_line, one_line};
+use crate::plan::{Plan, Unavailable};
+use indexmap::IndexMap;
+
+/// The hosts, as node-sets, by why they are out of service, in words.
+pub fn by_words(unavailable: &[Unavailable]) -> IndexMap<String, String> {
+    let mut hosts: IndexMap<String, Vec<String>> = IndexMap::new();
+    for some in unavailable {
+        hosts.entry(one_line(&some.why.words(), 400)).or_default().extend(some.names());
+    }
+    hosts.into_iter().map(|(why, names)| (why, clean_line(&nodeset::fold(&names)))).collect()
+}
+
+fn entries(unavailable: &[Unavailable]) -> String {
+    let entry = |(why, hosts): (&String, &String)| labelled(&format!(" ! {hosts:<14} "), why, COLUMNS);
+    by_words(unavailable).iter().map(entry).collect()
+}
+
+/// The same with a title; nothing where all are in service.
+pub fn section(unavailable: &[Unavailable]) -> String {
+    if unavailable.is_empty() {
+        return String::new();
+    }
+    rule("OUT OF SERVICE: counts in the budget of every run") + &entries(unavailable)
+}
+
+/// Of a plan, with what is left of its budget.
+pub fn of_plan(plan: &Plan) -> String {
+    if plan.unavailable.is_empty() {
+        return String::new();
+    }
+    let (out, most) = (plan.unavailable.iter().map(|some| some.names().len()).sum::<usize>(), plan.rollout.max_unavailable);
+    let left = match most.saturating_sub(out) {
+        0 => "no other host is disturbed until one is back".to_owned(),
+        left => format!("{left} more may be"),
+    };
+    rule(&format!("OUT OF SERVICE before anything is done: {out}, and {most} may be; {left}")) + &entries(&plan.unavailable)
+}
