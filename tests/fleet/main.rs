@@ -8,6 +8,8 @@ mod guards;
 mod hostile;
 mod laws;
 mod names;
+mod nodes;
+mod out_of_service;
 mod platform;
 mod power_cycles;
 mod rollout;

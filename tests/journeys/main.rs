@@ -30,6 +30,7 @@ mod machine;
 mod moved;
 mod nccl_gate;
 mod no_ssh;
+mod out_of_service;
 mod plans;
 mod read_only;
 mod recorded_logs;

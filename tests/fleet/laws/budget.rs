@@ -1,13 +1,22 @@
-//! Law 7: in no interleaving do we start a disruption that puts unavailable above the budget. Judged from what happened,
-//! by rules of its own: not by what the scheduler thinks.
+//! Law 7: in no interleaving do we start a disruption that puts unavailable above the budget, whoever caused it: hosts down before
+//! the plan, nodes that others cordoned, gates that failed in an earlier run, also with a budget in percent and a plan that is narrowed
+//! away from them. Judged from what happened, by rules of its own: not by what the scheduler thinks.
 
 use super::case::{Case, cases, troubles};
 use super::{Held, ensure, law, switch_off_and_on};
+use crate::nodes::Nodes;
+use crate::room::Room;
+use proptest::prelude::*;
 use railwright::apply::{Decisions, Ending, Event, apply, resume};
-use railwright::plan::Plan;
+use railwright::plan::{Plan, Selection};
 use railwright::resource::Disruption;
+use railwright::spec::model::Rollout;
 use railwright::state::Outcome;
+use railwright::transport::sim::{Fault, Trouble};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Who is out of service, as somebody who only watches would say.
 struct Watcher<'a> {
@@ -16,11 +25,19 @@ struct Watcher<'a> {
     out: BTreeSet<String>,
     /// Not reached when it was asked last.
     silent: BTreeSet<String>,
+    /// Down before the plan was made, or taken out of service by others.
+    elsewhere: BTreeSet<String>,
+    budget: usize,
     worst: usize,
     disruptions: usize,
 }
 
-impl Watcher<'_> {
+impl<'a> Watcher<'a> {
+    fn new(plan: &'a Plan, budget: usize) -> Self {
+        let nobody = BTreeSet::new;
+        Watcher { plan, out: nobody(), silent: nobody(), elsewhere: nobody(), budget, worst: 0, disruptions: 0 }
+    }
+
     fn host(&self, node: &str) -> Option<String> {
         let node = self.plan.nodes.iter().find(|other| other.id == node)?;
         node.target.as_ref().map(|target| target.name.to_string())
@@ -34,12 +51,12 @@ impl Watcher<'_> {
         match event {
             Event::ActionStarted { node, index: 0, .. } if self.is_disruptive(node) => {
                 let own = self.host(node).unwrap_or_default();
-                let was_out = self.out.contains(&own) || self.silent.contains(&own);
+                let was_out = [&self.out, &self.silent, &self.elsewhere].iter().any(|some| some.contains(&own));
                 self.out.insert(own);
                 self.disruptions += 1;
-                let unavailable: BTreeSet<&String> = self.out.union(&self.silent).collect();
+                let unavailable: BTreeSet<&String> = self.out.iter().chain(&self.silent).chain(&self.elsewhere).collect();
                 self.worst = self.worst.max(unavailable.len());
-                let budget = self.plan.rollout.max_unavailable;
+                let budget = self.budget;
                 // Mending a host that is out already puts nobody else out.
                 ensure!(
                     was_out || unavailable.len() <= budget,
@@ -50,37 +67,130 @@ impl Watcher<'_> {
             Event::StepFinished { node, outcome: Outcome::Unreachable { .. } } => self.silent.extend(self.host(node)),
             Event::HostUnreachable { host, .. } => self.silent.extend([host.clone()]),
             Event::HostReady { host, .. } => self.silent.retain(|other| other != host),
-            Event::GateFinished { hosts, result, .. } if result.failure().is_none() => {
-                self.out.retain(|host| !hosts.contains(host));
-            }
+            Event::GateFinished { hosts, result, .. } => match result.failure() {
+                None => self.out.retain(|host| !hosts.contains(host)),
+                Some(_) => self.out.extend(hosts.iter().cloned()),
+            },
             _ => {}
         }
         Ok(())
     }
 }
 
+/// What is so before the run that is judged, and who else takes hosts out of service.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct World {
+    case: Case,
+    /// Hosts that do not pass their gate in the run before; whether they pass later.
+    failing: BTreeSet<usize>,
+    healed: bool,
+    /// Hosts that go down after that run.
+    down: BTreeSet<usize>,
+    /// Hosts whose nodes somebody cordons or that are NotReady, by whether they are Ready.
+    nodes: BTreeMap<usize, bool>,
+    /// The budget as a share of all hosts.
+    percent: Option<usize>,
+    /// The plan is narrowed to this host.
+    target: Option<usize>,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).unwrap())
+    }
+}
+
+fn worlds() -> impl Strategy<Value = World> {
+    let some = || proptest::collection::btree_set(0usize..6, 0..3);
+    let nodes = proptest::collection::btree_map(0usize..6, any::<bool>(), 0..2);
+    let rest = (some(), any::<bool>(), some(), nodes, proptest::option::of(15usize..101), proptest::option::of(0usize..6));
+    (cases(6, troubles(), 6), rest).prop_map(|(case, (failing, healed, down, nodes, percent, target))| World {
+        case,
+        failing,
+        healed,
+        down,
+        nodes,
+        percent,
+        target,
+    })
+}
+
+impl World {
+    /// The names of those of these hosts that there are.
+    fn names(&self, hosts: impl IntoIterator<Item = usize>) -> BTreeSet<String> {
+        let names = self.case.names();
+        hosts.into_iter().filter_map(|host| names.get(host).cloned()).collect()
+    }
+
+    /// Hosts that may be out of service, by an account of its own.
+    fn budget(&self) -> usize {
+        self.percent.map_or(self.case.max_unavailable, |percent| self.case.hosts.len() * percent / 100)
+    }
+}
+
+/// Goes on until nothing is left that `resume` could do.
+async fn through(room: &Room, case: &Case, plan: &Plan, switched: &mut BTreeMap<usize, Vec<String>>) {
+    let mut outcome = apply(plan, &room.context, room.sink()).await;
+    for turn in 0..4 {
+        if matches!(outcome.ending, Ending::Done | Ending::Refused) || outcome.run.is_none() {
+            break;
+        }
+        let hosts = switch_off_and_on(room, &outcome, case.crash.1, !(case.crash.0 + turn).is_multiple_of(3)).await;
+        switched.insert(room.events.lock().unwrap().len(), hosts);
+        outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+    }
+}
+
+/// Judges what happened since this event, with these hosts down or cordoned by others all the time.
+fn watch(room: &Room, watcher: &mut Watcher<'_>, since: usize, switched: &mut BTreeMap<usize, Vec<String>>) -> Result<(), String> {
+    let events = room.events.lock().unwrap();
+    for (n, event) in events.iter().enumerate().skip(since) {
+        watcher.out.extend(switched.remove(&n).into_iter().flatten());
+        watcher.see(event).map_err(|why| format!("{why}, after {:#?}", &events[n.saturating_sub(30)..=n]))?;
+    }
+    Ok(())
+}
+
 #[test]
 fn law_7_never_more_out_of_service_than_the_budget_allows() {
-    law("law_7", cases(6, troubles(), 6), async |case: &Case| {
-        let room = case.room();
-        let plan = room.plan().await;
+    law("law_7", worlds(), async |world: &World| {
+        let case = &world.case;
+        let mut room = case.room();
+        if let Some(percent) = world.percent {
+            let rollout: Rollout = serde_json::from_value(json!({ "max_unavailable": format!("{percent}%") })).unwrap();
+            room.rollout.max_unavailable = rollout.max_unavailable(case.hosts.len());
+        }
+        if world.budget() == 0 {
+            // Such a spec is no valid one (RW0116).
+            return Ok(Held::Beside);
+        }
+        let nodes = Nodes::beside(&mut room);
+        let mut switched = BTreeMap::new();
+        *room.gate.bad.lock().unwrap() = world.names(world.failing.iter().copied());
+        let first = room.plan().await;
+        through(&room, case, &first, &mut switched).await;
+        let mut watcher = Watcher::new(&first, world.budget());
+        watch(&room, &mut watcher, 0, &mut switched)?;
+        // Another spec, on a fleet of which some hosts are down or taken by others.
+        if world.healed {
+            room.gate.bad.lock().unwrap().clear();
+        }
+        room.wishes = case.wished(&case.dropped);
+        for host in world.names(world.down.iter().copied()) {
+            room.host(&host, |host| host.faults.push(Fault { after: 0, word: None, trouble: Trouble::Unreachable(u32::MAX) }));
+        }
+        for (host, ready) in &world.nodes {
+            world.names([*host]).iter().for_each(|host| nodes.set(host, *ready, false));
+        }
+        let target = world.target.and_then(|host| world.names([host]).pop_first());
+        let selection = Selection { targets: target.map(|host| format!("host/{host}")).into_iter().collect(), excludes: Vec::new() };
+        let second = room.narrowed_plan(selection).await;
         case.strike(&room);
-        let mut outcome = apply(&plan, &room.context, room.sink()).await;
-        let mut switched: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        for turn in 0..4 {
-            if matches!(outcome.ending, Ending::Done | Ending::Refused) {
-                break;
-            }
-            let hosts = switch_off_and_on(&room, &outcome, case.crash.1, !(case.crash.0 + turn).is_multiple_of(3)).await;
-            switched.insert(room.events.lock().unwrap().len(), hosts);
-            outcome = resume(&room.context, Decisions::default(), room.sink()).await;
-        }
-        let mut watcher = Watcher { plan: &plan, out: BTreeSet::new(), silent: BTreeSet::new(), worst: 0, disruptions: 0 };
-        let events = room.events.lock().unwrap();
-        for (n, event) in events.iter().enumerate() {
-            watcher.out.extend(switched.remove(&n).into_iter().flatten());
-            watcher.see(event).map_err(|why| format!("{why}, after {:#?}", &events[n.saturating_sub(30)..=n]))?;
-        }
+        let since = room.events.lock().unwrap().len();
+        through(&room, case, &second, &mut switched).await;
+        let mut watcher =
+            Watcher { plan: &second, elsewhere: world.names(world.down.iter().chain(world.nodes.keys()).copied()), ..watcher };
+        watch(&room, &mut watcher, since, &mut switched)?;
         Ok(if watcher.disruptions > 0 { Held::Yes } else { Held::Beside })
     });
 }

@@ -7,6 +7,7 @@ mod crash;
 mod hostile;
 mod order;
 mod reached;
+mod remembered;
 mod settled;
 mod unchanged;
 

@@ -1,0 +1,188 @@
+//! Law 13: a host that failed a gate, or that a run left disturbed and unproven, is not forgotten by any later run: whatever is applied,
+//! narrowed, crashed, resumed, or gone on with from a copy of the state folder. Judged from what happened.
+
+use super::case::{Case, benign, cases};
+use super::crash::{Death, Mortal};
+use super::{Held, ensure, law};
+use crate::room::{Room, temporary};
+use proptest::prelude::*;
+use railwright::apply::{Decisions, Event, apply, resume};
+use railwright::plan::{Plan, Selection, Unavailable};
+use railwright::resource::Disruption;
+use railwright::state::StateFolder;
+use railwright::state::journal_writer::JournalStore;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// What somebody does after the run whose gate failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Later {
+    /// Applies the spec.
+    Apply,
+    /// Applies it to one host.
+    Target(usize),
+    /// Applies it, and the controller dies before this record.
+    Crash(usize),
+    /// Goes on with the newest run.
+    Resume,
+    /// Goes on from a copy of the state folder.
+    Copy,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct World {
+    case: Case,
+    /// Hosts that do not pass their gate.
+    failing: BTreeSet<usize>,
+    later: Vec<Later>,
+    /// Before which of these the hosts are repaired.
+    healed: usize,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).unwrap())
+    }
+}
+
+fn worlds() -> impl Strategy<Value = World> {
+    let later = prop_oneof![
+        3 => Just(Later::Apply),
+        2 => (0usize..4).prop_map(Later::Target),
+        2 => (0usize..60).prop_map(Later::Crash),
+        1 => Just(Later::Resume),
+        1 => Just(Later::Copy),
+    ];
+    let later = proptest::collection::vec(later, 1..6);
+    let failing = proptest::collection::btree_set(0usize..4, 1..3);
+    (cases(4, benign(), 0), failing, later, 0usize..8).prop_map(|(case, failing, later, healed)| World { case, failing, later, healed })
+}
+
+/// Which hosts have to be remembered, as somebody who only watches would say.
+#[derive(Default)]
+struct Watcher {
+    /// A gate did not pass them, or they were disturbed and no gate has passed them since.
+    open: BTreeSet<String>,
+    /// The same at the end of the run before.
+    owed: BTreeSet<String>,
+    seen: usize,
+    spoke: bool,
+}
+
+impl Watcher {
+    /// Judges what happened since the last time, by this plan; a run that begins anew verifies what is owed before anybody else is
+    /// disturbed.
+    fn watch(&mut self, room: &Room, plan: &Plan, begins: bool) -> Result<(), String> {
+        let events = room.events.lock().unwrap();
+        for event in &events[self.seen.min(events.len())..] {
+            match event {
+                Event::ActionStarted { node, index: 0, .. } => {
+                    let Some(node) = plan.nodes.iter().find(|other| other.id == *node && other.disruption >= Disruption::Restart) else {
+                        continue;
+                    };
+                    let host = node.target.as_ref().map(|target| target.name.to_string()).unwrap_or_default();
+                    ensure!(
+                        !begins || self.owed.is_empty() || self.owed.contains(&host),
+                        "{} was begun although no gate has passed {:?} yet",
+                        node.id,
+                        self.owed
+                    );
+                    self.open.insert(host);
+                }
+                Event::GateFinished { hosts, result, .. } => match result.failure() {
+                    None => {
+                        self.open.retain(|host| !hosts.contains(host));
+                        self.owed.retain(|host| !hosts.contains(host));
+                    }
+                    Some(_) => self.open.extend(hosts.iter().cloned()),
+                },
+                _ => {}
+            }
+        }
+        self.seen = events.len();
+        self.owed = self.open.clone();
+        self.spoke |= !self.open.is_empty();
+        Ok(())
+    }
+
+    /// What is owed is in the state, in the next plan, and verified by its first gate.
+    async fn is_remembered(&self, room: &Room) -> Result<(), String> {
+        let known: BTreeSet<String> = room.state().outages.into_keys().collect();
+        ensure!(self.open.is_subset(&known), "{:?} are out of service, and the state knows of {known:?}", self.open);
+        let plan = room.plan().await;
+        let counted: BTreeSet<String> = plan.unavailable.iter().flat_map(Unavailable::names).collect();
+        ensure!(self.open.is_subset(&counted), "{:?} are out of service, and the plan counts {counted:?}", self.open);
+        let first = plan.verified_first();
+        ensure!(self.open.is_subset(&first), "{:?} are out of service, and the plan first verifies {first:?}", self.open);
+        Ok(())
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to.join(entry.file_name())),
+            false => drop(std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        }
+    }
+}
+
+/// The state folder at this place, whose journals end after so many records.
+fn folder(room: &Room, root: &Path, left: &Arc<Mutex<Option<usize>>>) -> StateFolder {
+    let (fleet, left) = (room.fleet.clone(), left.clone());
+    StateFolder::at(root).through(Arc::new(move |inner| -> Box<dyn JournalStore> {
+        let (died, fleet) = (Arc::default(), fleet.clone());
+        Box::new(Mortal { inner, left: left.clone(), died, death: Death::Torn, fleet })
+    }))
+}
+
+#[test]
+fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
+    law("law_13", worlds(), async |world: &World| {
+        let names = world.case.names();
+        let mut room = world.case.room();
+        let (places, left) = (temporary(), Arc::new(Mutex::new(None)));
+        room.context.folder = folder(&room, &places.path().join("0"), &left);
+        *room.gate.bad.lock().unwrap() = world.failing.iter().filter_map(|host| names.get(*host).cloned()).collect();
+        let mut watcher = Watcher::default();
+        for (turn, later) in std::iter::once(&Later::Apply).chain(&world.later).enumerate() {
+            if turn > 0 && turn > world.healed {
+                room.gate.bad.lock().unwrap().clear();
+            }
+            room.wishes = if turn % 2 == 0 { world.case.wished(&BTreeSet::new()) } else { world.case.wished(&world.case.dropped) };
+            let target = match later {
+                Later::Target(host) => names.get(*host).map(|host| format!("host/{host}")),
+                _ => None,
+            };
+            let mut plan = room.narrowed_plan(Selection { targets: target.into_iter().collect(), excludes: Vec::new() }).await;
+            match later {
+                Later::Copy => {
+                    let to = places.path().join(format!("{}", turn + 1));
+                    copy(room.context.folder.path(), &to);
+                    room.context.folder = folder(&room, &to, &left);
+                }
+                Later::Resume => {
+                    if let Some(run) = room.context.folder.newest_run().unwrap() {
+                        plan = room.context.folder.read_plan(&run).unwrap();
+                    }
+                    resume(&room.context, Decisions::default(), room.sink()).await;
+                }
+                Later::Crash(at) => {
+                    *left.lock().unwrap() = Some(*at);
+                    apply(&plan, &room.context, room.sink()).await;
+                    *left.lock().unwrap() = None;
+                    room.fleet.cut_off(false);
+                }
+                Later::Apply | Later::Target(_) => drop(apply(&plan, &room.context, room.sink()).await),
+            }
+            watcher.watch(&room, &plan, *later != Later::Resume)?;
+            watcher.is_remembered(&room).await?;
+        }
+        Ok(if watcher.spoke { Held::Yes } else { Held::Beside })
+    });
+}

@@ -1,0 +1,217 @@
+//! What earlier runs and others took out of service counts in every run, and what a gate did not pass is verified first.
+
+use crate::nodes::Nodes;
+use crate::room::Room;
+use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, GateResult, Gatekeeper, apply, resume, return_to_service};
+use railwright::plan::{OutageCause, Plan, Selection, Unavailability};
+use railwright::state::{Outcome, Skip, StateFolder};
+use railwright::transport::BoxFuture;
+use railwright::transport::sim::{Fault, Trouble};
+use serde_json::json;
+use std::sync::Arc;
+
+/// A kernel parameter, which needs a reboot, on each host; one may be out of service at a time.
+fn room(hosts: &[&str]) -> Room {
+    let mut room = Room::of(hosts).wish("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" }), &[]);
+    room.rollout.max_unavailable = 1;
+    room
+}
+
+fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
+    outcome.problems.iter().map(|problem| problem.code.as_ref()).collect()
+}
+
+async fn run(room: &Room) -> ApplyOutcome {
+    apply(&room.plan().await, &room.context, room.sink()).await
+}
+
+async fn narrowed(room: &Room, targets: &[&str], excludes: &[&str]) -> ApplyOutcome {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let plan = room.narrowed_plan(Selection { targets: owned(targets), excludes: owned(excludes) }).await;
+    apply(&plan, &room.context, room.sink()).await
+}
+
+/// How often the host was booted.
+fn boots(room: &Room, host: &str) -> u32 {
+    room.host(host, |host| host.boot)
+}
+
+fn is_bad(room: &Room, hosts: &[&str]) {
+    *room.gate.bad.lock().unwrap() = hosts.iter().map(|host| (*host).to_owned()).collect();
+}
+
+/// Nobody reaches the host any more.
+fn goes_down(room: &Room, host: &str) {
+    room.host(host, |host| host.faults.push(Fault { after: 0, word: None, trouble: Trouble::Unreachable(u32::MAX) }));
+}
+
+/// Who is out of service by the plan, with the sort of reason.
+fn unavailable(plan: &Plan) -> Vec<(&str, &str)> {
+    let sort = |why: &Unavailability| match why {
+        Unavailability::LeftByRun(outage) => match outage.cause {
+            OutageCause::GateFailed { .. } => "gate failed",
+            OutageCause::StepFailed { .. } => "step failed",
+            OutageCause::Unproven { .. } => "unproven",
+        },
+        Unavailability::Unreachable { .. } => "unreachable",
+        Unavailability::NotReady => "not ready",
+        Unavailability::CordonedByOthers => "cordoned",
+        Unavailability::LeftCordoned { .. } => "left cordoned",
+    };
+    plan.unavailable.iter().map(|some| (some.hosts.as_str(), sort(&some.why))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_its_gate_did_not_pass_is_verified_by_every_later_run_before_another_is_disturbed() {
+    let room = room(&["a", "b", "c"]);
+    is_bad(&room, &["a"]);
+    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    // A timer that applies again and again.
+    for _ in 0..3 {
+        let plan = room.plan().await;
+        assert_eq!((unavailable(&plan), plan.has_work()), (vec![("a", "gate failed")], true));
+        let again = apply(&plan, &room.context, room.sink()).await;
+        assert_eq!((again.ending, codes(&again)), (Ending::Stopped, vec!["RW0650"]));
+        assert_eq!((boots(&room, "a"), boots(&room, "b"), boots(&room, "c")), (1, 0, 0), "one host is broken, and no more");
+    }
+    let narrow = narrowed(&room, &["host/b"], &[]).await;
+    assert_eq!((narrow.ending, boots(&room, "b")), (Ending::Stopped, 0), "who is out of service does not depend on the target");
+    is_bad(&room, &[]);
+    let well = run(&room).await;
+    assert_eq!((well.ending, codes(&well), boots(&room, "a")), (Ending::Done, vec![], 1));
+    assert_eq!((boots(&room, "b"), boots(&room, "c")), (1, 1));
+    let plan = room.plan().await;
+    assert!(room.state().outages.is_empty() && unavailable(&plan).is_empty() && !plan.has_work());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_excluded_or_silent_counts_and_is_told_at_the_end() {
+    let mut room = room(&["a", "b", "c"]);
+    is_bad(&room, &["a"]);
+    run(&room).await;
+    let without = narrowed(&room, &[], &["host/a"]).await;
+    assert_eq!((without.ending, codes(&without), boots(&room, "b")), (Ending::Stopped, vec!["RW0620"], 0));
+    assert!(without.problems[0].message.ends_with("1 may be: a"), "{}", without.problems[0].message);
+    room.rollout.max_unavailable = 2;
+    let more = narrowed(&room, &[], &["host/a"]).await;
+    assert_eq!((more.ending, codes(&more)), (Ending::Incomplete, vec!["RW0655"]));
+    assert_eq!((boots(&room, "b"), boots(&room, "c")), (1, 1));
+    goes_down(&room, "a");
+    let plan = room.plan().await;
+    assert_eq!((unavailable(&plan), plan.has_work()), (vec![("a", "gate failed")], false), "nobody can verify it now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ended_before_a_gate_leaves_its_host_unproven() {
+    let room = room(&["a", "b"]);
+    room.fault("a", "reboot", Trouble::BackAfter(100_000));
+    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    tokio::time::sleep(std::time::Duration::from_secs(200_000)).await;
+    let plan = room.plan().await;
+    assert_eq!(unavailable(&plan), [("a", "step failed")]);
+    assert_eq!(plan.verified_first().into_iter().collect::<Vec<_>>(), ["a"]);
+    let outcome = apply(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, room.state().outages.len()), (Ending::Done, 0));
+    let checked = room.gate.checked.lock().unwrap().clone();
+    assert_eq!(checked, ["a after ", "b after a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_takes_a_host_as_in_service_and_the_journal_says_who_and_why() {
+    let room = room(&["a", "b"]);
+    is_bad(&room, &["a"]);
+    run(&room).await;
+    let folder = &room.context.folder;
+    let refused = return_to_service(folder, &["a".to_owned(), "b".to_owned()], "ticket 7").await.unwrap_err();
+    assert_eq!((refused.code.as_ref(), room.state().outages.len()), ("RW0656", 1));
+    return_to_service(folder, &["a".to_owned()], "ticket 7").await.unwrap();
+    assert!(room.state().outages.is_empty());
+    let journal = std::fs::read_to_string(folder.path().join("runs").join(folder.newest_run().unwrap().unwrap()).join("journal.jsonl"));
+    let last = journal.unwrap().lines().last().unwrap().to_owned();
+    assert!(last.contains("\"returned_to_service\"") && last.contains("ticket 7"), "{last}");
+    let plan = room.plan().await;
+    assert!(unavailable(&plan).is_empty());
+    assert_eq!((apply(&plan, &room.context, room.sink()).await.ending, boots(&room, "b")), (Ending::Done, 1));
+    let nobody = return_to_service(&StateFolder::at(folder.path().join("empty")), &["a".to_owned()], "x").await.unwrap_err();
+    assert_eq!(nobody.code, "RW0656");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_down_before_the_plan_uses_up_the_budget() {
+    let room = room(&["a", "b", "c"]);
+    goes_down(&room, "c");
+    let plan = room.plan().await;
+    assert_eq!(unavailable(&plan), [("c", "unreachable")]);
+    let outcome = apply(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, boots(&room, "a"), boots(&room, "b")), (Ending::Stopped, 0, 0));
+    let told = outcome.problems.iter().find(|problem| problem.code == "RW0620").unwrap();
+    assert!(told.message.contains("1 host is out of service, 1 may be: c (not reachable: "), "{}", told.message);
+    // A saved plan of before it went down is no better.
+    let down_later = room_with_plan_before("c").await;
+    assert_eq!((down_later.0.ending, boots(&down_later.1, "b")), (Ending::Stopped, 0));
+}
+
+/// A plan for `a` and `b` alone, and a host that goes down between plan and apply.
+async fn room_with_plan_before(down: &str) -> (ApplyOutcome, Room) {
+    let room = room(&["a", "b", "c"]);
+    let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned(), "host/b".to_owned()], excludes: Vec::new() }).await;
+    goes_down(&room, down);
+    (apply(&plan, &room.context, room.sink()).await, room)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_was_proven_and_goes_down_while_the_run_goes_on_counts() {
+    let mut room = room(&["a", "b"]);
+    let (fleet, gate) = (room.fleet.clone(), room.gate.clone());
+    let act = move || {
+        fleet.with("a", |host| host.faults.push(Fault { after: 0, word: None, trouble: Trouble::Unreachable(u32::MAX) }));
+    };
+    room.context.gatekeeper = Arc::new(After { gate, act });
+    let outcome = run(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "b")), (Ending::Stopped, vec!["RW0620"], 0));
+}
+
+/// Passes, and then something happens.
+struct After<F> {
+    gate: Arc<crate::room::Gate>,
+    act: F,
+}
+
+impl<F: Fn() + Send + Sync> Gatekeeper for After<F> {
+    fn check<'a>(&'a self, hosts: &'a [String], proven: &'a [String]) -> BoxFuture<'a, GateResult> {
+        Box::pin(async move {
+            let result = self.gate.check(hosts, proven).await;
+            (self.act)();
+            result
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_not_ready_or_cordoned_by_others_use_up_the_budget() {
+    for (ready, schedulable, sort) in [(true, false, "cordoned"), (false, true, "not ready")] {
+        let mut room = room(&["a", "b", "c"]);
+        let nodes = Nodes::beside(&mut room);
+        nodes.set("c", ready, schedulable);
+        let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+        assert_eq!(unavailable(&plan), [("c", sort)]);
+        let outcome = apply(&plan, &room.context, room.sink()).await;
+        assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (Ending::Stopped, vec!["RW0620"], 0), "{sort}");
+        nodes.set("c", true, true);
+        assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done, "it is asked anew");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_somebody_cordons_while_the_run_goes_on_counts_from_then_on() {
+    let mut room = room(&["a", "b", "c"]);
+    let nodes = Nodes::beside(&mut room);
+    let gate = room.gate.clone();
+    room.context.gatekeeper = Arc::new(After { gate, act: move || nodes.set("c", true, false) });
+    let outcome = run(&room).await;
+    assert_eq!((boots(&room, "a"), boots(&room, "b")), (1, 0));
+    let skipped = outcome.outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Skipped { because: Skip::Budget }).count();
+    assert!(outcome.ending == Ending::Stopped && skipped > 0, "{:?}", outcome.outcomes);
+    let seen = room.events.lock().unwrap().iter().filter(|event| matches!(event, Event::Rebooting { .. })).count();
+    assert_eq!(seen, 1);
+}
