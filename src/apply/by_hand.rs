@@ -40,7 +40,7 @@ async fn looked(shared: &Shared, n: usize, host: &str) -> Finish {
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {
-        return Finish::told(Outcome::Stale { reason: lost.message.clone() }, *lost);
+        return Finish::told(Outcome::LockLost { reason: lost.message.clone() }, *lost);
     }
     let from = boot_before(shared, n, host).filter(|from| *from != now);
     let (members, wanted) = before(shared, n);

@@ -1,6 +1,7 @@
 //! Carries out one change: look once more, journal the intent, act, and read again. Success is never an exit status.
 
 mod behind;
+mod guard_questions;
 mod guarded;
 mod look;
 mod settle;
@@ -87,8 +88,15 @@ fn over(outcome: Outcome, problem: Diagnostic) -> Halt {
 /// How the actions of one attempt ended.
 enum Acted {
     All,
-    Failed { word: String, code: i32, stdout: String, stderr: String },
+    Failed {
+        word: String,
+        code: i32,
+        stdout: String,
+        stderr: String,
+    },
     Lost(String),
+    /// The lock of the target is no longer ours; who has it. This action was not begun.
+    LockLost(Option<String>),
 }
 
 struct Step<'a> {
@@ -205,6 +213,7 @@ impl<'a> Step<'a> {
                         .state(trouble::after_failure(&self.node.id, untouched));
                     return Err(over(Outcome::Failed { reason: format!("{word} ended with exit status {code}") }, problem));
                 }
+                Acted::LockLost(holder) => return Err(self.lock_lost(holder.as_deref())),
                 Acted::Lost(reason) => {
                     let answers = self.look_again(&reason, self.longest(&actions), &begun.token).await?;
                     seen = again_seen(&seen, &answers);
@@ -272,6 +281,10 @@ impl<'a> Step<'a> {
             self.shared.journal.note(Entry::ActionSent { node: node.clone(), index, word: word.clone() });
             // By its content, not its place: another attempt may have fewer actions.
             let performed = self.perform_one(action, &format!("{token}-{}", Digest::of(action).short())).await;
+            let performed = match performed {
+                Err(TransportError::LockLost { holder, .. }) => return Acted::LockLost(holder),
+                other => other.unwrap_or_else(|error| Performed::Unknown { reason: error.to_string() }),
+            };
             let code = if let Performed::Ended { code, .. } = &performed { Some(*code) } else { None };
             self.shared.journal.note(Entry::ActionEnded { node, index, code });
             match performed {
@@ -283,9 +296,17 @@ impl<'a> Step<'a> {
         Acted::All
     }
 
-    async fn perform_one(&self, action: &Action, token: &str) -> Performed {
-        let Some(writer) = &self.writer else { return Performed::Unknown { reason: "there is no connection".to_owned() } };
-        writer.perform(action, token).await.unwrap_or_else(|error| Performed::Unknown { reason: error.to_string() })
+    async fn perform_one(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
+        match &self.writer {
+            Some(writer) => writer.perform(action, token).await,
+            None => Ok(Performed::Unknown { reason: "there is no connection".to_owned() }),
+        }
+    }
+
+    /// Somebody else has the lock of the target, and nothing of this step is written any more.
+    fn lock_lost(&self, holder: Option<&str>) -> Halt {
+        let lost = self.shared.heart.lost(self.host, holder);
+        over(Outcome::LockLost { reason: lost.message.clone() }, lost)
     }
 
     /// Reads again until all is as wished. A change that interrupts a netdev is proven over a new connection.
@@ -342,7 +363,8 @@ impl<'a> Step<'a> {
     /// What a step that did not come through may have made of resources that nothing is remembered of, so that it is taken back
     /// should their wish go.
     fn unfinished(&self, outcome: &Outcome) -> Vec<(Address, Applied)> {
-        let begun = self.begun.as_ref().filter(|_| matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. }));
+        let begun =
+            self.begun.as_ref().filter(|_| matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. } | Outcome::LockLost { .. }));
         let of = |member: &Member| {
             let address = &member.wish.address;
             let first = begun?.first.iter().find(|first| first.address == *address && !first.met)?;

@@ -63,7 +63,7 @@ impl<'a> NodeStep<'a> {
             over(outcome, trouble::not_reached(format!("kube/{}", self.cluster), &error, &self.shared.next))
         })?;
         if let Err(lost) = self.shared.heart.confirm(self.cluster, &writer).await {
-            return Err(over(Outcome::Stale { reason: lost.message.clone() }, *lost));
+            return Err(over(Outcome::LockLost { reason: lost.message.clone() }, *lost));
         }
         self.writer = Some(writer);
         Ok(())

@@ -1,15 +1,15 @@
-//! Signs of life: while a run goes on, its locks here and on the hosts say so, and a step begins only on a host whose lock
-//! was seen to be still ours not long ago. Whoever was asleep while the lock was taken away finds out before it acts.
+//! Heartbeats: while a run goes on, its locks here and on the hosts say so. A step asks first where the lock was not seen to
+//! be still ours for a while, so that whoever was asleep finds out early; that nothing is written without the lock is the
+//! target's own matter.
 
 use super::context::Context;
-use super::preflight::connect;
+use super::preflight::{HostNow, connect};
 use super::trouble;
 use crate::base::{Diagnostic, Target, TargetKind};
 use crate::observe::crowd;
 use crate::state::Holder;
-use crate::system::clock::{Clock, Ticker};
-use crate::transport::{BoxFuture, Performed, Upkeep, Writer};
-use jiff::{SignedDuration, Timestamp};
+use crate::system::clock::{Clock, Moment, Ticker};
+use crate::transport::{BoxFuture, Fence, TransportError, Writer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,54 +17,63 @@ use std::time::Duration;
 /// The locks of a run on its hosts.
 #[derive(Debug)]
 pub(super) struct Heart {
-    holder: String,
     note: String,
     clock: Clock,
     period: Duration,
-    /// When each host's lock was last seen to be ours.
-    seen: Mutex<BTreeMap<String, Timestamp>>,
+    /// The fence of each host's lock.
+    fences: BTreeMap<String, Fence>,
+    /// When each was last seen to be ours.
+    seen: Mutex<BTreeMap<String, Moment>>,
     /// What among the hosts is none: a cluster, switches.
     others: BTreeMap<String, Target>,
 }
 
 impl Heart {
-    /// For a run with the locks of these hosts. Each is seen for the first time by the host's first step, which also tells
-    /// the host which run it is that has its lock.
-    pub fn new<'a>(holder: &Holder, run: &str, context: &Context, hosts: impl Iterator<Item = &'a String>) -> Self {
+    /// For a run with these locks. Each is seen for the first time by the host's first step, which also tells the host
+    /// which run it is that has its lock.
+    pub fn new(holder: &Holder, run: &str, context: &Context, ready: &BTreeMap<String, HostNow>) -> Self {
         let others = context.hosts.iter().map(|(name, access)| (name.clone(), access.target()));
         Heart {
-            holder: holder.line(),
+            fences: ready.iter().map(|(host, now)| (host.clone(), now.fence(holder))).collect(),
             note: format!("run {run}"),
             clock: context.clock.clone(),
             period: context.patience.heartbeat,
-            seen: Mutex::new(hosts.map(|host| (host.clone(), Timestamp::UNIX_EPOCH)).collect()),
+            seen: Mutex::default(),
             others: others.filter(|(_, target)| target.kind != TargetKind::Host).collect(),
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, BTreeMap<String, Timestamp>> {
+    /// The fence with which this host is written to; none that it takes where its lock was not had.
+    pub fn fence(&self, host: &str) -> Fence {
+        self.fences.get(host).cloned().unwrap_or_else(|| Fence::new("", 0))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<String, Moment>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Before a step: the host's lock is still ours. Asked only when it was not seen for a while.
     pub async fn confirm(&self, host: &str, writer: &Writer) -> Result<(), Box<Diagnostic>> {
-        let period = SignedDuration::try_from(self.period).unwrap_or(SignedDuration::MAX);
-        let fresh = self.seen().get(host).is_some_and(|at| self.clock.now().duration_since(*at) < period);
+        let fresh = self.seen().get(host).is_some_and(|at| self.clock.moment().since(*at) < self.period);
         if fresh { Ok(()) } else { self.beat(host, writer).await }
     }
 
-    /// One sign of life. What is no answer is left to the step itself to find out.
+    /// A heartbeat. What is no answer is left to the step itself to find out.
     async fn beat(&self, host: &str, writer: &Writer) -> Result<(), Box<Diagnostic>> {
-        let beat = Upkeep::Beat { holder: self.holder.clone(), note: self.note.clone() };
-        match writer.upkeep(&beat).await {
-            Ok(Performed::Ended { code: 0, .. }) => {
-                self.seen().insert(host.to_owned(), self.clock.now());
-                Ok(())
-            }
-            Ok(Performed::Ended { code: 1, .. }) => Err(Box::new(trouble::lock_lost(&self.target(host), None))),
-            Ok(Performed::Ended { code: 75, stdout, .. }) => Err(Box::new(trouble::lock_lost(&self.target(host), Some(&stdout)))),
-            _ => Ok(()),
+        // By the moment before it: while it was on its way we may have slept.
+        let moment = self.clock.moment();
+        match writer.beat(&self.note).await {
+            Ok(Ok(())) => drop(self.seen().insert(host.to_owned(), moment)),
+            Err(TransportError::LockLost { holder, .. }) => return Err(Box::new(self.lost(host, holder.as_deref()))),
+            Ok(Err(_)) | Err(_) => (),
         }
+        Ok(())
+    }
+
+    /// The lock of a target is not ours any more.
+    pub fn lost(&self, host: &str, holder: Option<&str>) -> Diagnostic {
+        self.seen().remove(host);
+        trouble::lock_lost(&self.target(host), holder)
     }
 
     /// No host has the name of the cluster (RW0138) or of a switch (RW0161).
@@ -78,17 +87,15 @@ impl Heart {
         let work = |host: String| -> BoxFuture<'_, ()> {
             let (heart, context) = (&self, &context);
             Box::pin(async move {
-                // A host that reboots or is lost has no sign of life to give; its steps tell.
-                if let Ok(writer) = connect(&host, context).await
-                    && heart.beat(&host, &writer).await.is_err()
-                {
-                    heart.seen().insert(host, Timestamp::UNIX_EPOCH);
+                // A host that reboots or is lost has no heartbeat to give; its steps tell.
+                if let Ok(locker) = connect(&host, context).await {
+                    let _ = heart.beat(&host, &locker.writer(heart.fence(&host))).await;
                 }
             })
         };
         loop {
             ticker.tick().await;
-            let hosts = self.seen().keys().cloned().collect();
+            let hosts = self.fences.keys().cloned().collect();
             crowd::each(hosts, context.patience.parallel, &work).await;
         }
     }

@@ -3,7 +3,7 @@
 
 use super::context::{Context, Event, EventSink};
 use crate::system::clock;
-use crate::transport::{Performed, TransportError, Upkeep, Writer};
+use crate::transport::{Performed, TransportError, Writer};
 use std::time::Duration;
 
 /// Why a host is not idle.
@@ -21,8 +21,8 @@ pub enum Busy {
     Interrupted,
 }
 
-/// Asks until the host is idle, for at most so long: no short step runs and none of that attempt, and no guard is armed but
-/// those of this run, which its own steps settle. Whether there was something to wait for.
+/// Asks until the host is idle, for at most so long: no short step runs, no long one but those of this run, none of that
+/// attempt, and no guard is armed but those of this run, which its own steps settle. Whether there was something to wait for.
 pub async fn idle(
     host: &str,
     writer: &Writer,
@@ -34,11 +34,10 @@ pub async fn idle(
 ) -> Result<bool, Busy> {
     let ours = |line: &str| run.is_some_and(|run| line.strip_prefix(run).is_some_and(|rest| rest.starts_with('-')));
     let mut guarded = false;
-    let idle = Upkeep::Idle { attempt: attempt.map(str::to_owned) };
     let poll = context.patience.settle_poll;
     let looks = limit.as_millis() / poll.as_millis().max(1);
     for look in 0..=looks {
-        match writer.upkeep(&idle).await.map_err(Busy::NotAsked)? {
+        match writer.idle(attempt, run).await.map_err(Busy::NotAsked)? {
             Performed::Ended { code: 0, .. } => return Ok(look > 0),
             Performed::Ended { code: 77, .. } => guarded = false,
             Performed::Ended { code: 78, stdout, .. } if stdout.lines().all(ours) => return Ok(look > 0),

@@ -9,8 +9,8 @@ use crate::observe::crowd;
 use crate::state::journal_writer::JournalError;
 use crate::state::lock::{HEARTBEAT_S, YOUNG_S};
 use crate::state::{ClusterLock, Entry, Holder, StateFolder};
-use crate::system::identity;
-use crate::transport::{BoxFuture, Performed, Upkeep};
+use crate::system::identity::{self, Life, ProcessIdentity};
+use crate::transport::{BoxFuture, Grounds, LockReading, StealOutcome};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -37,10 +37,12 @@ pub struct HeldLock {
     pub line: String,
     /// The holder, if the line can be read.
     pub holder: Option<Holder>,
-    /// What it said with its latest sign of life.
+    /// What came with its latest heartbeat.
     pub note: String,
-    /// Seconds since then, by the host's own clock.
+    /// Seconds since then, by the host's own monotonic clock.
     pub age_s: u64,
+    /// Whether its process lives, as far as this machine can tell.
+    pub life: Life,
     /// The highest fencing number that the host has seen.
     pub fence: u64,
 }
@@ -52,9 +54,26 @@ impl HeldLock {
         if self.note.is_empty() { who } else { format!("{who}, {}", one_line(&self.note, 60)) }
     }
 
-    /// True when its holder may well be alive.
+    /// True when its holder lives, or may well.
     pub fn is_young(&self) -> bool {
-        self.age_s < YOUNG_S
+        self.grounds().is_none()
+    }
+
+    /// On which grounds it may be taken without being forced.
+    pub fn grounds(&self) -> Option<Grounds> {
+        match self.life {
+            Life::Dead => Some(Grounds::Dead),
+            Life::Alive => None,
+            Life::Unknown => (self.age_s >= YOUNG_S).then_some(Grounds::Silent(YOUNG_S)),
+        }
+    }
+
+    /// As it was read; `here` is this process.
+    pub(super) fn from_reading(reading: LockReading, here: &ProcessIdentity) -> Self {
+        let LockReading { holder: line, note, silence_s, highest } = reading;
+        let holder = Holder::parse(&line);
+        let life = holder.as_ref().map_or(Life::Unknown, |holder| holder.life(here));
+        HeldLock { holder, line, note, age_s: silence_s, life, fence: highest }
     }
 }
 
@@ -67,7 +86,7 @@ pub enum Stolen {
     Free,
     /// The target keeps none.
     NotKept,
-    /// Its holder was seen alive not long ago.
+    /// Its holder lives, or was seen alive not long ago.
     Young(HeldLock),
     /// It could not be done.
     Unknown {
@@ -94,28 +113,20 @@ async fn read(host: &str, context: &Context) -> HostLock {
     if context.hosts.get(host).is_some_and(|access| !access.keeps_locks()) {
         return HostLock::NotKept;
     }
-    let performed = match connect(host, context).await {
-        Ok(writer) => writer.reader().lock().await,
+    let reading = match connect(host, context).await {
+        Ok(locker) => locker.reader().lock().await,
         Err(error) => Err(error),
     };
-    match performed {
-        Ok(Performed::Ended { code: 0, stdout, .. }) => {
-            let mut lines = stdout.lines();
-            let mut line = || lines.next().unwrap_or_default().to_owned();
-            let (line, note, age, fence) = (line(), line(), line(), line());
-            // A clock that was set back says that the sign of life is still to come.
-            let age_s = age.trim().parse::<i64>().ok().and_then(|age| u64::try_from(age).ok()).unwrap_or_default();
-            HostLock::Held(HeldLock { holder: Holder::parse(&line), line, note, age_s, fence: fence.trim().parse().unwrap_or_default() })
-        }
-        Ok(Performed::Ended { code: 1, .. }) => HostLock::Free,
-        Ok(Performed::Ended { code, stderr, .. }) => HostLock::Unknown { reason: one_line(&format!("exit status {code}: {stderr}"), 200) },
-        Ok(Performed::Unknown { reason }) => HostLock::Unknown { reason: one_line(&reason, 200) },
+    match reading {
+        Ok(Ok(Some(reading))) => HostLock::Held(HeldLock::from_reading(reading, &context.folder.process())),
+        Ok(Ok(None)) => HostLock::Free,
+        Ok(Err(reason)) => HostLock::Unknown { reason: one_line(&reason, 200) },
         Err(error) => HostLock::Unknown { reason: error.one_line() },
     }
 }
 
 /// Takes the cluster's lock, and those of these hosts, away from whoever has them, with a number that is higher than any
-/// before. Holders that were seen alive not long ago keep them unless it is forced. All of it is journalled.
+/// before. Holders that are neither provably dead nor silent keep them unless it is forced. All of it is journalled.
 pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Context) -> Result<BTreeMap<String, Stolen>, Vec<Diagnostic>> {
     let (lock, from) = ClusterLock::take_away(&context.folder, "lock steal", force).map_err(|problem| vec![problem])?;
     let found = list(hosts, context).await;
@@ -128,15 +139,11 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
             HostLock::Free => drop(stolen.insert(host, Stolen::Free)),
             HostLock::NotKept => drop(stolen.insert(host, Stolen::NotKept)),
             HostLock::Unknown { reason } => drop(stolen.insert(host, Stolen::Unknown { reason })),
-            // A run of this folder is dead: we hold the lock that it would need.
-            HostLock::Held(held) => {
-                let dead = held.holder.as_ref().is_some_and(|other| other.folder == lock.holder.folder);
-                if dead || force || !held.is_young() {
-                    taken.insert(host, held);
-                } else {
-                    stolen.insert(host, Stolen::Young(held));
-                }
-            }
+            HostLock::Held(held) => match held.grounds() {
+                Some(grounds) => drop(taken.insert(host, (held, grounds))),
+                None if force => drop(taken.insert(host, (held, Grounds::Forced))),
+                None => drop(stolen.insert(host, Stolen::Young(held))),
+            },
         }
     }
     let entry = Entry::LockStolen {
@@ -144,7 +151,7 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
         machine: identity::machine(),
         reason: reason.to_owned(),
         fence,
-        from: from.iter().cloned().chain(taken.values().map(HeldLock::describe)).collect(),
+        from: from.iter().cloned().chain(taken.values().map(|(held, _)| held.describe())).collect(),
         hosts: taken.keys().cloned().collect(),
     };
     // The record comes first: what is taken away is taken away for a reason that stays.
@@ -152,10 +159,10 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
         journal(entry, &lock, &context.folder, trouble::steal_not_recorded).await.map_err(|problem| vec![problem])?;
     }
     let stolen = Mutex::new(stolen);
-    let work = |(host, held): (String, HeldLock)| -> BoxFuture<'_, ()> {
+    let work = |(host, (held, grounds)): (String, (HeldLock, Grounds))| -> BoxFuture<'_, ()> {
         let stolen = &stolen;
         Box::pin(async move {
-            let one = take_one(&host, held, fence, context).await;
+            let one = take_one(&host, held, fence, grounds, context).await;
             stolen.lock().unwrap_or_else(PoisonError::into_inner).insert(host, one);
         })
     };
@@ -163,19 +170,17 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
     Ok(std::mem::take(&mut *stolen.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-async fn take_one(host: &str, held: HeldLock, fence: u64, context: &Context) -> Stolen {
-    let writer = match connect(host, context).await {
-        Ok(writer) => writer,
+async fn take_one(host: &str, held: HeldLock, fence: u64, grounds: Grounds, context: &Context) -> Stolen {
+    let locker = match connect(host, context).await {
+        Ok(locker) => locker,
         Err(error) => return Stolen::Unknown { reason: error.one_line() },
     };
-    match writer.upkeep(&Upkeep::Steal { holder: held.line.clone(), fence }).await {
-        Ok(Performed::Ended { code: 0, .. }) => Stolen::Taken(held),
-        Ok(Performed::Ended { code: 1, .. }) => Stolen::Free,
-        Ok(Performed::Ended { code: 75, stdout, .. }) => {
-            Stolen::Unknown { reason: format!("meanwhile another one has it: {}", one_line(&stdout, 160)) }
-        }
-        Ok(Performed::Ended { code, stderr, .. }) => Stolen::Unknown { reason: one_line(&format!("exit status {code}: {stderr}"), 200) },
-        Ok(Performed::Unknown { reason }) => Stolen::Unknown { reason: one_line(&reason, 200) },
+    match locker.steal(&held.line, fence, grounds).await {
+        Ok(StealOutcome::Taken) => Stolen::Taken(held),
+        Ok(StealOutcome::Free) => Stolen::Free,
+        Ok(StealOutcome::Alive(age_s)) => Stolen::Young(HeldLock { age_s, ..held }),
+        Ok(StealOutcome::Other(line)) => Stolen::Unknown { reason: format!("meanwhile another one has it: {}", one_line(&line, 160)) },
+        Ok(StealOutcome::Impossible(reason) | StealOutcome::Unknown(reason)) => Stolen::Unknown { reason: one_line(&reason, 200) },
         Err(error) => Stolen::Unknown { reason: error.one_line() },
     }
 }
@@ -197,7 +202,7 @@ pub(super) async fn journal(
     writer.commit(entry).await.map(|()| true).map_err(|JournalError(reason)| not_recorded(&reason))
 }
 
-/// How long after its last sign of life a holder is taken for dead, in words.
+/// How long after its latest heartbeat a holder is taken for dead, in words.
 pub fn rule() -> String {
-    format!("a holder gives a sign of life every {HEARTBEAT_S} s, and is taken for dead after {YOUNG_S} s without")
+    format!("a holder gives a heartbeat every {HEARTBEAT_S} s, and is taken for dead after {YOUNG_S} s without")
 }

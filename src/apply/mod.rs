@@ -5,9 +5,9 @@
 //! hosts before anything is changed (`idle`: nothing of an earlier run goes on there); `scheduler` (over `steps`) says what
 //! may start; `change` and `reboot` carry out one step each, judged by `precondition`, `by_hand` proves what a person does, `drain` and `uncordon` (over `cluster_node`) empty a node of a
 //! Kubernetes cluster and give it back; `run` begins, `turn` is the loop
-//! between them, told by `watch` of the time and of orders and by `lookout` who else is out of service, while `heart` keeps its locks alive (`locks` shows them and
-//! takes them away); `status` and `estimate` say how it stands; `resume` goes on with a run that was left, `return_to_service`
-//! records that somebody takes a host as in service.
+//! between them, told by `watch` of the time and of orders and by `lookout` who else is out of service, while `heart` keeps its locks alive
+//! (`host_locks` takes them and lets them go, `locks` shows them and takes them away); `status` and `estimate` say how it stands; `resume`
+//! goes on with a run that was left, `return_to_service` records that somebody takes a host as in service.
 
 mod access;
 mod by_hand;
@@ -19,6 +19,7 @@ pub mod estimate;
 pub mod frame;
 pub mod gate;
 mod heart;
+mod host_locks;
 pub mod idle;
 pub mod locks;
 mod lookout;

@@ -67,7 +67,8 @@ impl Counts {
             Outcome::Done { changed: true } => &mut self.done,
             Outcome::Done { changed: false } => &mut self.already,
             Outcome::Failed { .. } => &mut self.failed,
-            Outcome::Unknown { .. } => &mut self.unknown,
+            // Whoever has the lock now may have changed what it was about.
+            Outcome::Unknown { .. } | Outcome::LockLost { .. } => &mut self.unknown,
             Outcome::Unreachable { .. } => &mut self.unreachable,
             Outcome::Stale { .. } => &mut self.stale,
             Outcome::Held { .. } => &mut self.held,

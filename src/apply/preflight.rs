@@ -3,6 +3,7 @@
 use super::access;
 use super::by_hand::may_be_off;
 use super::context::{Context, Event, EventSink};
+use super::host_locks::{release, take_lock};
 use super::idle::{Busy, idle};
 use super::trouble::{self, Next};
 use crate::base::text::one_line;
@@ -14,7 +15,7 @@ use crate::resource::host::facts;
 use crate::resource::{AnswerStatus, Answers, Read};
 use crate::state::{ClusterLock, Holder, HostRecord, host_record};
 use crate::system::clock;
-use crate::transport::{BoxFuture, HostAccess, Performed, TransportError, Upkeep, Writer};
+use crate::transport::{BoxFuture, Fence, HostAccess, Locker, Performed, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -26,6 +27,17 @@ pub struct HostNow {
     pub ssh_netdevs: BTreeSet<String>,
     /// The boot that it is in.
     pub boot_id: Option<String>,
+    /// The fencing token with which its lock was taken.
+    pub token: u64,
+    /// The digest of the record that it kept then, where it tells it.
+    pub record: Option<String>,
+}
+
+impl HostNow {
+    /// What this holder shows when it writes there.
+    pub fn fence(&self, holder: &Holder) -> Fence {
+        Fence::new(&holder.line(), self.token)
+    }
 }
 
 /// How the hosts are.
@@ -45,16 +57,13 @@ pub struct Preflight {
     pub fence: u64,
 }
 
-/// How many runs a host may have seen that this folder knows nothing of.
-const FURTHEST_AHEAD: u64 = 1_000_000;
-
-struct Ready {
+pub(super) struct Ready {
     now: HostNow,
     record: Option<HostRecord>,
     warnings: Vec<Diagnostic>,
 }
 
-enum One {
+pub(super) enum One {
     Ready(Box<Ready>),
     Unready(Unready),
     Refused(Box<Diagnostic>),
@@ -150,8 +159,7 @@ pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &Cl
     found.refusals.extend(raised.err());
     found.refusals.extend(cut_connections(plan, &found.ready));
     if !found.refusals.is_empty() {
-        let ready = found.ready.keys().cloned().collect();
-        release(ready, context, &lock.holder).await;
+        release(&found.ready, context, &lock.holder).await;
     }
     found
 }
@@ -175,37 +183,10 @@ fn take(found: &mut Preflight, context: &Context, host: &str, one: One, sink: &E
     }
 }
 
-/// Lets the locks of these hosts go; a host that cannot be reached keeps a lock that the next run from here takes over.
-pub async fn release(hosts: Vec<String>, context: &Context, holder: &Holder) {
-    let work = |host: String| -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            if let Ok(writer) = connect(&host, context).await {
-                let _ = writer.upkeep(&Upkeep::Unlock { holder: holder.line() }).await;
-            }
-        })
-    };
-    crowd::each(hosts, context.patience.parallel, &work).await;
-}
-
-/// Lets go of locks that a dead run of this folder left on hosts where nothing is left to do. Whoever cannot be reached
-/// keeps its lock until a run from here works on it again.
-pub async fn sweep(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLock) {
-    let work = |host: String| -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            if let Ok(writer) = connect(&host, context).await
-                && take_lock(&host, context, &writer, &lock.holder, &AtomicU64::new(lock.fence)).await.is_ok()
-            {
-                let _ = writer.upkeep(&Upkeep::Unlock { holder: lock.holder.line() }).await;
-            }
-        })
-    };
-    crowd::each(hosts.into_iter().collect(), context.patience.parallel, &work).await;
-}
-
-/// A new connection to a host.
-pub async fn connect(host: &str, context: &Context) -> Result<Writer, TransportError> {
+/// A new connection to a target.
+pub async fn connect(host: &str, context: &Context) -> Result<Locker, TransportError> {
     let access = context.hosts.get(host).ok_or_else(|| TransportError::Local { reason: format!("{host} is not in the inventory") })?;
-    context.connector.connect(access).await.map(Writer::new)
+    context.connector.connect(access).await.map(Locker::new)
 }
 
 /// How often a host that reboots may go down while it is being looked at: one that was asked for its reboot a moment ago
@@ -248,44 +229,53 @@ async fn come_back(host: &str, context: &Context, sink: &EventSink) -> bool {
 }
 
 async fn one_host(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sink: &EventSink) -> One {
-    match reach(host, context).await {
-        Err(error) => One::Unready(error.into()),
-        Ok((writer, answers, record)) => {
-            let now = match host_now(&context.target(host), &answers) {
-                Ok(now) => now,
-                Err(unready) => return One::Unready(unready),
-            };
-            let mut warnings = Vec::new();
-            if context.target(host).kind == TargetKind::Kube {
-                match access::look(run.plan, &run.wanted.done, host, context, &writer.reader(), record.is_some()).await {
-                    Err(error) => return One::Unready(error.into()),
-                    Ok(access::Found { refusal: Some(refusal), .. }) => return One::Refused(Box::new(refusal)),
-                    Ok(access::Found { warning, .. }) => warnings.extend(warning),
-                }
-            }
-            if let Err(refusal) = take_lock(host, context, &writer, holder, run.fence).await {
-                return refusal;
-            }
-            // With the lock in hand nobody begins another one. What the host is like is read after that.
-            if let Err(busy) = idle(host, &writer, context, sink, context.patience.earlier_step, run.wanted.run.as_deref(), None).await {
-                let _ = writer.upkeep(&Upkeep::Unlock { holder: holder.line() }).await;
-                return One::Unready(busy.into());
-            }
-            let record = record.map(|json| host_record::parse(&context.target(host), &json, &context.folder)).transpose();
-            let record = record.map_err(|warning| warnings.push(warning)).unwrap_or_default();
-            One::Ready(Box::new(Ready { now, record, warnings }))
-        }
-    }
+    let ready = match ready(host, context, holder, run, sink).await {
+        Ok(ready) => ready,
+        Err(one) => return one,
+    };
+    One::Ready(Box::new(ready))
 }
 
-async fn reach(host: &str, context: &Context) -> Result<(Writer, Answers, Option<String>), TransportError> {
-    let writer = connect(host, context).await?;
-    let answers = writer.reader().read(&[Read::Host]).await?;
-    let record = match writer.reader().record().await? {
+async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sink: &EventSink) -> Result<Ready, One> {
+    let unready = |error: TransportError| One::Unready(error.into());
+    let locker = connect(host, context).await.map_err(unready)?;
+    let answers = locker.reader().read(&[Read::Host]).await.map_err(unready)?;
+    let mut now = host_now(&context.target(host), &answers).map_err(One::Unready)?;
+    let mut warnings = Vec::new();
+    if context.target(host).kind == TargetKind::Kube {
+        let has_record = record(&locker).await.map_err(unready)?.is_some();
+        let found = access::look(run.plan, &run.wanted.done, host, context, &locker.reader(), has_record).await.map_err(unready)?;
+        if let Some(refusal) = found.refusal {
+            return Err(One::Refused(Box::new(refusal)));
+        }
+        warnings.extend(found.warning);
+    }
+    (now.token, now.record) = take_lock(host, context, &locker, holder, run.fence).await?;
+    let writer = locker.writer(now.fence(holder));
+    // With the lock in hand nobody begins another step. What the host is like is read after that, its record too: whoever had
+    // the lock before has written it.
+    let earlier = context.patience.earlier_step;
+    if let Err(busy) = idle(host, &writer, context, sink, earlier, run.wanted.run.as_deref(), None).await {
+        let _ = writer.unlock().await;
+        return Err(One::Unready(busy.into()));
+    }
+    let record = match record(&locker).await {
+        Ok(record) => record,
+        Err(error) => {
+            let _ = writer.unlock().await;
+            return Err(unready(error));
+        }
+    };
+    let record = record.map(|json| host_record::parse(&context.target(host), &json, &context.folder)).transpose();
+    let record = record.map_err(|warning| warnings.push(warning)).unwrap_or_default();
+    Ok(Ready { now, record, warnings })
+}
+
+async fn record(locker: &Locker) -> Result<Option<String>, TransportError> {
+    Ok(match locker.reader().record().await? {
         Performed::Ended { code: 0, stdout, .. } => Some(stdout),
         _ => None,
-    };
-    Ok((writer, answers, record))
+    })
 }
 
 /// Who the host is, from its answers. Answers that break off mean that the connection was lost under them: a host on its way
@@ -299,46 +289,7 @@ pub fn host_now(target: &Target, answers: &Answers) -> Result<HostNow, Unready> 
         Some(AnswerStatus::CutOff) => TransportError::Lost { host: host.to_owned(), reason }.into(),
         _ => Unready::Unfit(format!("who it is could not be read: {reason}")),
     })?;
-    Ok(HostNow { ssh_netdevs: facts.ssh_netdevs, boot_id: Some(facts.boot_id).filter(|id| !id.is_empty()) })
-}
-
-/// Takes the lock of a host or a cluster. One that an earlier run of this folder left behind is taken over: we hold the cluster's lock,
-/// so that run is dead. A higher fencing number on the host only means that ours has to go beyond it.
-async fn take_lock(host: &str, context: &Context, writer: &Writer, holder: &Holder, fence: &AtomicU64) -> Result<(), One> {
-    let of = &context.locked(host);
-    let unreachable = |error: TransportError| One::Unready(error.into());
-    let mut taken_over = false;
-    for _ in 0..4 {
-        let number = fence.load(Ordering::SeqCst);
-        match writer.upkeep(&Upkeep::Lock { holder: holder.line(), fence: number }).await.map_err(unreachable)? {
-            Performed::Ended { code: 0, .. } => return Ok(()),
-            Performed::Ended { code: 75, stdout, .. } => {
-                let ours = Holder::parse(&stdout).is_some_and(|other| other.folder == holder.folder);
-                if !ours || taken_over {
-                    return Err(One::Refused(Box::new(trouble::locked(&of.target, &stdout, &Next::beside(&context.folder)))));
-                }
-                taken_over = true;
-                let line = stdout.trim().to_owned();
-                writer.upkeep(&Upkeep::Unlock { holder: line }).await.map_err(unreachable)?;
-            }
-            Performed::Ended { code: 76, stdout, .. } => match stdout.trim().parse::<u64>() {
-                // The number is shared by all hosts: one of them must not use up what there is for the others.
-                Ok(seen) if seen.saturating_sub(number) > FURTHEST_AHEAD => {
-                    let reason = format!("its fencing number {seen} is higher than any number of runs; see {}", of.fence());
-                    return Err(One::Unready(Unready::Unfit(reason)));
-                }
-                Ok(seen) => drop(fence.fetch_max(seen.saturating_add(1), Ordering::SeqCst)),
-                Err(_) => return Err(One::Refused(Box::new(trouble::lock_failed(of, "its fencing number cannot be read")))),
-            },
-            Performed::Ended { code, stderr, .. } => {
-                return Err(One::Refused(Box::new(trouble::lock_failed(of, &format!("exit status {code}: {stderr}")))));
-            }
-            Performed::Unknown { reason } => {
-                return Err(One::Unready(Unready::Unfit(format!("whether its lock was taken is not known: {reason}"))));
-            }
-        }
-    }
-    Err(One::Refused(Box::new(trouble::lock_failed(of, "it is taken and let go by others all the time"))))
+    Ok(HostNow { ssh_netdevs: facts.ssh_netdevs, boot_id: Some(facts.boot_id).filter(|id| !id.is_empty()), ..HostNow::default() })
 }
 
 /// What can cut our own connection and cannot be put back by a guard on the host is refused.

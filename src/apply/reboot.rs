@@ -67,7 +67,7 @@ async fn begin(shared: &Shared, n: usize, host: &str, order: &mut Order) -> Resu
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {
-        return over(Finish::told(Outcome::Stale { reason: lost.message.clone() }, *lost));
+        return over(Finish::told(Outcome::LockLost { reason: lost.message.clone() }, *lost));
     }
     match asked_in {
         // It has happened since.
@@ -164,6 +164,10 @@ async fn ask(
             let problem = trouble::action_failed(&node.id, "reboot", code, &stdout, &stderr, &shared.next);
             let outcome = Outcome::Failed { reason: format!("{host} refused to reboot (exit status {code})") };
             Ok(Err(Box::new(Finish::told(outcome, problem))))
+        }
+        Err(TransportError::LockLost { holder, .. }) => {
+            let lost = shared.heart.lost(host, holder.as_deref());
+            Ok(Err(Box::new(Finish::told(Outcome::LockLost { reason: lost.message.clone() }, lost))))
         }
         performed => {
             order.unheard = !matches!(performed, Ok(Performed::Ended { .. }));

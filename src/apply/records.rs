@@ -4,14 +4,13 @@
 
 use super::shared::{Shared, guard};
 use super::trouble;
-use crate::base::{Diagnostic, Target, TargetKind};
+use crate::base::{Diagnostic, Digest, Target, TargetKind};
 use crate::plan::NodeKind;
-use crate::resource::complaint::UNAVAILABLE;
 use crate::resource::kubernetes_object::applyset::is_member;
 use crate::state::Entry;
 use crate::system::clock::{self, Deadline, Stopwatch};
-use crate::transport::{Performed, Upkeep, Writer};
-use std::collections::BTreeMap;
+use crate::transport::{RecordOutcome, TransportError, Writer};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Between two records of a cluster, at least.
@@ -88,17 +87,33 @@ impl Shared {
         let record = guard(&self.state).next_record(&target.name, &self.run, &self.plan.digest, clock::now());
         let made = record.resources.iter().filter(|(_, applied)| is_member(&applied.kind, &applied.body, &applied.before));
         let members = made.map(|(address, _)| address.within_target()).chain(coming).collect();
-        let reason = match writer.upkeep(&Upkeep::WriteRecord { json: record.to_json(), members }).await {
-            Ok(Performed::Ended { code: 0, .. }) => {
+        let (json, replaces) = (record.to_json(), self.replaced_record(&target.name));
+        let digest = Digest::of_bytes(format!("{json}\n").as_bytes()).as_str().to_owned();
+        let written = writer.record(json, members, replaces.clone()).await;
+        // What nobody knows of may stand there, or what was there before.
+        let may_stand = match &written {
+            Ok(RecordOutcome::Written) if !replaces.is_empty() => BTreeSet::from([digest]),
+            Ok(RecordOutcome::Unknown(_)) | Err(_) if !replaces.is_empty() => replaces.into_iter().chain([digest]).collect(),
+            _ => replaces,
+        };
+        guard(&self.recorded).insert(target.name.to_string(), may_stand);
+        let reason = match written {
+            Ok(RecordOutcome::Written) => {
                 self.journal.note(Entry::HostRecordWritten { host: target.name.to_string(), serial: record.serial });
                 return None;
             }
             // It has no place for a record: the folder alone remembers.
-            Ok(Performed::Ended { code: UNAVAILABLE, .. }) => return None,
-            Ok(Performed::Ended { code, stderr, .. }) => format!("exit status {code}: {stderr}"),
-            Ok(Performed::Unknown { reason }) => reason,
+            Ok(RecordOutcome::NotKept) => return None,
+            Ok(RecordOutcome::Moved) => return Some(trouble::record_moved(target, &self.next)),
+            Err(TransportError::LockLost { holder, .. }) => return Some(self.heart.lost(&target.name, holder.as_deref())),
+            Ok(RecordOutcome::Failed(reason) | RecordOutcome::Unknown(reason)) => reason,
             Err(error) => error.to_string(),
         };
         Some(trouble::record_not_written(target, &reason))
+    }
+
+    /// The digests of which one has to be that of the record which is replaced; none where the target tells none.
+    fn replaced_record(&self, host: &str) -> BTreeSet<String> {
+        guard(&self.recorded).get(host).cloned().unwrap_or_default()
     }
 }

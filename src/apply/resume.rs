@@ -2,8 +2,9 @@
 //! and no good outcome.
 
 use super::context::{Context, EventSink, Wished};
+use super::host_locks::sweep;
 use super::outcome::ApplyOutcome;
-use super::preflight::{Wanted, preflight, sweep};
+use super::preflight::{Wanted, preflight};
 use super::run::{Begun, is_done};
 use super::shared::{Earlier, RunParts};
 use super::steps::{Role, Step, steps};

@@ -3,8 +3,9 @@
 use super::context::{Context, Event, EventSink};
 use super::frame::{loosened, loosened_later};
 use super::heart::Heart;
+use super::host_locks::release;
 use super::outcome::ApplyOutcome;
-use super::preflight::{HostNow, Preflight, Wanted, preflight, release};
+use super::preflight::{HostNow, Preflight, Wanted, preflight};
 use super::refusal;
 use super::resume::Decisions;
 use super::scheduler::Scheduler;
@@ -61,7 +62,6 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     for record in &found.records {
         state.merge(record);
     }
-    let ready: Vec<String> = found.ready.keys().cloned().collect();
     // The plan may have been made with or without what the hosts remember; one of the two it must be.
     let mut problems: Vec<Diagnostic> = moved.and(refusal::of_state(plan, &state)).into_iter().collect();
     if problems.is_empty() {
@@ -87,7 +87,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
             Ok(Some(Begun::new(parts, lock, steps, earlier, found, entries)))
         }
         Err(problems) => {
-            release(ready, context, &lock.holder).await;
+            release(&found.ready, context, &lock.holder).await;
             Err(problems)
         }
     }
@@ -139,7 +139,7 @@ impl Begun {
         for (host, now) in &found.ready {
             entries.push(Entry::HostLocked { host: host.clone(), boot_id: now.boot_id.clone() });
         }
-        let heart = Heart::new(&lock.holder, &parts.run, &parts.context, found.ready.keys());
+        let heart = Heart::new(&lock.holder, &parts.run, &parts.context, &found.ready);
         let shared = Shared::new(parts, &steps, earlier, found.ready.clone(), heart);
         Begun { scheduler: Scheduler::new(steps, limits, &history), shared: Arc::new(shared), lock, found, entries }
     }
@@ -147,7 +147,7 @@ impl Begun {
     /// Journals the beginning, then goes from signal to signal until all is over.
     pub async fn carry_out(self) -> ApplyOutcome {
         let Begun { shared, scheduler, lock, found, mut entries } = self;
-        let ready: Vec<String> = found.ready.keys().cloned().collect();
+        let ready = found.ready.clone();
         let last = entries.pop();
         entries.into_iter().for_each(|entry| shared.journal.note(entry));
         let committed = match last {
@@ -155,7 +155,7 @@ impl Begun {
             None => Ok(()),
         };
         if let Err(broken) = committed {
-            release(ready, &shared.context, &lock.holder).await;
+            release(&ready, &shared.context, &lock.holder).await;
             return ApplyOutcome::refused(vec![trouble::journal_broken(&broken.to_string(), &shared.next)]);
         }
         let left = scheduler.outcomes().filter(|(step, outcome)| step.role == Role::Work && outcome.is_none()).count();
@@ -176,7 +176,7 @@ impl Begun {
         let _ = beating.await;
         if broken.is_none() {
             turn.add(shared.end_records().await);
-            release(ready, &shared.context, &lock.holder).await;
+            release(&ready, &shared.context, &lock.holder).await;
         }
         turn.outcome(broken).await
     }

@@ -47,6 +47,8 @@ pub(super) struct Shared {
     pub heart: Arc<Heart>,
     pub(super) state: Mutex<State>,
     pub(super) records: Mutex<Records>,
+    /// The digests of the records that may stand on each host: ours, or the one that was found.
+    pub(super) recorded: Mutex<BTreeMap<String, BTreeSet<String>>>,
     hosts: Mutex<BTreeMap<String, HostNow>>,
     /// The numbers of each target's steps.
     of_target: BTreeMap<Target, Vec<usize>>,
@@ -78,6 +80,7 @@ impl Shared {
             step.target.iter().for_each(|target| of_target.entry(target.clone()).or_default().push(n));
         }
         let same = |n: usize, m: &usize| steps[n].target.is_some() && steps[*m].target == steps[n].target;
+        let recorded = ready.clone().into_iter().filter_map(|(host, now)| Some((host, BTreeSet::from([now.record?]))));
         let before_on_target = (0..steps.len()).map(|n| steps[n].after.iter().copied().filter(|m| same(n, m)).collect()).collect();
         Shared {
             next: Next::of(&parts.plan),
@@ -91,6 +94,7 @@ impl Shared {
             heart: Arc::new(heart),
             state: Mutex::new(parts.state),
             records: Mutex::default(),
+            recorded: Mutex::new(recorded.collect()),
             hosts: Mutex::new(ready),
             ordered_to_end: AtomicBool::new(false),
             acted: Mutex::new(acted),
@@ -101,9 +105,9 @@ impl Shared {
         }
     }
 
-    /// A new connection to a host.
+    /// A new connection to a host, with the fence of its lock.
     pub async fn connect(&self, host: &str) -> Result<Writer, TransportError> {
-        connect(host, &self.context).await
+        Ok(connect(host, &self.context).await?.writer(self.heart.fence(host)))
     }
 
     /// What is remembered of a resource.

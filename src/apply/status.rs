@@ -366,9 +366,11 @@ impl<'a> Seen<'a> {
             let node = self.run.nodes.get(&step.id)?;
             let (outcome, since) = (node.outcome.as_ref()?, node.over_at.clone()?);
             let reason = match outcome {
-                Outcome::Failed { reason } | Outcome::Unknown { reason } | Outcome::Unreachable { reason } | Outcome::Stale { reason } => {
-                    reason
-                }
+                Outcome::Failed { reason }
+                | Outcome::Unknown { reason }
+                | Outcome::Unreachable { reason }
+                | Outcome::LockLost { reason }
+                | Outcome::Stale { reason } => reason,
                 _ => return None,
             };
             Some(StepNote { node: step.id.clone(), what: format!("{}: {reason}", outcome.word()), since, waits_s: None })

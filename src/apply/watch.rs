@@ -1,12 +1,13 @@
 //! What a run looks at besides its steps: the clock (maintenance window, deadline) and the orders that others leave for
-//! it in the state folder. On the way it gives the sign of life of the lock on this side.
+//! it in the state folder. On the way it gives the heartbeat of the lock on this side.
 
 use super::context::Context;
 use crate::plan::RolloutPolicy;
 use crate::spec::window::{Opening, Standing, standing};
 use crate::state::{LocalLock, Order, StateFolder};
-use crate::system::clock::{Clock, Ticker};
+use crate::system::clock::{Clock, Moment, Ticker};
 use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
 
 /// Something that the scheduler has to know.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,9 +32,9 @@ pub(super) struct Watch {
     run: String,
     /// The order that was told last.
     told: Option<Order>,
-    /// When the next sign of life is due.
-    beat_at: Timestamp,
-    heartbeat: SignedDuration,
+    /// When the latest heartbeat was given.
+    beat_at: Option<Moment>,
+    heartbeat: Duration,
 }
 
 impl Watch {
@@ -50,8 +51,8 @@ impl Watch {
             folder: context.folder.clone(),
             run: run.to_owned(),
             told: context.folder.read_order(run),
-            beat_at: context.clock.now(),
-            heartbeat: SignedDuration::try_from(context.patience.heartbeat).unwrap_or(SignedDuration::MAX),
+            beat_at: None,
+            heartbeat: context.patience.heartbeat,
         }
     }
 
@@ -65,9 +66,10 @@ impl Watch {
     pub fn look(&mut self) -> Vec<Notice> {
         let now = self.clock.now();
         let mut notices = Vec::new();
-        if now >= self.beat_at {
+        let moment = self.clock.moment();
+        if self.beat_at.is_none_or(|beat_at| moment.since(beat_at) >= self.heartbeat) {
             LocalLock::beat(&self.folder, &format!("run {}", self.run));
-            self.beat_at = now.checked_add(self.heartbeat).unwrap_or(Timestamp::MAX);
+            self.beat_at = Some(moment);
         }
         if self.expires.is_some_and(|expires| now >= expires) {
             self.expires = None;

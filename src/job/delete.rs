@@ -6,7 +6,7 @@ use crate::resource::kubernetes_job::JobNow;
 use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName};
 use crate::resource::{Action, Read};
 use crate::system::clock::{self, Deadline};
-use crate::transport::{Performed, Reader, TransportError, Writer};
+use crate::transport::{JobWriter, Performed, Reader, TransportError};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[Fo
 }
 
 /// Takes an object away and waits until it is gone; the volumes in which it left something are named.
-pub async fn delete(writer: &Writer, object: &ObjectName) -> Result<Result<(Gone, BTreeSet<String>), String>, TransportError> {
+pub async fn delete(writer: &JobWriter, object: &ObjectName) -> Result<Result<(Gone, BTreeSet<String>), String>, TransportError> {
     let live = match of(writer, object).await? {
         Ok(Some(live)) => live,
         Ok(None) => return Ok(Ok((Gone::WasGone, BTreeSet::new()))),
@@ -91,7 +91,7 @@ pub async fn delete(writer: &Writer, object: &ObjectName) -> Result<Result<(Gone
 }
 
 /// The object as it is; nothing where it is not there.
-async fn of(writer: &Writer, object: &ObjectName) -> Result<Result<Option<Value>, String>, TransportError> {
+async fn of(writer: &JobWriter, object: &ObjectName) -> Result<Result<Option<Value>, String>, TransportError> {
     let read = Read::Kubernetes(KubernetesRead::Object(object.clone()));
     let answers = writer.reader().read(std::slice::from_ref(&read)).await?;
     Ok(match answers.output(&read) {

@@ -6,7 +6,7 @@ use crate::base::text::one_line;
 use crate::resource::Action;
 use crate::resource::kubernetes_object::manifest;
 use crate::resource::kubernetes_object::request::{ObjectName, TAKEN};
-use crate::transport::{Performed, TransportError, Writer};
+use crate::transport::{JobWriter, Performed, TransportError};
 use serde_json::Value;
 
 /// A job that is to be submitted.
@@ -82,7 +82,7 @@ pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
 }
 
 /// Makes all objects.
-pub async fn submit(writer: &Writer, submission: &Submission) -> Result<Submitted, TransportError> {
+pub async fn submit(writer: &JobWriter, submission: &Submission) -> Result<Submitted, TransportError> {
     let mut made: Vec<ObjectName> = Vec::new();
     let mut warnings = Vec::new();
     for (object, manifest) in &submission.objects {
@@ -109,7 +109,7 @@ pub async fn submit(writer: &Writer, submission: &Submission) -> Result<Submitte
 }
 
 /// Takes away what was made, the last first; what could not be.
-async fn take_back(writer: &Writer, made: &[ObjectName]) -> Vec<ObjectName> {
+async fn take_back(writer: &JobWriter, made: &[ObjectName]) -> Vec<ObjectName> {
     let mut left = Vec::new();
     for object in made.iter().rev() {
         if !matches!(delete(writer, object).await, Ok(Ok(_))) {

@@ -89,7 +89,7 @@ mod tests {
     use crate::base::Target;
     use crate::resource::probe::Probe;
     use crate::resource::{Action, Answer, AnswerStatus, Answers};
-    use crate::transport::{HostLink, Performed, Upkeep};
+    use crate::transport::{Fence, HostLink, Performed, Upkeep};
     use std::sync::Arc;
 
     /// A connector whose hosts behave as their names say.
@@ -124,7 +124,7 @@ mod tests {
                 if self.0 == "cut" { Err(TransportError::Lost { host: self.0.clone(), reason: "gone".to_owned() }) } else { Ok(answers) }
             })
         }
-        fn perform<'a>(&'a self, _: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        fn perform<'a>(&'a self, _: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
             panic!("a reader cannot act")
         }
         fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {

@@ -5,6 +5,7 @@ use crate::apply::locks::{HeldLock, HostLock, Stolen, rule};
 use crate::base::nodeset;
 use crate::base::text::{clean, clean_line, duration};
 use crate::state::LocalLock;
+use crate::system::identity::Life;
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 
@@ -46,7 +47,7 @@ pub fn stolen(stolen: &BTreeMap<String, Stolen>, inventory: &str) -> String {
     let mut out = String::new();
     folded(stolen.iter().map(|(host, one)| (host, text(one)))).for_each(|(hosts, text)| out.push_str(&line(&hosts, &text)));
     if stolen.values().any(|one| matches!(one, Stolen::Young(_))) {
-        out.push_str(&format!("\n{}\n--force does not wait\n", rule()));
+        out.push_str(&format!("\n{}\n--force does not ask\n", rule()));
     }
     let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
     let next = match !any(|one| matches!(one, Stolen::Taken(_))) && any(|one| matches!(one, Stolen::Young(_) | Stolen::Unknown { .. })) {
@@ -60,8 +61,12 @@ pub fn stolen(stolen: &BTreeMap<String, Stolen>, inventory: &str) -> String {
 /// By tens of seconds, so that hosts that were asked one after the other are still alike.
 fn alive(held: &HeldLock) -> String {
     let age = if held.age_s < 10 { "a moment".to_owned() } else { duration(held.age_s / 10 * 10) };
-    let verdict = if held.is_young() { "" } else { ", likely dead" };
-    format!("seen alive {age} ago{verdict}")
+    match held.life {
+        Life::Alive => format!("its process lives on this machine; its latest heartbeat came {age} ago"),
+        Life::Dead => format!("its process is gone; seen alive {age} ago"),
+        Life::Unknown if held.is_young() => format!("seen alive {age} ago"),
+        Life::Unknown => format!("seen alive {age} ago, likely dead"),
+    }
 }
 
 fn folded<'a>(lines: impl Iterator<Item = (&'a String, String)>) -> impl Iterator<Item = (String, String)> {
@@ -81,12 +86,13 @@ mod tests {
     use super::*;
 
     fn held(age_s: u64, line: &str) -> HeldLock {
-        HeldLock { holder: crate::state::Holder::parse(line), line: line.to_owned(), note: "run r1".to_owned(), age_s, fence: 3 }
+        let holder = crate::state::Holder::parse(line);
+        HeldLock { holder, line: line.to_owned(), note: "run r1".to_owned(), age_s, life: Life::Unknown, fence: 3 }
     }
 
     #[test]
     fn hosts_with_the_same_to_say_are_one_line_and_the_dead_are_told_from_the_living() {
-        let ann = r#"{"who":"ann","machine":"ops1","process":7,"since":"2026-01-01T00:00:00Z","folder":"f","command":"apply"}"#;
+        let ann = r#"{"who":"ann","machine":"ops1","machine_id":"m","boot_id":"b","pid_namespace":"p","process":7,"started":1,"since":"2026-01-01T00:00:00Z","command":"apply","taking":"t"}"#;
         let hosts = [
             ("n1", HostLock::Held(held(12, ann))),
             ("n2", HostLock::Held(held(17, ann))),
@@ -107,7 +113,7 @@ mod tests {
         n4             free
         n5             NOT KNOWN: no route
 
-        a holder gives a sign of life every 60 s, and is taken for dead after 180 s without
+        a holder gives a heartbeat every 60 s, and is taken for dead after 180 s without
         "##);
         let stolen_of = [("n1", Stolen::Young(held(12, ann))), ("n2", Stolen::Taken(held(300, ann))), ("n3", Stolen::Free)];
         let stolen_of = stolen_of.into_iter().map(|(host, one)| (host.to_owned(), one)).collect();
@@ -117,8 +123,8 @@ mod tests {
         n2             taken away from apply by ann on ops1 (process 7) since 2026-01-01T00:00:00Z, run r1
         n3             was free
 
-        a holder gives a sign of life every 60 s, and is taken for dead after 180 s without
-        --force does not wait
+        a holder gives a heartbeat every 60 s, and is taken for dead after 180 s without
+        --force does not ask
         next: railwright plan inv shows what that run left to be done
         "##);
         let young: BTreeMap<String, Stolen> = [("n1".to_owned(), Stolen::Young(held(12, ann)))].into();

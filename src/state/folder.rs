@@ -6,6 +6,7 @@ use super::journal_writer::{JournalStore, JournalWriter};
 use crate::base::{Diagnostic, Digest, SealKey};
 use crate::plan::Plan;
 use crate::system::append_file::AppendFile;
+use crate::system::identity::ProcessIdentity;
 use crate::system::{clock, files};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,17 +26,28 @@ pub type Between = dyn Fn(Box<dyn JournalStore>) -> Box<dyn JournalStore> + Send
 pub struct StateFolder {
     root: PathBuf,
     between: Option<Arc<Between>>,
+    process: Option<ProcessIdentity>,
 }
 
 impl StateFolder {
     /// The folder at a path.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        StateFolder { root: root.into(), between: None }
+        StateFolder { root: root.into(), between: None, process: None }
     }
 
     /// The same folder, whose journals are written through something that may break.
     pub fn through(self, between: Arc<Between>) -> Self {
         StateFolder { between: Some(between), ..self }
+    }
+
+    /// The same folder, used by a process of this identity: of another machine, where one is simulated.
+    pub fn used_by(self, process: ProcessIdentity) -> Self {
+        StateFolder { process: Some(process), ..self }
+    }
+
+    /// Who uses it.
+    pub fn process(&self) -> ProcessIdentity {
+        self.process.clone().unwrap_or_else(ProcessIdentity::own)
     }
 
     /// The usual place for an inventory.

@@ -6,32 +6,42 @@ use super::folder::StateFolder;
 use super::journal_writer::JournalStore;
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::system::identity::{Life, ProcessIdentity, process_now};
 use crate::system::lock_file::{LockFile, Tried};
 use crate::system::{clock, files, identity};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How often the holder of a lock gives a sign of life, in seconds.
+/// How often the holder of a lock gives a heartbeat, in seconds.
 pub const HEARTBEAT_S: u64 = 60;
 /// A holder that gave one within so many seconds may well be alive.
 pub const YOUNG_S: u64 = 3 * HEARTBEAT_S;
-/// The file of the latest one on this side.
+/// The file of the latest one on this side: a note, the boot of this machine, and the second of it.
 const BEAT: &str = "beat";
 
-/// Who holds a lock.
+/// Locks that this process has taken and not let go: it may be used as a library, by several runs at once.
+static TAKINGS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+fn takings() -> MutexGuard<'static, BTreeSet<String>> {
+    // Poisoned, another task panicked; a set is whole between statements.
+    TAKINGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Who holds a lock. What proves whether it lives is its process; the rest is for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The user.
     pub who: String,
-    /// The machine that railwright runs on.
-    pub machine: String,
-    /// Its process.
-    pub process: u32,
+    /// The process that railwright runs in.
+    #[serde(flatten)]
+    pub identity: ProcessIdentity,
     /// Since when, RFC 3339.
     pub since: String,
-    /// The identity of the state folder.
-    pub folder: String,
     /// What it does: `apply`, `resume`.
     pub command: String,
+    /// Random, made anew with each taking: no two have the same line.
+    pub taking: String,
 }
 
 impl Holder {
@@ -39,11 +49,10 @@ impl Holder {
     pub fn here(folder: &StateFolder, command: &str) -> Result<Self, Diagnostic> {
         Ok(Holder {
             who: identity::user(),
-            machine: identity::machine(),
-            process: identity::process(),
+            identity: folder.process(),
             since: clock::now(),
-            folder: folder.identity()?,
             command: command.to_owned(),
+            taking: clock::nonce().map_err(|error| folder.unusable(&error))?,
         })
     }
 
@@ -57,17 +66,44 @@ impl Holder {
         serde_json::from_str(line.trim()).ok()
     }
 
+    /// Whether it lives, as far as `here` can tell. Where its state folder lies says nothing of that: folders are copied.
+    pub fn life(&self, here: &ProcessIdentity) -> Life {
+        match self.identity.life(here, process_now) {
+            Life::Alive if self.identity == *here && !takings().contains(&self.taking) => Life::Dead,
+            life => life,
+        }
+    }
+
     /// For people: `apply by ann on laptop (process 4711) since 2026-01-02T03:04:05Z`.
     pub fn describe(&self) -> String {
-        let text = format!("{} by {} on {} (process {}) since {}", self.command, self.who, self.machine, self.process, self.since);
+        let (machine, process) = (&self.identity.machine, self.identity.process);
+        let text = format!("{} by {} on {machine} (process {process}) since {}", self.command, self.who, self.since);
         one_line(&text, 200)
+    }
+}
+
+/// A lock that this process has.
+#[derive(Debug)]
+struct Taking(String);
+
+impl Taking {
+    fn begin(holder: &Holder) -> Self {
+        takings().insert(holder.taking.clone());
+        Taking(holder.taking.clone())
+    }
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        takings().remove(&self.0);
     }
 }
 
 /// The cluster's lock; let go when it is dropped.
 #[derive(Debug)]
 pub struct ClusterLock {
-    _file: LockFile,
+    file: LockFile,
+    _taking: Taking,
     /// Who we are.
     pub holder: Holder,
     /// The number of this taking, higher than any before.
@@ -79,42 +115,54 @@ impl ClusterLock {
     pub fn take(folder: &StateFolder, command: &str) -> Result<Self, Diagnostic> {
         folder.prepare()?;
         let holder = Holder::here(folder, command)?;
-        let tried = LockFile::try_take(&folder.path().join("lock"), &holder.line()).map_err(|error| folder.unusable(&error))?;
-        match tried {
-            Tried::Taken(file) => Ok(ClusterLock { _file: file, holder, fence: folder.next_fence()? }),
+        match LockFile::try_take(&lock_path(folder), &holder.line()).map_err(|error| folder.unusable(&error))? {
+            Tried::Taken(file) => Self::taken(folder, file, holder),
             Tried::Held(line) => Err(held(folder, &line)),
         }
     }
 
-    /// Takes the lock, also from a process that holds it and gave no sign of life for a while, or is forced to give it up:
-    /// that one can write no journal any more. With the holder that it was taken from.
+    fn taken(folder: &StateFolder, file: LockFile, holder: Holder) -> Result<Self, Diagnostic> {
+        LocalLock::beat(folder, "");
+        Ok(ClusterLock { file, _taking: Taking::begin(&holder), holder, fence: folder.next_fence()? })
+    }
+
+    /// Takes the lock, also from a holder that is provably dead or silent, or is forced to give it up: that one can write no
+    /// journal any more. With the holder that it was taken from.
     pub fn take_away(folder: &StateFolder, command: &str, force: bool) -> Result<(Self, Option<String>), Diagnostic> {
         folder.prepare()?;
-        let path = folder.path().join("lock");
-        let holder = Holder::here(folder, command)?;
+        let (path, holder) = (lock_path(folder), Holder::here(folder, command)?);
         let unusable = |error| folder.unusable(&error);
         let line = match LockFile::try_take(&path, &holder.line()).map_err(unusable)? {
-            Tried::Taken(file) => return Ok((ClusterLock { _file: file, holder, fence: folder.next_fence()? }, None)),
+            Tried::Taken(file) => return Ok((Self::taken(folder, file, holder)?, None)),
             Tried::Held(line) => line,
         };
-        let from = Holder::parse(&line).map_or_else(|| one_line(&line, 120), |holder| holder.describe());
-        let age = LocalLock::age_s(folder);
-        if age.is_some_and(|age| age < YOUNG_S) && !force {
-            return Err(young(&from, age.unwrap_or_default()));
+        let other = Holder::parse(&line);
+        let from = other.as_ref().map_or_else(|| one_line(&line, 120), Holder::describe);
+        if !force {
+            let life = other.as_ref().map_or(Life::Unknown, |other| other.life(&folder.process()));
+            let silence_s = LocalLock::silence_s(folder);
+            match life {
+                Life::Dead => (),
+                Life::Unknown if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) => (),
+                life => return Err(not_taken(&from, other.as_ref().filter(|_| life == Life::Alive), silence_s)),
+            }
         }
-        LockFile::take_away(&path).map_err(unusable)?;
-        Ok((Self::take(folder, command)?, Some(from)))
+        match LockFile::take_over(&path, &holder.line(), &line).map_err(unusable)? {
+            Tried::Taken(file) => Ok((Self::taken(folder, file, holder)?, Some(from))),
+            // It went, or went to another one, a moment ago.
+            Tried::Held(_) => Ok((Self::take(folder, command)?, Some(from))),
+        }
     }
 
     /// A journal that is written only while this lock is held.
     pub fn fenced(&self, folder: &StateFolder, store: Box<dyn JournalStore>) -> Result<Box<dyn JournalStore>, Diagnostic> {
-        let token = self._file.token(&folder.path().join("lock")).map_err(|error| folder.unusable(&error))?;
+        let token = self.file.token(&lock_path(folder)).map_err(|error| folder.unusable(&error))?;
         Ok(Box::new(Fenced::new(store, token)))
     }
 
     /// Whether a run goes on here at this moment.
     pub fn is_held(folder: &StateFolder) -> Result<bool, Diagnostic> {
-        LockFile::is_held(&folder.path().join("lock")).map_err(|error| folder.unusable(&error))
+        LockFile::is_held(&lock_path(folder)).map_err(|error| folder.unusable(&error))
     }
 }
 
@@ -135,32 +183,55 @@ impl LocalLock {
         if !ClusterLock::is_held(folder)? {
             return Ok(None);
         }
-        let text = |name: &str| files::read_limited(&folder.path().join(name), 4096).unwrap_or_default();
-        let line = String::from_utf8_lossy(&text("lock")).into_owned();
+        let line = String::from_utf8_lossy(&files::read_limited(&lock_path(folder), 4096).unwrap_or_default()).into_owned();
         let holder = Holder::parse(&line).map_or_else(|| one_line(&line, 120), |holder| holder.describe());
-        let age = |name: &str| files::age_s(&folder.path().join(name));
-        // One of an earlier holder says nothing of this one.
-        let note = if age(BEAT) <= age("lock") { one_line(String::from_utf8_lossy(&text(BEAT)).trim(), 60) } else { String::new() };
-        Ok(Some(LocalLock { holder, note, age_s: Self::age_s(folder) }))
+        let beat = beat(folder);
+        let note = one_line(beat.lines().next().unwrap_or_default(), 60);
+        Ok(Some(LocalLock { holder, note, age_s: Self::silence_s(folder) }))
     }
 
-    /// A sign of life; one that cannot be given is not worth ending a run for.
+    /// A heartbeat; one that cannot be given is not worth ending a run for.
     pub fn beat(folder: &StateFolder, note: &str) {
-        let _ = files::write_atomic(&folder.path().join(BEAT), note.as_bytes(), 0o600);
+        let text = format!("{}\n{}\n{}\n", one_line(note, 60), identity::boot_id(), clock::uptime_s().unwrap_or_default());
+        let _ = files::write_atomic(&folder.path().join(BEAT), text.as_bytes(), 0o600);
     }
 
-    /// Seconds since the lock was taken, or since the latest sign of life.
-    fn age_s(folder: &StateFolder) -> Option<u64> {
-        ["lock", BEAT].iter().filter_map(|name| files::age_s(&folder.path().join(name))).min()
+    /// Seconds since the lock was taken, or since the latest heartbeat, by the clock of this machine that nobody sets. Nothing
+    /// where another machine or another boot gave it.
+    fn silence_s(folder: &StateFolder) -> Option<u64> {
+        let beat = beat(folder);
+        let mut lines = beat.lines().skip(1);
+        let (boot, seconds) = (lines.next()?, lines.next()?.parse::<u64>().ok()?);
+        if boot.is_empty() || boot != identity::boot_id() { None } else { clock::uptime_s()?.checked_sub(seconds) }
     }
 }
 
-fn young(holder: &str, age: u64) -> Diagnostic {
-    Diagnostic::error("RW0711", format!("the cluster's lock is held by a process that was seen alive {age} s ago: {holder}"))
+fn lock_path(folder: &StateFolder) -> std::path::PathBuf {
+    folder.path().join("lock")
+}
+
+fn beat(folder: &StateFolder) -> String {
+    String::from_utf8_lossy(&files::read_limited(&folder.path().join(BEAT), 4096).unwrap_or_default()).into_owned()
+}
+
+/// `lives` is the holder whose process was found on this machine.
+fn not_taken(holder: &str, lives: Option<&Holder>, silence_s: Option<u64>) -> Diagnostic {
+    let why = match (lives, silence_s) {
+        (Some(_), _) => "a process that lives on this machine".to_owned(),
+        (None, Some(silence_s)) => format!("a process that was seen alive {silence_s} s ago"),
+        (None, None) => "a process that nobody can prove dead from here".to_owned(),
+    };
+    let problem = Diagnostic::error("RW0711", format!("the cluster's lock is held by {why}: {holder}"))
         .effect("taken away from a run that goes on, hosts would be changed from two sides for a moment")
-        .state("nothing was taken away")
-        .next("end that process: the lock goes with it")
-        .next(format!("or wait until it gave no sign of life for {YOUNG_S} s; --force does not wait"))
+        .state("nothing was taken away");
+    match lives {
+        Some(holder) => problem
+            .next(format!("end that process, and the lock goes with it: kill {}", holder.identity.process))
+            .next("or take it all the same: --force"),
+        None => problem
+            .next("end that process: the lock goes with it")
+            .next(format!("or wait until it gave no sign of life for {YOUNG_S} s; --force does not wait")),
+    }
 }
 
 fn held(folder: &StateFolder, line: &str) -> Diagnostic {

@@ -60,6 +60,11 @@ pub enum Outcome {
         /// In one line.
         reason: String,
     },
+    /// The target's lock went to somebody else before it was done; nothing was written after that.
+    LockLost {
+        /// In one line.
+        reason: String,
+    },
     /// Held by the plan, or waits for a held step.
     Held {
         /// In one line.
@@ -80,7 +85,7 @@ impl Outcome {
 
     /// True when the target counts as out of service from now on.
     pub fn is_loss(&self) -> bool {
-        matches!(self, Outcome::Failed { .. } | Outcome::Unknown { .. } | Outcome::Unreachable { .. })
+        matches!(self, Outcome::Failed { .. } | Outcome::Unknown { .. } | Outcome::Unreachable { .. } | Outcome::LockLost { .. })
     }
 
     /// True when nothing more may be done to the target in this run.
@@ -97,6 +102,7 @@ impl Outcome {
             Outcome::Unknown { .. } => "unknown",
             Outcome::Unreachable { .. } => "unreachable",
             Outcome::Stale { .. } => "stale",
+            Outcome::LockLost { .. } => "lock lost",
             Outcome::Held { .. } => "held",
             Outcome::Skipped { .. } => "skipped",
         }

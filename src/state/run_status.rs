@@ -246,7 +246,7 @@ fn take(status: &mut RunStatus, record: &Record) {
         }
         Entry::NodeFinished { node, outcome, applied, removed } => {
             let node = status.nodes.entry(node).or_default();
-            if matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. }) {
+            if matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. } | Outcome::LockLost { .. }) {
                 node.lost = record.sequence;
             }
             node.outcome = Some(outcome);

@@ -71,6 +71,35 @@ pub fn unix_seconds() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
+/// A moment of a clock that only goes forward, and goes on while this machine is suspended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Time since the boot of this machine.
+    SinceBoot(std::time::Duration),
+    /// A moment of a runtime's clock, which a test may have stopped.
+    OfRuntime(tokio::time::Instant),
+    /// The clock could not be read.
+    Unknown,
+}
+
+impl Moment {
+    /// How long after the earlier one it is; endless where nobody knows.
+    pub fn since(self, earlier: Moment) -> std::time::Duration {
+        match (self, earlier) {
+            (Moment::SinceBoot(now), Moment::SinceBoot(then)) => now.saturating_sub(then),
+            (Moment::OfRuntime(now), Moment::OfRuntime(then)) => now.saturating_duration_since(then),
+            _ => std::time::Duration::MAX,
+        }
+    }
+}
+
+/// Whole seconds since the boot of this machine. `std::time::Instant` stands still while a laptop is suspended; this
+/// does not (proc_uptime(5) is CLOCK_BOOTTIME).
+pub fn uptime_s() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/uptime").ok()?;
+    text.split('.').next()?.parse().ok()
+}
+
 /// A clock as a value.
 #[derive(Debug, Clone)]
 pub enum Clock {
@@ -86,6 +115,14 @@ impl Clock {
         match self {
             Clock::Real => now().parse().unwrap_or_else(|_| jiff::Timestamp::now()),
             Clock::Set(seconds) => jiff::Timestamp::from_second(seconds.load(Ordering::SeqCst)).unwrap_or(jiff::Timestamp::MAX),
+        }
+    }
+
+    /// The moment that it is, whatever the time of day is set to.
+    pub fn moment(&self) -> Moment {
+        match self {
+            Clock::Real => uptime_s().map_or(Moment::Unknown, |seconds| Moment::SinceBoot(std::time::Duration::from_secs(seconds))),
+            Clock::Set(_) => Moment::OfRuntime(tokio::time::Instant::now()),
         }
     }
 }

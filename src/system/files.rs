@@ -169,12 +169,6 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Seconds since a file was written; nothing when it is not there. A file of the future is new.
-pub fn age_s(path: &Path) -> Option<u64> {
-    let written = fs::metadata(path).ok()?.modified().ok()?;
-    Some(written.elapsed().map_or(0, |age| age.as_secs()))
-}
-
 /// Whether something is there, link targets not followed.
 pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()

@@ -1,4 +1,6 @@
-//! Who runs this process, for journals and locks.
+//! Who runs this process: for people, and as an identity that no other process has.
+
+use serde::{Deserialize, Serialize};
 
 /// The user's name as the environment says it; only shown to people, never trusted.
 pub fn user() -> String {
@@ -17,4 +19,175 @@ pub fn machine() -> String {
 /// The number of this process.
 pub fn process() -> u32 {
     std::process::id()
+}
+
+/// The id of this machine (machine-id(5)); empty where it has none, as in many containers.
+pub fn machine_id() -> String {
+    read_line("/etc/machine-id")
+}
+
+/// The id of this boot of the kernel; empty where it cannot be read.
+pub fn boot_id() -> String {
+    read_line("/proc/sys/kernel/random/boot_id")
+}
+
+/// One process of one boot of one machine. What could not be read is empty, and proves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// The name of the machine. Two clones of one image often share their machine-id, and seldom the name too.
+    pub machine: String,
+    /// `/etc/machine-id`.
+    pub machine_id: String,
+    /// The boot of its kernel.
+    pub boot_id: String,
+    /// The namespaces in which its number and its start count (pid_namespaces(7), time_namespaces(7)).
+    pub pid_namespace: String,
+    /// Its number.
+    pub process: u32,
+    /// When it started, in clock ticks since boot (proc_pid_stat(5), field 22): numbers are given out again.
+    pub started: u64,
+}
+
+/// Whether a process lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// It was found.
+    Alive,
+    /// It cannot live any more.
+    Dead,
+    /// Nobody can tell from here.
+    Unknown,
+}
+
+/// What stands under a process number now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessNow {
+    /// A process that started then.
+    Started(u64),
+    /// None, or one that has ended.
+    Gone,
+    /// It could not be read.
+    Unreadable,
+}
+
+impl ProcessIdentity {
+    /// This process.
+    pub fn own() -> Self {
+        let namespace = |name: &str| std::fs::read_link(format!("/proc/self/ns/{name}")).map(|link| link.display().to_string());
+        // Kernels before 5.6 have no namespaces of time.
+        let pid_namespace = namespace("pid").map(|pid| format!("{pid} {}", namespace("time").unwrap_or_default()));
+        let started = match process_now(process()) {
+            ProcessNow::Started(started) => Some(started),
+            ProcessNow::Gone | ProcessNow::Unreadable => None,
+        };
+        ProcessIdentity {
+            machine: machine(),
+            machine_id: machine_id(),
+            boot_id: boot_id(),
+            // A /proc of another namespace tells nothing of our number.
+            pid_namespace: pid_namespace.ok().filter(|_| started.is_some()).unwrap_or_default(),
+            process: process(),
+            started: started.unwrap_or_default(),
+        }
+    }
+
+    /// Whether it lives, as far as `here` can tell. `now` says what stands under its number here.
+    pub fn life(&self, here: &ProcessIdentity, now: impl FnOnce(u32) -> ProcessNow) -> Life {
+        let is_same = |own: &str, other: &str| !own.is_empty() && own == other;
+        // No two boots have the same id, wherever they are; a container may have no machine-id.
+        if !is_same(&self.boot_id, &here.boot_id) {
+            let has_booted = !self.boot_id.is_empty() && is_same(&self.machine_id, &here.machine_id) && self.machine == here.machine;
+            return if has_booted { Life::Dead } else { Life::Unknown };
+        }
+        if !is_same(&self.pid_namespace, &here.pid_namespace) {
+            return Life::Unknown;
+        }
+        match now(self.process) {
+            ProcessNow::Started(started) if started == self.started => Life::Alive,
+            ProcessNow::Started(_) | ProcessNow::Gone => Life::Dead,
+            ProcessNow::Unreadable => Life::Unknown,
+        }
+    }
+}
+
+/// What stands under this number on this machine.
+pub fn process_now(process: u32) -> ProcessNow {
+    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
+        Ok(stat) => parse_stat(&stat),
+        // With `hidepid` other users' processes are not seen, the first one among them (proc(5)).
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && std::path::Path::new("/proc/1/stat").exists() => ProcessNow::Gone,
+        Err(_) => ProcessNow::Unreadable,
+    }
+}
+
+/// The name in the second field may hold anything, brackets and blanks too: the last bracket ends it.
+fn parse_stat(stat: &str) -> ProcessNow {
+    let after_name = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
+    let mut fields = after_name.split(' ');
+    let (state, started) = (fields.next(), fields.nth(18).and_then(|field| field.parse().ok()));
+    match (state, started) {
+        // A zombie has ended; only its parent has not noticed yet.
+        (Some("Z" | "X"), _) => ProcessNow::Gone,
+        (Some(_), Some(started)) => ProcessNow::Started(started),
+        _ => ProcessNow::Unreadable,
+    }
+}
+
+fn read_line(path: &str) -> String {
+    std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity() -> ProcessIdentity {
+        ProcessIdentity {
+            machine: "ops1".to_owned(),
+            machine_id: "m1".to_owned(),
+            boot_id: "b1".to_owned(),
+            pid_namespace: "pid:[1] time:[1]".to_owned(),
+            process: 7,
+            started: 100,
+        }
+    }
+
+    #[test]
+    fn only_the_same_machine_can_tell_that_a_process_is_dead() {
+        let here = identity();
+        let with = |change: fn(&mut ProcessIdentity), now| {
+            let mut other = identity();
+            change(&mut other);
+            other.life(&here, |_| now)
+        };
+        let is_there = ProcessNow::Started(100);
+        assert_eq!(with(|_| (), is_there), Life::Alive);
+        assert_eq!(with(|_| (), ProcessNow::Gone), Life::Dead);
+        assert_eq!(with(|_| (), ProcessNow::Started(200)), Life::Dead, "its number was given to another");
+        assert_eq!(with(|_| (), ProcessNow::Unreadable), Life::Unknown);
+        assert_eq!(with(|other| other.boot_id = "b0".to_owned(), is_there), Life::Dead, "the machine has booted since");
+        let clone = |other: &mut ProcessIdentity| (other.boot_id, other.machine) = ("b0".to_owned(), "ops2".to_owned());
+        assert_eq!(with(clone, ProcessNow::Gone), Life::Unknown, "another machine of the same image");
+        let elsewhere = |other: &mut ProcessIdentity| (other.boot_id, other.machine_id) = ("b2".to_owned(), "m2".to_owned());
+        assert_eq!(with(elsewhere, ProcessNow::Gone), Life::Unknown);
+        assert_eq!(with(|other| other.pid_namespace = "pid:[2] time:[1]".to_owned(), ProcessNow::Gone), Life::Unknown, "a container");
+        let nameless = |other: &mut ProcessIdentity| (other.boot_id, other.machine_id) = ("b0".to_owned(), String::new());
+        for empty in [nameless, |other| other.boot_id.clear(), |other| other.pid_namespace.clear()] {
+            assert_eq!(with(empty, ProcessNow::Gone), Life::Unknown);
+        }
+    }
+
+    #[test]
+    fn this_process_lives_and_one_that_has_ended_does_not() {
+        let own = ProcessIdentity::own();
+        assert_eq!(own.life(&own, process_now), Life::Alive);
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let number = child.id();
+        child.wait().unwrap();
+        assert_ne!(process_now(number), ProcessNow::Started(own.started));
+        let odd = "4711 (a) (b c) Z 1 4711 4711 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
+        assert_eq!(parse_stat(odd), ProcessNow::Gone, "a zombie");
+        assert_eq!(parse_stat(&odd.replace(" Z ", " S ")), ProcessNow::Started(987654));
+        assert_eq!(parse_stat("nonsense"), ProcessNow::Unreadable);
+    }
 }

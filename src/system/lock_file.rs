@@ -40,29 +40,53 @@ impl LockFile {
         Ok(LockToken { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
     }
 
-    /// Puts a new file in the place of the lock's: its holder keeps the old one, which nobody else meets any more.
-    pub fn take_away(path: &Path) -> io::Result<()> {
-        std::fs::remove_file(path)
+    /// Takes the lock from the holder of this text: a new file in the place of the old one, which the old holder keeps and
+    /// nobody else meets any more. Of two that do so at once one has it.
+    pub fn take_over(path: &Path, holder: &str, from: &str) -> io::Result<Tried> {
+        let with = |suffix: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let open = |path: &Path| OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let mutex = open(&with(".mutex"))?;
+        mutex.lock()?;
+        let now = text(&open(path)?)?;
+        if now != from {
+            return Ok(Tried::Held(now));
+        }
+        let fresh = with(".new");
+        let file = open(&fresh)?;
+        file.lock()?;
+        let lock = LockFile(file).of(holder)?;
+        std::fs::rename(&fresh, path)?;
+        Ok(Tried::Taken(lock))
     }
 
     /// Takes the lock without waiting and writes the holder's text into the file.
     pub fn try_take(path: &Path, holder: &str) -> io::Result<Tried> {
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        match file.try_lock() {
-            Ok(()) => {
-                file.set_len(0)?;
-                file.rewind()?;
-                file.write_all(holder.as_bytes())?;
-                file.sync_data()?;
-                Ok(Tried::Taken(LockFile(file)))
+        loop {
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+            match file.try_lock() {
+                Ok(()) => {
+                    let lock = LockFile(file);
+                    // Between opening and locking it another file may have come into its place.
+                    if lock.token(path)?.holds() {
+                        return lock.of(holder).map(Tried::Taken);
+                    }
+                }
+                Err(TryLockError::WouldBlock) => return Ok(Tried::Held(text(&file)?)),
+                Err(TryLockError::Error(error)) => return Err(error),
             }
-            Err(TryLockError::WouldBlock) => {
-                let mut text = Vec::new();
-                file.take(4096).read_to_end(&mut text)?;
-                Ok(Tried::Held(String::from_utf8_lossy(&text).into_owned()))
-            }
-            Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    fn of(mut self, holder: &str) -> io::Result<Self> {
+        self.0.set_len(0)?;
+        self.0.rewind()?;
+        self.0.write_all(holder.as_bytes())?;
+        self.0.sync_data()?;
+        Ok(self)
     }
 
     /// Whether some process holds the lock. The kernel cannot be asked that without taking it: it is shared for a moment,
@@ -79,6 +103,12 @@ impl LockFile {
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+}
+
+fn text(file: &File) -> io::Result<String> {
+    let mut text = Vec::new();
+    file.take(4096).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 impl Drop for LockFile {

@@ -7,12 +7,14 @@
 //! so that whoever decides to do it again can.
 
 use super::shell::{End, Shell, call};
-use super::upkeep::FOLDER;
+use super::target_lock::{Fence, LOCK_LOST, lock_lost};
+use super::upkeep::{FOLDER, held};
 use super::{Performed, TransportError};
 use crate::base::Digest;
 use crate::base::quote::sh;
 use crate::base::text::one_line;
 use crate::resource::program::ENVIRONMENT;
+use crate::system::clock;
 use std::time::Duration;
 
 /// One watch on the host ends after about this many seconds, and is asked anew.
@@ -21,10 +23,14 @@ const WATCH_S: u64 = 20;
 const KEPT: usize = 2 << 20;
 
 /// Starts the script under the token, or finds it, and waits for its end.
-pub async fn perform(shell: &dyn Shell, script: &str, limit_s: u32, token: &str) -> Result<Performed, TransportError> {
+pub async fn perform(shell: &dyn Shell, script: &str, limit_s: u32, token: &str, fence: &Fence) -> Result<Performed, TransportError> {
     let token = plain(token);
     let limit = Duration::from_secs(60);
-    let started = call(shell, &start_script(script, limit_s, &token, FOLDER), limit).await?;
+    let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
+    let started = call(shell, &start_script(script, limit_s, &token, FOLDER, fence, &nonce), limit).await?;
+    if let Some(holder) = started.lock_lost(&nonce) {
+        return Err(lock_lost(shell.host(), Some(&holder)));
+    }
     match started.end {
         End::Exit(0) => {}
         End::Exit(_) => return Ok(started.performed(limit)),
@@ -33,14 +39,14 @@ pub async fn perform(shell: &dyn Shell, script: &str, limit_s: u32, token: &str)
     // The host's own limit comes first; ours only ends the watching.
     let patience = Duration::from_secs(u64::from(limit_s) + 120);
     match tokio::time::timeout(patience, watch(shell, &token)).await {
-        Ok(performed) => Ok(performed),
+        Ok(performed) => performed,
         Err(_) => Ok(Performed::Unknown { reason: format!("it did not end within {} s; {}", patience.as_secs(), on_its_own(&token)) }),
     }
 }
 
 /// Asks until the action has ended. From here on every trouble means unknown: the action runs without us.
-async fn watch(shell: &dyn Shell, token: &str) -> Performed {
-    let unknown = |reason: String| Performed::Unknown { reason: format!("{reason}; {}", on_its_own(token)) };
+async fn watch(shell: &dyn Shell, token: &str) -> Result<Performed, TransportError> {
+    let unknown = |reason: String| Ok(Performed::Unknown { reason: format!("{reason}; {}", on_its_own(token)) });
     let limit = Duration::from_secs(WATCH_S * 3);
     loop {
         let called = match call(shell, &watch_script(token, FOLDER), limit).await {
@@ -54,11 +60,12 @@ async fn watch(shell: &dyn Shell, token: &str) -> Performed {
         let (line, output) = text.split_once('\n').unwrap_or((&text, ""));
         match line.split_once(' ').unwrap_or((line, "")) {
             ("running", _) => {}
-            ("ended", code) => return ended(code, output, called.stderr),
+            ("ended", "lost") => return Err(lock_lost(shell.host(), output.lines().next())),
+            ("ended", code) => return Ok(ended(code, output, called.stderr)),
             ("gone", _) => {
-                return Performed::Unknown {
+                return Ok(Performed::Unknown {
                     reason: "it was ended without an exit status (a reboot of the host, or somebody stopped its unit)".to_owned(),
-                };
+                });
             }
             _ => return unknown(format!("the host answered {:?}", one_line(line, 80))),
         }
@@ -90,13 +97,15 @@ pub(super) fn plain(token: &str) -> String {
     Digest::of_bytes(token.as_bytes()).as_str()[..32].to_owned()
 }
 
-/// Claims the token and starts the action; exit 0 also when it was claimed before.
-fn start_script(script: &str, limit_s: u32, token: &str, folder: &str) -> String {
+/// Claims the token and starts the action, while the lock is its writer's; exit 0 also when it was claimed before. Nothing
+/// that goes on keeps the mutex.
+fn start_script(script: &str, limit_s: u32, token: &str, folder: &str, fence: &Fence, nonce: &str) -> String {
     let backstop = limit_s.saturating_add(60);
     format!(
-        "umask 077\nb={folder}; u=railwright-{token}; d=$b/run/{token}\n\
+        "{held}u=railwright-{token}; d=$b/run/{token}\n\
          mkdir -p \"$b/run\" && chmod 700 \"$b\" \"$b/run\" || exit 74\n\
          find \"$b/run\" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec rm -rf {{}} + 2>/dev/null\n\
+         [ \"$(cat \"$d/status\" 2>/dev/null)\" != lost ] || rm -rf \"$d\"\n\
          m=$(mkdir \"$d\" 2>&1) || {{ [ -d \"$d\" ] && exit 0; printf '%s\\n' \"$m\" >&2; exit 74; }}\n\
          fail() {{ rm -rf \"$d\"; exit 74; }}\n\
          cat /proc/sys/kernel/random/boot_id >\"$d/boot\" || fail\n\
@@ -104,28 +113,34 @@ fn start_script(script: &str, limit_s: u32, token: &str, folder: &str) -> String
          printf %s {script} | cat >\"$d/script\" || fail\n\
          if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\
          systemd-run --quiet --collect --unit=\"$u\" --description=\"railwright step {token}\" -p RuntimeMaxSec={backstop} \
-         -p TimeoutStopSec=10 /bin/sh \"$d/main\" \"$d\" {limit_s} >&2 || fail\n\
+         -p TimeoutStopSec=10 /bin/sh \"$d/main\" \"$d\" {limit_s} >&2 8>&- || fail\n\
          else\n\
          G=; command -v setsid >/dev/null 2>&1 && G=setsid\n\
-         $G /bin/sh \"$d/main\" \"$d\" {limit_s} </dev/null >/dev/null 2>&1 &\n\
+         $G /bin/sh \"$d/main\" \"$d\" {limit_s} </dev/null >/dev/null 2>&1 8>&- &\n\
          echo $! >\"$d/pid\"\n\
          fi\n",
-        folder = sh(folder),
-        main = sh(&main_script()),
+        held = held(fence, folder, nonce),
+        main = sh(&main_script(folder, fence)),
         // What the step writes is for everybody to read, as from any shell of root; what we keep about it is not.
         script = sh(&format!("umask 022\n{script}")),
     )
 }
 
-/// Runs on the host as `main FOLDER SECONDS`. The exit status appears by a rename; the readers of the two pipes go on to
-/// the end of the output, but what is beyond the limit is dropped.
-fn main_script() -> String {
+/// Runs on the host as `main FOLDER SECONDS`: a moment after it was started, so that the lock may have gone to another one
+/// since. The exit status appears by a rename; the readers of the two pipes go on to the end of the output, but what is
+/// beyond the limit is dropped.
+fn main_script(folder: &str, fence: &Fence) -> String {
     format!(
         "{ENVIRONMENT}HOME=${{HOME:-/root}}; export HOME; umask 077; cd /\n\
-         d=$1\nT=; timeout --version >/dev/null 2>&1 && T=\"timeout -k 10 $2\"\n\
+         d=$1\n\
+         (\n{held}) >\"$d/out\" 2>\"$d/err\"\n\
+         case $? in 0) ;; {LOCK_LOST}) sed -i 1,2d \"$d/out\"; echo lost >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; exit ;;\n\
+         *) echo 74 >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; exit ;; esac\n\
+         T=; timeout --version >/dev/null 2>&1 && T=\"timeout -k 10 $2\"\n\
          {{ {{ $T /bin/sh \"$d/script\" </dev/null 2>&3 3>&-; echo $? >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; }} |\n\
          {{ head -c {KEPT} >\"$d/out\"; cat >/dev/null; }} 3>&-; }} 3>&1 | {{ head -c {KEPT} >\"$d/err\"; cat >/dev/null; }}\n\
-         rm -f \"$d/script\"\n"
+         rm -f \"$d/script\"\n",
+        held = held(fence, folder, "main"),
     )
 }
 
@@ -136,15 +151,20 @@ const ALIVE: &str = "alive() {\n\
     return 1\n\
     }\n";
 
-/// Ends with 77 while a step runs whose token begins with this one; goes on otherwise. `b` is the folder. A claim may be
-/// older than its unit for a moment.
-pub(super) fn over(attempt: &str) -> String {
+/// Ends with 77 while a step runs whose token begins with this one, and not with that of the run; goes on otherwise. `b` is
+/// the folder. A claim may be older than its unit for a moment; those of another boot are over.
+pub(super) fn over(attempt: &str, besides: Option<&str>) -> String {
+    let of_attempt = if attempt.is_empty() { String::new() } else { format!("{attempt}-") };
+    let besides = besides.map(|run| format!("|*/run/{}-*", plain(run))).unwrap_or_default();
     format!(
-        "{ALIVE}for d in \"$b\"/run/{attempt}-*; do [ -d \"$d\" ] || continue\n\
-         case $d in *.gone.*) continue ;; esac\n\
-         u=railwright-${{d##*/}}; i=0\n\
-         until [ -s \"$d/status\" ] || [ $i -ge 3 ]; do\n\
+        "{ALIVE}i=0; boot=$(cat /proc/sys/kernel/random/boot_id)\n\
+         for d in \"$b\"/run/{of_attempt}*; do [ -d \"$d\" ] || continue\n\
+         case $d in *.gone.*{besides}) continue ;; esac\n\
+         case $(cat \"$d/boot\" 2>/dev/null) in ''|\"$boot\") ;; *) continue ;; esac\n\
+         u=railwright-${{d##*/}}\n\
+         until [ -s \"$d/status\" ]; do\n\
          ! alive || exit 77\n\
+         [ $i -lt 3 ] || break\n\
          sleep 1; i=$((i+1))\n\
          done\n\
          done\n"
@@ -188,11 +208,22 @@ mod tests {
             let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
             (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
         }
-        fn start(&self, script: &str, limit_s: u32) -> i32 {
-            self.sh(&start_script(script, limit_s, "t1", &self.folder())).0
+        fn new() -> Self {
+            let host = Host(tempfile::tempdir().unwrap());
+            host.held_by("a", 1);
+            host
         }
-        fn over(&self, attempt: &str) -> i32 {
-            self.sh(&format!("b={}\n{}", self.folder(), over(attempt))).0
+        fn held_by(&self, holder: &str, number: u64) {
+            std::fs::write(self.0.path().join("lock"), format!("{holder}\n{number}\nboot\n5\n")).unwrap();
+        }
+        fn start_as(&self, script: &str, token: &str) -> i32 {
+            self.sh(&start_script(script, 60, token, &self.folder(), &Fence::new("a", 1), "n")).0
+        }
+        fn start(&self, script: &str, limit_s: u32) -> i32 {
+            self.sh(&start_script(script, limit_s, "t1", &self.folder(), &Fence::new("a", 1), "n")).0
+        }
+        fn over(&self, attempt: &str, besides: Option<&str>) -> i32 {
+            self.sh(&format!("b={}\n{}", self.folder(), over(attempt, besides))).0
         }
         fn watch(&self) -> (String, String) {
             let (_, stdout, stderr) = self.sh(&watch_script("t1", &self.folder()));
@@ -202,7 +233,7 @@ mod tests {
 
     #[test]
     fn runs_once_however_often_it_is_asked_for() {
-        let host = Host(tempfile::tempdir().unwrap());
+        let host = Host::new();
         let counted = format!("echo ran >>{}/count; echo out; echo err >&2; cat; exit 3", host.folder());
         assert_eq!((host.start(&counted, 60), host.start(&counted, 60)), (0, 0));
         assert_eq!(host.watch(), ("ended 3\nout\n".to_owned(), "err\n".to_owned()));
@@ -216,7 +247,7 @@ mod tests {
 
     #[test]
     fn output_beyond_the_limit_is_dropped_and_harms_nobody() {
-        let host = Host(tempfile::tempdir().unwrap());
+        let host = Host::new();
         assert_eq!(host.start("head -c 20000000 /dev/zero | tr '\\0' x; echo done >&2", 60), 0);
         let (stdout, stderr) = host.watch();
         assert!(stdout.starts_with("ended 0\n"));
@@ -225,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_killed_step_is_gone_once_and_can_then_be_done_again() {
-        let host = Host(tempfile::tempdir().unwrap());
+        let host = Host::new();
         let begun = host.0.path().join("begun");
         assert_eq!(host.start(&format!(": >{}; sleep 300", begun.display()), 600), 0);
         while !begun.exists() {
@@ -241,15 +272,16 @@ mod tests {
 
     #[test]
     fn a_step_of_an_attempt_is_seen_until_it_has_ended() {
-        let host = Host(tempfile::tempdir().unwrap());
+        let host = Host::new();
         let go = host.0.path().join("go");
         let script = format!("until [ -e {} ]; do sleep 0.1; done", go.display());
-        assert_eq!(host.sh(&start_script(&script, 60, "run-4-1-abc", &host.folder())).0, 0);
-        assert_eq!((host.over("run-4-1"), host.over("run-4-2"), host.over("run-4")), (77, 0, 77));
+        assert_eq!(host.start_as(&script, "run-4-1-abc"), 0);
+        assert_eq!((host.over("run-4-1", None), host.over("run-4-2", None), host.over("run-4", None)), (77, 0, 77));
+        assert_eq!((host.over("", Some("run")), host.over("", Some("other"))), (0, 77), "whoever goes on with another run waits for it");
         std::fs::write(&go, "").unwrap();
         let ends = || {
             let began = std::time::Instant::now();
-            while host.over("run-4-1") != 0 {
+            while host.over("run-4-1", None) != 0 {
                 assert!(began.elapsed() < Duration::from_secs(30), "it ends");
             }
         };
@@ -261,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_status_that_a_power_cut_has_emptied_is_none() {
-        let host = Host(tempfile::tempdir().unwrap());
+        let host = Host::new();
         let claim = host.0.path().join("run/t1");
         std::fs::create_dir_all(&claim).unwrap();
         for name in ["boot", "pid", "main", "script", "status"] {
@@ -274,12 +306,33 @@ mod tests {
 
     #[test]
     fn the_host_ends_a_step_at_its_limit() {
-        let host = Host(tempfile::tempdir().unwrap());
+        let host = Host::new();
         assert_eq!(host.start("sleep 300", 1), 0);
         assert_eq!(host.watch().0, "ended 124\n");
         assert_eq!(ended("124", "", String::new()), Performed::Unknown { reason: AT_ITS_LIMIT.to_owned() });
         let Performed::Unknown { reason } = ended("137", "", String::new()) else { panic!("nobody knows how it ended") };
         assert!(reason.contains("or it was killed"), "{reason}");
+    }
+
+    /// A run that slept, or was taken over by force, begins nothing; and nothing begins that it had asked for before.
+    #[test]
+    fn a_step_begins_only_with_the_lock() {
+        let host = Host::new();
+        host.held_by("b", 2);
+        assert_eq!((host.start("echo ran", 60), host.0.path().join("run").exists()), (LOCK_LOST, false));
+        host.held_by("a", 1);
+        // The lock goes to another one after the step was claimed, and before it runs.
+        let claim = host.0.path().join("run/t1");
+        std::fs::create_dir_all(&claim).unwrap();
+        std::fs::write(claim.join("script"), "echo ran").unwrap();
+        std::fs::write(claim.join("main"), main_script(&host.folder(), &Fence::new("a", 1))).unwrap();
+        host.held_by("b", 2);
+        host.sh(&format!("sh {0}/main {0} 60", claim.display()));
+        assert_eq!(host.watch(), ("ended lost\nb\n".to_owned(), String::new()));
+        // Whoever has it again may do it under the same token.
+        host.held_by("a", 1);
+        assert_eq!(host.start("exit 4", 60), 0);
+        assert_eq!(host.watch().0, "ended 4\n");
     }
 
     #[test]

@@ -17,6 +17,7 @@ impl TransportError {
             | TransportError::AuthenticationFailed { host, .. }
             | TransportError::SudoRefused { host, .. }
             | TransportError::ReadOnly { host, .. }
+            | TransportError::LockLost { host, .. }
             | TransportError::Lost { host, .. }
             | TransportError::TimedOut { host, .. } => Some(format!("host/{}", one_line(host, 80))),
             TransportError::ServerUnreachable { cluster, .. }
@@ -49,6 +50,7 @@ impl TransportError {
             TransportError::AuthenticationFailed { user, .. } => format!("the login as {} was refused", one_line(user, 40)),
             TransportError::SudoRefused { user, .. } => format!("sudo does not let {} act without a password", one_line(user, 40)),
             TransportError::ReadOnly { user, .. } => format!("{} may only read", one_line(user, 40)),
+            TransportError::LockLost { .. } => "the lock was taken over".to_owned(),
             TransportError::Lost { reason, .. } => format!("the connection ended: {}", one_line(reason, 120)),
             TransportError::TimedOut { limit_s, .. } => format!("no answer within {limit_s} s"),
             TransportError::ServerUnreachable { reason, .. } => format!("the API server is not reachable: {}", one_line(reason, 120)),
@@ -116,6 +118,9 @@ impl TransportError {
                 .effect("this identity is for plan, drift and facts; it can neither lock nor change a host")
                 .next("name an identity with rights in the inventory: `ssh: { user: root }` without `read_only`")
                 .next("and keep the other one for looking: railwright drift INVENTORY --read-as USER"),
+            TransportError::LockLost { .. } => error("RW0631")
+                .effect("somebody took this run for dead and may be changing it now")
+                .next("find out who has it: railwright lock list INVENTORY"),
             TransportError::Lost { .. } => {
                 error("RW0408").effect("what the host was asked last has no answer").next("see that the host and the way to it are up")
             }

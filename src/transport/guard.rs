@@ -68,7 +68,9 @@ const CLEAR: &str = "for o in \"$g\"/*; do [ -d \"$o\" ] || continue\n\
 /// Takes the units away.
 const CLEAN: &str = "clean() { systemctl stop \"$n.timer\" 2>/dev/null; rm -f \"$w/multi-user.target.wants/$n-boot.service\" \"$w/$n-boot.service\"; sync; }\n";
 
-/// Runs on the host as the service. A step that still runs is waited for, for a while: what it does after us would stay.
+/// Runs on the host as the service, whoever has the lock by then: what nobody has confirmed goes back, and whoever takes the
+/// lock over writes nothing before it has (`watch`). A step that still runs is waited for, for a while: what it does after us
+/// would stay; and none begins meanwhile.
 fn revert(token: &str, guard: &Guard) -> String {
     format!(
         "{ENVIRONMENT}umask 077; cd /\n\
@@ -77,10 +79,14 @@ fn revert(token: &str, guard: &Guard) -> String {
          mv \"$d/armed\" \"$d/fired\" 2>/dev/null\n\
          if [ -e \"$d/fired\" ] && [ ! -e \"$d/reverted\" ]; then\n\
          sync\n\
-         if command -v flock >/dev/null 2>&1 && [ -e \"$b/step\" ]; then exec 9>>\"$b/step\"; flock -w {step_s} 9; exec 9>&-; fi\n\
+         if (: 9>>\"$b/step\") 2>/dev/null; then exec 9>>\"$b/step\"; flock -w {step_s} 9; fi\n\
+         (\n\
+         exec 9>&-\n\
          {restore}\
          rm -rf \"$k\"; sync\n\
          printf '%s\\n' \"$failed\" >\"$d/reverted.part\" && mv \"$d/reverted.part\" \"$d/reverted\"; sync\n\
+         )\n\
+         exec 9>&-\n\
          fi\n\
          {CLEAN}clean\n\
          exit 0\n",

@@ -1,7 +1,8 @@
 //! A host link over any shell: renders reads, actions, probes and upkeep, and says what the shell's end means for each.
 
 use super::shell::{AsLogin, End, Shell, call};
-use super::{BoxFuture, HostLink, Performed, TransportError, Upkeep, detached, lease, step, upkeep};
+use super::target_lock::lock_lost;
+use super::{BoxFuture, Fence, HostLink, Performed, TransportError, Upkeep, detached, lease, step, upkeep};
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read, program};
 use crate::system::clock;
@@ -51,13 +52,25 @@ impl<S: Shell> ShellLink<S> {
         }
     }
 
-    async fn act(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
+    /// Nothing is done here in nobody's name.
+    async fn act(&self, action: &Action, token: &str, fence: Option<&Fence>) -> Result<Performed, TransportError> {
         self.may_act()?;
+        let fence = fence.ok_or_else(|| lock_lost(self.shell.host(), None))?;
         if action.is_long() {
-            return detached::perform(&self.shell, &action.script(), action.limit_s(), token).await;
+            return detached::perform(&self.shell, &action.script(), action.limit_s(), token, fence).await;
         }
         let limit = Duration::from_secs(action.limit_s().into());
-        Ok(call(&self.shell, &step::alone(&action.script(), upkeep::FOLDER), limit).await?.performed(limit))
+        self.call_fenced(|nonce| step::alone(&action.script(), upkeep::FOLDER, fence, nonce), limit).await
+    }
+
+    /// Runs a script that says behind the nonce where the lock is not its writer's any more.
+    async fn call_fenced(&self, script: impl FnOnce(&str) -> String, limit: Duration) -> Result<Performed, TransportError> {
+        let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
+        let called = call(&self.shell, &script(&nonce), limit).await?;
+        match called.lock_lost(&nonce) {
+            Some(holder) => Err(lock_lost(self.shell.host(), Some(&holder))),
+            None => Ok(called.performed(limit)),
+        }
     }
 
     async fn run_probe(&self, probe: &Probe) -> Result<Performed, TransportError> {
@@ -78,8 +91,13 @@ impl<S: Shell> HostLink for ShellLink<S> {
         Box::pin(self.read_all(reads))
     }
 
-    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(self.act(action, token))
+    fn perform<'a>(
+        &'a self,
+        action: &'a Action,
+        token: &'a str,
+        fence: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(self.act(action, token, fence))
     }
 
     fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
@@ -89,7 +107,7 @@ impl<S: Shell> HostLink for ShellLink<S> {
     fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async {
             self.may_act()?;
-            Ok(call(&self.shell, &upkeep::script(upkeep), UPKEEP_LIMIT).await?.performed(UPKEEP_LIMIT))
+            self.call_fenced(|nonce| upkeep::script(upkeep, nonce), UPKEEP_LIMIT).await
         })
     }
 }

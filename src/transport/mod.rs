@@ -1,8 +1,9 @@
 //! The only room that talks to targets. Behind one trait stand SSH, this machine (`local`), API servers and, for tests, a fleet
 //! in memory: all take the typed reads and actions of `resource`, and none but this room renders them.
 //!
-//! Three handles, three types: `Reader` (plan, drift) can only read, `Prober` (verify) can also start leased test
-//! traffic, `Writer` (apply) can also change things. A dry run holds a `Reader`, so it cannot write.
+//! The handles are types: `Reader` (plan, drift) can only read, `Prober` (verify) can also start leased test traffic, `Locker`
+//! (apply) can also take the target's lock, and `Writer`, which shows the fence of that lock with every write, can also change
+//! things. A dry run holds a `Reader`, so it cannot write; and nothing is written without a fence.
 
 mod access;
 mod api;
@@ -19,7 +20,9 @@ mod shell;
 pub mod sim;
 mod ssh;
 mod step;
+mod target_lock;
 mod upkeep;
+mod writer;
 
 pub use access::absolute;
 pub use api::{ApiAccess, CertificatePin, Password};
@@ -28,10 +31,13 @@ pub use kubernetes::KubernetesConnector;
 pub use local::LocalConnector;
 pub use secrets::Secrets;
 pub use ssh::SshConnector;
+pub use target_lock::{Fence, Grounds, HeldBy, LockOutcome, LockReading, NO_RECORD, RecordOutcome, StealOutcome, TargetLock, Uptime};
+pub use writer::{JobWriter, Locker, Writer};
 
 use crate::resource::guard::Guard;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -120,6 +126,13 @@ pub enum TransportError {
     /// The identity may only read, and was asked for more.
     #[error("{user} may only read {host}")]
     ReadOnly { host: String, user: String },
+    /// The lock of the target is not this writer's any more; nothing was begun.
+    #[error("the lock of {host} is no longer this run's")]
+    LockLost {
+        host: String,
+        /// The line of the holder that has it now.
+        holder: Option<String>,
+    },
     /// The connection ended in the middle.
     #[error("the connection to {host} ended: {reason}")]
     Lost { host: String, reason: String },
@@ -183,32 +196,45 @@ pub enum Performed {
     Unknown { reason: String },
 }
 
-/// What railwright keeps on the host itself, below `/var/lib/railwright` (0700, files 0600).
+/// What railwright keeps on the host itself, below `/var/lib/railwright` (0700, files 0600): what is read of it, how its lock
+/// changes hands, and what its holder writes. The exit statuses end in `Locker`, `Writer` and `Reader`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upkeep {
     /// Reads `record.json`; `Ended { code: 1 }` when there is none.
     ReadRecord,
-    /// Writes `record.json` atomically; exit 69 where the target has no place for one. `members`: addresses within the target of objects that are ours or are about to be,
-    /// whose kinds and places a cluster names beside its record.
-    WriteRecord { json: String, members: Vec<String> },
-    /// Takes the host's lock for a holder (one line of JSON) with a fencing number. Exit 0 taken; 75 held by another,
-    /// stdout its holder line; 76 the fencing number is lower than the highest seen, stdout that number.
+    /// Takes the host's lock for a holder (one line of JSON) with a fencing token. Exit 0 taken, stdout the digest of the
+    /// record that stands there or `none` (nothing where the target does not tell); 75 held by another, stdout its holder
+    /// line; 76 the fencing token is lower than the highest seen, stdout that one.
     Lock { holder: String, fence: u64 },
-    /// Lets the lock go if this holder has it.
-    Unlock { holder: String },
-    /// A sign of life of this holder, with a word about what it does. Exit 0 the lock is still its own; 1 there is none;
-    /// 75 another has it, stdout its holder line.
-    Beat { holder: String, note: String },
-    /// Takes the lock away from this holder and sees to it that it cannot be had again with a lower fencing number.
-    /// Exit 0 done; 1 there is none; 75 another has it, stdout its holder line.
-    Steal { holder: String, fence: u64 },
+    /// Takes the lock away from this holder on these grounds, and sees to it that it cannot be had again with a lower fencing
+    /// token. Exit 0 done; 1 there is none; 75 another has it, stdout its holder line; 77 it gave a heartbeat meanwhile.
+    Steal { holder: String, fence: u64, grounds: Grounds },
     /// Who holds the lock. Exit 1 nobody does; 0 stdout has the holder line, the latest note (or nothing), the seconds
-    /// since the last sign of life by the host's own clock, and the highest fencing number, a line each.
+    /// since the latest heartbeat by the host's own clock, and the highest fencing token, a line each.
     ReadLock,
-    /// Whether a step that an earlier connection began still runs: a short one, or a long one whose token begins with
-    /// `attempt`. Exit 0 none does; 77 one does; 78 none does, and stdout names the guards that are not over, a line each:
-    /// `TOKEN armed SECONDS-LEFT` or `TOKEN reverting`.
-    Idle { attempt: Option<String> },
+    /// Whether a step that an earlier connection began still runs: a short one, a long one that is not of `run`, or a long one
+    /// whose token begins with `attempt`. Exit 0 none does; 77 one does; 78 none does, and stdout names the guards that are
+    /// not over, a line each: `TOKEN armed SECONDS-LEFT` or `TOKEN reverting`.
+    Idle { attempt: Option<String>, run: Option<String> },
+    /// How a guard stands: stdout `armed SECONDS-LEFT`, `reverting`, or `reverted` and what could not be put back. Exit 1
+    /// there is none.
+    Guard { token: String },
+    /// What only the holder of the lock writes. Where the lock is not its own any more, nothing is written, and it ends as
+    /// `TransportError::LockLost`.
+    Write { fence: Fence, write: FencedWrite },
+}
+
+/// What only the holder of a target's lock writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FencedWrite {
+    /// Writes `record.json` atomically in the place of one with one of these digests (`NO_RECORD` for none; any where there are
+    /// none); exit 81 where another one stands there, 69 where the target has no place for one. `members`: addresses within
+    /// the target of objects that are ours or are about to be, whose kinds and places a cluster names beside its record.
+    Record { json: String, members: Vec<String>, replaces: BTreeSet<String> },
+    /// Lets the lock go.
+    Unlock,
+    /// A heartbeat, with a word about what the holder does.
+    Beat { note: String },
     /// Keeps what the guard keeps, and has the host put it back by itself after so many seconds or with its next boot.
     /// Exit 0 armed; 69 systemd does not run there; 75 another guard is armed; 74 it could not be armed.
     Arm { token: String, guard: Guard, seconds: u32 },
@@ -216,9 +242,6 @@ pub enum Upkeep {
     Disarm { token: String },
     /// Has a guard put everything back now, without waiting for it. Exit 1 there is none that is armed.
     Fire { token: String },
-    /// How a guard stands: stdout `armed SECONDS-LEFT`, `reverting`, or `reverted` and what could not be put back. Exit 1
-    /// there is none.
-    Guard { token: String },
     /// Has the SSH server check its configuration and read it. Exit 65 with its complaint where it does not take it.
     ServerReads,
 }
@@ -227,8 +250,14 @@ pub enum Upkeep {
 pub trait HostLink: Send + Sync {
     /// All reads in one program.
     fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>>;
-    /// One action. Long ones run under the transient unit `railwright-<token>` and are found again by the token.
-    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>>;
+    /// One action. Long ones run under the transient unit `railwright-<token>` and are found again by the token. Hosts and
+    /// switches take none without the fence of their lock; what is written to a cluster for a job has none.
+    fn perform<'a>(
+        &'a self,
+        action: &'a Action,
+        token: &'a str,
+        fence: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<Performed, TransportError>>;
     /// One probe.
     fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>>;
     /// Record and lock on the host.
@@ -250,10 +279,6 @@ pub struct Reader(Arc<dyn HostLink>);
 #[derive(Clone)]
 pub struct Prober(Arc<dyn HostLink>);
 
-/// Reads and changes.
-#[derive(Clone)]
-pub struct Writer(Arc<dyn HostLink>);
-
 impl Reader {
     /// A handle that can only read.
     pub fn new(link: Arc<dyn HostLink>) -> Self {
@@ -263,9 +288,14 @@ impl Reader {
     pub async fn read(&self, reads: &[Read]) -> Result<Answers, TransportError> {
         self.0.read(reads).await
     }
-    /// Who holds the host's lock.
-    pub async fn lock(&self) -> Result<Performed, TransportError> {
-        self.0.upkeep(&Upkeep::ReadLock).await
+    /// Who holds the target's lock; nothing where nobody does. The inner error says why the target did not tell.
+    pub async fn lock(&self) -> Result<Result<Option<LockReading>, String>, TransportError> {
+        Ok(match self.0.upkeep(&Upkeep::ReadLock).await? {
+            Performed::Ended { code: 0, stdout, .. } => Ok(Some(LockReading::parse(&stdout))),
+            Performed::Ended { code: 1, .. } => Ok(None),
+            Performed::Ended { code, stderr, .. } => Err(format!("exit status {code}: {stderr}")),
+            Performed::Unknown { reason } => Err(reason),
+        })
     }
     /// The record that the host keeps.
     pub async fn record(&self) -> Result<Performed, TransportError> {
@@ -285,28 +315,5 @@ impl Prober {
     /// One probe.
     pub async fn probe(&self, probe: &Probe) -> Result<Performed, TransportError> {
         self.0.probe(probe).await
-    }
-}
-
-impl Writer {
-    /// A handle that can change the host.
-    pub fn new(link: Arc<dyn HostLink>) -> Self {
-        Writer(link)
-    }
-    /// The reading half.
-    pub fn reader(&self) -> Reader {
-        Reader(self.0.clone())
-    }
-    /// The probing half, for gates.
-    pub fn prober(&self) -> Prober {
-        Prober(self.0.clone())
-    }
-    /// One action.
-    pub async fn perform(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
-        self.0.perform(action, token).await
-    }
-    /// Record and lock on the host.
-    pub async fn upkeep(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {
-        self.0.upkeep(upkeep).await
     }
 }

@@ -2,7 +2,7 @@
 //! a mark is filled in on an action's way out, an answer about a sealed file is sealed on its way in, and whatever a host
 //! says is redacted. So nothing above can write down what it never had.
 
-use super::{ApiAccess, BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use super::{ApiAccess, BoxFuture, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Redaction, SealKey, secret};
 use crate::resource::file::sealed::{in_plain, seal_answer};
@@ -170,10 +170,15 @@ impl HostLink for CarryingLink {
         })
     }
 
-    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(
+        &'a self,
+        action: &'a Action,
+        token: &'a str,
+        fence: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async move {
             let filled = self.secrets.fill_action(&self.host, action).map_err(|reason| TransportError::Local { reason })?;
-            self.checked(self.link.perform(&filled, token).await)
+            self.checked(self.link.perform(&filled, token, fence).await)
         })
     }
 

@@ -5,6 +5,7 @@
 //! `sudo` that asks, a chatty `.bashrc` are all told apart from it); then the whole script as one group that reads
 //! nothing, so that no command in it can swallow the rest of the script.
 
+use super::target_lock::LOCK_LOST;
 use super::{BoxFuture, Performed, TransportError};
 use crate::base::text::one_line;
 use crate::resource::program::ENVIRONMENT;
@@ -153,6 +154,16 @@ impl End {
 }
 
 impl Called {
+    /// The line of the holder that a script printed behind this nonce before it ended because the lock is not its writer's.
+    pub fn lock_lost(&self, nonce: &str) -> Option<String> {
+        if self.end != End::Exit(LOCK_LOST) {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&self.stdout).into_owned();
+        let (_, holder) = text.split_once(&format!("@{nonce} lost\n"))?;
+        Some(holder.trim().to_owned())
+    }
+
     /// As the outcome of an action: an exit status, or unknown. A script whose shell was killed has no outcome.
     pub fn performed(self, limit: Duration) -> Performed {
         match (&self.end, self.end.doubt(limit)) {

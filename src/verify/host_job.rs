@@ -225,7 +225,7 @@ impl Seat<'_> {
 mod tests {
     use super::*;
     use crate::resource::{Action, Answers, Read};
-    use crate::transport::{HostLink, Performed, Upkeep};
+    use crate::transport::{Fence, HostLink, Performed, Upkeep};
     use std::sync::Arc;
 
     struct Nobody;
@@ -234,7 +234,7 @@ mod tests {
         fn read<'a>(&'a self, _: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
             Box::pin(async { Ok(Answers::default()) })
         }
-        fn perform<'a>(&'a self, _: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        fn perform<'a>(&'a self, _: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
             Box::pin(async { Ok(Performed::Unknown { reason: String::new() }) })
         }
         fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {

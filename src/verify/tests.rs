@@ -7,7 +7,7 @@ use super::run::{VerifyEvent, verify};
 use super::{gate, samples};
 use crate::resource::probe::{Probe, TrafficEnd, TrafficTest};
 use crate::resource::{Action, Answers, Read};
-use crate::transport::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use crate::transport::{BoxFuture, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -64,7 +64,7 @@ impl HostLink for Host {
         assert_eq!(reads, [Read::Hardware]);
         Box::pin(async { Ok(samples::answered(samples::HARDWARE)) })
     }
-    fn perform<'a>(&'a self, _: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(&'a self, _: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
         unreachable!("verify changes nothing")
     }
     fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {

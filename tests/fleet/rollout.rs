@@ -108,7 +108,7 @@ async fn outside_of_every_window_nothing_is_changed_and_the_next_one_is_named() 
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0628"]));
     let next = outcome.problems[0].next.join("\n");
     assert!(next.contains("from Thu 2026-01-01 22:00 UTC on: run the same command again"), "{next}");
-    room.host("a", |host| assert!(host.told.is_empty() && host.lock.is_none() && host.fence == 0));
+    room.host("a", |host| assert!(host.told.is_empty() && host.holder().is_none() && host.lock.highest == 0));
     assert_eq!(room.context.folder.newest_run().unwrap(), None);
     now.store(second("2026-01-01T22:00:00Z"), Ordering::SeqCst);
     let inside = run(&room).await;
@@ -156,7 +156,7 @@ async fn a_window_that_closes_while_the_hosts_are_reached_is_closed_for_the_firs
     });
     let outcome = apply(&room.plan().await, &room.context, sink).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0629"]));
-    room.host("a", |host| assert!(host.told.is_empty() && host.lock.is_none(), "{:?}", host.told));
+    room.host("a", |host| assert!(host.told.is_empty() && host.holder().is_none(), "{:?}", host.told));
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +270,9 @@ async fn a_status_tells_the_same_while_it_runs_and_afterwards_from_the_journal_a
 }
 
 fn other(process: u32) -> String {
-    format!(r#"{{"who":"bob","machine":"ops2","process":{process},"since":"2026-01-01T00:00:00Z","folder":"elsewhere","command":"apply"}}"#)
+    format!(
+        r#"{{"who":"bob","machine":"ops2","machine_id":"m2","boot_id":"b","pid_namespace":"pid:[1]","process":{process},"started":1,"since":"2026-01-01T00:00:00Z","command":"apply","taking":"t"}}"#
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,14 +283,15 @@ async fn a_host_whose_lock_was_taken_away_is_left_alone() {
     let note = Arc::new(Mutex::new(None));
     let told = note.clone();
     acting(&mut room, always, move || {
-        fleet.with("b", |host| host.lock = Some(other(1))).unwrap();
-        *told.lock().unwrap() = fleet.with("a", |host| host.beat.clone()).unwrap();
+        let now = fleet.now();
+        fleet.with("b", |host| host.hold(&other(1), 40, 0, now)).unwrap();
+        *told.lock().unwrap() = fleet.with("a", |host| host.lock.held.clone().map(|held| held.note)).unwrap();
     });
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0631"]));
     assert!(note.lock().unwrap().as_ref().unwrap().starts_with("run r0001-"), "the host knows which run has its lock");
     assert!(outcome.problems[0].message.contains("apply by bob on ops2 (process 1)"), "{}", outcome.problems[0].message);
-    room.host("b", |host| assert!(host.told.is_empty() && host.lock == Some(other(1)), "{:?}", host.told));
+    room.host("b", |host| assert!(host.told.is_empty() && host.holder() == Some(other(1).as_str()), "{:?}", host.told));
 }
 
 #[tokio::test(start_paused = true)]
@@ -316,7 +319,8 @@ async fn locks_of_the_dead_are_taken_away_with_a_reason_and_those_of_the_living_
     let room = room(&["a", "b", "c"]);
     assert_eq!(run(&room).await.ending, Ending::Done);
     for (host, age) in [("a", 10), ("b", 200)] {
-        room.host(host, |host| (host.lock, host.lock_age_s, host.fence) = (Some(other(1)), age, 40));
+        let now = room.fleet.now();
+        room.host(host, |host| host.hold(&other(1), 40, age, now));
     }
     let hosts: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
     let found = locks::list(&hosts, &room.context).await;
@@ -324,8 +328,8 @@ async fn locks_of_the_dead_are_taken_away_with_a_reason_and_those_of_the_living_
     assert!(matches!((&found["b"], &found["c"]), (HostLock::Held(held), HostLock::Free) if !held.is_young() && held.fence == 40));
     let stolen = locks::steal(&hosts, "ops2 burned down", false, &room.context).await.unwrap();
     assert!(matches!((&stolen["a"], &stolen["b"], &stolen["c"]), (Stolen::Young(_), Stolen::Taken(_), Stolen::Free)), "{stolen:?}");
-    room.host("a", |host| assert_eq!((&host.lock, host.fence), (&Some(other(1)), 40)));
-    room.host("b", |host| assert_eq!((&host.lock, host.fence), (&None, 41)));
+    room.host("a", |host| assert_eq!((host.holder(), host.lock.highest), (Some(other(1).as_str()), 40)));
+    room.host("b", |host| assert_eq!((host.holder(), host.lock.highest), (None, 41)));
     assert!(room.context.folder.fence().unwrap() >= 41);
     let journal = room.context.folder.read_journal(&room.context.folder.newest_run().unwrap().unwrap()).unwrap();
     let Some(Entry::LockStolen { reason, hosts: robbed, fence, .. }) = journal.records.last().map(|record| &record.entry) else {

@@ -49,7 +49,7 @@ async fn from_nothing_to_done_and_then_there_is_nothing_to_do() {
             (host.boot, host.kernel.sysctls["net.a"].as_str(), host.loader.running.join(" ").as_str()),
             (1, "7", "root=/dev/vda1 ro quiet iommu=pt")
         );
-        assert_eq!((&host.lock, host.told.iter().filter(|word| *word == "reboot").count()), (&None, 1));
+        assert_eq!((host.holder(), host.told.iter().filter(|word| *word == "reboot").count()), (None, 1));
     });
     assert_eq!(room.plan().await.nodes, [], "law 1: the next plan is empty");
     let again = run(&room).await;
@@ -168,7 +168,7 @@ async fn a_step_that_goes_on_without_us_is_waited_for_and_not_begun_again() {
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0627"]));
     room.host("a", |host| assert_eq!(host.told.len(), 2));
-    room.host("b", |host| assert_eq!((host.told.len(), host.lock.clone()), (0, None)));
+    room.host("b", |host| assert_eq!((host.told.len(), host.holder()), (0, None)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,10 +222,11 @@ async fn a_run_that_died_after_its_last_step_lets_its_hosts_go() {
     let room = two_files(&["a"]);
     let dead = ClusterLock::take(&room.context.folder, "apply").unwrap().holder.line();
     assert_eq!(run(&room).await.ending, Ending::Done);
-    room.host("a", |host| host.lock = Some(dead));
+    let now = room.fleet.now();
+    room.host("a", |host| host.hold(&dead, host.lock.highest, 0, now));
     let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
     assert_eq!(codes(&outcome), ["RW0623"]);
-    room.host("a", |host| assert_eq!(host.lock, None));
+    room.host("a", |host| assert_eq!(host.holder(), None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,7 +365,7 @@ async fn plans_that_may_not_be_applied_change_nothing() {
     });
     room.host("a", |host| host.ssh_netdev = Some("ens3".into()));
     assert_eq!(refused(&cut, &room.context).await, "RW0606");
-    room.host("a", |host| assert_eq!((&host.lock, host.told.len()), (&None, 0)));
+    room.host("a", |host| assert_eq!((host.holder(), host.told.len()), (None, 0)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -375,11 +376,12 @@ async fn two_at_once_and_locks_that_the_dead_left() {
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0704"]));
     let dead = other.holder.line();
     drop(other);
-    let elsewhere = dead.replace(&room.context.folder.identity().unwrap(), "another-folder");
-    room.host("a", |host| (host.lock, host.fence) = (Some(elsewhere), 41));
+    let elsewhere = dead.replace("\"boot_id\":\"", "\"boot_id\":\"another").replace("\"machine\":\"", "\"machine\":\"another");
+    let now = room.fleet.now();
+    room.host("a", |host| host.hold(&elsewhere, 41, 10, now));
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0608"]));
-    room.host("a", |host| host.lock = Some(dead));
+    room.host("a", |host| host.hold(&dead, 41, 0, now));
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
     assert!(outcome.run.unwrap().starts_with("r0042-"), "the fence goes beyond what the host has seen");
@@ -388,12 +390,12 @@ async fn two_at_once_and_locks_that_the_dead_left() {
 #[tokio::test(start_paused = true)]
 async fn one_host_cannot_use_up_the_numbers_of_all() {
     let room = two_files(&["a", "b"]);
-    room.host("a", |host| host.fence = u64::MAX);
+    room.host("a", |host| host.lock.highest = u64::MAX);
     let outcome = run(&room).await;
     assert!(codes(&outcome).contains(&"RW0615") && outcome.ending != Ending::Refused, "{:?}", outcome.problems);
     assert!(outcome.run.unwrap().starts_with("r0001-"));
-    assert!(room.host("b", |host| host.fence) <= 2, "b counts on as before");
-    room.host("a", |host| host.fence = 0);
+    assert!(room.host("b", |host| host.lock.highest) <= 2, "b counts on as before");
+    room.host("a", |host| host.lock.highest = 0);
     assert_eq!(run(&room).await.ending, Ending::Done);
 }
 

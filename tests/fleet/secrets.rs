@@ -8,6 +8,7 @@ use railwright::drift;
 use railwright::plan::{Plan, file};
 use railwright::resource::{Action, Answer, AnswerStatus, Answers, kind_named};
 use railwright::transport::sim::Trouble;
+use railwright::transport::{Fence, Upkeep};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -222,7 +223,9 @@ async fn a_host_is_sent_the_secrets_of_its_own_wishes_alone() {
     let write = Action::WriteFile { path: "/x".into(), content: secret::mark("token"), mode: "0600".into(), owner: own(), group: own() };
     for (host, sent) in [("a", true), ("b", false)] {
         let link = room.context.connector.connect(&room.context.hosts[host]).await.unwrap();
-        let performed = link.perform(&write, "t").await;
+        let fence = Fence::new("test", 1);
+        link.upkeep(&Upkeep::Lock { holder: fence.holder.clone(), fence: fence.number }).await.unwrap();
+        let performed = link.perform(&write, "t", Some(&fence)).await;
         assert_eq!(performed.is_ok(), sent, "{host}: {performed:?}");
         assert_eq!(room.host(host, |host| host.disk.files.contains_key("/x")), sent);
     }

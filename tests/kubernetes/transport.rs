@@ -4,7 +4,9 @@
 use crate::rig::ControlPlane;
 use railwright::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use railwright::resource::{Action, Answer, AnswerStatus, Read};
-use railwright::transport::{ClusterAccess, HostAccess, HostLink, Performed, TransportError, Upkeep, connector};
+use railwright::transport::{
+    ClusterAccess, Fence, FencedWrite, Grounds, HostAccess, HostLink, Performed, TransportError, Upkeep, connector,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -112,11 +114,19 @@ fn exit(answer: Answer) -> (i32, Value) {
 }
 
 async fn apply(link: &dyn HostLink, object: &ObjectName, rest: Value) -> (i32, String) {
-    performed(link.perform(&Action::ApplyObject { object: object.clone(), manifest: manifest(object, rest) }, "t").await)
+    performed(link.perform(&Action::ApplyObject { object: object.clone(), manifest: manifest(object, rest) }, "t", None).await)
 }
 
 async fn delete(link: &dyn HostLink, object: &ObjectName, uid: &str) -> (i32, String) {
-    performed(link.perform(&Action::DeleteObject { object: object.clone(), uid: uid.to_owned(), anew: true }, "t").await)
+    performed(link.perform(&Action::DeleteObject { object: object.clone(), uid: uid.to_owned(), anew: true }, "t", None).await)
+}
+
+fn write(holder: &str, write: FencedWrite) -> Upkeep {
+    Upkeep::Write { fence: Fence::new(holder, 3), write }
+}
+
+fn record(json: String) -> Upkeep {
+    write("a", FencedWrite::Record { json, members: Vec::new(), replaces: Default::default() })
 }
 
 async fn keep(link: &dyn HostLink, upkeep: Upkeep) -> (i32, String) {
@@ -268,7 +278,7 @@ async fn identities_may_what_they_may(plane: &ControlPlane) {
     assert!(code == 1 && said.contains("a rule is missing") && said.contains("verb patch, resource configmaps"), "{said}");
     let (code, said) = keep(&*nobody, Upkeep::Lock { holder: "n".to_owned(), fence: 1 }).await;
     assert!(code == 74 && said.contains("verb get, resource leases, API group coordination.k8s.io, namespace kube-system"), "{said}");
-    let (code, said) = keep(&*nobody, Upkeep::WriteRecord { json: "{}".to_owned(), members: Vec::new() }).await;
+    let (code, said) = keep(&*nobody, record("{}".to_owned())).await;
     assert!(code == 74 && said.contains("verb patch, resource secrets"), "{said}");
 }
 
@@ -282,25 +292,29 @@ async fn the_lock_is_held_by_one(plane: &ControlPlane, admin: &dyn HostLink) {
     let lease = plane.kubectl(&["-n", "kube-system", "get", "lease", "railwright", "-o", "jsonpath={.spec.holderIdentity}"]);
     assert_eq!(lease, holder);
     plane.kubectl(&["-n", "kube-system", "label", "lease", "railwright", "theirs=1"]);
-    let beat = || Upkeep::Beat { holder: holder.clone(), note: "run r1".to_owned() };
+    let beat = || write(&holder, FencedWrite::Beat { note: "run r1".to_owned() });
     assert_eq!(keep(admin, beat()).await.0, 0);
     let (code, said) = keep(admin, Upkeep::ReadLock).await;
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!((code, lines[0], lines[1], lines[3]), (0, holder.as_str(), "run r1", "3"));
     assert!(lines[2].parse::<u64>().unwrap() < 30, "{said}");
-    assert_eq!(keep(admin, Upkeep::Steal { holder: "another".to_owned(), fence: 9 }).await, (75, format!("{holder}\n")));
-    assert_eq!(keep(admin, Upkeep::Steal { holder: holder.clone(), fence: 9 }).await.0, 0);
-    assert_eq!((keep(admin, beat()).await.0, keep(admin, Upkeep::ReadLock).await.0), (1, 1));
+    assert_eq!(
+        keep(admin, Upkeep::Steal { holder: "another".to_owned(), fence: 9, grounds: Grounds::Forced }).await,
+        (75, format!("{holder}\n"))
+    );
+    assert_eq!(keep(admin, Upkeep::Steal { holder: holder.clone(), fence: 9, grounds: Grounds::Forced }).await.0, 0);
+    assert!(matches!(admin.upkeep(&beat()).await, Err(TransportError::LockLost { holder: None, .. })));
+    assert_eq!(keep(admin, Upkeep::ReadLock).await.0, 1);
     assert_eq!(keep(admin, Upkeep::Lock { holder: holder.clone(), fence: 8 }).await, (76, "9\n".to_owned()));
     assert_eq!(keep(admin, Upkeep::Lock { holder: "next".to_owned(), fence: 9 }).await.0, 0);
-    assert_eq!(keep(admin, Upkeep::Unlock { holder: "next".to_owned() }).await.0, 0);
+    assert_eq!(keep(admin, write("next", FencedWrite::Unlock)).await.0, 0);
     let label = plane.kubectl(&["-n", "kube-system", "get", "lease", "railwright", "-o", "jsonpath={.metadata.labels.theirs}"]);
     assert_eq!(label, "1", "what others keep there stays");
 }
 
 async fn the_record_is_kept(plane: &ControlPlane, admin: &dyn HostLink) {
     for json in [r#"{"a":"ä"}"#.to_owned(), format!("[{}0]", "1234567890,".repeat(500_000)), "{}".to_owned()] {
-        assert_eq!(keep(admin, Upkeep::WriteRecord { json: json.clone(), members: Vec::new() }).await, (0, String::new()));
+        assert_eq!(keep(admin, record(json.clone())).await, (0, String::new()));
         assert_eq!(keep(admin, Upkeep::ReadRecord).await, (0, format!("{json}\n")));
     }
     let read = Read::File { path: "/var/lib/railwright/record.json".to_owned() };
@@ -402,7 +416,7 @@ async fn a_server_that_goes_and_comes(plane: &mut ControlPlane, admin: &dyn Host
     assert!(gone(&admin.upkeep(&Upkeep::ReadLock).await.unwrap_err()));
     assert!(gone(&refused(&plane.kubeconfig("admin")).await));
     let change = Action::ApplyObject { object: there.clone(), manifest: manifest(&there, json!({})) };
-    assert!(matches!(admin.perform(&change, "t").await, Err(error) if gone(&error)), "it was certainly not taken");
+    assert!(matches!(admin.perform(&change, "t", None).await, Err(error) if gone(&error)), "it was certainly not taken");
     plane.start_api_server();
     assert_eq!(get(admin, &there).await.0, 0);
 }

@@ -6,7 +6,9 @@ use crate::journeys::Fabric;
 use railwright::resource::file::base64;
 use railwright::resource::probe::Probe;
 use railwright::spec::model::ApiKind;
-use railwright::transport::{ApiAccess, CertificatePin, HostAccess, Password, Performed, Secrets, TransportError, Upkeep, Writer};
+use railwright::transport::{
+    ApiAccess, CertificatePin, Fence, HostAccess, LockOutcome, Locker, Password, Performed, RecordOutcome, Secrets, TransportError,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -165,7 +167,10 @@ async fn what_a_script_comes_to_is_told_or_unknown() {
     };
     let secrets = Secrets::new(None, BTreeMap::from([("password".to_owned(), Ok(PASSWORD.to_owned()))]), BTreeMap::new());
     let connector = Arc::new(secrets).carried_by(railwright::transport::connector());
-    let writer = Writer::new(connector.connect(&access(&fabric.api().port())).await.unwrap());
+    let locker = Locker::new(connector.connect(&access(&fabric.api().port())).await.unwrap());
+    let fence = Fence::new("test", 1);
+    assert!(matches!(locker.lock(&fence).await.unwrap(), LockOutcome::Taken(_)));
+    let writer = locker.writer(fence);
     let link = writer.prober();
     let check = |script: &str| Probe::ModuleCheck { script: script.to_owned() };
 
@@ -176,9 +181,9 @@ async fn what_a_script_comes_to_is_told_or_unknown() {
     assert_eq!((code, stdout.as_str(), stderr.as_str()), (7, "a\0\u{fffd}", "it's\n"));
     // In many requests, each of which is below what nginx takes, and as root.
     let record = json!({ "text": "it's \u{e9}".repeat(100_000) }).to_string();
-    let wrote = writer.upkeep(&Upkeep::WriteRecord { json: record.clone(), members: Vec::new() }).await.unwrap();
-    assert!(matches!(wrote, Performed::Ended { code: 0, .. }), "{wrote:?}");
-    let Performed::Ended { code, stdout, .. } = writer.upkeep(&Upkeep::ReadRecord).await.unwrap() else { panic!("it ended") };
+    let wrote = writer.record(record.clone(), Vec::new(), Default::default()).await.unwrap();
+    assert_eq!(wrote, RecordOutcome::Written);
+    let Performed::Ended { code, stdout, .. } = locker.reader().record().await.unwrap() else { panic!("it ended") };
     assert!(code == 0 && stdout.trim_end() == record, "{} of {} bytes", stdout.len(), record.len());
 
     // In the request that starts it, and in one that only looks.

@@ -5,10 +5,11 @@ use crate::user::User;
 use crate::{a_read, answers, open, refused};
 use railwright::resource::probe::Probe;
 use railwright::resource::{Action, AnswerStatus, Answers, Read, host};
-use railwright::transport::{Connector as _, HostAccess, LocalConnector, Performed, TransportError, Upkeep};
+use railwright::transport::{Connector as _, Fence, FencedWrite, HostAccess, HostLink, LocalConnector, Performed, TransportError, Upkeep};
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn server(lines: &[&str]) -> Option<(Server, HostAccess)> {
@@ -24,6 +25,24 @@ fn run(script: &str, limit_s: u32) -> Action {
 
 fn command(script: &str) -> Read {
     Read::Command { script: script.to_owned() }
+}
+
+/// The fence of whoever changes the hosts of these tests.
+fn fence() -> Fence {
+    Fence::new("test", 1)
+}
+
+/// The same with the lock in hand: nothing is done without it.
+async fn locked(access: &HostAccess) -> Arc<dyn HostLink> {
+    let link = open(access).await.unwrap();
+    lock(&*link).await;
+    link
+}
+
+async fn lock(link: &dyn HostLink) {
+    let lock = Upkeep::Lock { holder: fence().holder, fence: fence().number };
+    let locked = link.upkeep(&lock).await.unwrap();
+    assert!(matches!(locked, Performed::Ended { code: 0, .. }), "{locked:?}");
 }
 
 fn ended(code: i32, stdout: &str, stderr: &str) -> Performed {
@@ -51,8 +70,11 @@ async fn a_hundred_reads_travel_as_one_command() {
 #[tokio::test]
 async fn an_action_gives_status_and_both_outputs() {
     let Some((_server, access)) = server(&[]) else { return };
-    let link = open(&access).await.unwrap();
-    assert_eq!(link.perform(&run("cat; echo out; echo err >&2; exit 7", 20), "t").await.unwrap(), ended(7, "out\n", "err\n"));
+    let link = locked(&access).await;
+    assert_eq!(
+        link.perform(&run("cat; echo out; echo err >&2; exit 7", 20), "t", Some(&fence())).await.unwrap(),
+        ended(7, "out\n", "err\n")
+    );
     let path = std::env::temp_dir().join(format!("railwright-test-{}", std::process::id()));
     let content = "a 'quoted' $HOME `id` \\ line\n\u{e4}\n".repeat(20_000);
     let write = Action::WriteFile {
@@ -62,12 +84,12 @@ async fn an_action_gives_status_and_both_outputs() {
         owner: "root".to_owned(),
         group: "root".to_owned(),
     };
-    assert_eq!(link.perform(&write, "t").await.unwrap(), ended(0, "", ""));
+    assert_eq!(link.perform(&write, "t", Some(&fence())).await.unwrap(), ended(0, "", ""));
     let written = fs::read_to_string(&path).unwrap();
     fs::remove_file(&path).unwrap();
     assert!(written == content, "a megabyte on standard input arrives as it is");
     // A daemon that keeps our pipes open does not keep us.
-    match link.perform(&run("sleep 100000 & echo $!", 30), "t").await.unwrap() {
+    match link.perform(&run("sleep 100000 & echo $!", 30), "t", Some(&fence())).await.unwrap() {
         Performed::Ended { code: 0, stdout, .. } => drop(must("kill", &[stdout.trim()])),
         other => panic!("{other:?}"),
     }
@@ -87,12 +109,12 @@ async fn keys_are_exchanged_anew_in_the_midst_of_output() {
 #[tokio::test]
 async fn many_at_once_keep_within_the_servers_sessions() {
     let Some((_server, access)) = server(&["MaxSessions 3"]) else { return };
-    let link = open(&access).await.unwrap();
+    let link = locked(&access).await;
     let mut tasks = tokio::task::JoinSet::new();
     for i in 0..24 {
         let link = link.clone();
         tasks.spawn(async move {
-            link.perform(&run(&format!("sleep 0.2; echo {i}"), 30), "t").await.unwrap() == ended(0, &format!("{i}\n"), "")
+            link.perform(&run(&format!("sleep 0.2; echo {i}"), 30), "t", Some(&fence())).await.unwrap() == ended(0, &format!("{i}\n"), "")
         });
     }
     assert!(tasks.join_all().await.into_iter().all(|fine| fine));
@@ -111,7 +133,7 @@ async fn a_hanging_section_and_a_gigabyte_cost_only_themselves() {
 #[tokio::test]
 async fn endless_output_is_let_go() {
     let Some((_server, access)) = server(&[]) else { return };
-    match open(&access).await.unwrap().perform(&run("cat /dev/zero", 60), "t").await.unwrap() {
+    match locked(&access).await.perform(&run("cat /dev/zero", 60), "t", Some(&fence())).await.unwrap() {
         Performed::Unknown { reason } => assert!(reason.contains("MiB"), "{reason}"),
         other => panic!("{other:?}"),
     }
@@ -150,9 +172,9 @@ async fn a_cut_connection_is_unknown_and_what_was_read_counts() {
         }
         cut(&server).await;
     };
-    let link = open(&access).await.unwrap();
+    let link = locked(&access).await;
     let action = run(&slow, 30);
-    let (performed, ()) = tokio::join!(link.perform(&action, "t"), begun);
+    let (performed, ()) = tokio::join!(link.perform(&action, "t", Some(&fence())), begun);
     assert!(matches!(performed.unwrap(), Performed::Unknown { .. }), "never failed, never done");
 }
 
@@ -164,7 +186,7 @@ async fn a_long_step_outlives_its_connection_and_runs_once() {
     let token = format!("test-{}", server.port);
     let action = run(&format!("echo ran >>'{}'; while ! [ -e '{}' ]; do sleep 0.1; done; echo built; exit 5", at("count"), at("go")), 601);
     assert!(action.is_long());
-    let first = open(&access).await.unwrap();
+    let first = locked(&access).await;
     let cut_later = async {
         while !fs::exists(at("count")).unwrap() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -172,14 +194,14 @@ async fn a_long_step_outlives_its_connection_and_runs_once() {
         cut(&server).await;
         fs::write(at("go"), "").unwrap();
     };
-    let (performed, ()) = tokio::join!(first.perform(&action, &token), cut_later);
+    let (performed, ()) = tokio::join!(first.perform(&action, &token, Some(&fence())), cut_later);
     match performed.unwrap() {
         Performed::Unknown { reason } => assert!(reason.contains(&format!("railwright-{token}")), "{reason}"),
         other => panic!("{other:?}"),
     }
-    let second = open(&access).await.unwrap();
-    assert_eq!(second.perform(&action, &token).await.unwrap(), ended(5, "built\n", ""));
-    assert_eq!(second.perform(&action, &token).await.unwrap(), ended(5, "built\n", ""), "and again from the record");
+    let second = locked(&access).await;
+    assert_eq!(second.perform(&action, &token, Some(&fence())).await.unwrap(), ended(5, "built\n", ""));
+    assert_eq!(second.perform(&action, &token, Some(&fence())).await.unwrap(), ended(5, "built\n", ""), "and again from the record");
     let count = fs::read_to_string(at("count")).unwrap();
     fs::remove_dir_all(server.on_host(&format!("/var/lib/railwright/run/{token}"))).unwrap();
     assert_eq!(count, "ran\n");
@@ -209,13 +231,13 @@ async fn a_login_that_is_no_shell_is_told_from_a_chatty_one() {
     }
     let Some((_server, access)) = server(&["ForceCommand echo Welcome; eval \"$SSH_ORIGINAL_COMMAND\""]) else { return };
     assert!(answers(&access).await);
-    assert_eq!(open(&access).await.unwrap().perform(&run("echo x", 20), "t").await.unwrap(), ended(0, "x\n", ""));
+    assert_eq!(locked(&access).await.perform(&run("echo x", 20), "t", Some(&fence())).await.unwrap(), ended(0, "x\n", ""));
 }
 
 #[tokio::test]
 async fn a_shell_that_is_killed_gives_no_verdict() {
     let Some((_server, access)) = server(&[]) else { return };
-    match open(&access).await.unwrap().perform(&run("kill -KILL $PPID", 20), "t").await.unwrap() {
+    match locked(&access).await.perform(&run("kill -KILL $PPID", 20), "t", Some(&fence())).await.unwrap() {
         Performed::Unknown { reason } => assert!(reason.contains("KILL"), "{reason}"),
         other => panic!("{other:?}"),
     }
@@ -270,7 +292,10 @@ async fn another_user_acts_through_sudo_or_is_told_so() {
         Err(TransportError::SudoRefused { host, user }) => assert_eq!((host, user), ("gpu-001".to_owned(), access.user.clone())),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(link.perform(&run("id", 20), "t").await, Err(TransportError::SudoRefused { .. })), "nothing was begun");
+    assert!(
+        matches!(link.perform(&run("id", 20), "t", Some(&fence())).await, Err(TransportError::SudoRefused { .. })),
+        "nothing was begun"
+    );
     fs::write(user.sudoers(), format!("{} ALL=(root) NOPASSWD: /bin/sh\n", user.0)).unwrap();
     let facts = host::facts(&link.read(&[Read::Host]).await.unwrap()).unwrap();
     assert_eq!((facts.uid, facts.ssh_netdev.as_deref()), (0, facts.tools.contains("ip").then_some("lo")));
@@ -299,8 +324,11 @@ async fn this_machine_is_a_host_like_any_other() {
         Ok(answers) => {
             let facts = host::facts(&answers).unwrap();
             assert_eq!((facts.uid, facts.ssh_netdev), (0, None));
-            assert_eq!(link.perform(&run("cat; echo x; exit 2", 20), "t").await.unwrap(), ended(2, "x\n", ""));
-            assert!(matches!(link.perform(&run("sleep 60", 1), "t").await.unwrap(), Performed::Unknown { .. }));
+            lock(&*link).await;
+            assert_eq!(link.perform(&run("cat; echo x; exit 2", 20), "t", Some(&fence())).await.unwrap(), ended(2, "x\n", ""));
+            assert!(matches!(link.perform(&run("sleep 60", 1), "t", Some(&fence())).await.unwrap(), Performed::Unknown { .. }));
+            let unlock = Upkeep::Write { fence: fence(), write: FencedWrite::Unlock };
+            assert!(matches!(link.upkeep(&unlock).await.unwrap(), Performed::Ended { code: 0, .. }));
         }
         // On a developer's machine `sudo -n` may say no, and then says so.
         Err(error) => assert!(matches!(error, TransportError::SudoRefused { .. }), "{error}"),

@@ -7,7 +7,7 @@ use crate::user::User;
 use railwright::resource::action::PackageManager;
 use railwright::resource::probe::Probe;
 use railwright::resource::{Action, Answer, AnswerStatus, Answers, Read, rights};
-use railwright::transport::{HostAccess, TransportError, Upkeep};
+use railwright::transport::{Fence, HostAccess, TransportError, Upkeep};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -301,8 +301,9 @@ async fn it_is_asked_for_nothing_but_reads() {
         group: "root".to_owned(),
     };
     let long = Action::RunCommand { script: format!("touch {touch}"), limit_s: 7000, environment: Default::default(), input: None };
+    let fence = Fence::new("test", 1);
     let refused = |result: Result<_, TransportError>| matches!(result, Err(TransportError::ReadOnly { .. }));
-    assert!(refused(link.perform(&action, "t").await) && refused(link.perform(&long, "t").await));
+    assert!(refused(link.perform(&action, "t", Some(&fence)).await) && refused(link.perform(&long, "t", Some(&fence)).await));
     assert!(refused(link.probe(&Probe::Rails { netdevs: Vec::new() }).await));
     let probe = Probe::ModuleCheck { script: format!("touch {touch}") };
     assert!(refused(link.probe(&probe).await), "also in the login itself");

@@ -2,6 +2,7 @@
 //! connection and confirmed over that one. Whatever goes wrong in between, the host puts everything back: when it is told
 //! to, when the time is over, or with its next boot.
 
+use super::guard_questions::{QUESTION, Question, Standing};
 use super::look::{again_seen, read};
 use super::unproven::Unproven;
 use super::{Acted, Halt, Step, over};
@@ -16,14 +17,12 @@ use crate::resource::{Action, Read};
 use crate::state::run_status::Intent;
 use crate::state::{Entry, Outcome};
 use crate::system::clock::{self, Deadline};
-use crate::transport::{HostAccess, Performed, TransportError, Upkeep};
+use crate::transport::{HostAccess, Performed, TransportError};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How often what the wishes need then may be done: a unit can only be judged once its file is there.
 const ROUNDS: usize = 3;
-/// How long a question about a guard may take.
-const QUESTION: Duration = Duration::from_secs(20);
 /// What a host may take to put everything back, or to boot, after the guard's time is over.
 const GRACE: Duration = Duration::from_secs(300);
 /// The same of a switch: a patch that still runs is waited for, then what differs is put back or all is loaded anew, each for minutes.
@@ -34,23 +33,13 @@ const RESTARTED: &str = "restarted";
 
 /// A guard that is armed on the host.
 pub(super) struct Watch {
-    token: String,
+    pub(super) token: String,
     guard: Guard,
     seconds: u32,
     /// Until then it can be confirmed with certainty: earlier than the guard's own time is over.
     prove: Deadline,
     /// Until then the host must have put everything back.
     back: Deadline,
-}
-
-/// How it stands with a guard.
-enum Standing {
-    Armed,
-    Reverting,
-    /// What could not be put back.
-    Reverted(String),
-    None,
-    NotTold,
 }
 
 impl<'a> Step<'a> {
@@ -88,11 +77,13 @@ impl<'a> Step<'a> {
             Err(why) => Err(why),
         };
         match proven {
-            Ok(now) => match self.confirm_guard(&watch).await {
+            Ok(now) => match self.confirm_guard(&watch).await? {
                 true if now.iter().all(Seen::is_settled) => Ok(self.done(&now, Some(&begun))),
                 true => self.save_confirmed(&now, begun).await,
                 false => Err(self.taken_back(&watch, &seen, "it was not confirmed in time".to_owned().into()).await),
             },
+            // The guard puts it back by itself, before whoever has the lock now writes anything.
+            Err(Unproven::Over(halt)) => Err(halt),
             Err(why) => Err(self.taken_back(&watch, &seen, why).await),
         }
     }
@@ -113,8 +104,11 @@ impl<'a> Step<'a> {
     async fn arm(&mut self, guard: Guard, intent: &Intent) -> Result<Watch, Halt> {
         let seconds = self.guard_s();
         let token = intent.token.clone();
-        let arm = Upkeep::Arm { token: token.clone(), guard: guard.clone(), seconds };
-        let reason = match self.ask(&arm).await {
+        let armed = match &self.writer {
+            Some(writer) => writer.arm(&token, &guard, seconds).await,
+            None => Err(self.no_connection()),
+        };
+        let reason = match armed {
             Ok(Performed::Ended { code: 0, .. }) => {
                 // The host's own time began a moment ago; the quarter that is left over covers that.
                 let whole = Duration::from_secs(seconds.into());
@@ -125,7 +119,10 @@ impl<'a> Step<'a> {
                 (self.shared.sink)(Event::GuardArmed { node, seconds });
                 return Ok(watch);
             }
-            Ok(Performed::Ended { code: 75, stdout, .. }) => format!("the guard {} is still armed", stdout.trim()),
+            Err(TransportError::LockLost { holder, .. }) => return Err(self.lock_lost(holder.as_deref())),
+            Ok(Performed::Ended { code: 75, stdout, .. }) if !stdout.trim().is_empty() => {
+                format!("the guard {} is still armed", stdout.trim())
+            }
             Ok(Performed::Ended { code, stderr, .. }) => complaint_of(code, &stderr),
             Ok(Performed::Unknown { reason }) => reason,
             Err(error) => error.to_string(),
@@ -141,6 +138,9 @@ impl<'a> Step<'a> {
             let acted = clock::within(watch.prove.left(), self.perform(&actions, &watch.token)).await;
             if let Some(Acted::Failed { word, code, stdout, stderr }) = acted {
                 return Err(Unproven::Action { word, code, stdout, stderr });
+            }
+            if let Some(Acted::LockLost(holder)) = acted {
+                return Err(Unproven::Over(self.lock_lost(holder.as_deref())));
             }
             // A switch goes on with its patch when nobody is connected, and what is read before it is through is half of it.
             if watch.guard.is_of_switch() && matches!(acted, Some(Acted::Lost(_))) && self.reconnect().await.is_ok() {
@@ -193,19 +193,20 @@ impl<'a> Step<'a> {
                     .state("the switch runs what was wished, which was proven and confirmed; a boot would take it back to what is saved");
                 Err(over(Outcome::Failed { reason: format!("confirmed and not saved: {}", complaint_of(code, &stderr)) }, problem))
             }
+            Acted::LockLost(holder) => Err(self.lock_lost(holder.as_deref())),
             Acted::Lost(reason) => Err(self.unknown(format!("it was confirmed, and whether it is saved is not known: {reason}"))),
         }
     }
 
     /// What the SSH server was given it has to read before a new connection proves anything. One that cannot be asked any
     /// more shows soon enough.
-    async fn server_reads(&mut self, watch: &Watch) -> Result<(), String> {
+    async fn server_reads(&mut self, watch: &Watch) -> Result<(), Unproven> {
         if !watch.guard.is_of_server() {
             return Ok(());
         }
-        match self.ask_anew(&Upkeep::ServerReads).await {
+        match self.ask_anew(Question::ServerReads, watch).await.map_err(Unproven::Over)? {
             Some((0, _)) | None => Ok(()),
-            Some((_, said)) => Err(format!("the SSH server does not take its configuration: {}", one_line(&said, 200))),
+            Some((_, said)) => Err(format!("the SSH server does not take its configuration: {}", one_line(&said, 200)).into()),
         }
     }
 
@@ -257,47 +258,20 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn no_connection(&self) -> TransportError {
-        TransportError::Lost { host: self.host.to_owned(), reason: "there is no connection".to_owned() }
-    }
-
-    /// A question over the connection that there is.
-    async fn ask(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {
-        match &self.writer {
-            Some(writer) => writer.upkeep(upkeep).await,
-            None => Err(self.no_connection()),
-        }
-    }
-
-    /// The same over a new one where there is none; one that gives no answer is dropped.
-    async fn ask_anew(&mut self, upkeep: &Upkeep) -> Option<(i32, String)> {
-        if self.writer.is_none() {
-            self.writer = clock::within(QUESTION, self.shared.connect(self.host)).await.and_then(Result::ok);
-        }
-        match clock::within(QUESTION, self.ask(upkeep)).await {
-            Some(Ok(Performed::Ended { code, stdout, .. })) => Some((code, stdout)),
-            _ => {
-                self.writer = None;
-                None
-            }
-        }
-    }
-
     /// Confirms over the connection that has proven the step; true when the guard is gone.
-    async fn confirm_guard(&mut self, watch: &Watch) -> bool {
-        let disarm = Upkeep::Disarm { token: watch.token.clone() };
+    async fn confirm_guard(&mut self, watch: &Watch) -> Result<bool, Halt> {
         let mut asked = false;
         while !watch.prove.left().is_zero() {
-            match self.ask_anew(&disarm).await {
+            match self.ask_anew(Question::Disarm, watch).await? {
                 // What was confirmed with an answer that got lost is gone when it is asked again.
-                Some((0, _)) => return self.note_over(watch, true, ""),
-                Some((1, _)) if asked => return self.note_over(watch, true, ""),
-                Some((75 | 1, _)) => return false,
+                Some((0, _)) => return Ok(self.note_over(watch, true, "")),
+                Some((1, _)) if asked => return Ok(self.note_over(watch, true, "")),
+                Some((75 | 1, _)) => return Ok(false),
                 _ => asked = true,
             }
             clock::pause(self.shared.context.patience.settle_poll).await;
         }
-        false
+        Ok(false)
     }
 
     fn note_over(&self, watch: &Watch, confirmed: bool, failed: &str) -> bool {
@@ -307,37 +281,28 @@ impl<'a> Step<'a> {
         confirmed
     }
 
-    async fn standing(&mut self, watch: &Watch) -> Standing {
-        match self.ask_anew(&Upkeep::Guard { token: watch.token.clone() }).await {
-            None => Standing::NotTold,
-            Some((0, said)) => match said.trim().split_once(' ').unwrap_or((said.trim(), "")) {
-                ("armed", _) => Standing::Armed,
-                ("reverting", _) => Standing::Reverting,
-                ("reverted", failed) => Standing::Reverted(failed.trim().to_owned()),
-                _ => Standing::NotTold,
-            },
-            Some(_) => Standing::None,
-        }
-    }
-
     /// Has the host put everything back, and waits until it has: at once where it can be told to, else when the guard's time
     /// is over. Nothing where that could not be seen.
-    async fn wait_until_back(&mut self, watch: &Watch) -> Option<String> {
+    async fn wait_until_back(&mut self, watch: &Watch) -> Result<Option<String>, Halt> {
         (self.shared.sink)(Event::GuardFires { node: self.node.id.clone(), seconds: watch.seconds });
         while !watch.back.left().is_zero() {
             match self.standing(watch).await {
-                Standing::Reverted(failed) => return Some(failed),
-                Standing::Armed => drop(self.ask_anew(&Upkeep::Fire { token: watch.token.clone() }).await),
-                Standing::None => return None,
+                Standing::Reverted(failed) => return Ok(Some(failed)),
+                Standing::Armed => drop(self.ask_anew(Question::Fire, watch).await?),
+                Standing::None => return Ok(None),
                 Standing::Reverting | Standing::NotTold => {}
             }
             clock::pause(self.shared.context.patience.settle_poll).await;
         }
-        None
+        Ok(None)
     }
 
     async fn taken_back(&mut self, watch: &Watch, before: &[Seen<'a>], why: Unproven) -> Halt {
-        let Some(failed) = self.wait_until_back(watch).await else {
+        let back = match self.wait_until_back(watch).await {
+            Ok(back) => back,
+            Err(halt) => return halt,
+        };
+        let Some(failed) = back else {
             let why = why.sentence();
             let problem = trouble::guard_not_seen(&self.node.id, self.host, &watch.token, &why, &self.shared.next);
             return over(Outcome::Unknown { reason: format!("{why}; and whether its guard has put it back is not known") }, problem);
@@ -383,10 +348,10 @@ impl<'a> Step<'a> {
                 self.note_over(&watch, false, &failed);
                 return Ok(false);
             }
-            Standing::Armed if seen.iter().all(Seen::is_settled) && self.confirm_guard(&watch).await => return Ok(false),
+            Standing::Armed if seen.iter().all(Seen::is_settled) && self.confirm_guard(&watch).await? => return Ok(false),
             Standing::Armed | Standing::Reverting | Standing::NotTold => {}
         }
-        match self.wait_until_back(&watch).await {
+        match self.wait_until_back(&watch).await? {
             Some(failed) => {
                 self.note_over(&watch, false, &failed);
                 Ok(true)

@@ -19,7 +19,7 @@ impl<'a> Step<'a> {
     pub(super) async fn look(&mut self) -> Result<Answers, Halt> {
         let writer = self.shared.connect(self.host).await.map_err(|error| self.unreachable(&error))?;
         if let Err(lost) = self.shared.heart.confirm(self.host, &writer).await {
-            return Err(over(Outcome::Stale { reason: lost.message.clone() }, *lost));
+            return Err(over(Outcome::LockLost { reason: lost.message.clone() }, *lost));
         }
         let ahead = if self.node.is_change() && self.shared.is_first_on(self.host) { self.ahead() } else { Vec::new() };
         let mut wanted = self.wanted();

@@ -1,6 +1,6 @@
 //! Why a step under a guard is not confirmed, and how that is told.
 
-use super::Step;
+use super::{Halt, Step};
 use crate::apply::trouble::{self, complaint_of};
 use crate::base::Diagnostic;
 use crate::resource::switch::NOT_TAKEN;
@@ -10,6 +10,8 @@ use crate::state::Outcome;
 pub(super) enum Unproven {
     /// An action ended so.
     Action { word: String, code: i32, stdout: String, stderr: String },
+    /// The step is over, and nothing is told to the guard any more.
+    Over(Halt),
     /// Anything else, in a sentence that fits after "taken back by its guard:".
     Because(String),
 }
@@ -25,6 +27,7 @@ impl Unproven {
     pub(super) fn sentence(&self) -> String {
         match self {
             Unproven::Action { word, code, stderr, .. } => format!("{} failed: {}", word.replace('_', " "), complaint_of(*code, stderr)),
+            Unproven::Over(_) => String::new(),
             Unproven::Because(why) => why.clone(),
         }
     }

@@ -1,10 +1,13 @@
 //! What keeps a run from a host or a cluster that it is to work on: it answers and is not fit for it, or its lock cannot be had.
 
 use super::{Next, not_begun};
+use crate::apply::locks::HeldLock;
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Target, TargetKind};
 use crate::resource::kubernetes_object::access::PREVIEWS_ALONE;
 use crate::state::Holder;
+use crate::state::lock::YOUNG_S;
+use crate::system::identity::Life;
 use crate::transport::HostAccess;
 
 /// What is locked, and where its lock is.
@@ -52,16 +55,19 @@ pub fn not_workable(target: &Target, reason: &str, next: &Next) -> Diagnostic {
 }
 
 /// Somebody else works on it.
-pub fn locked(target: &Target, holder: &str, next: &Next) -> Diagnostic {
+pub fn locked(target: &Target, held: &HeldLock, next: &Next) -> Diagnostic {
     let word = target.kind.noun();
-    let who = Holder::parse(holder).map_or_else(|| format!("`{}`", one_line(holder, 120)), |holder| holder.describe());
+    let who = match held.life {
+        Life::Alive => format!("{}, which lives on this machine", held.describe()),
+        _ => format!("{}, seen alive {} s ago", held.describe(), held.age_s),
+    };
     Diagnostic::error("RW0608", format!("the {word} is being changed from elsewhere: {who}"))
         .on(target.to_string())
         .effect(format!("two runs on one {word} would undo each other's steps"))
         .state(nothing_changed(target))
         .next(format!("wait until that run ends, then make a new plan: {}", next.plan()))
         .next(format!(
-            "if that run is dead: `railwright resume` of its inventory where it was started; or, when its machine is gone, railwright lock steal {} --reason TEXT",
+            "if that run is dead: `railwright resume` of its inventory where it was started; or, once it was silent for {YOUNG_S} s, railwright lock steal {} --reason TEXT",
             next.inventory
         ))
 }
@@ -87,7 +93,7 @@ pub fn lock_lost(target: &Target, holder: Option<&str>) -> Diagnostic {
     Diagnostic::error("RW0631", format!("the {word}'s lock is no longer this run's: {who}"))
         .on(target.to_string())
         .effect(format!("somebody took this run for dead and may be changing the {word} now"))
-        .state(format!("nothing more was begun on this {word}; what was done on it stands"))
+        .state(format!("nothing more was written on this {word}, its record included; what was done on it before stands"))
         .next("find out who took it: `railwright lock list`, and the journal of the run that has it now")
         .next(format!("then make a new plan: the {word} may no longer be as this run left it"))
 }
@@ -151,7 +157,11 @@ mod tests {
         let lost = TransportError::Local { reason: "no kubeconfig".to_owned() };
         let told = [
             lock_failed(&of, "exit status 1: forbidden"),
-            locked(target, "somebody", &next),
+            locked(
+                target,
+                &HeldLock { line: "somebody".to_owned(), holder: None, note: String::new(), age_s: 3, life: Life::Unknown, fence: 1 },
+                &next,
+            ),
             lock_lost(target, None),
             not_workable(target, &fence, &next),
             not_reached(target.to_string(), &lost, &next),

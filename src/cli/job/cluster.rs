@@ -5,7 +5,7 @@ use crate::base::{Diagnostic, quote};
 use crate::cli::{Failure, inventory};
 use crate::job::{Found, JobKind, Look as Looks, Looked};
 use crate::resource::kubernetes_object::manifest::is_subdomain;
-use crate::transport::{HostAccess, HostLink, Prober, Reader, Writer, connector};
+use crate::transport::{HostAccess, HostLink, JobWriter, Prober, Reader, connector};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -81,8 +81,8 @@ impl Cluster {
     }
 
     /// A handle that can change what is there.
-    pub fn writer(&self) -> Writer {
-        Writer::new(self.link.clone())
+    pub fn writer(&self) -> JobWriter {
+        JobWriter::new(self.link.clone())
     }
 }
 

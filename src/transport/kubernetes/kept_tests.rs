@@ -3,7 +3,7 @@
 use super::NAMESPACE;
 use super::tests::{Reply, link, told};
 use crate::resource::Read;
-use crate::transport::{HostLink, Upkeep};
+use crate::transport::{Fence, FencedWrite, Grounds, HostLink, TransportError, Upkeep};
 use http::Method;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -30,6 +30,14 @@ fn store(date: Arc<Mutex<String>>) -> impl Fn(&Method, &str, &str) -> Reply + Cl
     }
 }
 
+/// For a write that was refused because of the lock.
+const LOST: i32 = -1;
+
+fn record(json: String) -> Upkeep {
+    let write = FencedWrite::Record { json, members: Vec::new(), replaces: Default::default() };
+    Upkeep::Write { fence: Fence::new("a", 5), write }
+}
+
 fn clock(second: u32) -> String {
     format!("Mon, 23 Nov 2026 01:00:{second:02} GMT")
 }
@@ -38,25 +46,29 @@ fn clock(second: u32) -> String {
 async fn the_lock_is_held_by_one_and_its_number_outlives_it() {
     let date = Arc::new(Mutex::new(clock(0)));
     let (link, _) = link(store(date.clone()));
-    let keep = async |upkeep: Upkeep| {
-        let (code, stdout, _) = told(link.upkeep(&upkeep).await.unwrap());
-        (code, stdout)
+    let keep = async |upkeep: Upkeep| match link.upkeep(&upkeep).await {
+        Err(TransportError::LockLost { holder, .. }) => (LOST, holder.unwrap_or_default()),
+        other => {
+            let (code, stdout, _) = told(other.unwrap());
+            (code, stdout)
+        }
     };
+    let write = |holder: &String, write| Upkeep::Write { fence: Fence::new(holder, 5), write };
     let (a, b) = (r#"{"who":"ann","machine":"m"}"#.to_owned(), "b".to_owned());
     let lock = |holder: &String, fence| Upkeep::Lock { holder: holder.clone(), fence };
-    let beat = |holder: &String| Upkeep::Beat { holder: holder.clone(), note: "run r1\nx".to_owned() };
-    let steal = |holder: &String, fence| Upkeep::Steal { holder: holder.clone(), fence };
+    let beat = |holder: &String| write(holder, FencedWrite::Beat { note: "run r1\nx".to_owned() });
+    let steal = |holder: &String, fence| Upkeep::Steal { holder: holder.clone(), fence, grounds: Grounds::Forced };
     let fine = (0, String::new());
-    assert_eq!((keep(Upkeep::ReadLock).await.0, keep(beat(&a)).await.0, keep(steal(&a, 9)).await.0), (1, 1, 1), "nobody has it");
+    assert_eq!((keep(Upkeep::ReadLock).await.0, keep(beat(&a)).await.0, keep(steal(&a, 9)).await.0), (1, LOST, 1), "nobody has it");
     assert_eq!(keep(lock(&a, 5)).await, fine);
     assert_eq!(keep(lock(&a, 5)).await, fine, "the same holder may ask again");
     assert_eq!(keep(lock(&b, 6)).await, (75, format!("{a}\n")));
     *date.lock().unwrap() = clock(40);
     assert_eq!(keep(Upkeep::ReadLock).await, (0, format!("{a}\n\n40\n5\n")));
-    assert_eq!((keep(beat(&b)).await, keep(beat(&a)).await), ((75, format!("{a}\n")), fine.clone()), "only the holder lives");
+    assert_eq!((keep(beat(&b)).await, keep(beat(&a)).await), ((LOST, a.clone()), fine.clone()), "only the holder lives");
     assert_eq!(keep(Upkeep::ReadLock).await, (0, format!("{a}\nrun r1 x\n0\n5\n")));
-    let unlock = |holder: &String| Upkeep::Unlock { holder: holder.clone() };
-    assert_eq!(keep(unlock(&b)).await.0, 75);
+    let unlock = |holder: &String| write(holder, FencedWrite::Unlock);
+    assert_eq!(keep(unlock(&b)).await.0, LOST);
     assert_eq!((keep(unlock(&a)).await, keep(unlock(&a)).await), (fine.clone(), fine.clone()));
     assert_eq!(keep(Upkeep::ReadLock).await, (1, String::new()));
     assert_eq!(keep(lock(&b, 4)).await, (76, "5\n".to_owned()), "the number stays");
@@ -64,7 +76,7 @@ async fn the_lock_is_held_by_one_and_its_number_outlives_it() {
     assert_eq!(keep(Upkeep::ReadLock).await.1.lines().nth(1), Some(""), "an earlier holder's note is gone");
     assert_eq!(keep(steal(&a, 8)).await, (75, "b\n".to_owned()), "another one than was looked at");
     assert_eq!(keep(steal(&b, 8)).await, fine);
-    assert_eq!((keep(beat(&b)).await.0, keep(lock(&b, 7)).await), (1, (76, "8\n".to_owned())));
+    assert_eq!((keep(beat(&b)).await.0, keep(lock(&b, 7)).await), (LOST, (76, "8\n".to_owned())));
     assert_eq!(keep(lock(&a, 8)).await, fine);
 }
 
@@ -82,7 +94,7 @@ async fn the_record_is_packed_and_read_again() {
     let (link, asked) = link(store(Arc::new(Mutex::new(clock(0)))));
     assert_eq!(told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()).0, 1);
     let json = format!("{{\"a\":\"{}ä\"}}", "x".repeat(2 << 20));
-    assert_eq!(told(link.upkeep(&Upkeep::WriteRecord { json: json.clone(), members: Vec::new() }).await.unwrap()).0, 0);
+    assert_eq!(told(link.upkeep(&record(json.clone())).await.unwrap()).0, 0);
     assert_eq!(told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()), (0, format!("{json}\n"), String::new()));
     let read = Read::File { path: "/var/lib/railwright/record.json".to_owned() };
     let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
@@ -94,7 +106,7 @@ async fn the_record_is_packed_and_read_again() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         char::from(b' ' + (random >> 58) as u8)
     });
-    let large = Upkeep::WriteRecord { json: noise.take(1_400_000).collect(), members: Vec::new() };
+    let large = record(noise.take(1_400_000).collect());
     let (code, _, stderr) = told(link.upkeep(&large).await.unwrap());
     assert!(code == 74 && stderr.contains("a Secret takes 900 KiB"), "{stderr}");
 }

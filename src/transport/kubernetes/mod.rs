@@ -27,7 +27,8 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-use super::{BoxFuture, ClusterAccess, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use super::target_lock::lock_lost;
+use super::{BoxFuture, ClusterAccess, Connector, Fence, FencedWrite, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use crate::resource::kubernetes_object::access::NAMESPACE;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
@@ -111,15 +112,33 @@ impl KubernetesLink {
         match upkeep {
             Upkeep::ReadLock => self.lock_now().await,
             Upkeep::ReadRecord => self.record_now().await,
-            Upkeep::WriteRecord { json, members } => self.write_record(json, members).await,
             Upkeep::Lock { holder, fence } => self.lock(holder, *fence).await,
-            Upkeep::Unlock { holder } => self.unlock(holder).await,
-            Upkeep::Beat { holder, note } => self.beat(holder, note).await,
-            Upkeep::Steal { holder, fence } => self.steal(holder, *fence).await,
-            // Requests have no life of their own: none goes on when we are gone, and there is nothing to arm.
-            Upkeep::Arm { .. } => Ok(ended(69, "", "an API server has no guard that puts things back")),
-            Upkeep::Disarm { .. } | Upkeep::Fire { .. } | Upkeep::Guard { .. } => Ok(ended(1, "", "")),
-            Upkeep::Idle { .. } | Upkeep::ServerReads => Ok(ended(0, "", "")),
+            Upkeep::Steal { holder, fence, .. } => self.steal(holder, *fence).await,
+            Upkeep::Write { fence, write } => self.write(fence, write).await,
+            // Requests have no life of their own: none goes on when we are gone.
+            Upkeep::Idle { .. } => Ok(ended(0, "", "")),
+            Upkeep::Guard { .. } => Ok(ended(1, "", "")),
+        }
+    }
+
+    async fn write(&self, fence: &Fence, write: &FencedWrite) -> Result<Performed, TransportError> {
+        match write {
+            FencedWrite::Record { json, members, .. } => self.write_record(json, members).await,
+            FencedWrite::Unlock => self.while_held(self.unlock(&fence.holder).await?),
+            FencedWrite::Beat { note } => self.while_held(self.beat(&fence.holder, note).await?),
+            // There is nothing to arm.
+            FencedWrite::Arm { .. } => Ok(ended(69, "", "an API server has no guard that puts things back")),
+            FencedWrite::Disarm { .. } | FencedWrite::Fire { .. } => Ok(ended(1, "", "")),
+            FencedWrite::ServerReads => Ok(ended(0, "", "")),
+        }
+    }
+
+    /// What was done while the lock was its writer's: 1 says that nobody has it, 75 that another has.
+    fn while_held(&self, performed: Performed) -> Result<Performed, TransportError> {
+        match performed {
+            Performed::Ended { code: 1, .. } => Err(lock_lost(&self.server.cluster, None)),
+            Performed::Ended { code: 75, stdout, .. } => Err(lock_lost(&self.server.cluster, Some(&stdout))),
+            other => Ok(other),
         }
     }
 }
@@ -129,7 +148,12 @@ impl HostLink for KubernetesLink {
         Box::pin(self.read_all(reads))
     }
 
-    fn perform<'a>(&'a self, action: &'a Action, _token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(
+        &'a self,
+        action: &'a Action,
+        _token: &'a str,
+        _fence: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(self.act(action))
     }
 

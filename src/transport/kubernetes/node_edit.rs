@@ -112,7 +112,7 @@ mod tests {
         answer: impl Fn(&Method, &str) -> Reply + Clone + Send + Sync + 'static,
     ) -> (Performed, Vec<String>, String) {
         let (link, asked) = link(move |method, path, _| answer(method, path));
-        (link.perform(&action, "t").await.unwrap(), asked.lines(), asked.last_body())
+        (link.perform(&action, "t", None).await.unwrap(), asked.lines(), asked.last_body())
     }
 
     #[tokio::test(start_paused = true)]

@@ -158,7 +158,7 @@ mod tests {
 
     async fn done(action: Action, node: Reply, change: Reply) -> (Performed, Vec<String>, String) {
         let (link, asked) = link(move |method, _, _| if *method == Method::GET { node.clone() } else { change.clone() });
-        let performed = link.perform(&action, "t").await.unwrap();
+        let performed = link.perform(&action, "t", None).await.unwrap();
         (performed, asked.lines(), asked.last_body())
     }
 

@@ -18,6 +18,7 @@ use super::units::Units;
 use crate::resource::action::PackageManager;
 use crate::resource::file::base64;
 use crate::resource::{Action, Read};
+use crate::transport::target_lock::{Fence, HeldBy, TargetLock, Uptime};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -89,18 +90,12 @@ pub struct Host {
     pub skew_s: i64,
     /// Virtual time until which another program has the package manager's lock.
     pub packages_locked_until: Duration,
-    /// `record.json`, the lock and the highest fencing number below /var/lib/railwright.
+    /// `record.json` below /var/lib/railwright.
     pub record: Option<String>,
-    /// Who holds the host.
-    pub lock: Option<String>,
-    /// The highest fencing number seen.
-    pub fence: u64,
-    /// Seconds since the last sign of life of its lock, by what it says.
-    pub lock_age_s: i64,
+    /// The lock there, and the highest fencing token seen.
+    pub lock: TargetLock,
     /// Its setup program has the IOMMU switched on.
     pub offers_iommu: bool,
-    /// What came with the latest sign of life.
-    pub beat: Option<String>,
     /// The latest guard.
     pub guard: Option<Armed>,
     /// A step that runs.
@@ -143,10 +138,7 @@ impl Host {
             skew_s: 0,
             packages_locked_until: Duration::ZERO,
             record: None,
-            lock: None,
-            fence: 0,
-            lock_age_s: 0,
-            beat: None,
+            lock: TargetLock::default(),
             guard: None,
             running: None,
             ended: BTreeMap::new(),
@@ -164,7 +156,7 @@ impl Host {
         bare.disk.full_for = 0;
         bare.units.let_go();
         bare.units.known.values_mut().for_each(|unit| unit.since_s = 0);
-        (bare.boot, bare.booted, bare.down_until, bare.calls, bare.fence) = (0, Duration::ZERO, Duration::ZERO, 0, 0);
+        (bare.boot, bare.booted, bare.down_until, bare.calls, bare.lock.highest) = (0, Duration::ZERO, Duration::ZERO, 0, 0);
         bare.guard.take_if(|guard| guard.reverted);
         (bare.record, bare.faults, bare.told, bare.tokens) = (None, Vec::new(), Vec::new(), Vec::new());
         (bare.ended, bare.skew_s, bare.packages_locked_until) = (BTreeMap::new(), 0, Duration::ZERO);
@@ -186,6 +178,25 @@ impl Host {
     pub fn clock_s(&self, now: Duration) -> u64 {
         const BEGAN_S: u64 = 1_767_225_600;
         (BEGAN_S + now.as_secs()).saturating_add_signed(self.skew_s)
+    }
+
+    /// Its monotonic clock. It was up for a day when the fleet began.
+    pub fn uptime(&self, now: Duration) -> Uptime {
+        const BEFORE_S: u64 = 86_400;
+        let before = if self.boot == 0 { BEFORE_S } else { 0 };
+        Uptime { boot: format!("boot-{}", self.boot), seconds: before + now.saturating_sub(self.booted).as_secs() }
+    }
+
+    /// Gives the lock to this holder, whose latest heartbeat was so many seconds ago.
+    pub fn hold(&mut self, holder: &str, number: u64, silence_s: u64, now: Duration) {
+        let mut seen = self.uptime(now);
+        seen.seconds = seen.seconds.saturating_sub(silence_s);
+        self.lock = TargetLock { held: Some(HeldBy { fence: Fence::new(holder, number), seen, note: String::new() }), highest: number };
+    }
+
+    /// The line of who has the lock.
+    pub fn holder(&self) -> Option<&str> {
+        self.lock.held.as_ref().map(|held| held.fence.holder.as_str())
     }
 
     /// The answer to a read.

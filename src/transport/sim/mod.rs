@@ -25,7 +25,9 @@ pub mod units;
 pub use fault::{Fault, Trouble};
 pub use host::Host;
 
-use super::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use super::target_lock::lock_lost;
+use super::{BoxFuture, Connector, Fence, FencedWrite, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use crate::resource::complaint::LOCKED;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answer, AnswerStatus, Answers, Read};
 use fault::Call;
@@ -55,15 +57,19 @@ pub fn access(name: &str) -> HostAccess {
     }
 }
 
-/// An action that was begun.
+/// A write that a host took: an action, or a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
     /// Virtual time since the fleet's start.
     pub at: Duration,
+    /// When it has ended.
+    pub until: Duration,
     /// The host.
     pub host: String,
-    /// The action's word.
+    /// The action's word, or `record`.
     pub word: String,
+    /// Whose it was.
+    pub fence: Fence,
 }
 
 #[derive(Debug, Default)]
@@ -113,7 +119,7 @@ impl Fleet {
         self.world().dead = dead;
     }
 
-    /// Every action that was begun, in order.
+    /// Every write that was taken, in order.
     pub fn log(&self) -> Vec<Logged> {
         self.world().log.clone()
     }
@@ -151,12 +157,15 @@ impl Fleet {
         if host.is_cut_off() || now < host.down_until || link.boot.is_some_and(|boot| boot != host.boot) {
             return Err(lost("reset by the peer"));
         }
-        if let Call::Act(action) = call {
-            let logged = Logged { at: now, host: link.host.to_owned(), word: action.word() };
-            world.log.push(logged);
-        }
-        let host = world.hosts.get_mut(link.host).ok_or_else(|| lost("there is no such host"))?;
         Ok(what(host, now, of_call))
+    }
+
+    /// What was taken just now, and ends then.
+    fn note(&self, host: &str, word: &str, fence: &Fence, until: Option<Duration>) {
+        let mut world = self.world();
+        let at = world.now();
+        let until = until.unwrap_or(at);
+        world.log.push(Logged { at, until, host: host.to_owned(), word: word.to_owned(), fence: fence.clone() });
     }
 }
 
@@ -229,13 +238,27 @@ impl HostLink for Link {
         })
     }
 
-    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(
+        &'a self,
+        action: &'a Action,
+        token: &'a str,
+        fence: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
-            let (begun, lost_after) = self.fleet.call(&self.at(), Call::Act(action), |host, now, trouble| {
-                let lost_after = trouble == Some(Trouble::LostAfter);
-                (host.begin(action, token, now, trouble), lost_after)
-            })?;
+            let fence = fence.ok_or_else(|| lock_lost(&self.host, None))?;
+            let (begun, lost_after) = self
+                .fleet
+                .call(&self.at(), Call::Act(action), |host, now, trouble| {
+                    let lost_after = trouble == Some(Trouble::LostAfter);
+                    host.lock.check(fence).map(|()| (host.begin(action, token, now, trouble), lost_after))
+                })?
+                .map_err(|holder| lock_lost(&self.host, holder.as_deref()))?;
+            let is_refused = matches!(&begun, Begun::Over(Performed::Ended { code: LOCKED, .. }));
+            if !is_refused {
+                let until = self.fleet.with(&self.host, |host| host.running.as_ref().map(|running| running.until)).flatten();
+                self.fleet.note(&self.host, &action.word(), fence, until);
+            }
             match begun {
                 Begun::Lost => Ok(Performed::Unknown { reason: "the connection ended: reset by the peer".to_owned() }),
                 Begun::Over(performed) => Ok(performed),
@@ -251,7 +274,11 @@ impl HostLink for Link {
     fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
-            let (code, stdout) = self.fleet.call(&self.at(), Call::Upkeep, |host, now, _| host.upkeep(upkeep, now))?;
+            let kept = self.fleet.call(&self.at(), Call::Upkeep, |host, now, _| host.upkeep(upkeep, now))?;
+            let (code, stdout) = kept.map_err(|holder| lock_lost(&self.host, holder.as_deref()))?;
+            if let (Upkeep::Write { fence, write: FencedWrite::Record { .. } }, 0) = (upkeep, code) {
+                self.fleet.note(&self.host, "record", fence, None);
+            }
             Ok(Performed::Ended { code, stdout, stderr: String::new() })
         })
     }

@@ -4,9 +4,11 @@
 use super::fault::Trouble;
 use super::host::{Done, Host};
 use super::pace;
+use crate::base::Digest;
 use crate::resource::Action;
 use crate::resource::complaint::LOCKED;
-use crate::transport::{Performed, Upkeep};
+use crate::transport::target_lock::{Fence, NO_RECORD, RECORD_MOVED};
+use crate::transport::{FencedWrite, Performed, Upkeep};
 use std::time::Duration;
 
 /// What runs on the host without anybody being connected to it, or until it answers.
@@ -23,11 +25,11 @@ pub struct Running {
 }
 
 impl Running {
-    /// Whether it is in the way of whoever asks whether the host is idle: a long step has a unit of its own and is found
-    /// again by its token, so only who asks for its attempt waits for it.
-    fn is_of(&self, attempt: Option<&str>) -> bool {
-        let ours = |attempt: &str| self.token.strip_prefix(attempt).is_some_and(|rest| rest.starts_with('-'));
-        !self.action.is_long() || attempt.is_some_and(ours)
+    /// Whether it is in the way of whoever asks whether the host is idle: a long step of the run that goes on is found again
+    /// by its token, so only who asks for its attempt waits for it.
+    fn is_in_the_way(&self, attempt: Option<&str>, run: Option<&str>) -> bool {
+        let is_of = |name: &str| self.token.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        !self.action.is_long() || attempt.is_some_and(is_of) || !run.is_some_and(is_of)
     }
 }
 
@@ -174,56 +176,63 @@ impl Host {
         }
     }
 
-    /// Record, lock, fence and guards, with the exit statuses of `Upkeep`.
-    pub fn upkeep(&mut self, upkeep: &Upkeep, now: Duration) -> (i32, String) {
-        match upkeep {
+    /// Record, lock, fence and guards, with the exit statuses of `Upkeep`; or who has the lock instead.
+    pub fn upkeep(&mut self, upkeep: &Upkeep, now: Duration) -> Result<(i32, String), Option<String>> {
+        let uptime = self.uptime(now);
+        Ok(match upkeep {
             Upkeep::ReadRecord => self.record.clone().map_or((1, String::new()), |json| (0, json)),
-            Upkeep::WriteRecord { .. } | Upkeep::Lock { .. } if self.disk.full_for > 0 => (74, String::new()),
-            Upkeep::WriteRecord { json, .. } => {
+            Upkeep::Lock { .. } if self.disk.full_for > 0 => (74, String::new()),
+            Upkeep::Lock { holder, fence } => {
+                let record = self.record_digest();
+                self.lock.take(&Fence::new(holder, *fence), uptime, &record).exit()
+            }
+            Upkeep::Steal { holder, fence, grounds } => self.lock.steal(holder, *fence, *grounds, &uptime).exit(),
+            Upkeep::ReadLock => self.lock.read(&uptime).map_or((1, String::new()), |reading| (0, reading.print())),
+            Upkeep::Idle { attempt, run } if self.is_busy(attempt.as_deref(), run.as_deref()) => (77, String::new()),
+            Upkeep::Idle { .. } => self.guarded(now),
+            Upkeep::Guard { token } => self.guard_standing(token, now),
+            Upkeep::Write { fence, write } => {
+                self.lock.check(fence)?;
+                self.write(fence, write, now)?
+            }
+        })
+    }
+
+    /// What the holder of the lock writes.
+    fn write(&mut self, fence: &Fence, write: &FencedWrite, now: Duration) -> Result<(i32, String), Option<String>> {
+        let uptime = self.uptime(now);
+        Ok(match write {
+            FencedWrite::Record { .. } if self.disk.full_for > 0 => (74, String::new()),
+            FencedWrite::Record { json, replaces, .. } => {
+                if !replaces.is_empty() && !replaces.contains(&self.record_digest()) {
+                    return Ok((RECORD_MOVED, String::new()));
+                }
                 self.record = Some(json.clone());
                 (0, String::new())
             }
-            Upkeep::Lock { holder, fence } => match &self.lock {
-                Some(other) if other != holder => (75, format!("{other}\n")),
-                _ if *fence < self.fence => (76, format!("{}\n", self.fence)),
-                _ => {
-                    (self.lock, self.fence) = (Some(holder.clone()), *fence);
-                    (0, String::new())
-                }
-            },
-            Upkeep::Idle { attempt } if self.running.as_ref().is_some_and(|running| running.is_of(attempt.as_deref())) => {
-                (77, String::new())
-            }
-            Upkeep::Idle { .. } => self.guarded(now),
-            Upkeep::Arm { token, guard, seconds } => self.arm(token, guard, *seconds, now),
-            Upkeep::Disarm { token } => self.disarm(token, now),
-            Upkeep::Fire { token } => self.fire(token, now),
-            Upkeep::Guard { token } => self.guard_standing(token, now),
-            Upkeep::ServerReads => (0, String::new()),
-            Upkeep::ReadLock => match &self.lock {
-                None => (1, String::new()),
-                Some(line) => {
-                    let note = self.beat.as_deref().unwrap_or_default();
-                    (0, format!("{line}\n{note}\n{}\n{}\n", self.lock_age_s, self.fence))
-                }
-            },
-            Upkeep::Beat { .. } | Upkeep::Steal { .. } if self.lock.is_none() => (1, String::new()),
-            Upkeep::Beat { holder, note } if self.lock.as_ref() == Some(holder) => {
-                self.beat = Some(note.clone());
+            FencedWrite::Unlock => {
+                self.lock.release(fence)?;
                 (0, String::new())
             }
-            Upkeep::Steal { holder, fence } if self.lock.as_ref() == Some(holder) => {
-                (self.lock, self.beat, self.fence) = (None, None, self.fence.max(*fence));
+            FencedWrite::Beat { note } => {
+                self.lock.beat(fence, note, uptime)?;
                 (0, String::new())
             }
-            Upkeep::Beat { .. } | Upkeep::Steal { .. } => (75, format!("{}\n", self.lock.as_deref().unwrap_or_default())),
-            Upkeep::Unlock { holder } => match &self.lock {
-                Some(other) if other != holder => (75, format!("{other}\n")),
-                _ => {
-                    (self.lock, self.beat) = (None, None);
-                    (0, String::new())
-                }
-            },
-        }
+            FencedWrite::Arm { .. } | FencedWrite::ServerReads if self.running.is_some() => (LOCKED, String::new()),
+            FencedWrite::Arm { token, guard, seconds } => self.arm(token, guard, *seconds, now),
+            FencedWrite::Disarm { token } => self.disarm(token, now),
+            FencedWrite::Fire { token } => self.fire(token, now),
+            FencedWrite::ServerReads => (0, String::new()),
+        })
+    }
+
+    /// What the host says of its record: it keeps it with a line's end.
+    fn record_digest(&self) -> String {
+        let digest = |json: &String| Digest::of_bytes(format!("{json}\n").as_bytes()).as_str().to_owned();
+        self.record.as_ref().map_or_else(|| NO_RECORD.to_owned(), digest)
+    }
+
+    fn is_busy(&self, attempt: Option<&str>, run: Option<&str>) -> bool {
+        self.running.as_ref().is_some_and(|running| running.is_in_the_way(attempt, run))
     }
 }

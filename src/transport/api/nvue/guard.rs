@@ -9,7 +9,7 @@ use super::{NvueLink, ended, said};
 use crate::resource::complaint::{LOCKED, UNAVAILABLE};
 use crate::resource::switch::cumulus::revision::{self, Revision, Stage};
 use crate::system::clock::Deadline;
-use crate::transport::{Performed, TransportError, Upkeep};
+use crate::transport::{FencedWrite, Performed, TransportError, Upkeep};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,14 +86,16 @@ impl NvueLink {
     pub(super) async fn keep(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {
         let kept = match upkeep {
             Upkeep::ReadLock | Upkeep::ReadRecord | Upkeep::Steal { .. } => return Ok(ended(1, "")),
-            Upkeep::WriteRecord { .. } => return Ok(ended(UNAVAILABLE, "")),
-            Upkeep::Unlock { .. } | Upkeep::Beat { .. } | Upkeep::ServerReads => return Ok(ended(0, "")),
             Upkeep::Lock { .. } => return self.may_change().map(|()| ended(0, "")),
             Upkeep::Idle { .. } => return self.idle().await.or_else(Stop::ending),
-            Upkeep::Arm { token, seconds, .. } => return self.arm(token, *seconds).await.or_else(Stop::ending),
             Upkeep::Guard { token } => self.standing(token).await,
-            Upkeep::Disarm { token } => self.disarm(token).await,
-            Upkeep::Fire { token } => self.fire(token).await,
+            Upkeep::Write { write, .. } => match write {
+                FencedWrite::Record { .. } => return Ok(ended(UNAVAILABLE, "")),
+                FencedWrite::Unlock | FencedWrite::Beat { .. } | FencedWrite::ServerReads => return Ok(ended(0, "")),
+                FencedWrite::Arm { token, seconds, .. } => return self.arm(token, *seconds).await.or_else(Stop::ending),
+                FencedWrite::Disarm { token } => self.disarm(token).await,
+                FencedWrite::Fire { token } => self.fire(token).await,
+            },
         };
         // Of a guard of which nothing is told nobody may say that it is over.
         kept.or_else(|stop| match stop {

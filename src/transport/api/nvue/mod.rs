@@ -13,7 +13,7 @@ use crate::resource::complaint::UNAVAILABLE;
 use crate::resource::probe::Probe;
 use crate::resource::{Action, Answers, Read};
 use crate::spec::model::ApiKind;
-use crate::transport::{BoxFuture, HostLink, Performed, TransportError, Upkeep};
+use crate::transport::{BoxFuture, Fence, HostLink, Performed, TransportError, Upkeep};
 pub(super) use guard::Guards;
 use http::Method;
 use serde_json::{Map, Value};
@@ -131,7 +131,7 @@ impl HostLink for NvueLink {
         })
     }
 
-    fn perform<'a>(&'a self, action: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(&'a self, action: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(self.change(action))
     }
 

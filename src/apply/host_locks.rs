@@ -1,0 +1,91 @@
+//! The locks of the targets of a run: taken before its first step, with those of the dead and the silent taken over, and let go
+//! after its last.
+
+use super::context::Context;
+use super::locks::HeldLock;
+use super::preflight::{HostNow, One, Unready, connect};
+use super::trouble::{self, Next};
+use crate::observe::crowd;
+use crate::state::{ClusterLock, Holder};
+use crate::system::identity::Life;
+use crate::transport::{BoxFuture, Fence, Grounds, LockOutcome, Locker, StealOutcome, TransportError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many runs a host may have seen that this folder knows nothing of.
+const FURTHEST_AHEAD: u64 = 1_000_000;
+
+/// Lets the locks of these hosts go; a host that cannot be reached keeps a lock that a later run takes over once this process
+/// is gone.
+pub async fn release(ready: &BTreeMap<String, HostNow>, context: &Context, holder: &Holder) {
+    let work = |(host, fence): (String, Fence)| -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Ok(locker) = connect(&host, context).await {
+                // Whoever took it over meanwhile keeps it.
+                let _ = locker.writer(fence).unlock().await;
+            }
+        })
+    };
+    let fences = ready.iter().map(|(host, now)| (host.clone(), now.fence(holder))).collect();
+    crowd::each(fences, context.patience.parallel, &work).await;
+}
+
+/// Lets go of locks that a dead run left on hosts where nothing is left to do. Whoever cannot be reached keeps its lock until
+/// a run from here works on it again.
+pub async fn sweep(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLock) {
+    let work = |host: String| -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Ok(locker) = connect(&host, context).await
+                && let Ok(Some(reading)) = locker.reader().lock().await.map(Result::unwrap_or_default)
+                && HeldLock::from_reading(reading.clone(), &context.folder.process()).life == Life::Dead
+            {
+                let _ = locker.steal(&reading.holder, lock.fence, Grounds::Dead).await;
+            }
+        })
+    };
+    crowd::each(hosts.into_iter().collect(), context.patience.parallel, &work).await;
+}
+
+/// Takes the lock of a host or a cluster: with which fencing token, and the digest of the record that stood there. One whose
+/// holder is provably dead or silent is taken over. A higher token on the host only means that ours has to go beyond it.
+pub(super) async fn take_lock(
+    host: &str,
+    context: &Context,
+    locker: &Locker,
+    holder: &Holder,
+    fence: &AtomicU64,
+) -> Result<(u64, Option<String>), One> {
+    let of = &context.locked(host);
+    let unready = |error: TransportError| One::Unready(error.into());
+    let failed = |why: &str| One::Refused(Box::new(trouble::lock_failed(of, why)));
+    let unknown = |reason: String| One::Unready(Unready::Unfit(format!("whether its lock was taken is not known: {reason}")));
+    for _ in 0..4 {
+        let number = fence.load(Ordering::SeqCst);
+        match locker.lock(&Fence::new(&holder.line(), number)).await.map_err(unready)? {
+            LockOutcome::Taken(record) => return Ok((number, record)),
+            LockOutcome::Held(line) => {
+                let reading = locker.reader().lock().await.map_err(unready)?.map_err(unknown)?;
+                // Another one is looked at again, and so is one that was let go meanwhile.
+                let Some(reading) = reading.filter(|reading| reading.holder == line) else { continue };
+                let held = HeldLock::from_reading(reading, &context.folder.process());
+                let refused = |held: &HeldLock| One::Refused(Box::new(trouble::locked(&of.target, held, &Next::beside(&context.folder))));
+                let grounds = held.grounds().ok_or_else(|| refused(&held))?;
+                match locker.steal(&line, number, grounds).await.map_err(unready)? {
+                    StealOutcome::Alive(age_s) => return Err(refused(&HeldLock { age_s, ..held })),
+                    StealOutcome::Taken | StealOutcome::Free | StealOutcome::Other(_) => (),
+                    StealOutcome::Impossible(why) => return Err(failed(&why)),
+                    StealOutcome::Unknown(reason) => return Err(unknown(reason)),
+                }
+            }
+            // The number is shared by all hosts: one of them must not use up what there is for the others.
+            LockOutcome::Behind(seen) if seen.saturating_sub(number) > FURTHEST_AHEAD => {
+                let reason = format!("its fencing number {seen} is higher than any number of runs; see {}", of.fence());
+                return Err(One::Unready(Unready::Unfit(reason)));
+            }
+            LockOutcome::Behind(seen) => drop(fence.fetch_max(seen.saturating_add(1), Ordering::SeqCst)),
+            LockOutcome::Impossible(why) => return Err(failed(&why)),
+            LockOutcome::Unknown(reason) => return Err(unknown(reason)),
+        }
+    }
+    Err(failed("it is taken and let go by others all the time"))
+}
