@@ -4,6 +4,7 @@
 mod budget;
 mod case;
 mod crash;
+mod fencing;
 mod hostile;
 mod order;
 mod reached;
