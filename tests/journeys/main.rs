@@ -13,6 +13,7 @@ mod documents;
 mod drains;
 mod drift;
 mod fabric;
+mod fencing;
 mod fixture;
 mod golden;
 mod host_jobs;
