@@ -118,6 +118,9 @@ fn of_jobs(arguments: &Rbac, prepared: &Prepared) -> Role {
 
 /// Prints the roles.
 pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
+    if let Some(reason) = arguments.subject().and_then(|subject| subject.reserved()) {
+        return Err(reserved(&reason).into());
+    }
     let prepared = pipeline::prepare_partly(&arguments.inventory, &Source::Live)?;
     let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else { return Err(no_cluster(&prepared).into()) };
     let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| word.level().into_iter().collect());
@@ -159,6 +162,14 @@ fn of_drains(prepared: &Prepared, level: Level) -> Vec<(Right, String)> {
 /// What is asked besides objects, at every level: a plan asks it, and drift.
 fn of_probes(prepared: &Prepared) -> impl Iterator<Item = (Right, String)> {
     prepared.desired.wishes.iter().filter_map(|wish| Some(kind_named(&wish.kind)?.rights(wish))).flatten()
+}
+
+fn reserved(reason: &str) -> Diagnostic {
+    Diagnostic::error("RW1247", format!("{reason}: no role is given to it"))
+        .effect("its rights would be those of all of them, and the policy of the role preview would refuse every write of all of them")
+        .state("no role was printed; nothing was asked or changed")
+        .next("name a user, a group or a service account of your own: --user ann, --group oncall, --service-account ci/runner")
+        .next("or leave it out: each role then comes with a service account of its own")
 }
 
 fn no_cluster(prepared: &Prepared) -> Diagnostic {

@@ -1,6 +1,7 @@
 //! Roles of Kubernetes for an identity of ours, as documents for `kubectl apply -f -` and as JSON.
 
 use super::yaml::{self, Comments};
+use crate::base::Digest;
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::access::{Level, NAMESPACE, PREVIEWS_ALONE};
 use crate::resource::kubernetes_object::rule::Rule;
@@ -47,6 +48,47 @@ pub enum Purpose {
     Jobs,
 }
 
+impl Subject {
+    /// What the names of its roles and its policy end in: two subjects have two of them, and one that is applied replaces no other's. Nothing
+    /// for the service account that is made for a role.
+    fn suffix(&self) -> String {
+        let (Subject::User { name } | Subject::Group { name } | Subject::ServiceAccount { name, .. }) = self;
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let shown: String = name.chars().take(30).map(plain).collect();
+        format!("{}-{}", shown.trim_matches('-'), Digest::of(self).short())
+    }
+
+    /// Why it is nobody whom a role of ours may be given to: the server's own names are of whole groups of users, or of parts of the server.
+    pub fn reserved(&self) -> Option<String> {
+        let (what, name) = match self {
+            Subject::User { name } => ("user", name),
+            Subject::Group { name } => ("group", name),
+            Subject::ServiceAccount { .. } => return None,
+        };
+        let who = match (what, name.as_str()) {
+            _ if !name.starts_with("system:") => return None,
+            (_, "system:authenticated") => "everybody whom the API server knows",
+            (_, "system:unauthenticated" | "system:anonymous") => "everybody whom the API server does not know",
+            (_, "system:masters") => "the administrators of the cluster",
+            ("group", name) if name.starts_with("system:serviceaccounts") => "every service account, those of controllers among them",
+            (_, "system:nodes") => "the kubelets of all nodes",
+            ("user", name) if name.starts_with("system:serviceaccount:") => {
+                "a service account, which --service-account NAMESPACE/NAME names"
+            }
+            _ => "a part of Kubernetes itself",
+        };
+        Some(format!("the {what} {} is {who}", one_line(name, 120)))
+    }
+
+    fn told(&self) -> String {
+        match self {
+            Subject::User { name } => format!("the user {}", one_line(name, 120)),
+            Subject::Group { name } => format!("every user of the group {}", one_line(name, 120)),
+            Subject::ServiceAccount { namespace, name } => format!("the service account {namespace}/{name}"),
+        }
+    }
+}
+
 impl From<Level> for Purpose {
     fn from(level: Level) -> Self {
         match level {
@@ -90,11 +132,12 @@ pub struct Role {
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Role {
-    /// Of this name in the cluster. A service account that is ours is made with it.
+    /// Of this name in the cluster, followed by that of its subject. A service account that is ours is made with it, and bears the name alone.
     pub fn new(name: &str, role: Purpose, subject: Option<Subject>, rules: Vec<Rule>, mut notes: Vec<String>) -> Self {
         let own = Subject::ServiceAccount { namespace: NAMESPACE.to_owned(), name: name.to_owned() };
         let is_own = subject.is_none();
         let subject = subject.unwrap_or(own);
+        let name = &if is_own { name.to_owned() } else { format!("{name}-{}", subject.suffix()) };
         let mut documents: Vec<(Value, Comments)> = Vec::new();
         if is_own {
             let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": NAMESPACE } });
@@ -105,6 +148,10 @@ impl Role {
             let runs_programs = rules.iter().any(|rule| rule.resource == EXEC);
             documents.extend(policy(name, &subject, runs_programs).map(|document| (document, Comments::new())));
             notes.push("the policy needs Kubernetes 1.30; without it a dry run and a write are one right".to_owned());
+            notes.push(format!(
+                "the policy refuses {} every write of the whole cluster that is no dry run, whatever other roles allow",
+                subject.told()
+            ));
         }
         let mut of_place: BTreeMap<Option<&String>, Vec<&Rule>> = BTreeMap::new();
         for rule in &rules {
@@ -217,6 +264,23 @@ mod tests {
     use super::*;
     use crate::resource::kubernetes_object::access::of_keeper;
     use crate::resource::kubernetes_object::rule::rules;
+
+    #[test]
+    fn each_subject_has_names_of_its_own() {
+        let names = |subject: Option<Subject>| {
+            let role = Role::new("railwright-train-preview", Purpose::Preview, subject, Vec::new(), Vec::new());
+            let all: Vec<String> =
+                role.documents.iter().map(|document| document["metadata"]["name"].as_str().unwrap().to_owned()).collect();
+            assert!(all.iter().all(|name| *name == all[0] && name.len() <= 253), "{all:?}");
+            all[0].clone()
+        };
+        let user = |name: &str| Some(Subject::User { name: name.to_owned() });
+        let group = |name: &str| Some(Subject::Group { name: name.to_owned() });
+        let all = [None, user("ann"), group("ann"), user("Ann"), group("oidc:on \"call\"")].map(names);
+        assert_eq!(all[0], "railwright-train-preview");
+        assert!(all[1].starts_with("railwright-train-preview-ann-"), "{all:?}");
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len(), "{all:?}");
+    }
 
     #[test]
     fn what_is_printed_is_what_the_documents_say() {

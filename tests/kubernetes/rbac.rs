@@ -134,6 +134,26 @@ fn nobody_else_is_held_to_dry_runs(plane: &ControlPlane) {
 }
 
 /// What no policy is asked about is not previewed.
+/// Groups of Kubernetes itself are given nothing, and who is given the role leaves the policies of others as they are.
+pub fn a_policy_for_one_is_not_for_all(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    for group in ["system:authenticated", "system:masters", "system:serviceaccounts:kube-system"] {
+        let refused = cluster.flat(1, &["rbac", INV, "--role", "preview", "--group", group]);
+        assert!(refused.contains("RW1247") && !refused.contains("kind:"), "{refused}");
+    }
+    let own = cluster.told(0, &["rbac", INV, "--role", "preview"]);
+    let of_group = cluster.told(0, &["rbac", INV, "--role", "preview", "--group", "oncall"]);
+    assert!(of_group.contains("refuses every user of the group oncall every write of the whole cluster"), "{of_group}");
+    plane.apply(&own);
+    plane.apply(&of_group);
+    let names = plane.kubectl(&["get", "validatingadmissionpolicy", "-o", "name"]);
+    assert_eq!(names.lines().filter(|name| name.contains("/railwright-train-preview")).count(), 2, "{names}");
+    let condition = "jsonpath={.spec.matchConditions[0].name}";
+    assert_eq!(plane.kubectl(&["get", "validatingadmissionpolicy", "railwright-train-preview", "-o", condition]), "account");
+    kubectl(plane, &["delete", "-f", "-"], &of_group);
+    kubectl(plane, &["delete", "-f", "-"], &own);
+}
+
 fn a_policy_is_compared_field_by_field(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let policy = "  - id: policy
