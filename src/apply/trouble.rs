@@ -171,7 +171,7 @@ pub fn fought_over(node: &str, what: &str, rival: &str, next: &Next) -> Diagnost
         .on(node)
         .effect(format!("two owners of one field undo each other for ever ({rival}), and what needs it would not last"))
         .state(format!(
-            "it was applied, and looked at again for some seconds; it is not applied a second time, and the rest of this {} was left alone",
+            "it was applied, and looked at again; it is not applied a second time, and the rest of this {} was left alone",
             place(node)
         ))
         .next(format!("end the other one's ownership (its own resource sets the field, as a rule), then {}", next.resume()))

@@ -205,7 +205,9 @@ fn of_kubeflow(job: &JobNow) -> (Phase, Option<String>) {
 fn of_ray(job: &JobNow) -> (Phase, Option<String>) {
     let failure = job.condition("ReplicaFailure").and_then(why);
     match job.text("state") {
-        Some("ready") => (Phase::Running, failure),
+        // A state of before: its pods cannot be made.
+        Some("ready") if failure.is_some() => (Phase::Waiting, failure),
+        Some("ready") => (Phase::Running, None),
         Some("suspended") => (Phase::Suspended, None),
         Some("failed") => (Phase::Failed, failure.or_else(|| job.text("reason").map(str::to_owned))),
         _ => (Phase::Waiting, failure),
@@ -215,6 +217,7 @@ fn of_ray(job: &JobNow) -> (Phase, Option<String>) {
 fn of_deployment(job: &JobNow) -> (Phase, Option<String>) {
     let (wanted, there) = (job.replicas.unwrap_or(1), job.number("availableReplicas").unwrap_or_default());
     match there >= wanted {
+        true if wanted == 0 => (Phase::Suspended, Some("it wants no pods".to_owned())),
         true => (Phase::Running, None),
         false => {
             (Phase::Waiting, job.condition("ReplicaFailure").and_then(why).or_else(|| Some(format!("{there} of {wanted} pods are there"))))
@@ -272,6 +275,9 @@ mod tests {
         );
         assert_eq!(told(JobKind::Ray, json!({ "state": "ready" })), "running");
         assert_eq!(told(JobKind::Ray, json!({ "state": "failed", "reason": "no pods" })), "failed no pods");
+        let stale = json!({ "state": "ready", "conditions": [{ "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate" }] });
+        assert_eq!(told(JobKind::Ray, stale), "waiting FailedCreate", "its watch does not end with 0");
+        assert_eq!(JobKind::Deployment.phase(&JobNow { replicas: Some(0), ..JobNow::default() }).0, Phase::Suspended);
         assert_eq!(told(JobKind::Deployment, json!({ "availableReplicas": 1 })), "waiting 1 of 2 pods are there");
         assert_eq!(told(JobKind::Batch, json!({ "active": 1 })), "waiting");
         assert_eq!(told(JobKind::Batch, json!({ "active": 1, "ready": 1 })), "running");

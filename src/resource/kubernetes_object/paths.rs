@@ -117,6 +117,8 @@ impl Walk {
         match (wanted, found) {
             (Some(wanted), Some(found)) if wanted == found || (self.partly && is_same_quantity(wanted, found)) => {}
             (None, Some(_)) if self.partly => {}
+            // A server keeps no empty map or list (`nodeSelector: {}`), which only a dry run tells.
+            (Some(wanted), None) if self.partly && is_nothing(wanted) => {}
             (Some(Value::Object(wanted)), Some(Value::Object(found))) => self.maps(wanted, found),
             (Some(Value::Array(wanted)), Some(Value::Array(found))) => self.lists(wanted, found),
             (Some(Value::String(wanted_text)), Some(Value::String(found_text))) => match (json(wanted_text), json(found_text)) {
@@ -183,6 +185,15 @@ impl Walk {
         let inner = self.inner.as_ref().map(|inner| format!(": {}", shown(inner))).unwrap_or_default();
         let shown = format!("{}{inner}", shown(&self.path));
         self.out.push(Field { path: self.path.clone(), shown, wanted: wanted.cloned(), found: found.cloned() });
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
     }
 }
 
@@ -272,6 +283,9 @@ mod tests {
             ]
         );
         assert_eq!(shown_of(wanted, found, true).len(), 1, "what is not wished for is left alone");
+        let empty = json!({ "spec": { "nodeSelector": {}, "tolerations": [], "affinity": null } });
+        assert_eq!(shown_of(empty.clone(), json!({ "spec": {} }), true), [], "no server keeps what is empty");
+        assert_eq!(shown_of(empty, json!({ "spec": {} }), false).len(), 3);
     }
 
     #[test]
