@@ -29,8 +29,11 @@ const TOLD: usize = 5;
 /// Empties the node of the drain with this number.
 pub(super) async fn drain(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
     let finish = match emptied(&mut step).await {
-        Ok(Emptied { changed, gone: false }) => Finish::of(Outcome::Done { changed }),
-        Ok(Emptied { changed, gone: true }) => Finish::told(Outcome::Done { changed }, gone(step.node, &step.id)),
+        Ok(Emptied { changed, gone: true, .. }) => Finish::told(Outcome::Done { changed }, gone(step.node, &step.id)),
+        Ok(Emptied { changed, disturbed, .. }) => {
+            let problems = disturbed.map(|pods| keep_devices(step.node, &pods, &step.id)).into_iter().collect();
+            Finish { problems, ..Finish::of(Outcome::Done { changed }) }
+        }
         Err(Halt::Journal(broken)) => return Err(broken),
         Err(Halt::Over(finish)) => *finish,
     };
@@ -44,12 +47,14 @@ struct Emptied {
     changed: bool,
     /// Because it is no node any more.
     gone: bool,
+    /// Pods that belong to the node and have devices of it, in words.
+    disturbed: Option<String>,
 }
 
 async fn emptied(step: &mut NodeStep<'_>) -> Result<Emptied, Halt> {
     step.connect().await?;
     let Some(now) = step.now().await.map_err(|reason| step.unreadable(&reason))? else {
-        return Ok(Emptied { changed: false, gone: true });
+        return Ok(Emptied { changed: false, gone: true, disturbed: None });
     };
     let policy = step.shared.plan.rollout.drain.clone().ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
     step.intend().await?;
@@ -58,7 +63,7 @@ async fn emptied(step: &mut NodeStep<'_>) -> Result<Emptied, Halt> {
         step.perform(Action::CordonNode { node: step.node.to_owned(), mark }).await.map_err(|reason| step.unreadable(&reason))?;
     }
     match until_empty(step, &policy).await {
-        Ok(gone) => Ok(Emptied { changed: true, gone }),
+        Ok(looked) => Ok(Emptied { changed: true, gone: looked.gone, disturbed: looked.disturbed }),
         Err(stay) => {
             // What an earlier run cordoned it may have changed, and no gate has proven it.
             let state = if now.schedulable { given_back(step).await } else { STAYS.to_owned() };
@@ -86,8 +91,8 @@ enum Stay {
 /// What keeps pods, in words, by pod.
 type Kept = BTreeMap<String, String>;
 
-/// True where it is no node any more.
-async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<bool, Stay> {
+/// The look that found it empty.
+async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<Looked, Stay> {
     let end = clock::Deadline::after(Duration::from_secs(policy.timeout_s.into()));
     let mut said = String::new();
     loop {
@@ -99,8 +104,7 @@ async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<bo
             }
             // Pods are put on it as fast as they are ended.
             Ok(Looked { takes_pods: true, .. }) => return Err(Stay::For(TAKEN_BACK.to_owned())),
-            Ok(Looked { gone: true, .. }) => return Ok(true),
-            Ok(Looked { open, .. }) if open.is_empty() => return Ok(false),
+            Ok(looked) if looked.gone || looked.open.is_empty() => return Ok(looked),
             Ok(Looked { open, .. }) => {
                 if let Some(words) = must_stay(&open, policy) {
                     return Err(Stay::For(words));
@@ -124,6 +128,8 @@ async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<bo
 struct Looked {
     /// The pods that have to go.
     open: Vec<PodNow>,
+    /// Those of the others that have devices of the node, in words.
+    disturbed: Option<String>,
     /// Somebody took the cordon away.
     takes_pods: bool,
     /// It is no node any more: the cluster itself forgets its pods (kubernetes/kubernetes pkg/controller/podgc).
@@ -134,12 +140,14 @@ struct Looked {
 /// no pod was put on one that is empty.
 async fn look(step: &NodeStep<'_>) -> Result<Looked, String> {
     let pods = step.pods().await?;
+    let keep: Vec<&PodNow> = pods.iter().filter(|pod| pod.keeps_devices()).collect();
+    let disturbed = (!keep.is_empty()).then(|| some(keep.into_iter().map(|pod| format!("{}: {}", pod.shown(), pod.devices.join(", ")))));
     let mut open: Vec<PodNow> = pods.into_iter().filter(|pod| !pod.stays()).collect();
     let now = step.now().await?;
     if !now.as_ref().is_some_and(|now| now.ready) {
         open.retain(|pod| !pod.ends);
     }
-    Ok(Looked { open, gone: now.is_none(), takes_pods: now.is_some_and(|now| now.schedulable) })
+    Ok(Looked { open, disturbed, gone: now.is_none(), takes_pods: now.is_some_and(|now| now.schedulable) })
 }
 
 /// Pods that nobody allowed us to end.
@@ -218,6 +226,14 @@ fn gone(node: &str, id: &str) -> Diagnostic {
         .effect("its host is disturbed as it is; a kubelet that registers anew takes pods at once")
         .state("the run goes on with the host")
         .next(format!("kubectl get node {node}; take the host out of the spec if it is to be no node any more"))
+}
+
+fn keep_devices(node: &str, pods: &str, id: &str) -> Diagnostic {
+    Diagnostic::warning("RW0670", format!("pods of the node {node} itself keep its devices: {}", one_line(pods, 600)))
+        .on(id)
+        .effect("their controller would put them there again at once, so they are not ended; whatever disturbs the host takes the devices from them")
+        .state("the node counts as empty, and the run goes on with its host")
+        .next("where they must not be disturbed, stop the run and keep their DaemonSet from the node first")
 }
 
 fn left_emptying(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {

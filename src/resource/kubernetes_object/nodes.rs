@@ -136,6 +136,9 @@ pub struct PodNow {
     /// Volumes on the node's disk that go with it (`emptyDir`, other than in memory).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub local_data: Vec<String>,
+    /// Devices of the node that it has, as extended resources: `rdma/hca`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
 }
 
 impl PodNow {
@@ -143,6 +146,11 @@ impl PodNow {
     /// the kubelet's own, and one that is through uses nothing. `kubectl drain` leaves the first two as well.
     pub fn stays(&self) -> bool {
         self.mirror || self.finished || self.owner.as_ref().is_some_and(|owner| owner.starts_with("DaemonSet/"))
+    }
+
+    /// Whether it has devices of the node though the node counts as empty with it: whatever disturbs the host takes them from it.
+    pub fn keeps_devices(&self) -> bool {
+        self.stays() && !self.finished && !self.devices.is_empty()
     }
 
     /// `ml/train-0 (Job train)`.
@@ -196,6 +204,8 @@ mod tests {
         for stays in [json!({ "owner": "DaemonSet/plugin" }), json!({ "mirror": true }), json!({ "owner": "Job/a", "finished": true })] {
             assert!(pod(stays).stays());
         }
+        assert!(pod(json!({ "owner": "DaemonSet/probe", "devices": ["rdma/hca"] })).keeps_devices());
+        assert!(!pod(json!({ "owner": "DaemonSet/plugin" })).keeps_devices());
         let job = pod(json!({ "owner": "Job/train", "ends": true }));
         assert_eq!((job.stays(), job.shown().as_str()), (false, "ml/train-0 (Job train)"));
         assert_eq!((pod(json!({})).stays(), pod(json!({})).shown().as_str()), (false, "ml/train-0"));
