@@ -202,9 +202,7 @@ impl<'a> Step<'a> {
             (intent, token) = (Some(begun.clone()), Some(begun.token.clone()));
             match acted {
                 Acted::All => return self.confirm(&seen, begun, &actions).await,
-                Acted::Failed { code: MOVED, stderr, .. }
-                    if matches!(actions.first(), Some(Action::EditConfigMap { .. } | Action::EditNodes { .. })) =>
-                {
+                Acted::Failed { code: MOVED, stderr, .. } if actions.first().is_some_and(Action::leaves_moved_alone) => {
                     return Err(self.refused(Verdict::Stale(complaint(&stderr).unwrap_or_default())));
                 }
                 Acted::Failed { word, code, stdout, stderr } => {

@@ -3,7 +3,8 @@
 use super::look::Found;
 use crate::base::text::one_line;
 use crate::resource::kubernetes_job::JobNow;
-use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName};
+use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
+use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName, SUBMISSION};
 use crate::resource::{Action, Read};
 use crate::system::clock::{self, Deadline};
 use crate::transport::{JobWriter, Performed, Reader, TransportError};
@@ -61,33 +62,46 @@ pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[Fo
     Ok(objects)
 }
 
-/// Takes an object away and waits until it is gone; the volumes in which it left something are named.
-pub async fn delete(writer: &JobWriter, object: &ObjectName) -> Result<Result<(Gone, BTreeSet<String>), String>, TransportError> {
+/// Takes an object away and waits until it is gone; the volumes in which it left something are named. With the word of a submission only
+/// what that submission made: another one of its name is left alone, and what it is for is gone.
+pub async fn delete(
+    writer: &JobWriter,
+    object: &ObjectName,
+    submission: Option<&str>,
+) -> Result<Result<(Gone, BTreeSet<String>), String>, TransportError> {
     let live = match of(writer, object).await? {
         Ok(Some(live)) => live,
         Ok(None) => return Ok(Ok((Gone::WasGone, BTreeSet::new()))),
         Err(reason) => return Ok(Err(reason)),
     };
-    let stays = volumes(&live);
-    let uid = live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let action = Action::DeleteObject { object: object.clone(), uid: uid.clone(), anew: false };
-    match writer.perform(&action, "job").await? {
-        Performed::Ended { code: 0, .. } => {}
-        Performed::Ended { stderr, .. } => return Ok(Err(one_line(stderr.trim_start_matches("railwright: "), 300))),
-        Performed::Unknown { reason } => return Ok(Err(one_line(&reason, 300))),
+    if submission.is_some() && submission != of_submission(&live) {
+        return Ok(Ok((Gone::WasGone, BTreeSet::new())));
     }
+    let stays = volumes(&live);
+    let action = Action::DeleteObject { object: object.clone(), precondition: ObjectPrecondition::of(&live), anew: false };
+    let unsure = match writer.perform(&action, "job").await? {
+        Performed::Ended { code: 0, .. } => None,
+        Performed::Ended { stderr, .. } => return Ok(Err(one_line(stderr.trim_start_matches("railwright: "), 300))),
+        Performed::Unknown { reason } => Some(one_line(&reason, 300)),
+    };
+    let uid = live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
     let deadline = Deadline::after(GOES_WITHIN);
     loop {
         let now = of(writer, object).await?;
-        let is_there = matches!(&now, Ok(Some(now)) if now.pointer("/metadata/uid").and_then(Value::as_str) == Some(&uid));
+        let is_there = matches!(&now, Ok(Some(now)) if now.pointer("/metadata/uid").and_then(Value::as_str) == Some(uid));
         if !is_there && now.is_ok() {
             return Ok(Ok((Gone::Gone, stays)));
         }
         if deadline.left().is_zero() {
-            return Ok(Ok((Gone::StillEnds(GOES_WITHIN.as_secs()), stays)));
+            return Ok(unsure.map_or_else(|| Ok((Gone::StillEnds(GOES_WITHIN.as_secs()), stays)), Err));
         }
         clock::pause(LOOK).await;
     }
+}
+
+/// The word of the submission that made an object.
+fn of_submission(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/annotations")?.get(SUBMISSION)?.as_str()
 }
 
 /// The object as it is; nothing where it is not there.

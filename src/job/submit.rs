@@ -1,11 +1,12 @@
 //! Makes the objects of a job, all or none: one whose name is taken is left alone, and what was made before a refusal is taken back.
 
-use super::delete::delete;
+use super::delete::{Gone, delete};
 use super::kind::{JOB_LABEL, JobKind};
 use crate::base::text::one_line;
 use crate::resource::Action;
 use crate::resource::kubernetes_object::manifest;
-use crate::resource::kubernetes_object::request::{ObjectName, TAKEN};
+use crate::resource::kubernetes_object::request::{ObjectName, SUBMISSION, TAKEN};
+use crate::system::clock;
 use crate::transport::{JobWriter, Performed, TransportError};
 use serde_json::Value;
 
@@ -27,8 +28,8 @@ pub struct Submission {
 pub enum Submitted {
     /// All objects were made; what the server warns of.
     Made(Vec<String>),
-    /// An object of this name is there already. Nothing is there of this job.
-    Taken { object: ObjectName, left: Vec<ObjectName> },
+    /// An object of this name is there already, made by somebody else. What was made before it and could not be taken back is `left`.
+    Taken { object: ObjectName, why: String, left: Vec<ObjectName> },
     /// The server does not take an object. What was made before it and could not be taken back is `left`.
     Refused { object: ObjectName, why: String, left: Vec<ObjectName> },
     /// Whether the object was made is not known.
@@ -81,22 +82,27 @@ pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
     Ok(Submission { kind, namespace, name: named.name, objects })
 }
 
-/// Makes all objects.
+/// Makes all objects. Each bears a word that no other submission has: what is there when an answer got lost is known by it, and so is
+/// what may be taken back.
 pub async fn submit(writer: &JobWriter, submission: &Submission) -> Result<Submitted, TransportError> {
+    let word = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no random numbers: {error}") })?;
     let mut made: Vec<ObjectName> = Vec::new();
     let mut warnings = Vec::new();
     for (object, manifest) in &submission.objects {
-        let action = Action::CreateObject { object: object.clone(), manifest: manifest.clone() };
+        let action = Action::CreateObject { object: object.clone(), manifest: bearing(manifest, &word) };
         let object = object.clone();
         match writer.perform(&action, "job").await {
             Ok(Performed::Ended { code: 0, stdout, .. }) => {
                 warnings.extend(stdout.lines().map(|line| one_line(line, 300)));
                 made.push(object);
             }
-            Ok(Performed::Ended { code: TAKEN, .. }) => return Ok(Submitted::Taken { object, left: take_back(writer, &made).await }),
+            Ok(Performed::Ended { code: TAKEN, stderr, .. }) => {
+                let why = said(&stderr);
+                return Ok(Submitted::Taken { object, why, left: take_back(writer, &made, &word).await });
+            }
             Ok(Performed::Ended { stderr, .. }) => {
-                let why = one_line(stderr.trim_start_matches("railwright: "), 600);
-                return Ok(Submitted::Refused { object, why, left: take_back(writer, &made).await });
+                let why = said(&stderr);
+                return Ok(Submitted::Refused { object, why, left: take_back(writer, &made, &word).await });
             }
             Ok(Performed::Unknown { reason }) => {
                 return Ok(Submitted::Unknown { object, why: one_line(&reason, 300), left: made });
@@ -108,11 +114,31 @@ pub async fn submit(writer: &JobWriter, submission: &Submission) -> Result<Submi
     Ok(Submitted::Made(warnings))
 }
 
-/// Takes away what was made, the last first; what could not be.
-async fn take_back(writer: &JobWriter, made: &[ObjectName]) -> Vec<ObjectName> {
+fn said(stderr: &str) -> String {
+    one_line(stderr.trim_start_matches("railwright: "), 600)
+}
+
+/// The manifest with the word of its submission.
+fn bearing(manifest: &Value, word: &str) -> Value {
+    let mut manifest = manifest.clone();
+    let annotations = manifest.get_mut("metadata").and_then(Value::as_object_mut).map(|metadata| {
+        let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Default::default()));
+        if annotations.is_null() {
+            *annotations = Value::Object(Default::default());
+        }
+        annotations
+    });
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.insert(SUBMISSION.to_owned(), word.into());
+    }
+    manifest
+}
+
+/// Takes away what this submission made, the last first; what could not be.
+async fn take_back(writer: &JobWriter, made: &[ObjectName], word: &str) -> Vec<ObjectName> {
     let mut left = Vec::new();
     for object in made.iter().rev() {
-        if !matches!(delete(writer, object).await, Ok(Ok(_))) {
+        if !matches!(delete(writer, object, Some(word)).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
             left.push(object.clone());
         }
     }

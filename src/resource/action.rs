@@ -6,6 +6,7 @@ use super::interrupt_affinity::script::Binding;
 use super::json_in_configmap::edit::Edit;
 use super::json_in_configmap::mark::Mark;
 use super::kernel_module_build::source::{Builder, ModuleSource};
+use super::kubernetes_object::precondition::ObjectPrecondition;
 use super::kubernetes_object::request::ObjectName;
 use super::node_field::NodeField;
 use super::node_field::edit::NodeEdit;
@@ -175,20 +176,22 @@ pub enum Action {
         until: String,
         within_s: u32,
     },
-    /// Applies an object of Kubernetes as one whole wish, with force, as the field manager `railwright`.
-    ApplyObject { object: ObjectName, manifest: Value },
-    /// Makes an object of Kubernetes that is not there yet; one of its name is left alone.
+    /// Applies an object of Kubernetes as one whole wish, with force, as the field manager `railwright`; one that is another than the one
+    /// that was looked at is left alone.
+    ApplyObject { object: ObjectName, manifest: Value, precondition: ObjectPrecondition },
+    /// Makes an object of Kubernetes that is not there yet; one of its name is left alone, unless it bears the manifest's own
+    /// annotation `request::SUBMISSION`: then an earlier try of this action made it.
     CreateObject { object: ObjectName, manifest: Value },
-    /// Deletes an object of Kubernetes, its dependants first; one of another UID is left alone.
+    /// Deletes an object of Kubernetes, its dependants first; one that is another than the one that was looked at is left alone.
     DeleteObject {
         object: ObjectName,
-        uid: String,
+        precondition: ObjectPrecondition,
         /// Another one is made in its place: it has to be gone before.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         anew: bool,
     },
-    /// Takes our marks from an object of Kubernetes, and nothing else; one of another UID is left alone.
-    UnmarkObject { object: ObjectName, uid: String },
+    /// Takes our marks from an object of Kubernetes, and nothing else; one that is another than the one that was looked at is left alone.
+    UnmarkObject { object: ObjectName, precondition: ObjectPrecondition },
     /// Changes parts of a JSON text in a ConfigMap and nothing else of it, if each part is as the edit says; with it the mark that
     /// its readers' pods have to bear.
     EditConfigMap {
@@ -302,6 +305,18 @@ impl Action {
     /// How long it waits for what comes about by itself, in seconds.
     pub fn waits_s(&self) -> u32 {
         if let Action::Await { within_s, .. } = self { *within_s } else { 0 }
+    }
+
+    /// Whether it changes nothing of an object of a cluster that is no longer as it was looked at, and says so (`request::MOVED`).
+    pub fn leaves_moved_alone(&self) -> bool {
+        matches!(
+            self,
+            Action::ApplyObject { .. }
+                | Action::DeleteObject { .. }
+                | Action::UnmarkObject { .. }
+                | Action::EditConfigMap { .. }
+                | Action::EditNodes { .. }
+        )
     }
 
     /// A long action runs under a transient unit on the host, so that it outlives our connection and is found again.

@@ -18,6 +18,7 @@ mod nic;
 mod node_fields;
 mod objects;
 mod probes;
+mod raced;
 mod ray;
 mod rbac;
 mod ready;
@@ -159,6 +160,17 @@ fn objects_are_planned_and_applied() {
     applyset::what_is_ours_is_a_set_that_kubectl_knows(&plane);
     objects::a_reader_sees_and_changes_nothing(&plane);
     objects::a_server_that_is_away_is_said_so(&mut plane);
+}
+
+#[test]
+fn what_others_do_meanwhile_is_not_undone() {
+    let Some(plane) = ControlPlane::start() else { return };
+    raced::what_somebody_makes_meanwhile_is_left_alone(&plane);
+    raced::what_was_made_anew_meanwhile_is_left_alone(&plane);
+    raced::two_specs_know_of_each_other(&plane);
+    raced::a_lost_answer_changes_nothing(&plane);
+    raced::a_job_whose_answer_got_lost_is_submitted(&plane);
+    rbac::a_policy_for_one_is_not_for_all(&plane);
 }
 
 #[test]

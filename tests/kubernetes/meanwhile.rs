@@ -4,7 +4,8 @@ use crate::rig::ControlPlane;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 /// The way, until it is dropped.
 pub struct Meanwhile {
@@ -22,8 +23,26 @@ impl Meanwhile {
         })
     }
 
+    /// The first `count` answers to such requests, by their first lines, are lost: the server does what is asked, and this status comes back.
+    pub fn lose(plane: &ControlPlane, status: u16, count: usize, is_lost: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        let left = std::sync::atomic::AtomicUsize::new(count);
+        let is_taken = move || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let message = format!(r#"{{"kind":"Status","status":"Failure","message":"lost","code":{status}}}"#);
+        let head = "Content-Type: application/json\r\nConnection: close\r\nContent-Length";
+        let answer = format!("HTTP/1.1 {status} Lost\r\n{head}: {}\r\n\r\n{message}", message.len());
+        Meanwhile::between(plane, move |head| (is_lost(&first_line(head)) && is_taken()).then(|| answer.clone()))
+    }
+
     /// `sees` is given each piece of a request before it is passed on; a head begins one.
     pub fn watch(plane: &ControlPlane, sees: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        Meanwhile::between(plane, move |piece| {
+            sees(piece);
+            None
+        })
+    }
+
+    /// The same, with an answer in the place of the server's where one is given.
+    fn between(plane: &ControlPlane, sees: impl Fn(&[u8]) -> Option<String> + Send + Sync + 'static) -> Self {
         let mut proxy = plane.kubectl_command(&["proxy", "--port=0"]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(proxy.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -34,8 +53,18 @@ impl Meanwhile {
             for client in listener.incoming().map_while(Result::ok) {
                 let (server, sees) = (TcpStream::connect(&server).unwrap(), Arc::clone(&sees));
                 let (from_server, to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-                std::thread::spawn(move || pass(from_server, to_client, |_| ()));
-                std::thread::spawn(move || pass(client, server, |bytes| sees(bytes)));
+                let instead: Arc<Mutex<Option<String>>> = Arc::default();
+                let given = instead.clone();
+                std::thread::spawn(move || pass(from_server, to_client, |_| given.lock().unwrap().take()));
+                std::thread::spawn(move || {
+                    pass(client, server, |bytes| {
+                        let answer = sees(bytes);
+                        if answer.is_some() {
+                            *instead.lock().unwrap() = answer;
+                        }
+                        None
+                    });
+                });
             }
         });
         Meanwhile { proxy, port }
@@ -50,11 +79,20 @@ impl Meanwhile {
     }
 }
 
-/// Until one side is gone. The head of a request comes in one piece, as the client writes it.
-fn pass(mut from: TcpStream, mut to: TcpStream, seen: impl Fn(&[u8])) {
+/// The first line of a request, where this piece begins one.
+pub fn first_line(piece: &[u8]) -> String {
+    String::from_utf8_lossy(piece).lines().next().unwrap_or_default().to_owned()
+}
+
+/// Until one side is gone, or something else is given in the place of a piece. The head of a request comes in one piece, as the client
+/// writes it.
+fn pass(mut from: TcpStream, mut to: TcpStream, seen: impl Fn(&[u8]) -> Option<String>) {
     let mut bytes = [0; 65536];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
-        seen(&bytes[..count]);
+        if let Some(instead) = seen(&bytes[..count]) {
+            let _ = to.write_all(instead.as_bytes());
+            break;
+        }
         if to.write_all(&bytes[..count]).is_err() {
             break;
         }

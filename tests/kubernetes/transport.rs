@@ -2,7 +2,8 @@
 //! and record, and what is said when the server is gone.
 
 use crate::rig::ControlPlane;
-use railwright::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use railwright::resource::kubernetes_object::precondition::ObjectPrecondition;
+use railwright::resource::kubernetes_object::request::{ABSENT, KubernetesRead, MOVED, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use railwright::resource::{Action, Answer, AnswerStatus, Read};
 use railwright::transport::{
     ClusterAccess, Fence, FencedWrite, Grounds, HostAccess, HostLink, Performed, TransportError, Upkeep, connector,
@@ -22,6 +23,7 @@ fn an_api_server_is_read_and_changed() {
         let admin = &*link;
         reads_and_previews_change_nothing(&plane, admin).await;
         whole_wishes_are_applied(&plane, admin).await;
+        preconditions_are_held_by_the_server(&plane, admin).await;
         what_the_server_refuses_is_told(&plane, admin).await;
         kinds_come_in_the_middle(&plane, admin).await;
         dependants_go_first(&plane, admin).await;
@@ -114,11 +116,21 @@ fn exit(answer: Answer) -> (i32, Value) {
 }
 
 async fn apply(link: &dyn HostLink, object: &ObjectName, rest: Value) -> (i32, String) {
-    performed(link.perform(&Action::ApplyObject { object: object.clone(), manifest: manifest(object, rest) }, "t", None).await)
+    let precondition = match get(link, object).await {
+        (0, found) => ObjectPrecondition::of(&found),
+        _ => ObjectPrecondition::Absent,
+    };
+    apply_if(link, object, rest, precondition).await
+}
+
+async fn apply_if(link: &dyn HostLink, object: &ObjectName, rest: Value, precondition: ObjectPrecondition) -> (i32, String) {
+    let action = Action::ApplyObject { object: object.clone(), manifest: manifest(object, rest), precondition };
+    performed(link.perform(&action, "t", None).await)
 }
 
 async fn delete(link: &dyn HostLink, object: &ObjectName, uid: &str) -> (i32, String) {
-    performed(link.perform(&Action::DeleteObject { object: object.clone(), uid: uid.to_owned(), anew: true }, "t", None).await)
+    let precondition = ObjectPrecondition::Present { uid: uid.to_owned(), part_of: None };
+    performed(link.perform(&Action::DeleteObject { object: object.clone(), precondition, anew: true }, "t", None).await)
 }
 
 fn write(holder: &str, write: FencedWrite) -> Upkeep {
@@ -174,6 +186,33 @@ async fn reads_and_previews_change_nothing(plane: &ControlPlane, admin: &dyn Hos
 }
 
 /// Fields that others own are taken over; what is no longer wished goes, and what others added stays.
+/// What an apply goes by is judged by the server itself: requests as the program sends them, with nothing looked at before.
+async fn preconditions_are_held_by_the_server(plane: &ControlPlane, admin: &dyn HostLink) {
+    let object = config_map("raced");
+    let patch = |metadata: Value| {
+        let mut document = manifest(&object, json!({ "data": { "a": "ours" } }));
+        document["metadata"].as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
+        let words = ["apply", "--server-side", "--force-conflicts", "--field-manager=railwright", "-f", "-"];
+        let output = plane.kubectl_as("admin", &words, &document.to_string());
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (done, said) = patch(json!({ "uid": "00000000-0000-0000-0000-000000000000" }));
+    assert!(!done && said.contains("uid mismatch"), "{said}");
+    assert!(patch(json!({ "resourceVersion": "1" })).0, "it makes an object");
+    let uid = get(admin, &object).await.1["metadata"]["uid"].clone();
+    for metadata in [json!({ "resourceVersion": "1" }), json!({ "uid": "00000000-0000-0000-0000-000000000000" })] {
+        let (done, said) = patch(metadata.clone());
+        assert!(!done, "{metadata}: {said}");
+    }
+    assert!(patch(json!({ "uid": uid })).0);
+    let (code, said) = apply_if(admin, &object, json!({ "data": { "a": "theirs" } }), ObjectPrecondition::Absent).await;
+    assert!(code == MOVED && said.contains("railwright made it by now, and it is left alone"), "{said}");
+    let another = ObjectPrecondition::Present { uid: "u".to_owned(), part_of: None };
+    assert_eq!(apply_if(admin, &object, json!({ "data": { "a": "theirs" } }), another).await.0, MOVED);
+    assert_eq!(get(admin, &object).await.1["data"], json!({ "a": "ours" }));
+    plane.kubectl(&["delete", "configmap", "raced"]);
+}
+
 async fn whole_wishes_are_applied(plane: &ControlPlane, admin: &dyn HostLink) {
     let object = config_map("shared");
     plane.kubectl(&["create", "configmap", "shared", "--from-literal=theirs=1", "--from-literal=both=1"]);
@@ -183,7 +222,7 @@ async fn whole_wishes_are_applied(plane: &ControlPlane, admin: &dyn HostLink) {
     let now = get(admin, &object).await.1;
     assert_eq!(now["data"], json!({ "theirs": "1", "both": "2" }));
     let (code, said) = delete(admin, &object, "00000000-0000-0000-0000-000000000000").await;
-    assert!(code == 1 && said.contains("left alone"), "{said}");
+    assert!(code == MOVED && said.contains("left alone"), "{said}");
     assert_eq!(delete(admin, &object, now["metadata"]["uid"].as_str().unwrap()).await, (0, String::new()));
     assert_eq!((get(admin, &object).await.0, delete(admin, &object, "gone").await.0), (ABSENT, 0));
     // a warning of the server
@@ -415,7 +454,8 @@ async fn a_server_that_goes_and_comes(plane: &mut ControlPlane, admin: &dyn Host
     assert!(gone(&admin.read(&question).await.unwrap_err()));
     assert!(gone(&admin.upkeep(&Upkeep::ReadLock).await.unwrap_err()));
     assert!(gone(&refused(&plane.kubeconfig("admin")).await));
-    let change = Action::ApplyObject { object: there.clone(), manifest: manifest(&there, json!({})) };
+    let precondition = ObjectPrecondition::Absent;
+    let change = Action::ApplyObject { object: there.clone(), manifest: manifest(&there, json!({})), precondition };
     assert!(matches!(admin.perform(&change, "t", None).await, Err(error) if gone(&error)), "it was certainly not taken");
     plane.start_api_server();
     assert_eq!(get(admin, &there).await.0, 0);

@@ -42,7 +42,7 @@ pub async fn run(arguments: &Delete) -> Result<Exit, Failure> {
     }
     let mut worst = Exit::Done;
     for object in &objects {
-        let told = delete(&writer, object).await.map_err(|error| error.diagnostic())?;
+        let told = delete(&writer, object, None).await.map_err(|error| error.diagnostic())?;
         let exit = tell(object, told);
         worst = if worst == Exit::Failed || exit == Exit::Done { worst } else { exit };
     }

@@ -264,7 +264,7 @@ impl Climb<'_> {
     /// The trial leaves nothing; what could not be taken away is named.
     async fn clean(&self, submission: &Submission) {
         for (object, _) in submission.objects.iter().rev() {
-            if !matches!(job::delete(&self.cluster.writer(), object).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
+            if !matches!(job::delete(&self.cluster.writer(), object, None).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
                 let (name, place) = (&submission.name, format!("-i {} -n {}", quote::path(self.inventory), self.namespace));
                 out::note(&format!("{object} may still be there: railwright job delete {name} {place} takes it away"));
             }

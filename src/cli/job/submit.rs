@@ -60,7 +60,7 @@ pub async fn run(arguments: &Submit) -> Result<Exit, Failure> {
                 None => Err(watch::gone(submission.kind, &submission.namespace, &submission.name).into()),
             }
         }
-        Submitted::Taken { object, left } => Err(taken(&submission, &object, &left, &place).into()),
+        Submitted::Taken { why, left, .. } => Err(taken(&submission, &why, &left, &place).into()),
         Submitted::Refused { object, why, left } => Err(refused(&object, &why, &left, submission.kind).into()),
         Submitted::Unknown { object, why, left } => Err(unknown(&submission, &object, &why, &left, &place).into()),
     }
@@ -73,8 +73,8 @@ pub fn bad(file: &str, why: &str) -> Diagnostic {
         .next("railwright job render KIND writes one")
 }
 
-fn taken(submission: &Submission, object: &ObjectName, left: &[ObjectName], place: &str) -> Diagnostic {
-    let told = Diagnostic::error("RW1243", format!("{object} is there already"))
+fn taken(submission: &Submission, why: &str, left: &[ObjectName], place: &str) -> Diagnostic {
+    let told = Diagnostic::error("RW1243", why.to_owned())
         .effect("it may be the job of somebody else, or one that came to its end")
         .state(state(left));
     told.next(format!(

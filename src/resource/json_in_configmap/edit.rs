@@ -83,7 +83,26 @@ pub fn edited(text: &str, edits: &[Edit]) -> Result<String, String> {
     edits.iter().try_fold(text.to_owned(), |text, edit| edit.of(&text))
 }
 
+/// True where a text says what these edits leave behind.
+pub fn are_made(text: &str, edits: &[Edit]) -> bool {
+    edits.iter().all(|edit| edit.is_made(text).unwrap_or_default())
+}
+
 impl Edit {
+    fn is_made(&self, text: &str) -> Result<bool, String> {
+        let document = Document::of(text)?;
+        let part = document.part(self.pointer())?;
+        Ok(match (self, &part) {
+            (Edit::Value { new, .. }, _) => held(&document, &part)? == *new,
+            (Edit::Element { element, present, .. }, Part::Value(list)) => {
+                let wanted = Ok(Held::Is(element.clone()));
+                let items = document.items(list, b'[').unwrap_or_default();
+                items.iter().any(|item| Held::of(document.bytes(&item.value)) == wanted) == *present
+            }
+            (Edit::Element { present, .. }, Part::Missing { .. }) => !present,
+        })
+    }
+
     /// Where it is.
     pub fn pointer(&self) -> &str {
         let (Edit::Value { pointer, .. } | Edit::Element { pointer, .. }) = self;

@@ -22,6 +22,7 @@ pub mod ownership;
 pub mod paths;
 pub mod place;
 mod pods;
+pub mod precondition;
 mod preview;
 pub mod readiness;
 pub mod refusal;
@@ -36,6 +37,7 @@ use self::access::Verb;
 use self::looks::{Live, looked_at};
 use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked, taken_over};
 use self::paths::Field;
+use self::precondition::ObjectPrecondition;
 use self::preview::Preview;
 use self::readiness::{Readiness, Ready};
 use self::replace::Because;
@@ -232,8 +234,8 @@ impl Asked {
         Asked { manifest: taken_over(self.manifest.clone()), adopts: true, ..self.clone() }
     }
 
-    fn apply(&self) -> Action {
-        Action::ApplyObject { object: self.object.clone(), manifest: self.manifest.clone() }
+    fn apply(&self, precondition: ObjectPrecondition) -> Action {
+        Action::ApplyObject { object: self.object.clone(), manifest: self.manifest.clone(), precondition }
     }
 
     /// Why its pods do not run, where it has pods, and what is warned of it. An operator may refuse what its definition takes, and say so
@@ -249,9 +251,9 @@ impl Asked {
         is_asked.then(|| Read::Kubernetes(KubernetesRead::Troubles { object: self.object.clone(), selector }))
     }
 
-    /// Applies it, and waits until it has come to what it is for.
-    fn apply_and_wait(&self) -> Vec<Action> {
-        std::iter::once(self.apply()).chain(self.wait()).collect()
+    /// Applies it to the object that was looked at, and waits until it has come to what it is for.
+    fn apply_and_wait(&self, precondition: ObjectPrecondition) -> Vec<Action> {
+        std::iter::once(self.apply(precondition)).chain(self.wait()).collect()
     }
 
     fn wait(&self) -> Option<Action> {
@@ -285,7 +287,7 @@ fn create(asked: &Asked, answers: &Answers, assessment: &mut Assessment) {
     presence(assessment, Reading::is("present"), Reading::Absent);
     asked.readiness(None, assessment);
     assessment.before = json!({ "existed": asked.adopts });
-    assessment.actions = asked.apply_and_wait();
+    assessment.actions = asked.apply_and_wait(ObjectPrecondition::Absent);
     let not_previewed = match preview::of(asked, answers) {
         Preview::Is(_) => return,
         Preview::Refused(refusal) => Err(refused(&asked.object, &refusal.told())),
@@ -365,12 +367,12 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
         assessment.refusal = Some(never_ours(asked, object, &theirs));
     }
     anew = anew.or_else(|| replace::of_changes(asked, &fields, assessment));
-    let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
-    match anew.zip(uid) {
-        Some((because, uid)) => replace::replace(asked, uid, because, assessment),
+    let looked_at = ObjectPrecondition::of(object);
+    match anew {
+        Some(because) => replace::replace(asked, looked_at, because, assessment),
         None => {
             pods::disturb(asked, &fields, assessment);
-            assessment.actions = asked.apply_and_wait();
+            assessment.actions = asked.apply_and_wait(looked_at);
         }
     }
 }

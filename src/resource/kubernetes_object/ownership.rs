@@ -7,6 +7,7 @@
 use super::applyset;
 use super::paths::{Field, Step};
 use crate::base::Digest;
+use crate::base::text::one_line;
 use crate::resource::assessment::SET_BY;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -62,12 +63,32 @@ enum Hold {
 /// True when this cluster of a spec made the object, or took it over: one of its marks is there, as we set it. A copy has the labels,
 /// but nobody who applied it as us.
 pub fn is_ours(object: &Value, cluster: &str) -> bool {
-    let has = |name: &str, value: &str| {
-        let label = object.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str);
-        let path = ["metadata", "labels", name].map(|name| Step::Field(name.to_owned()));
-        label == Some(value) && holders(object, &path).iter().any(|holder| holder.manager == MANAGER)
-    };
-    has(MEMBERSHIP, &part_of(cluster)) || has(applyset::PART_OF, &applyset::id(&keeper(cluster)))
+    has_mark(object, MEMBERSHIP, &part_of(cluster)) || has_mark(object, applyset::PART_OF, &applyset::id(&keeper(cluster)))
+}
+
+/// True when an object bears the mark that this manifest gives it, as we set it.
+pub fn bears_mark_of(object: &Value, manifest: &Value) -> bool {
+    label(manifest, MEMBERSHIP).is_some_and(|value| has_mark(object, MEMBERSHIP, value))
+}
+
+fn has_mark(object: &Value, name: &str, value: &str) -> bool {
+    let path = ["metadata", "labels", name].map(|name| Step::Field(name.to_owned()));
+    label(object, name) == Some(value) && holders(object, &path).iter().any(|holder| holder.manager == MANAGER)
+}
+
+fn label<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+    object.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str)
+}
+
+/// Whose an object is, in words.
+pub fn maker(object: &Value) -> String {
+    if let Some(spec) = label(object, MEMBERSHIP) {
+        return format!("it belongs to the spec `{}` of railwright", one_line(spec, 63));
+    }
+    match object.pointer("/metadata/managedFields/0/manager").and_then(Value::as_str) {
+        Some(manager) => format!("{} made it", one_line(manager, 63)),
+        None => "somebody else made it".to_owned(),
+    }
 }
 
 /// True when the object was there before us, or may have been.
@@ -122,10 +143,15 @@ pub fn taken_over(mut manifest: Value) -> Value {
     manifest
 }
 
-/// The merge patch (RFC 7386) that takes our marks from the object of this UID, and nothing else.
-pub fn unmarking(uid: &str) -> Value {
+/// The merge patch (RFC 7386) that takes our marks from an object, and nothing else.
+pub fn unmarking() -> Value {
     let labels = json!({ MEMBERSHIP: null, applyset::PART_OF: null });
-    json!({ "metadata": { "uid": uid, "labels": labels, "annotations": { ADOPTED: null } } })
+    json!({ "metadata": { "labels": labels, "annotations": { ADOPTED: null } } })
+}
+
+/// True where an object bears none of our marks.
+pub fn is_unmarked(object: &Value) -> bool {
+    label(object, MEMBERSHIP).is_none() && label(object, applyset::PART_OF).is_none() && !is_adopted(object)
 }
 
 fn mark(manifest: &mut Value, field: &str, name: &str, value: &str) {

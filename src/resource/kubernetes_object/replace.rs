@@ -2,6 +2,7 @@
 //! server never lets change, and of fields whose change the object's controller takes without a word and leaves what runs as it is.
 
 use super::paths::{Field, Step};
+use super::precondition::ObjectPrecondition;
 use super::{Asked, NEVER_REMOVED, pods};
 use crate::resource::fields::Fields;
 use crate::resource::{Action, Assessment, Disruption};
@@ -91,11 +92,11 @@ pub fn of_changes(asked: &Asked, differing: &[Field], assessment: &mut Assessmen
 }
 
 /// Deletes the object that is there and makes it anew.
-pub fn replace(asked: &Asked, uid: &str, because: Because, assessment: &mut Assessment) {
+pub fn replace(asked: &Asked, looked_at: ObjectPrecondition, because: Because, assessment: &mut Assessment) {
     let object = asked.object.clone();
     let pods = if pods::end_with(&object) { ", and its pods with it" } else { "" };
     assessment.interrupts = vec![format!("{object} is deleted{pods}, and made anew: {}", because.words())];
     assessment.disruption = Disruption::Restart;
-    assessment.actions =
-        std::iter::once(Action::DeleteObject { object, uid: uid.to_owned(), anew: true }).chain(asked.apply_and_wait()).collect();
+    let delete = Action::DeleteObject { object, precondition: looked_at, anew: true };
+    assessment.actions = std::iter::once(delete).chain(asked.apply_and_wait(ObjectPrecondition::Absent)).collect();
 }

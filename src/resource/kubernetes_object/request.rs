@@ -145,6 +145,9 @@ pub const TAKEN: i32 = 7;
 /// Of an eviction: a disruption budget does not allow it now, and nothing was changed.
 pub const NOT_NOW: i32 = 6;
 
+/// The annotation of what a submission made, with a word that no other submission has: what a lost answer left is known again by it.
+pub const SUBMISSION: &str = "railwright.io/submission";
+
 impl KubernetesRead {
     /// The object that it is about, where it is one.
     pub fn object(&self) -> Option<&ObjectName> {

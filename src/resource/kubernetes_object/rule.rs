@@ -68,7 +68,9 @@ mod tests {
         let lines: Vec<String> = rules(of_keeper("train", Level::Apply)).iter().map(Rule::line).collect();
         let read: Value = serde_yaml::from_str(&lines.join("\n")).unwrap();
         let secret = json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["railwright-train"], "verbs": ["get", "create", "patch"] });
-        let lease = json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"] });
+        let verbs = ["get", "create", "update", "patch"];
+        let lease =
+            json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["railwright-train"], "verbs": verbs });
         assert_eq!((&read[0], &read[1]), (&secret, &lease));
     }
 }

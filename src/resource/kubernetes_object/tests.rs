@@ -34,6 +34,10 @@ fn object(data: &Value, manager: &str) -> Value {
     if ours { marked(object, "lab", false) } else { object }
 }
 
+fn is_of_u1(precondition: &ObjectPrecondition) -> bool {
+    matches!(precondition, ObjectPrecondition::Present { uid, .. } if uid == "u1")
+}
+
 /// The answers to the two questions of a wish: exit status and text.
 fn answers(wish: &Wish, live: (i32, &Value), preview: (i32, &Value)) -> Answers {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -165,7 +169,7 @@ fn only_what_we_made_is_removed() {
     let ours = object(&json!({ "a": "1" }), MANAGER);
     let removed = undo(json!({ "existed": false }), (0, &ours));
     assert!(
-        matches!(&removed.actions[..], [Action::DeleteObject { uid, anew: false, .. }, Action::Await { .. }] if uid == "u1"),
+        matches!(&removed.actions[..], [Action::DeleteObject { precondition, anew: false, .. }, Action::Await { .. }] if is_of_u1(precondition)),
         "{removed:?}"
     );
     let mut going = ours.clone();
@@ -181,7 +185,7 @@ fn only_what_we_made_is_removed() {
     assert!(undo(json!({ "existed": false }), (ABSENT, &json!(""))).is_met());
     let adopted = self::wish(body(&json!({ "a": "1" }), true));
     let kept = KubernetesObject.undo(&adopted, &json!({ "existed": false }), &answers(&adopted, (0, &ours), (ABSENT, &json!(""))));
-    assert!(kept.stays && matches!(&kept.actions[..], [Action::UnmarkObject { uid, .. }] if uid == "u1"), "{kept:?}");
+    assert!(kept.stays && matches!(&kept.actions[..], [Action::UnmarkObject { precondition, .. }] if is_of_u1(precondition)), "{kept:?}");
     let theirs = object(&json!({ "a": "1" }), "kubectl-create");
     let unmarked = KubernetesObject.undo(&adopted, &json!({ "existed": true }), &answers(&adopted, (0, &theirs), (ABSENT, &json!(""))));
     assert!(unmarked.is_met() && unmarked.actions.is_empty() && !unmarked.residue.is_empty(), "{unmarked:?}");
@@ -286,7 +290,7 @@ fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
     assert_eq!((anew.refusal.as_ref(), anew.disruption), (None, Disruption::Restart));
     let words: Vec<String> = anew.actions.iter().map(Action::word).collect();
     assert_eq!(words, ["delete_object", "apply_object"]);
-    assert!(matches!(&anew.actions[0], Action::DeleteObject { uid, .. } if uid == "u1"));
+    assert!(matches!(&anew.actions[0], Action::DeleteObject { precondition, .. } if is_of_u1(precondition)));
     assert!(KubernetesObject.changes(&wish(allowed.clone()), false).iter().any(|(_, verb)| *verb == Verb::Delete));
     // What was never ours, or is refused for another reason, is not deleted for it.
     let theirs = assess(&wish(allowed.clone()), (0, &object(&found, "kubectl-edit")), immutable);

@@ -1,6 +1,7 @@
 //! Taking an object back: only what we made is deleted, by its UID; what was there before us stays, without our marks.
 
 use super::ownership::{is_adopted, is_ours};
+use super::precondition::ObjectPrecondition;
 use super::request::NO_KIND;
 use super::{Asked, Live, NEVER_REMOVED, OBJECT, asked, finalizers, live, pods, presence};
 use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
@@ -50,14 +51,14 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
     } else {
         None
     };
-    let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let precondition = ObjectPrecondition::of(&object);
     if let Some(why) = stays {
         assessment.stays = true;
         assessment.residue.push(format!("{} stays as it is: {why}", asked.object));
         if was_there && ours {
             let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("ours"));
             assessment.attributes.insert(MARKS.to_owned(), attribute);
-            assessment.actions = vec![Action::UnmarkObject { object: asked.object, uid }];
+            assessment.actions = vec![Action::UnmarkObject { object: asked.object, precondition }];
         }
         return assessment;
     }
@@ -74,6 +75,6 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
         assessment.disruption = Disruption::Restart;
         assessment.interrupts = vec![format!("pods of {} end", asked.object)];
     }
-    assessment.actions = vec![Action::DeleteObject { object: asked.object, uid, anew: false }, gone];
+    assessment.actions = vec![Action::DeleteObject { object: asked.object, precondition, anew: false }, gone];
     assessment
 }

@@ -5,6 +5,7 @@ use crate::base::text::one_line;
 use crate::resource::kubernetes_object::refusal::Refusal;
 use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use crate::resource::{Answer, AnswerStatus};
+use serde_json::Value;
 
 /// An answer that ended with this status.
 pub fn exit(code: i32, out: impl Into<String>) -> Answer {
@@ -19,17 +20,24 @@ pub fn of(read: &KubernetesRead, object: &ObjectName, plural: &str, reply: &Repl
     let previews = matches!(read, KubernetesRead::Preview { .. });
     match reply.status {
         200 | 201 if reply.cut => Answer { status: AnswerStatus::TooLong, out: String::from_utf8_lossy(&reply.body).into_owned() },
-        200 | 201 => match reply.json() {
-            Some(object) => exit(0, object.to_string()),
-            None => exit(NOT_SAID, "what came is no object"),
+        200 | 201 => match reply.json().filter(|found| is_of(object, found)) {
+            Some(found) => exit(0, found.to_string()),
+            None => exit(NOT_SAID, format!("what came is no {}", object.kind)),
         },
         404 if previews => exit(NO_KIND, reply.message()),
-        404 => exit(ABSENT, ""),
+        404 if reply.is_not_found() => exit(ABSENT, ""),
+        404 => exit(NOT_SAID, format!("what answers there is no API server: {}", reply.message())),
         400 if reply.message().contains("does not support dry run") => exit(NOT_SAID, reply.message()),
         400..=428 | 430..=499 if previews => refused(&of_status(reply)),
         500 if previews && reply.is_about_schema() => refused(&of_status(reply)),
         _ => exit(NOT_SAID, reply.message()),
     }
+}
+
+/// Whether a document is this object.
+pub fn is_of(object: &ObjectName, found: &Value) -> bool {
+    let is_named = found.pointer("/metadata/name").is_some_and(|name| *name == *object.name);
+    is_named && found.get("kind").is_none_or(|kind| *kind == *object.kind)
 }
 
 /// The answer to a preview of what is not taken.
@@ -46,6 +54,7 @@ pub fn of_kinds(api_version: &str, reply: &Reply) -> Answer {
     let place = one_line(api_version, 80);
     match reply.status {
         403 => Answer { status: AnswerStatus::Denied, out: format!("get on the kinds of {place} (a role with nonResourceURLs: /api*)\n") },
+        200 => exit(NOT_SAID, format!("what came is no list of the kinds of {place}")),
         _ => exit(NOT_SAID, format!("the kinds of {place}: {}", reply.message())),
     }
 }

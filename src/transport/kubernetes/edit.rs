@@ -1,15 +1,16 @@
 //! Edits of what others own: parts of a text in a ConfigMap, and the annotation that starts a workload's pods anew. Both are merge
 //! patches (RFC 7386): unlike an apply they never create what is gone, and they name nothing but what they change.
 
-use super::act::{LOOK, Stop, TRIES, complaint, failed, refused};
+use super::act::{LOOK, Stop, TRIES, failed, moved, refused, unsure};
+use super::answer;
 use super::kinds::{self, Resource};
 use super::read::no_kind;
-use super::server::{Call, Reply};
+use super::server::{Call, Reply, Sent};
 use super::{KubernetesLink, ended};
-use crate::resource::json_in_configmap::edit::{Edit, edited};
+use crate::resource::json_in_configmap::edit::{Edit, are_made, edited};
 use crate::resource::json_in_configmap::mark::Mark;
 use crate::resource::kubernetes_object::MANAGER;
-use crate::resource::kubernetes_object::request::{MOVED, ObjectName};
+use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::clock;
 use crate::transport::Performed;
 use http::Method;
@@ -18,28 +19,40 @@ use serde_json::{Value, json};
 const MERGE: &str = "application/merge-patch+json";
 
 impl KubernetesLink {
-    /// Reads the text, edits what is as the edits say, and writes it if the object has not changed meanwhile; else again.
+    /// Reads the text, edits what is as the edits say, and writes it if the object has not changed meanwhile; else again. What a request
+    /// left whose answer got lost is found by the edits themselves: they are made.
     pub(super) async fn edit(&self, object: &ObjectName, key: &str, edits: &[Edit], mark: Option<&Mark>) -> Result<Performed, Stop> {
         let (path, resource) = self.place(object).await?;
+        let mut last: Option<(String, bool)> = None;
         for turn in 1..=TRIES {
-            let live = self.live(object, &path, &resource).await?;
+            let looked = self.live(object, &path, &resource).await;
+            let live = looked.map_err(|stop| last.as_ref().map_or(stop, |(reason, _)| unsure(reason)))?;
             let text = live.pointer("/data").and_then(|data| data.get(key)).and_then(Value::as_str);
             let Some(text) = text else { return Err(moved(&format!("{object} has no text `{key}` by now"))) };
+            if last.is_some() && are_made(text, edits) && mark.is_none_or(|mark| is_marked(&live, mark)) {
+                return Ok(ended(0, "", ""));
+            }
             let new = edited(text, edits).map_err(|reason| moved(&format!("`{key}` of {object}: {reason}")))?;
             let version = live.pointer("/metadata/resourceVersion");
             let mut patch = json!({ "metadata": { "resourceVersion": version }, "data": { key: new } });
             if let Some(mark) = mark {
                 patch["metadata"]["annotations"] = json!({ &mark.name: mark.value });
             }
-            let reply = self.change(&merge(&path, &patch)).await?;
-            match reply.status {
-                200 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
-                404 => return Err(gone(object)),
-                409 if turn < TRIES => clock::pause(LOOK).await,
-                _ => return Err(refused(object, &resource, &reply)),
+            match self.send(&merge(&path, &patch)).await? {
+                Sent::Answered(reply) if reply.status == 200 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
+                Sent::Answered(reply) if reply.status == 404 => return Err(gone(object)),
+                Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
+                Sent::Answered(reply) => return Err(refused(object, &resource, &reply)),
+                Sent::Unsure { reason, may_come, again_after } => {
+                    last = Some((reason, may_come));
+                    clock::pause(again_after).await;
+                }
             }
         }
-        Err(failed(&format!("{object} changes all the time; nothing was changed by us")))
+        Err(match last {
+            Some((reason, _)) => unsure(&reason),
+            None => failed(&format!("{object} changes all the time; nothing was changed by us")),
+        })
     }
 
     /// Sets or takes an annotation of the template.
@@ -60,19 +73,34 @@ impl KubernetesLink {
         Ok((path, resource))
     }
 
+    /// The object, which has to be there.
     pub(super) async fn live(&self, object: &ObjectName, path: &str, resource: &Resource) -> Result<Value, Stop> {
+        self.find(object, path, resource).await?.ok_or_else(|| gone(object))
+    }
+
+    /// The object as it is; nothing where it is not there.
+    pub(super) async fn find(&self, object: &ObjectName, path: &str, resource: &Resource) -> Result<Option<Value>, Stop> {
         let reply: Reply = match self.server.ask(&Call::get(path.to_owned())).await {
             Ok(reply) => reply,
             // Nothing was asked to change yet.
             Err(trouble) => return Err(Stop::Failed(trouble.error(&self.server))),
         };
         match (reply.status, reply.json()) {
-            (200, Some(live)) if !reply.cut => Ok(live),
-            (404, _) => Err(gone(object)),
-            (200, _) => Err(failed("the server's answer is no object, or too long a one")),
+            (200, Some(live)) if !reply.cut && answer::is_of(object, &live) => Ok(Some(live)),
+            (404, _) if reply.is_not_found() => Ok(None),
+            (404, _) => match self.server.kinds.is_served(&self.server, object).await {
+                Ok(false) => Ok(None),
+                _ => Err(failed(&format!("what answers there is no API server: {}", reply.message()))),
+            },
+            (200, _) => Err(failed(&format!("what came is no {}, or too long a one", object.kind))),
             _ => Err(refused(object, resource, &reply)),
         }
     }
+}
+
+fn is_marked(object: &Value, mark: &Mark) -> bool {
+    let found = object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(&mark.name)).and_then(Value::as_str);
+    found == mark.value.as_deref()
 }
 
 pub(super) fn merge(path: &str, patch: &Value) -> Call {
@@ -81,9 +109,4 @@ pub(super) fn merge(path: &str, patch: &Value) -> Call {
 
 fn gone(object: &ObjectName) -> Stop {
     moved(&format!("{object} is gone"))
-}
-
-/// What the step goes by is no longer there.
-fn moved(sentence: &str) -> Stop {
-    Stop::Ended(ended(MOVED, "", &complaint(sentence)))
 }

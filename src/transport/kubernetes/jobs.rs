@@ -85,7 +85,7 @@ pub async fn log(server: &Server, asked: &Log<'_>) -> Result<Answer, Trouble> {
 
 #[cfg(test)]
 mod tests {
-    use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName, TAKEN};
+    use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName, SUBMISSION, TAKEN};
     use crate::resource::{Action, AnswerStatus, Read};
     use crate::transport::kubernetes::tests::{link, says};
     use crate::transport::{HostLink as _, Performed};
@@ -98,7 +98,7 @@ mod tests {
             "allocatable": { "aliyun/erdma": "200", "cpu": "64" } } });
         let pod = |phase: &str, node: &str, asks: u64| {
             let resources = json!({ "limits": { "aliyun/erdma": asks.to_string() } });
-            json!({ "spec": { "nodeName": node, "containers": [{ "name": "c", "resources": resources }] }, "status": { "phase": phase } })
+            json!({ "metadata": { "name": "a" }, "spec": { "nodeName": node, "containers": [{ "name": "c", "resources": resources }] }, "status": { "phase": phase } })
         };
         let pods = [pod("Running", "gpu-1", 150), pod("Pending", "gpu-1", 40), pod("Succeeded", "gpu-1", 9), pod("Pending", "", 7)];
         let (link, asked) = link(move |_, path, _| {
@@ -141,14 +141,29 @@ mod tests {
             name: "a".to_owned(),
         };
         let kinds = json!({ "resources": [{ "name": "deployments", "kind": "Deployment", "namespaced": true }] }).to_string();
-        let done = |status: u16| {
+        let bearing = |word: &str| json!({ "kind": "Deployment", "metadata": { "name": "a", "annotations": { SUBMISSION: word } } });
+        // The object that is there was made by this submission.
+        let done = |status: u16, word: &'static str| {
             let kinds = kinds.clone();
-            link(move |method, _, _| if *method == Method::GET { (200, Vec::new(), kinds.clone()) } else { says(status, "already exists") })
+            link(move |method, path, _| match *method {
+                Method::GET if path == "/apis/apps/v1" => (200, Vec::new(), kinds.clone()),
+                Method::GET if word.is_empty() => says(404, "not found"),
+                Method::GET => (200, Vec::new(), bearing(word).to_string()),
+                _ => says(status, "it says"),
+            })
         };
-        let action = Action::CreateObject { object, manifest: json!({ "kind": "Deployment" }) };
-        let (made, asked) = done(201);
+        let action = Action::CreateObject { object, manifest: bearing("w1") };
+        let (made, asked) = done(201, "");
         assert!(matches!(made.perform(&action, "t").await, Ok(Performed::Ended { code: 0, .. })));
         assert_eq!(asked.lines()[1], "POST /apis/apps/v1/namespaces/ml/deployments?fieldManager=railwright&fieldValidation=Strict");
-        assert!(matches!(done(409).0.perform(&action, "t").await, Ok(Performed::Ended { code: TAKEN, .. })));
+        for (status, word, wanted) in
+            [(409, "w2", TAKEN), (409, "w1", 0), (500, "w1", 0), (504, "w1", 0), (500, "w2", TAKEN), (422, "w2", 1)]
+        {
+            let performed = done(status, word).0.perform(&action, "t").await.unwrap();
+            assert!(matches!(&performed, Performed::Ended { code, .. } if *code == wanted), "{status} {word}: {performed:?}");
+        }
+        // One that failed every time is not there; one that timed out may come yet.
+        assert!(matches!(done(500, "").0.perform(&action, "t").await, Ok(Performed::Ended { code: 1, .. })));
+        assert!(matches!(done(504, "").0.perform(&action, "t").await, Ok(Performed::Unknown { .. })));
     }
 }

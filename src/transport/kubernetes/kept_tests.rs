@@ -17,12 +17,12 @@ fn store(date: Arc<Mutex<String>>) -> impl Fn(&Method, &str, &str) -> Reply + Cl
         let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap_or("0").parse::<u64>().unwrap();
         let mut sent: Value = serde_json::from_str(body).unwrap_or_default();
         match (method, &*kept) {
-            (&Method::GET, None) => (404, head, json!({ "message": "not found" }).to_string()),
+            (&Method::GET, None) => (404, head, json!({ "kind": "Status", "message": "not found" }).to_string()),
             (&Method::GET, Some(object)) => (200, head, object.to_string()),
-            (&Method::POST, Some(_)) => (409, head, json!({ "message": "already exists" }).to_string()),
+            (&Method::PATCH, Some(_)) if version(&sent) == 1 => (409, head, json!({ "message": "conflict" }).to_string()),
             (&Method::PUT, Some(object)) if version(object) != version(&sent) => (409, head, json!({ "message": "conflict" }).to_string()),
             (_, before) => {
-                sent["metadata"]["resourceVersion"] = json!((before.as_ref().map_or(0, version) + 1).to_string());
+                sent["metadata"]["resourceVersion"] = json!((before.as_ref().map_or(1, version) + 1).to_string());
                 *kept = Some(sent);
                 (200, head, "{}".to_owned())
             }

@@ -1,5 +1,5 @@
-//! What the server calls the objects of a kind, and whether they are in a namespace: asked once for a connection, and again
-//! when a kind is missing, because an apply may bring it.
+//! What the server calls the objects of a kind, and whether they are in a namespace: asked once of a server, and again when a kind is
+//! missing, because an apply may bring it, or when its objects are not found, because a removal may have taken it.
 
 use super::answer;
 use super::fault::Trouble;
@@ -59,13 +59,20 @@ impl Kinds {
         found
     }
 
+    /// Whether the server still has the kind of an object: asked anew.
+    pub async fn is_served(&self, server: &Server, object: &ObjectName) -> Result<bool, NotKnown> {
+        self.known().remove(&object.api_version);
+        Ok(self.asked(server, &object.api_version).await?.contains_key(&object.kind))
+    }
+
     async fn asked(&self, server: &Server, api_version: &str) -> Result<Group, NotKnown> {
         let Some(path) = root(api_version) else { return Ok(Group::default()) };
         let call = Call { limit: LIST_LIMIT_BYTES, ..Call::get(path) };
         let reply = server.ask(&call).await.map_err(NotKnown::Trouble)?;
-        let group = match reply.status {
-            200 => Arc::new(reply.json().as_ref().map(resources).unwrap_or_default()),
-            404 => Group::default(),
+        let group = match (reply.status, reply.json().as_ref().and_then(resources)) {
+            (200, Some(kinds)) => Arc::new(kinds),
+            (404, _) => Group::default(),
+            // Whoever took it for none would take the objects of all kinds for absent.
             _ => return Err(NotKnown::Said(answer::of_kinds(api_version, &reply))),
         };
         self.known().insert(api_version.to_owned(), group.clone());
@@ -78,14 +85,14 @@ impl Kinds {
 }
 
 /// Subresources (`pods/log`) are left out: they have kinds of other things.
-fn resources(list: &Value) -> BTreeMap<String, Resource> {
+fn resources(list: &Value) -> Option<BTreeMap<String, Resource>> {
     let one = |entry: &Value| {
         let (name, kind) = (entry.get("name")?.as_str()?, entry.get("kind")?.as_str()?);
         let namespaced = entry.get("namespaced")?.as_bool()?;
         let plural = segment(name)?;
         Some((kind.to_owned(), Resource { plural, namespaced }))
     };
-    list.get("resources").and_then(Value::as_array).into_iter().flatten().filter_map(one).collect()
+    Some(list.get("resources")?.as_array()?.iter().filter_map(one).collect())
 }
 
 /// Where a group's objects are: `/api/v1`, `/apis/apps/v1`.

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 const PAGE: usize = 500;
 /// What is taken of one page: 500 nodes with the names of all their images.
 const PAGE_LIMIT_BYTES: usize = 64 << 20;
+/// A server may give more than it was asked for, all that it has at most.
+const ITEMS: usize = 100_000;
 /// More pages are not asked for: 100,000 objects.
 const PAGES: usize = 200;
 /// Pods and warnings that are told.
@@ -66,9 +68,12 @@ pub(super) async fn pages<T>(
     for _ in 0..PAGES {
         let call = Call { limit: PAGE_LIMIT_BYTES, ..Call::get(format!("{path}?limit={PAGE}{query}{next}")) };
         let reply = server.ask(&call).await?;
-        let Some(list) = page(&reply) else { return Ok(Err(unlisted(name, kind, &reply))) };
-        let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
-        all.extend(items.filter_map(&of));
+        let list = match page(&reply) {
+            Some(list) => list,
+            None => return Ok(Err(unlisted(name, kind, &reply))),
+        };
+        let Some(items) = items(&list) else { return Ok(Err(exit(NOT_SAID, format!("what came is no list of {}", kind.plural)))) };
+        all.extend(items.iter().filter_map(&of));
         match list.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty()) {
             Some(token) => next = format!("&continue={}", kinds::query_value(token)),
             None => return Ok(Ok(all)),
@@ -81,9 +86,17 @@ fn page(reply: &Reply) -> Option<Value> {
     if reply.status == 200 && !reply.cut { reply.json() } else { None }
 }
 
+/// The objects of a page. An answer of another shape is no empty page, and one with far more than was asked for is not looked into.
+fn items(list: &Value) -> Option<&[Value]> {
+    let items = list.get("items")?.as_array()?;
+    let is_object = |item: &Value| item.pointer("/metadata/name").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
+    (items.len() <= ITEMS && items.iter().all(is_object)).then_some(items)
+}
+
 fn unlisted(name: &ObjectName, kind: &Resource, reply: &Reply) -> Answer {
     match answer::lacking(reply) {
         Some(verb) => answer::denied(name, &verb, &kind.plural),
+        None if reply.status == 200 && !reply.cut => exit(NOT_SAID, format!("what came is no list of {}", kind.plural)),
         None if reply.cut => Answer { status: AnswerStatus::TooLong, out: String::new() },
         None => exit(NOT_SAID, reply.message()),
     }

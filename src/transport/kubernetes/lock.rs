@@ -4,12 +4,13 @@
 //! The Lease stays when the lock is let go, without a holder: the highest fencing number must outlive it.
 
 use super::answer;
-use super::server::{Call, Reply};
+use super::read::{APPLY, apply_path};
+use super::server::{Call, Reply, Sent};
+use super::write::OF_NOTHING;
 use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
 use crate::base::text::one_line;
-use crate::resource::kubernetes_object::MANAGER;
 use crate::resource::kubernetes_object::request::ObjectName;
-use crate::system::clock;
+use crate::system::clock::{self, Deadline};
 use crate::transport::{Performed, TransportError};
 use http::Method;
 use jiff::Timestamp;
@@ -22,6 +23,11 @@ const NOTE: &str = "railwright.io/note";
 /// As often a write that met another one is begun again.
 const TRIES: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(30);
+/// Clocks of the API servers of one cluster differ by less, in seconds.
+const CLOCKS_DIFFER_S: i64 = 5;
+/// How long a lock is looked at whose date says nothing, and how often: a holder that is alive writes three times in that time.
+const OBSERVED_FOR: Duration = Duration::from_secs(200);
+const OBSERVED_EVERY: Duration = Duration::from_secs(5);
 
 /// The lock as it was read.
 struct Lease {
@@ -37,6 +43,13 @@ struct Wish {
     holder: Option<String>,
     note: Option<String>,
     fence: Option<u64>,
+}
+
+/// A write whose answer got lost.
+struct Unsure {
+    reason: String,
+    /// It took the holder out.
+    let_go: bool,
 }
 
 /// What a look at the lock leads to.
@@ -88,43 +101,69 @@ impl KubernetesLink {
         };
         let Some(holder) = lease.holder() else { return Ok(ended(1, "", "")) };
         let fence = lease.fence().map(|fence| fence.to_string()).unwrap_or_default();
-        let text = format!("{holder}\n{}\n{}\n{fence}\n", lease.note().unwrap_or_default(), lease.age_s());
+        let text = format!("{holder}\n{}\n{}\n{fence}\n", lease.note().unwrap_or_default(), self.age_s(&lease).await);
         Ok(ended(0, &text, ""))
     }
 
-    /// Reads, decides and writes back, and again where somebody else wrote in between.
+    /// Reads, decides and writes back, and again where somebody else wrote in between, or where an answer got lost.
     async fn decided(&self, decide: impl Fn(&Lease) -> Step + Send) -> Result<Performed, TransportError> {
+        let mut last: Option<Unsure> = None;
         for n in 0..TRIES {
-            let lease = match self.lease().await? {
-                Ok(lease) => lease,
-                Err(refused) => return Ok(refused),
+            let lease = match (self.lease().await, &last) {
+                (Ok(Ok(lease)), _) => lease,
+                (_, Some(unsure)) => return Ok(Performed::Unknown { reason: unsure.reason.clone() }),
+                (Ok(Err(refused)), None) => return Ok(refused),
+                (Err(error), None) => return Err(error),
             };
+            if last.as_ref().is_some_and(|unsure| unsure.let_go && lease.holder().is_none()) {
+                return Ok(ended(0, "", ""));
+            }
             let wish = match decide(&lease) {
                 Step::Ended { code, stdout } => return Ok(ended(code, &stdout, "")),
                 Step::Write(wish) => wish,
             };
-            let (method, path) = match &lease.object {
-                Some(_) => (Method::PUT, path(&self.keeps)),
-                None => (Method::POST, format!("{}?fieldManager={}", leases(), MANAGER)),
-            };
-            let call = Call::with(method, path, "application/json", lease.with(&wish, &self.keeps).to_string());
-            match self.server.ask(&call).await {
+            match self.server.send(&lease.write(&wish, &self.keeps)).await {
                 Err(trouble) => return trouble.performed(),
-                Ok(reply) if matches!(reply.status, 200 | 201) => return Ok(ended(0, "", "")),
-                Ok(reply) if reply.status == 409 => clock::pause(PAUSE * (n + 1)).await,
-                Ok(reply) => return Ok(refused(&self.keeps, &reply)),
+                Ok(Sent::Answered(reply)) if matches!(reply.status, 200 | 201) => return Ok(ended(0, "", "")),
+                Ok(Sent::Answered(reply)) if reply.status == 409 => clock::pause(PAUSE * (n + 1)).await,
+                Ok(Sent::Answered(reply)) => return Ok(refused(&self.keeps, &reply)),
+                Ok(Sent::Unsure { reason, again_after, .. }) => {
+                    last = Some(Unsure { reason, let_go: wish.holder.is_none() });
+                    clock::pause(again_after).await;
+                }
             }
         }
-        Ok(ended(NOT_KEPT, "", "the cluster's lock is written by others all the time"))
+        Ok(match last {
+            Some(unsure) => Performed::Unknown { reason: unsure.reason },
+            None => ended(NOT_KEPT, "", "the cluster's lock is written by others all the time"),
+        })
     }
 
     async fn lease(&self) -> Result<Result<Lease, Performed>, TransportError> {
         let reply = self.server.ask(&Call::get(path(&self.keeps))).await.map_err(|trouble| trouble.error(&self.server))?;
         Ok(match (reply.status, reply.json()) {
-            (404, _) => Ok(Lease { object: None, now: reply.now }),
-            (200, Some(object)) if object.is_object() => Ok(Lease { object: Some(object), now: reply.now }),
+            (404, _) if reply.is_not_found() => Ok(Lease { object: None, now: reply.now }),
+            (200, Some(object)) if answer::is_of(&name(&self.keeps), &object) => Ok(Lease { object: Some(object), now: reply.now }),
             _ => Err(refused(&self.keeps, &reply)),
         })
+    }
+
+    /// Seconds since the latest sign of life. Where that is dated ahead of the server's clock, which was set back or is another one's, a
+    /// holder that is alive gives another one while it is looked at (as kubernetes/client-go: tools/leaderelection, which goes by changes
+    /// that it observes and by no clock of others).
+    async fn age_s(&self, lease: &Lease) -> i64 {
+        if !lease.is_ahead() {
+            return lease.age_s();
+        }
+        let deadline = Deadline::after(OBSERVED_FOR);
+        while !deadline.left().is_zero() {
+            clock::pause(OBSERVED_EVERY).await;
+            match self.lease().await {
+                Ok(Ok(now)) if now.version() != lease.version() => return 0,
+                _ => {}
+            }
+        }
+        i64::from(u32::MAX)
     }
 }
 
@@ -146,10 +185,33 @@ impl Lease {
         self.annotation(NOTE).map(flat)
     }
 
+    fn renewed(&self) -> Option<Timestamp> {
+        self.object.as_ref()?.get("spec")?.get("renewTime")?.as_str()?.parse().ok()
+    }
+
+    fn version(&self) -> Option<&Value> {
+        self.object.as_ref()?.pointer("/metadata/resourceVersion")
+    }
+
+    /// Dated later than now by more than the clocks of one cluster's servers differ.
+    fn is_ahead(&self) -> bool {
+        self.renewed().is_some_and(|at| at.as_second() > self.now.as_second().saturating_add(CLOCKS_DIFFER_S))
+    }
+
     /// Seconds since the latest sign of life. One without a date is as old as can be.
     fn age_s(&self) -> i64 {
-        let renewed = || self.object.as_ref()?.get("spec")?.get("renewTime")?.as_str()?.parse::<Timestamp>().ok();
-        renewed().map_or(i64::from(u32::MAX), |at| self.now.as_second().saturating_sub(at.as_second()).max(0))
+        self.renewed().map_or(i64::from(u32::MAX), |at| self.now.as_second().saturating_sub(at.as_second()).max(0))
+    }
+
+    /// The request that writes it back with this in it, only where it is as it was read.
+    fn write(&self, wish: &Wish, keeps: &str) -> Call {
+        let mut object = self.with(wish, keeps);
+        if self.object.is_some() {
+            return Call::with(Method::PUT, path(keeps), "application/json", object.to_string());
+        }
+        // An apply, because a POST has no name that a role could be held to.
+        object["metadata"]["resourceVersion"] = OF_NOTHING.into();
+        Call::with(Method::PATCH, apply_path(&path(keeps)), APPLY, object.to_string())
     }
 
     /// The same object with this in it.
@@ -225,14 +287,17 @@ fn path(keeps: &str) -> String {
     format!("{}/{keeps}", leases())
 }
 
-fn refused(keeps: &str, reply: &Reply) -> Performed {
-    let lease = ObjectName {
+fn name(keeps: &str) -> ObjectName {
+    ObjectName {
         api_version: "coordination.k8s.io/v1".to_owned(),
         kind: "Lease".to_owned(),
         namespace: Some(NAMESPACE.to_owned()),
         name: keeps.to_owned(),
-    };
-    ended(NOT_KEPT, "", &answer::refusal("the cluster's lock", &lease, "leases", reply))
+    }
+}
+
+fn refused(keeps: &str, reply: &Reply) -> Performed {
+    ended(NOT_KEPT, "", &answer::refusal("the cluster's lock", &name(keeps), "leases", reply))
 }
 
 #[cfg(test)]

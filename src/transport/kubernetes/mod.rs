@@ -4,6 +4,8 @@
 mod access;
 mod act;
 mod answer;
+mod bounded;
+mod create;
 mod edit;
 mod exec;
 mod fault;
@@ -13,6 +15,8 @@ mod jobs;
 #[cfg(test)]
 mod kept_tests;
 mod kinds;
+#[cfg(test)]
+mod law_tests;
 mod lists;
 mod lock;
 mod node_edit;
@@ -26,6 +30,7 @@ mod running_pod;
 mod server;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use super::target_lock::lock_lost;
 use super::{BoxFuture, ClusterAccess, Connector, Fence, FencedWrite, HostAccess, HostLink, Performed, TransportError, Upkeep};
@@ -35,7 +40,6 @@ use crate::resource::{Action, Answers, Read};
 use crate::system::clock::Deadline;
 use exec::InPod;
 use helm::Helm;
-use kinds::Kinds;
 use server::Server;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -48,6 +52,9 @@ const NOT_KEPT: i32 = 74;
 /// How long a client is used for new connections too: files that are renewed under a run are read again after it.
 const KEPT_FOR: Duration = Duration::from_secs(300);
 
+/// How long an answer to a greeting holds. A server that does not know us any more says so to whatever is asked of it.
+const GREETED_FOR: Duration = Duration::from_secs(10);
+
 /// Opens connections to API servers. Each step of a run has one of its own, and the exec plugin of a kubeconfig takes a second or two: what it gave is
 /// used again, as long as the server takes it. No step changes the way to the server, as one of a host may, so there is none to be proven afresh.
 #[derive(Default)]
@@ -59,6 +66,8 @@ pub struct KubernetesConnector {
 struct Kept {
     access: HostAccess,
     until: Deadline,
+    /// It answered and knew us a moment ago, and need not be asked until then.
+    greeted_until: Deadline,
     server: Arc<Server>,
 }
 
@@ -70,17 +79,27 @@ impl KubernetesConnector {
 
     async fn server(&self, access: &HostAccess) -> Result<Arc<Server>, TransportError> {
         let is_fit = |kept: &&Kept| kept.access == *access && !kept.until.left().is_zero();
-        let kept = self.kept().as_ref().filter(is_fit).map(|kept| kept.server.clone());
-        if let Some(server) = kept {
+        let kept = self.kept().as_ref().filter(is_fit).map(|kept| (kept.server.clone(), kept.greeted_until));
+        if let Some((server, greeted_until)) = kept {
+            if !greeted_until.left().is_zero() && !server.is_stranger() {
+                return Ok(server);
+            }
             match server.greet().await {
                 // What we are known by may have been renewed since.
                 Err(TransportError::IdentityRefused { .. }) => (),
-                greeted => return greeted.map(|()| server),
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    if let Some(kept) = self.kept().as_mut().filter(|kept| Arc::ptr_eq(&kept.server, &server)) {
+                        kept.greeted_until = Deadline::after(GREETED_FOR);
+                    }
+                    return Ok(server);
+                }
             }
         }
         let server = Arc::new(identity::open(access).await?);
         server.greet().await?;
-        *self.kept() = Some(Kept { access: access.clone(), until: Deadline::after(KEPT_FOR), server: server.clone() });
+        let (until, greeted_until) = (Deadline::after(KEPT_FOR), Deadline::after(GREETED_FOR));
+        *self.kept() = Some(Kept { access: access.clone(), until, greeted_until, server: server.clone() });
         Ok(server)
     }
 }
@@ -97,7 +116,6 @@ impl Connector for KubernetesConnector {
 /// A connection to one API server. What it may do is what the roles of its identity allow.
 struct KubernetesLink {
     server: Arc<Server>,
-    kinds: Kinds,
     /// The name of the Lease and the Secret.
     keeps: String,
     helm: Helm,
@@ -105,7 +123,7 @@ struct KubernetesLink {
 
 impl KubernetesLink {
     fn new(server: Arc<Server>, access: ClusterAccess) -> Self {
-        KubernetesLink { server, kinds: Kinds::default(), keeps: access.keeps.clone(), helm: Helm::new(access) }
+        KubernetesLink { server, keeps: access.keeps.clone(), helm: Helm::new(access) }
     }
 
     async fn keep(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {

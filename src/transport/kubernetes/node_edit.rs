@@ -1,10 +1,10 @@
 //! A label or a taint of many nodes: each is read, and written as long as nobody changed it meanwhile; many nodes at a time.
 
-use super::act::{LOOK, Stop, TRIES, complaint, failed, refused};
+use super::act::{LOOK, Stop, TRIES, complaint, failed, refused, unsure};
 use super::edit::merge;
 use super::kinds;
 use super::nodes::node;
-use super::server::AT_ONCE;
+use super::server::{AT_ONCE, Sent};
 use super::{KubernetesLink, ended};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::request::MOVED;
@@ -52,13 +52,14 @@ impl KubernetesLink {
     async fn edit_node(&self, field: &NodeField, name: &str, change: &Change) -> Result<Done, Stop> {
         let (object, resource) = node(name);
         let path = kinds::path(&object, &resource).map_err(|reason| failed(&reason))?;
+        let mut last = None;
         for turn in 1..=TRIES {
             let live = match self.live(&object, &path, &resource).await {
                 Ok(live) => live,
                 // With the node went all that it bore.
                 Err(Stop::Ended(Performed::Ended { code: MOVED, .. })) if change.mark.is_none() => return Ok(Done::Well),
                 Err(Stop::Ended(Performed::Ended { code: MOVED, .. })) => return Ok(Done::Moved(format!("{object} is gone"))),
-                Err(stop) => return Err(stop),
+                Err(stop) => return Err(last.as_deref().map_or(stop, unsure)),
             };
             let now = field.of(&live);
             match change.next(&now) {
@@ -70,14 +71,17 @@ impl KubernetesLink {
                 Next::Write => {}
             }
             let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
-            let reply = self.change(&merge(&path, &patch)).await?;
-            match reply.status {
-                200 => return Ok(Done::Well),
-                409 if turn < TRIES => clock::pause(LOOK).await,
-                _ => return Err(refused(&object, &resource, &reply)),
+            match self.send(&merge(&path, &patch)).await? {
+                Sent::Answered(reply) if reply.status == 200 => return Ok(Done::Well),
+                Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
+                Sent::Answered(reply) => return Err(refused(&object, &resource, &reply)),
+                Sent::Unsure { reason, again_after, .. } => {
+                    last = Some(reason);
+                    clock::pause(again_after).await;
+                }
             }
         }
-        Err(failed(&format!("{object} changes all the time")))
+        Err(last.map_or_else(|| failed(&format!("{object} changes all the time")), |reason| unsure(&reason)))
     }
 }
 
@@ -104,7 +108,7 @@ mod tests {
     }
 
     fn node(labels: &Value) -> Reply {
-        (200, Vec::new(), json!({ "metadata": { "resourceVersion": "7", "labels": labels } }).to_string())
+        (200, Vec::new(), json!({ "metadata": { "name": "gpu-1", "resourceVersion": "7", "labels": labels } }).to_string())
     }
 
     async fn done(

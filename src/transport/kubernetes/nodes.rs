@@ -1,14 +1,15 @@
 //! Nodes and the pods on them: what they are, and the three actions that empty one and give it back. A cordon is a merge patch
 //! that names nothing but its two fields, and holds for the version of the node that was looked at.
 
-use super::act::{LOOK, Stop, TRIES, complaint, failed, refused};
+use super::act::{LOOK, Stop, TRIES, complaint, failed, refused, unsure};
 use super::answer::exit;
 use super::edit::merge;
 use super::fault::Trouble;
 use super::kinds::{self, Resource};
 use super::lists::{pages, text};
-use super::server::{Call, Server};
+use super::server::{Call, Sent, Server};
 use super::{KubernetesLink, ended};
+use crate::resource::kubernetes_job::JobPod;
 use crate::resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
 use crate::resource::kubernetes_object::request::{KubernetesRead, NOT_NOW, ObjectName};
 use crate::resource::{Answer, Read, node_field};
@@ -84,6 +85,7 @@ fn pod_now(pod: &Value) -> PodNow {
         finished: matches!(text(pod, "/status/phase"), "Succeeded" | "Failed"),
         ends: pod.pointer("/metadata/deletionTimestamp").is_some(),
         local_data: list("/spec/volumes").filter(on_disk).map(|volume| text(volume, "/name").to_owned()).collect(),
+        devices: JobPod::of(pod).asks.into_keys().collect(),
     }
 }
 
@@ -102,19 +104,25 @@ impl KubernetesLink {
     async fn schedule(&self, name: &str, decide: impl Fn(&NodeNow) -> Option<(Value, Value)>) -> Result<Performed, Stop> {
         let (object, resource) = node(name);
         let path = kinds::path(&object, &resource).map_err(|reason| failed(&reason))?;
+        let mut last = None;
         for turn in 1..=TRIES {
-            let live = self.live(&object, &path, &resource).await?;
+            let looked = self.live(&object, &path, &resource).await;
+            let live = looked.map_err(|stop| last.as_deref().map_or(stop, unsure))?;
             let Some((unschedulable, mark)) = decide(&NodeNow::of(&live)) else { return Ok(ended(0, "", "")) };
             let version = live.pointer("/metadata/resourceVersion");
             let metadata = json!({ "resourceVersion": version, "annotations": { CORDONED: mark } });
-            let reply = self.change(&merge(&path, &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }))).await?;
-            match reply.status {
-                200 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
-                409 if turn < TRIES => clock::pause(LOOK).await,
-                _ => return Err(refused(&object, &resource, &reply)),
+            match self.send(&merge(&path, &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }))).await? {
+                Sent::Answered(reply) if reply.status == 200 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
+                Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
+                Sent::Answered(reply) => return Err(refused(&object, &resource, &reply)),
+                // It is as it is to be, or is written again.
+                Sent::Unsure { reason, again_after, .. } => {
+                    last = Some(reason);
+                    clock::pause(again_after).await;
+                }
             }
         }
-        Err(failed(&format!("{object} changes all the time; nothing was changed by us")))
+        Err(last.map_or_else(|| failed(&format!("{object} changes all the time; nothing was changed by us")), |reason| unsure(&reason)))
     }
 
     /// Has a pod end. One that is gone, or is another one by now, is done with.
@@ -146,13 +154,13 @@ impl KubernetesLink {
 mod tests {
     use super::*;
     use crate::resource::Action;
+    use crate::resource::kubernetes_object::request::NOT_SAID;
     use crate::transport::HostLink as _;
     use crate::transport::kubernetes::tests::{Reply, link, says};
 
     fn live(unschedulable: Option<bool>, mark: Option<&str>) -> Reply {
         let annotations = mark.map(|mark| json!({ CORDONED: mark })).unwrap_or_default();
-        let node =
-            json!({ "metadata": { "resourceVersion": "7", "annotations": annotations }, "spec": { "unschedulable": unschedulable } });
+        let node = json!({ "metadata": { "name": "gpu-1", "resourceVersion": "7", "annotations": annotations }, "spec": { "unschedulable": unschedulable } });
         (200, Vec::new(), node.to_string())
     }
 
@@ -207,6 +215,33 @@ mod tests {
         let lacking = says(403, r#"pods "web-0" is forbidden: User "u" cannot create resource "pods/eviction" in API group """#);
         let (performed, ..) = done(evict(), says(500, ""), lacking).await;
         assert!(format!("{performed:?}").contains("a rule is missing"), "{performed:?}");
+    }
+
+    /// Nor is a kind unknown because the list of kinds is something else.
+    #[tokio::test]
+    async fn an_answer_of_another_shape_is_no_empty_node() {
+        let pods = Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()));
+        let many = format!("{{\"items\":[{}1]}}", "[],".repeat(2_000_000));
+        let bodies = [
+            "{}",
+            "[1,2]",
+            "null",
+            "{\"items\":null}",
+            "{\"items\":{}}",
+            "{\"items\":[1,2]}",
+            "{\"items\":[{}]}",
+            "{\"kind\":\"Status\"}",
+            &many,
+        ];
+        for body in bodies.map(str::to_owned) {
+            let (link, _) = link(move |_, _, _| (200, Vec::new(), body.clone()));
+            let nodes = Read::Kubernetes(KubernetesRead::Nodes);
+            let object = Read::Kubernetes(KubernetesRead::Object(node("gpu-1").0));
+            let answers = link.read(&[pods.clone(), nodes.clone(), object.clone()]).await.unwrap();
+            for read in [&pods, &nodes, &object] {
+                assert_eq!(answers.output(read).unwrap().0, NOT_SAID, "{read:?}: {:?}", answers.get(read));
+            }
+        }
     }
 
     #[tokio::test]

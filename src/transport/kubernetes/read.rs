@@ -31,7 +31,7 @@ impl KubernetesLink {
     /// Every read with its answer; an error when the server answered none of them.
     pub(super) async fn read_all(&self, reads: &[Read]) -> Result<Answers, TransportError> {
         let objects: Vec<ObjectName> = reads.iter().filter_map(of_a_kind).collect();
-        let groups = self.kinds.of(&self.server, objects.iter()).await;
+        let groups = self.server.kinds.of(&self.server, objects.iter()).await;
         let agents = &exec::agents(&self.server, reads).await;
         // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
         let (of_nodes, others): (Vec<&Read>, Vec<&Read>) = reads.iter().partition(|read| nodes::is_of_all(read));
@@ -117,7 +117,11 @@ impl KubernetesLink {
             }
             _ => Call::get(path),
         };
-        Ok(answer::of(read, object, &resource.plural, &self.server.ask(&call).await?))
+        let reply = self.server.ask(&call).await?;
+        if reply.status == 404 && !reply.is_not_found() && matches!(self.server.kinds.is_served(&self.server, object).await, Ok(false)) {
+            return Ok(exit(NO_KIND, no_kind(object)));
+        }
+        Ok(answer::of(read, object, &resource.plural, &reply))
     }
 }
 

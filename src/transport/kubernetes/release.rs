@@ -181,7 +181,7 @@ impl KubernetesLink {
 
     async fn groups(&self, objects: &[Value]) -> Groups {
         let names: Vec<_> = objects.iter().filter_map(manifest::object).collect();
-        self.kinds.of(&self.server, names.iter()).await
+        self.server.kinds.of(&self.server, names.iter()).await
     }
 
     /// Objects of the release as they are, and as they would be if they were as the release has them.

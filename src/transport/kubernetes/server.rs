@@ -1,7 +1,9 @@
 //! Requests to one API server, each bounded in time and size, and tried again where the server is busy.
 
+use super::bounded;
 use super::fault::{self, Trouble};
 use super::identity::Words;
+use super::kinds::Kinds;
 use crate::base::text::one_line;
 use crate::system::clock;
 use crate::transport::TransportError;
@@ -12,6 +14,7 @@ use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::Value;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Requests under way at a time, at most.
@@ -36,6 +39,10 @@ pub struct Server {
     pub address: String,
     /// How messages speak of the identity.
     pub words: Words,
+    /// What it calls objects.
+    pub kinds: Kinds,
+    /// It did not know us, or did not answer.
+    is_stranger: AtomicBool,
     client: kube::Client,
 }
 
@@ -52,6 +59,21 @@ pub struct Call {
 
 /// Messages of a WebSocket; an error ends them. The library holds each to 64 MiB.
 pub type Messages = Pin<Box<dyn Stream<Item = Result<Vec<u8>, String>> + Send>>;
+
+/// What came of a request that changes something.
+#[derive(Debug)]
+pub enum Sent {
+    /// The server says what it made of it.
+    Answered(Reply),
+    /// Whether it was done is not known.
+    Unsure {
+        reason: String,
+        /// It may still be done: the server has not given it up.
+        may_come: bool,
+        /// When to ask again.
+        again_after: Duration,
+    },
+}
 
 /// What came of asking for a WebSocket.
 pub enum Upgrade {
@@ -99,18 +121,24 @@ impl Call {
 impl Server {
     /// A server behind this client.
     pub fn new(cluster: String, address: String, words: Words, client: kube::Client) -> Self {
-        Server { cluster, address, words, client }
+        Server { cluster, address, words, kinds: Kinds::default(), is_stranger: AtomicBool::new(false), client }
     }
 
     /// Asks who answers there: whether it can be reached, trusted, and takes us.
     pub async fn greet(&self) -> Result<(), TransportError> {
         let reply = self.ask(&Call::get("/version".to_owned())).await.map_err(|trouble| trouble.error(self))?;
+        self.is_stranger.store(reply.status == 401, Ordering::Relaxed);
         match reply.status {
             // A hardened server keeps its version to itself, from somebody whom it knows.
             200 | 403 => Ok(()),
             status if status >= 500 => Err(self.unreachable(format!("it answers {status}: {}", reply.message()))),
             status => Err(self.unreachable(format!("what answers there is no API server (status {status} for /version)"))),
         }
+    }
+
+    /// Whether something went wrong since it was greeted that another greeting would tell of.
+    pub fn is_stranger(&self) -> bool {
+        self.is_stranger.load(Ordering::Relaxed)
     }
 
     /// The version of Kubernetes that it is of, where it says so: `v1.34.4`.
@@ -120,7 +148,30 @@ impl Server {
         Some(version).filter(|version| version.chars().all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c)))
     }
 
-    /// One request, and again while the server is too busy for it or has a trouble of its own.
+    /// One request that changes something. It is sent again only where the server says that it has not taken it: an error of its own may
+    /// come after the change, and so may one of what stands between us.
+    pub async fn send(&self, call: &Call) -> Result<Sent, Trouble> {
+        let mut pause = FIRST_PAUSE;
+        for turn in 1..=TRIES {
+            let reply = match self.once(call).await {
+                Ok(reply) => reply,
+                Err(Trouble::NotSent(error)) => return Err(Trouble::NotSent(error)),
+                Err(trouble) => return Ok(Sent::Unsure { reason: trouble.reason(), may_come: true, again_after: FIRST_PAUSE }),
+            };
+            let again_after = reply.retry_after.unwrap_or(pause).min(LONGEST_PAUSE);
+            match reply.status {
+                429 if turn < TRIES && !reply.is_about_budget() => clock::pause(again_after).await,
+                500.. if !reply.is_about_schema() => {
+                    return Ok(Sent::Unsure { reason: reply.message(), may_come: reply.status == 504, again_after });
+                }
+                _ => return self.known(reply).map(Sent::Answered),
+            }
+            pause *= 2;
+        }
+        Ok(Sent::Unsure { reason: "the server is too busy".to_owned(), may_come: false, again_after: pause })
+    }
+
+    /// One request that may be repeated whatever became of it, and again while the server is too busy for it or has a trouble of its own.
     pub async fn ask(&self, call: &Call) -> Result<Reply, Trouble> {
         let mut pause = FIRST_PAUSE;
         for _ in 1..TRIES {
@@ -139,6 +190,7 @@ impl Server {
         if reply.status != 401 {
             return Ok(reply);
         }
+        self.is_stranger.store(true, Ordering::Relaxed);
         let reason = self.words.identity.clone();
         Err(Trouble::NotSent(TransportError::IdentityRefused { cluster: self.cluster.clone(), address: self.address.clone(), reason }))
     }
@@ -158,7 +210,11 @@ impl Server {
                 retry_after: header(&head.headers, "retry-after").and_then(|text| text.parse().ok()).map(Duration::from_secs),
             })
         };
-        clock::within(REQUEST_LIMIT, asked).await.unwrap_or(Err(Trouble::TimedOut { limit_s: REQUEST_LIMIT.as_secs() }))
+        let asked = clock::within(REQUEST_LIMIT, asked).await.unwrap_or(Err(Trouble::TimedOut { limit_s: REQUEST_LIMIT.as_secs() }));
+        if asked.is_err() {
+            self.is_stranger.store(true, Ordering::Relaxed);
+        }
+        asked
     }
 
     /// Asks for a WebSocket. It is asked once: what is behind the server may have begun.
@@ -196,7 +252,12 @@ impl Server {
 impl Reply {
     /// The document.
     pub fn json(&self) -> Option<Value> {
-        serde_json::from_slice(&self.body).ok()
+        bounded::parse(&self.body)
+    }
+
+    /// The API server's own word that it does not have what was asked for; what stands between us says the same of what it does not know.
+    pub fn is_not_found(&self) -> bool {
+        self.status == 404 && self.json().is_some_and(|status| status.get("kind").is_some_and(|kind| kind == "Status"))
     }
 
     /// What the server says of a request that it did not do, in one line.

@@ -3,7 +3,8 @@
 use super::KubernetesLink;
 use super::identity::Words;
 use crate::base::Redaction;
-use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
+use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, MOVED, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use crate::resource::{Action, Answer, AnswerStatus, Read};
 use crate::transport::{Fence, FencedWrite, Grounds, HostLink, Performed, TransportError, Upkeep};
 use http::{Method, Request, Response};
@@ -98,9 +99,14 @@ async fn an_answer_is_an_exit_status_and_what_the_server_says() {
         out: format!("verb {verb}, resource daemonsets, API group apps, namespace n\n"),
     };
     let refused = |words: &str| exit(REFUSED, &json!({ "message": words }).to_string());
-    let whole = (200, Vec::new(), r#"{"b": 1, "a": {"managedFields": [], "c": ""}}"#.to_owned());
+    let whole = (200, Vec::new(), r#"{"b": 1, "metadata": {"name": "a", "managedFields": [], "c": ""}}"#.to_owned());
+    let told = r#"{"b":1,"metadata":{"c":"","managedFields":[],"name":"a"}}"#;
+    let another = (200, Vec::new(), r#"{"kind": "Status", "metadata": {"name": "a"}}"#.to_owned());
+    let no_server = (404, Vec::new(), "<html>".to_owned());
     for (reply, of_object, of_preview) in [
-        (whole, exit(0, r#"{"a":{"c":"","managedFields":[]},"b":1}"#), exit(0, r#"{"a":{"c":"","managedFields":[]},"b":1}"#)),
+        (whole, exit(0, told), exit(0, told)),
+        (another, exit(NOT_SAID, "what came is no DaemonSet"), exit(NOT_SAID, "what came is no DaemonSet")),
+        (no_server, exit(NOT_SAID, "what answers there is no API server: <html>"), exit(NO_KIND, "<html>")),
         (says(404, "namespaces \"n\" not found"), exit(ABSENT, ""), exit(NO_KIND, "namespaces \"n\" not found")),
         (lacking("get"), denied("get"), denied("get")),
         (lacking("create"), denied("create"), denied("create")),
@@ -115,7 +121,7 @@ async fn an_answer_is_an_exit_status_and_what_the_server_says() {
             exit(NOT_SAID, "webhook \"w\" does not support dry run"),
         ),
         (says(503, "etc\u{1b}[31md"), exit(NOT_SAID, "etc\u{fffd}[31md"), exit(NOT_SAID, "etc\u{fffd}[31md")),
-        ((200, Vec::new(), "<html>".to_owned()), exit(NOT_SAID, "what came is no object"), exit(NOT_SAID, "what came is no object")),
+        ((200, Vec::new(), "[1,2]".to_owned()), exit(NOT_SAID, "what came is no DaemonSet"), exit(NOT_SAID, "what came is no DaemonSet")),
         ((502, Vec::new(), String::new()), exit(NOT_SAID, "status 502, and nothing said"), exit(NOT_SAID, "status 502, and nothing said")),
     ] {
         assert_eq!(answer(object(), reply.clone()).await, of_object, "{reply:?}");
@@ -170,10 +176,10 @@ async fn a_busy_server_is_asked_again_when_it_says() {
         match *tries {
             1 => (429, vec![("retry-after", "3".to_owned())], String::new()),
             2 => (503, vec![("retry-after", "9999".to_owned())], String::new()),
-            _ => (200, Vec::new(), "{}".to_owned()),
+            _ => there(""),
         }
     });
-    assert_eq!(link.read(&[object()]).await.unwrap().get(&object()), Some(&exit(0, "{}")));
+    assert_eq!(link.read(&[object()]).await.unwrap().get(&object()).unwrap().status, AnswerStatus::Exit(0));
     assert_eq!((*tries.lock().unwrap(), begun.elapsed().as_secs()), (3, 13));
 }
 
@@ -189,7 +195,18 @@ async fn a_server_that_does_not_know_us_did_nothing() {
 }
 
 fn apply() -> Action {
-    Action::ApplyObject { object: daemon_set(), manifest: json!({ "kind": "DaemonSet" }) }
+    Action::ApplyObject { object: daemon_set(), manifest: json!({ "kind": "DaemonSet" }), precondition: ObjectPrecondition::Absent }
+}
+
+/// The object as it is there, of UID `u1`, with this finalizer.
+fn there(finalizer: &str) -> Reply {
+    let metadata = json!({ "name": "a", "uid": "u1", "resourceVersion": "7", "finalizers": [finalizer] });
+    (200, Vec::new(), json!({ "kind": "DaemonSet", "metadata": metadata }).to_string())
+}
+
+fn delete(anew: bool) -> Action {
+    let precondition = ObjectPrecondition::Present { uid: "u1".to_owned(), part_of: None };
+    Action::DeleteObject { object: daemon_set(), precondition, anew }
 }
 
 pub(super) fn told(performed: Performed) -> (i32, String, String) {
@@ -214,9 +231,9 @@ async fn an_apply_says_what_came_of_it() {
         let (link, asked) = link(move |_, path, _| if path == "/apis/apps/v1" { kinds() } else { reply.clone() });
         let (code, stdout, stderr) = told(link.perform(&apply(), "t").await.unwrap());
         assert_eq!((code, stdout.as_str(), stderr.as_str()), wanted);
-        let (_, path, body) = asked.0.lock().unwrap().last().unwrap().clone();
+        let (_, path, body) = asked.0.lock().unwrap().iter().find(|(method, ..)| *method == Method::PATCH).unwrap().clone();
         assert!(!path.contains("dryRun") && path.contains("force=true"), "{path}");
-        assert_eq!(body, r#"{"kind":"DaemonSet"}"#);
+        assert_eq!(body, r#"{"kind":"DaemonSet","metadata":{"resourceVersion":"1"}}"#);
     }
 }
 
@@ -231,24 +248,35 @@ async fn a_delete_is_of_one_uid_and_waits_until_it_is_gone() {
             _ if *left == 0 => says(404, ""),
             _ => {
                 *left -= 1;
-                (200, Vec::new(), json!({ "metadata": { "uid": "u1", "finalizers": ["foregroundDeletion"] } }).to_string())
+                there("foregroundDeletion")
             }
         }
     };
-    let delete = Action::DeleteObject { object: daemon_set(), uid: "u1".to_owned(), anew: true };
+    let delete = delete(true);
     let (gone, asked) = link(server);
     assert_eq!(told(gone.perform(&delete, "t").await.unwrap()).0, 0);
     let (_, _, options) = asked.0.lock().unwrap().iter().find(|(method, ..)| *method == Method::DELETE).unwrap().clone();
     let options: Value = serde_json::from_str(&options).unwrap();
-    assert_eq!((&options["preconditions"]["uid"], &options["propagationPolicy"]), (&json!("u1"), &json!("Foreground")));
+    let preconditions = json!({ "uid": "u1", "resourceVersion": "7" });
+    assert_eq!((&options["preconditions"], &options["propagationPolicy"]), (&preconditions, &json!("Foreground")));
     for (status, code) in [(404, 0), (409, 1)] {
-        let (link, _) = link(move |_, path, _| if path == "/apis/apps/v1" { kinds() } else { says(status, "") });
+        let (link, _) = link(move |method, path, _| match *method {
+            _ if path == "/apis/apps/v1" => kinds(),
+            Method::DELETE => says(status, ""),
+            _ => there(""),
+        });
         assert_eq!(told(link.perform(&delete, "t").await.unwrap()).0, code);
     }
+    let (another, asked) = link(|_, path, _| match path {
+        "/apis/apps/v1" => kinds(),
+        _ => (200, Vec::new(), json!({ "metadata": { "name": "a", "uid": "u2", "resourceVersion": "8" } }).to_string()),
+    });
+    assert_eq!(told(another.perform(&delete, "t").await.unwrap()).0, MOVED);
+    assert_eq!(asked.lines().len(), 2, "it is looked at, and left alone");
     let (stays, _) = link(|method, path, _| match *method {
         _ if path == "/apis/apps/v1" => kinds(),
         Method::DELETE => (202, Vec::new(), "{}".to_owned()),
-        _ => (200, Vec::new(), json!({ "metadata": { "uid": "u1", "finalizers": ["x.y/z"] } }).to_string()),
+        _ => there("x.y/z"),
     });
     let (code, _, stderr) = told(stays.perform(&delete, "t").await.unwrap());
     assert!(code == 1 && stderr.contains("held by its finalizer x.y/z (the controller of x.y takes it away)"), "{stderr}");
@@ -353,8 +381,7 @@ async fn hostile_answers_end_in_a_status() {
                 let (code, stdout, _) = told(kept.unwrap());
                 assert!(code != 75 || stdout.lines().count() == 1, "{stdout}");
             }
-            let delete = Action::DeleteObject { object: daemon_set(), uid: "u".to_owned(), anew: true };
-            for action in [apply(), delete] {
+            for action in [apply(), delete(true)] {
                 link.perform(&action, "t", None).await.unwrap();
             }
         }

@@ -7,6 +7,7 @@ use railwright::resource::counters::Sample;
 use railwright::resource::interrupt_affinity::script::Binding;
 use railwright::resource::json_in_configmap::mark::Mark;
 use railwright::resource::kernel_module_build::source::{Builder, ModuleSource};
+use railwright::resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
 use railwright::resource::node_field::edit::{Change, NodeEdit};
 use railwright::resource::node_field::{Effect, NodeField};
@@ -290,7 +291,7 @@ fn actions(text: &str) -> Vec<Action> {
             field: NodeField::Label { key: own() },
             edits: vec![NodeEdit { nodes: vec![own()], change: Change { old: Some(own()), new: Some(own()), mark: None } }],
         },
-        Action::UnmarkObject { object: object(text), uid: own() },
+        Action::UnmarkObject { object: object(text), precondition: ObjectPrecondition::Present { uid: own(), part_of: Some(own()) } },
         Action::MarkPodTemplate { object: object(text), mark: Mark { name: own(), value: None } },
         Action::RunCommand { script: own(), limit_s: 9, environment: map(), input: Some(own()) },
     ];

@@ -339,9 +339,7 @@ pub fn of_keeper(cluster: &str, level: Level) -> Vec<(Right, String)> {
     let (lock, record) = (format!("Lease {name}, the lock of a run"), format!("Secret {name}, the record of what was applied"));
     let mut out = vec![(lease(Verb::Get), lock.clone()), (secret(Verb::Get), record.clone())];
     if level == Level::Apply {
-        // Made by a POST, whose path has no name.
-        out.push((lease(Verb::Create).of_all(), format!("{lock}, made by the first run: a create has no name to hold it to")));
-        out.push((lease(Verb::Update), lock));
+        out.extend([Verb::Patch, Verb::Create, Verb::Update].map(|verb| (lease(verb), lock.clone())));
         out.extend([Verb::Patch, Verb::Create].map(|verb| (secret(verb), record.clone())));
     }
     out

@@ -85,11 +85,7 @@ fn the_record_is_one_secret_and_no_other() {
     );
     assert_eq!(
         told(of_keeper("train", Level::Apply)),
-        [
-            "kube-system secrets [railwright-train] get,create,patch",
-            "kube-system leases [] create",
-            "kube-system leases [railwright-train] get,update"
-        ]
+        ["kube-system secrets [railwright-train] get,create,patch", "kube-system leases [railwright-train] get,create,update,patch"]
     );
 }
 

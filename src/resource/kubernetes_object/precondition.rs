@@ -1,0 +1,78 @@
+//! What a write of an object goes by: the object as it was looked at. Between that look and the write somebody else may make the object,
+//! delete it and make it anew, or take it over; then the write leaves it alone.
+
+use super::ownership::{MEMBERSHIP, maker};
+use super::request::ObjectName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How an object was when it was looked at, as far as a later write may not find it otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ObjectPrecondition {
+    /// No object of this name was there.
+    Absent,
+    /// It was there.
+    Present {
+        /// The server's own name for this very object: one that is made anew has another.
+        uid: String,
+        /// The value of the label by which a spec knows what is its own; nothing where it bore none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        part_of: Option<String>,
+    },
+}
+
+impl ObjectPrecondition {
+    /// Of an object that is there.
+    pub fn of(object: &Value) -> Self {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        ObjectPrecondition::Present {
+            uid: text(object.pointer("/metadata/uid")).unwrap_or_default(),
+            part_of: text(object.pointer("/metadata/labels").and_then(|labels| labels.get(MEMBERSHIP))),
+        }
+    }
+
+    /// Whether an object that is there now is the one that was looked at, and is whose it was.
+    pub fn holds_for(&self, object: &Value) -> bool {
+        // An object without a UID is none that a server keeps.
+        matches!(self, ObjectPrecondition::Present { uid, .. } if !uid.is_empty()) && *self == Self::of(object)
+    }
+
+    /// Why a write left alone what is there now.
+    pub fn violated_by(&self, name: &ObjectName, found: &Value) -> String {
+        let (now, maker) = (Self::of(found), maker(found));
+        match (self, &now) {
+            (ObjectPrecondition::Absent, _) => format!("{name} was not there when it was looked at; {maker} by now, and it is left alone"),
+            (ObjectPrecondition::Present { uid, .. }, ObjectPrecondition::Present { uid: other, .. }) if uid != other => {
+                format!("{name} is another object of that name by now, and is left alone: {maker}")
+            }
+            _ => format!("{name} changed hands since it was looked at, and is left alone: {maker}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_the_object_that_was_looked_at_is_written() {
+        let object = |uid: &str, labels: Value| json!({ "metadata": { "uid": uid, "labels": labels } });
+        let ours = object("u1", json!({ MEMBERSHIP: "train" }));
+        let looked_at = ObjectPrecondition::of(&ours);
+        assert!(looked_at.holds_for(&ours) && !ObjectPrecondition::Absent.holds_for(&ours));
+        for other in [object("u2", json!({ MEMBERSHIP: "train" })), object("u1", json!({ MEMBERSHIP: "other" })), object("u1", json!(null))]
+        {
+            assert!(!looked_at.holds_for(&other), "{other}");
+        }
+        let nameless = json!({ "metadata": {} });
+        assert!(!ObjectPrecondition::of(&nameless).holds_for(&nameless));
+        let name = ObjectName { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: "a".into() };
+        let theirs = object("u1", json!({ MEMBERSHIP: "other" }));
+        let said =
+            "ConfigMap.core n/a changed hands since it was looked at, and is left alone: it belongs to the spec `other` of railwright";
+        assert_eq!(looked_at.violated_by(&name, &theirs), said);
+    }
+}

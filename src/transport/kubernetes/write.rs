@@ -1,0 +1,245 @@
+//! Writes of whole objects that were looked at: apply, delete, take our marks. What is written is the object that the action goes by and no
+//! other: each request carries its UID and its resource version, and one that makes an object a version that no object ever has, so that the
+//! server itself refuses whatever came in between (kubernetes.io/docs/reference/using-api/api-concepts, "Resource versions").
+
+use super::act::{LOOK, Stop, TRIES, failed, moved, refused, unsure};
+use super::edit::merge;
+use super::kinds::{self, Resource};
+use super::read::{APPLY, apply_path, no_kind};
+use super::server::{Call, Reply, Sent};
+use super::{KubernetesLink, ended};
+use crate::resource::kubernetes_object::ownership::{bears_mark_of, is_unmarked, unmarking};
+use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
+use crate::resource::kubernetes_object::request::ObjectName;
+use crate::resource::kubernetes_object::{finalizers, owns_nothing};
+use crate::system::clock::{self, Deadline};
+use crate::transport::Performed;
+use http::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The resource version of nothing: etcd counts from it, and the first object ever written has a higher one. An apply that carries it makes an
+/// object, and is refused as a conflict where one is there (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/
+/// store.go, `Store.Update`).
+pub const OF_NOTHING: &str = "1";
+/// A kind that was defined a moment ago is served after about a second.
+const KIND_LIMIT: Duration = Duration::from_secs(15);
+/// Before the second look at what is being deleted: most objects are gone in no time, and there may be thousands.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+
+/// An object that is written, and where.
+struct Place<'a> {
+    object: &'a ObjectName,
+    resource: Resource,
+    path: String,
+}
+
+/// What a write of an object came to.
+enum Written {
+    Answered(Reply),
+    /// It is not there.
+    Gone,
+    /// It was done by a request whose answer got lost.
+    Landed,
+}
+
+impl KubernetesLink {
+    pub(super) async fn apply(&self, object: &ObjectName, manifest: &Value, precondition: &ObjectPrecondition) -> Result<Performed, Stop> {
+        let deadline = Deadline::after(KIND_LIMIT);
+        let resource = loop {
+            match self.resource(object).await? {
+                Some(resource) => break resource,
+                None if deadline.left().is_zero() => return Err(failed(&no_kind(object))),
+                None => clock::pause(LOOK).await,
+            }
+        };
+        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
+        let place = Place { object, resource, path };
+        match precondition {
+            ObjectPrecondition::Absent => self.make(&place, manifest).await,
+            ObjectPrecondition::Present { .. } => self.overwrite(&place, manifest, precondition).await,
+        }
+    }
+
+    /// Applies an object that is not there. One that bears our mark by then was made by an earlier try whose answer got lost.
+    async fn make(&self, place: &Place<'_>, manifest: &Value) -> Result<Performed, Stop> {
+        let call = applied(&place.path, manifest, &json!({ "resourceVersion": OF_NOTHING }));
+        let mut last = None;
+        for _ in 0..TRIES {
+            let pause = match self.send(&call).await? {
+                Sent::Answered(reply) if reply.status == 201 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
+                // A server that does not hold to the precondition: better said than hidden.
+                Sent::Answered(reply) if reply.status == 200 => {
+                    return Err(failed(&format!("{} was there by then, and the server wrote over it all the same", place.object)));
+                }
+                Sent::Answered(reply) if reply.status != 409 && last.is_none() => {
+                    return Err(refused(place.object, &place.resource, &reply));
+                }
+                Sent::Answered(reply) => {
+                    last = last.or(Some((reply.message(), false)));
+                    LOOK
+                }
+                Sent::Unsure { reason, may_come, again_after } => {
+                    last = Some((reason, may_come));
+                    again_after
+                }
+            };
+            match self.look(place, last.as_ref()).await? {
+                Some(found) if bears_mark_of(&found, manifest) => {
+                    return self.overwrite(place, manifest, &ObjectPrecondition::of(&found)).await;
+                }
+                Some(found) => return Err(moved(&ObjectPrecondition::Absent.violated_by(place.object, &found))),
+                None => clock::pause(pause).await,
+            }
+        }
+        Err(given_up(place, last))
+    }
+
+    async fn overwrite(&self, place: &Place<'_>, manifest: &Value, precondition: &ObjectPrecondition) -> Result<Performed, Stop> {
+        let call = |live: &Value| {
+            let metadata = json!({ "uid": live["metadata"]["uid"], "resourceVersion": live["metadata"]["resourceVersion"] });
+            applied(&place.path, manifest, &metadata)
+        };
+        match self.write(place, precondition, call, |_| false).await? {
+            Written::Answered(reply) if reply.status == 200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
+            Written::Answered(reply) => Err(refused(place.object, &place.resource, &reply)),
+            Written::Gone | Written::Landed => Err(moved(&format!("{} is gone", place.object))),
+        }
+    }
+
+    /// Deletes the object, its dependants first, and waits until it is gone where another one takes its place. Else whoever asked for it
+    /// looks until it is gone.
+    pub(super) async fn delete(
+        &self,
+        object: &ObjectName,
+        precondition: &ObjectPrecondition,
+        limit: Option<Duration>,
+    ) -> Result<Performed, Stop> {
+        // Where the kind is gone, so are its objects.
+        let Some(resource) = self.resource(object).await? else { return Ok(ended(0, "", "")) };
+        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
+        let place = Place { object, resource, path };
+        let policy = if owns_nothing(object) { "Background" } else { "Foreground" };
+        let call = |live: &Value| {
+            let preconditions = json!({ "uid": live["metadata"]["uid"], "resourceVersion": live["metadata"]["resourceVersion"] });
+            let options =
+                json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, "propagationPolicy": policy });
+            Call::with(Method::DELETE, place.path.clone(), "application/json", options.to_string())
+        };
+        let warnings = match self.write(&place, precondition, call, is_going).await? {
+            Written::Gone => return Ok(ended(0, "", "")),
+            Written::Answered(reply) if reply.status == 404 => return Ok(ended(0, "", "")),
+            Written::Answered(reply) if matches!(reply.status, 200 | 202) => reply.warnings.join("\n"),
+            Written::Answered(reply) => return Err(refused(object, &place.resource, &reply)),
+            Written::Landed => String::new(),
+        };
+        let Some(limit) = limit else { return Ok(ended(0, &warnings, "")) };
+        let deadline = Deadline::after(limit);
+        let mut pause = FIRST_LOOK;
+        loop {
+            let now = self.server.ask(&Call::get(place.path.clone())).await;
+            // That it goes was taken; whether it is gone is read again in any case.
+            let Ok(now) = now else { return Ok(ended(0, &warnings, "")) };
+            let found = now.json().unwrap_or_default();
+            if now.status != 200 || !is_same(precondition, &found) {
+                return Ok(ended(0, &warnings, ""));
+            }
+            if deadline.left().is_zero() {
+                let (limit, told) = (limit.as_secs(), finalizers::told(&found));
+                return Err(failed(&format!("after {limit} s {object} is still {told}")));
+            }
+            clock::pause(pause).await;
+            pause = (pause * 2).min(LOOK);
+        }
+    }
+
+    /// Takes our marks from the object.
+    pub(super) async fn unmark(&self, object: &ObjectName, precondition: &ObjectPrecondition) -> Result<Performed, Stop> {
+        let Some(resource) = self.resource(object).await? else { return Ok(ended(0, "", "")) };
+        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
+        let place = Place { object, resource, path };
+        let call = |live: &Value| {
+            let mut patch = unmarking();
+            patch["metadata"]["uid"] = live["metadata"]["uid"].clone();
+            patch["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
+            merge(&place.path, &patch)
+        };
+        match self.write(&place, precondition, call, |live| is_same(precondition, live) && is_unmarked(live)).await? {
+            Written::Answered(reply) if reply.status == 200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
+            Written::Gone | Written::Landed => Ok(ended(0, "", "")),
+            Written::Answered(reply) if reply.status == 404 => Ok(ended(0, "", "")),
+            Written::Answered(reply) => Err(refused(object, &place.resource, &reply)),
+        }
+    }
+
+    /// Looks, and writes what was looked at if it is what the action goes by; again where somebody wrote in between, or the answer got lost.
+    async fn write(
+        &self,
+        place: &Place<'_>,
+        precondition: &ObjectPrecondition,
+        call: impl Fn(&Value) -> Call + Send + Sync,
+        has_landed: impl Fn(&Value) -> bool + Send + Sync,
+    ) -> Result<Written, Stop> {
+        let mut last: Option<(String, bool)> = None;
+        for turn in 1..=TRIES {
+            let Some(live) = self.look(place, last.as_ref()).await? else { return Ok(Written::Gone) };
+            if last.is_some() && has_landed(&live) {
+                return Ok(Written::Landed);
+            }
+            if !precondition.holds_for(&live) {
+                return Err(moved(&precondition.violated_by(place.object, &live)));
+            }
+            match self.send(&call(&live)).await? {
+                Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
+                Sent::Answered(reply) => return Ok(Written::Answered(reply)),
+                Sent::Unsure { reason, may_come, again_after } => {
+                    last = Some((reason, may_come));
+                    clock::pause(again_after).await;
+                }
+            }
+        }
+        match self.look(place, last.as_ref()).await? {
+            None => Ok(Written::Gone),
+            Some(live) if has_landed(&live) => Ok(Written::Landed),
+            Some(_) => Err(given_up(place, last)),
+        }
+    }
+
+    /// The object as it is now. After a request whose outcome is not known, a look that fails leaves it so.
+    async fn look(&self, place: &Place<'_>, last: Option<&(String, bool)>) -> Result<Option<Value>, Stop> {
+        match self.find(place.object, &place.path, &place.resource).await {
+            Err(stop) => Err(last.map_or(stop, |(reason, _)| unsure(reason))),
+            found => found,
+        }
+    }
+}
+
+/// A request that applies an object, with this beside its name.
+fn applied(path: &str, manifest: &Value, more: &Value) -> Call {
+    let mut manifest = manifest.clone();
+    if !manifest["metadata"].is_object() {
+        manifest["metadata"] = json!({});
+    }
+    for (field, value) in more.as_object().into_iter().flatten() {
+        manifest["metadata"][field] = value.clone();
+    }
+    Call::with(Method::PATCH, apply_path(path), APPLY, manifest.to_string())
+}
+
+fn is_going(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some()
+}
+
+/// Whether this is the very object, whoever it belongs to by now.
+fn is_same(precondition: &ObjectPrecondition, object: &Value) -> bool {
+    let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
+    matches!(precondition, ObjectPrecondition::Present { uid: looked_at, .. } if Some(looked_at.as_str()) == uid)
+}
+
+fn given_up(place: &Place<'_>, last: Option<(String, bool)>) -> Stop {
+    match last {
+        Some((reason, true)) => unsure(&reason),
+        Some((reason, false)) => failed(&reason),
+        None => failed(&format!("{} changes all the time; nothing was changed by us", place.object)),
+    }
+}

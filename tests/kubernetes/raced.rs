@@ -1,0 +1,132 @@
+//! Others write between our look and our write, and answers get lost after the server did what was asked.
+
+use crate::cluster::Cluster;
+use crate::meanwhile::{Meanwhile, first_line};
+use crate::rig::ControlPlane;
+use std::sync::Mutex;
+
+const INV: &str = "inv";
+const OBJECT: &str = "/api/v1/namespaces/default/configmaps/conf";
+
+const WISH: &str = "  - id: conf
+    kubernetes_object:
+      manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: conf, namespace: default }, data: { a: wished } }
+";
+
+/// The inventory's way to the cluster.
+fn through(cluster: &Cluster<'_>, way: &Meanwhile) {
+    cluster.file("inv/way.kubeconfig", &way.kubeconfig());
+    cluster.file("inv/cluster.yaml", "cluster: train\nkubernetes: { name: prod, kubeconfig: way.kubeconfig }\n");
+}
+
+/// A request that changes the object.
+fn is_write(line: &str) -> bool {
+    ["PATCH ", "DELETE "].iter().any(|method| line.starts_with(&format!("{method}{OBJECT}"))) && !line.contains("dryRun")
+}
+
+/// Runs kubectl with these words once, right before we write the object.
+fn before_our_write(plane: &ControlPlane, all: &[&[&str]]) -> Meanwhile {
+    let commands: Vec<_> = all.iter().map(|words| plane.kubectl_command(words)).collect();
+    let commands = Mutex::new(commands);
+    Meanwhile::watch(plane, move |head| {
+        if is_write(&first_line(head)) {
+            for mut command in commands.lock().unwrap().drain(..) {
+                assert!(command.output().unwrap().status.success());
+            }
+        }
+    })
+}
+
+fn found(plane: &ControlPlane) -> String {
+    plane.kubectl(&["get", "configmap", "conf", "--ignore-not-found", "-o", "jsonpath={.data}{.metadata.labels}"])
+}
+
+const THEIRS: [&str; 5] = ["create", "configmap", "conf", "--from-literal=a=precious", "--from-literal=mine=yes"];
+const GONE: [&str; 4] = ["delete", "configmap", "conf", "--wait=true"];
+const PRECIOUS: &str = r#"{"a":"precious","mine":"yes"}"#;
+
+pub fn what_somebody_makes_meanwhile_is_left_alone(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let way = before_our_write(plane, &[&THEIRS]);
+    through(&cluster, &way);
+    cluster.wishes(WISH);
+    let said = cluster.flat(3, &["apply", INV, "--yes"]);
+    assert!(said.contains("RW0610") && said.contains("kubectl-create made it by now, and it is left alone"), "{said}");
+    assert_eq!(found(plane), PRECIOUS);
+    // A plan says what it would take to take it over, and what leaves the spec was never ours.
+    let plan = cluster.flat(3, &["plan", INV]);
+    assert!(plan.contains("it was never ours"), "{plan}");
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(found(plane), PRECIOUS);
+    plane.kubectl(&GONE);
+}
+
+pub fn what_was_made_anew_meanwhile_is_left_alone(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    for next in [WISH.replace("wished", "another"), "  []\n".to_owned()] {
+        cluster.spec("admin", "");
+        cluster.wishes(WISH);
+        cluster.told(0, &["apply", INV, "--yes"]);
+        let way = before_our_write(plane, &[&GONE, &THEIRS]);
+        through(&cluster, &way);
+        cluster.wishes(&next);
+        let said = cluster.flat(3, &["apply", INV, "--yes"]);
+        assert!(said.contains("RW0610") && said.contains("is left alone"), "{said}");
+        assert_eq!(found(plane), PRECIOUS);
+        plane.kubectl(&GONE);
+    }
+}
+
+/// A spec that took it over is named.
+pub fn two_specs_know_of_each_other(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let label = ["label", "configmap", "conf", "railwright.io/part-of=other"];
+    let way = before_our_write(plane, &[&THEIRS, &label]);
+    through(&cluster, &way);
+    cluster.wishes(WISH);
+    let said = cluster.flat(3, &["apply", INV, "--yes"]);
+    assert!(said.contains("it belongs to the spec `other` of railwright by now"), "{said}");
+    plane.kubectl(&GONE);
+}
+
+/// The answers to our writes get lost.
+pub fn a_lost_answer_changes_nothing(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    for wish in [WISH, "  []\n"] {
+        let way = Meanwhile::lose(plane, 500, 2, is_write);
+        through(&cluster, &way);
+        cluster.wishes(wish);
+        cluster.told(0, &["apply", INV, "--yes"]);
+    }
+    assert_eq!(found(plane), "");
+}
+
+const JOB: &str = "apiVersion: v1
+kind: Service
+metadata: { name: lost }
+spec: { ports: [{ port: 80 }] }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: lost }
+spec: { replicas: 1, selector: { matchLabels: { app: lost } }, template: { metadata: { labels: { app: lost } }, spec: { containers: [{ name: a, image: 'example.invalid/a:1' }] } } }
+";
+
+/// What a lost answer left is ours: it is neither denied nor taken back.
+pub fn a_job_whose_answer_got_lost_is_submitted(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    for status in [500, 504] {
+        let way = Meanwhile::lose(plane, status, 1, |line| line.starts_with("POST /apis/apps/v1/namespaces/default/deployments?"));
+        through(&cluster, &way);
+        cluster.file("job.yaml", JOB);
+        let said = cluster.flat(0, &["job", "submit", "job.yaml", "-i", INV]);
+        assert!(said.contains("Deployment default/lost is submitted: 2 objects"), "{said}");
+        let there = plane.kubectl(&["get", "deployment,service", "-l", "railwright.io/job=lost", "-o", "name"]);
+        assert_eq!(there, "deployment.apps/lost\nservice/lost\n");
+        let again = cluster.flat(1, &["job", "submit", "job.yaml", "-i", INV]);
+        assert!(again.contains("RW1243") && again.contains("Service.core default/lost is there already"), "{again}");
+        assert_eq!(plane.kubectl(&["get", "deployment,service", "-l", "railwright.io/job=lost", "-o", "name"]), there);
+        plane.kubectl(&["delete", "deployment,service", "-l", "railwright.io/job=lost"]);
+    }
+}
