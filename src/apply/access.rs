@@ -133,7 +133,7 @@ async fn of_keeper(keeps: &str, reader: &Reader, has_record: bool) -> Result<Vec
     let answers = reader.read(std::slice::from_ref(&question)).await?;
     // Where it cannot be read, a rule may be missing for both.
     if !matches!(answers.output(&question), Ok((0, _))) {
-        out.push(lease(Verb::Create).of_all());
+        out.extend([Verb::Patch, Verb::Create].map(&lease));
     }
     if !has_record {
         out.push(secret(Verb::Create));

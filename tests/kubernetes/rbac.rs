@@ -359,7 +359,7 @@ pub fn a_missing_right_is_found_before_the_first_change(plane: &ControlPlane) {
     }
     let rule: Value = serde_yaml_archived::from_str(&printed).unwrap();
     let added = json!([{ "op": "add", "path": "/rules/-", "value": rule[0] }]).to_string();
-    plane.kubectl(&["-n", "kube-system", "patch", "role/railwright-train-apply", "--type=json", "-p", &added]);
+    plane.kubectl(&["-n", "kube-system", "patch", &role_of_runner(plane, "kube-system"), "--type=json", "-p", &added]);
     cluster.told(0, &["apply", "a.plan", "--yes"]);
     assert_eq!(text_of(plane), "two");
     assert_eq!(plane.kubectl(&["-n", "kube-system", "get", "daemonset", "plugin", "--ignore-not-found", "-o", "name"]), "");
@@ -443,9 +443,15 @@ fn given_to_runner(plane: &ControlPlane, cluster: &Cluster) -> String {
     documents
 }
 
+/// It bears the name of its subject.
+fn role_of_runner(plane: &ControlPlane, namespace: &str) -> String {
+    let roles = plane.kubectl(&["-n", namespace, "get", "roles", "-o", "name"]);
+    roles.lines().find(|name| name.contains("/railwright-train-apply-runner-")).unwrap().to_owned()
+}
+
 /// Takes a verb out of the role of a namespace.
 fn take(plane: &ControlPlane, namespace: &str, resource: &str, verb: &str) {
-    let role = "role/railwright-train-apply";
+    let role = &role_of_runner(plane, namespace);
     let rules: Value = serde_json::from_str(&plane.kubectl(&["-n", namespace, "get", role, "-o", "json"])).unwrap();
     let rules = rules["rules"].as_array().unwrap();
     let index = rules.iter().position(|rule| rule["resources"][0] == resource).unwrap();

@@ -110,3 +110,46 @@ pub(super) fn merge(path: &str, patch: &Value) -> Call {
 fn gone(object: &ObjectName) -> Stop {
     moved(&format!("{object} is gone"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::Action;
+    use crate::resource::json_in_configmap::edit::Held;
+    use crate::transport::HostLink as _;
+    use crate::transport::kubernetes::tests::{link, says, told};
+    use std::sync::{Arc, Mutex};
+
+    /// The edit was made, and its answer got lost: it is not told as one that others made.
+    #[tokio::test(start_paused = true)]
+    async fn an_edit_whose_answer_got_lost_was_made() {
+        for status in [500, 503, 504] {
+            let text = Arc::new(Mutex::new(json!(r#"{"a": 1}"#)));
+            let kept = text.clone();
+            let (link, asked) = link(move |method, path, body| {
+                let mut text = kept.lock().unwrap();
+                match *method {
+                    Method::GET if path == "/api/v1" => {
+                        let kinds = json!({ "resources": [{ "name": "configmaps", "kind": "ConfigMap", "namespaced": true }] });
+                        (200, Vec::new(), kinds.to_string())
+                    }
+                    Method::GET => {
+                        let version = text.as_str().map(str::len);
+                        let object = json!({ "metadata": { "name": "c", "resourceVersion": version }, "data": { "conf": *text } });
+                        (200, Vec::new(), object.to_string())
+                    }
+                    _ => {
+                        *text = serde_json::from_str::<Value>(body).unwrap()["data"]["conf"].clone();
+                        says(status, "lost")
+                    }
+                }
+            });
+            let object = ObjectName { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: "c".into() };
+            let edit = Edit::Value { pointer: "/a".to_owned(), old: Held::Is(json!(1)), new: Held::Is(json!(22)), up_to: None };
+            let action = Action::EditConfigMap { object, key: "conf".to_owned(), edits: vec![edit], mark: None };
+            assert_eq!(told(link.perform(&action, "t").await.unwrap()), (0, String::new(), String::new()), "{status}");
+            assert_eq!(*text.lock().unwrap(), json!(r#"{"a": 22}"#));
+            assert_eq!(asked.lines().iter().filter(|line| line.starts_with("PATCH")).count(), 1);
+        }
+    }
+}

@@ -110,3 +110,45 @@ async fn the_record_is_packed_and_read_again() {
     let (code, _, stderr) = told(link.upkeep(&large).await.unwrap());
     assert!(code == 74 && stderr.contains("a Secret takes 900 KiB"), "{stderr}");
 }
+
+/// Its date says nothing: the server's clock was set back, or another one wrote it.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_dated_ahead_is_judged_by_what_is_seen_of_it() {
+    let date = Arc::new(Mutex::new(clock(0)));
+    let (link, _) = link(store(date.clone()));
+    let holder = || "a".to_owned();
+    assert_eq!(told(link.upkeep(&Upkeep::Lock { holder: holder(), fence: 1 }).await.unwrap()).0, 0);
+    *date.lock().unwrap() = "Mon, 23 Nov 2026 00:00:00 GMT".to_owned();
+    let age = async || told(link.upkeep(&Upkeep::ReadLock).await.unwrap()).1.lines().nth(2).unwrap().to_owned();
+    let beat = Upkeep::Beat { holder: holder(), note: String::new() };
+    let alive = async {
+        tokio::time::sleep(std::time::Duration::from_secs(61)).await;
+        link.upkeep(&beat).await.unwrap();
+    };
+    assert_eq!(tokio::join!(age(), alive).0, "0", "it gives a sign of life");
+    *date.lock().unwrap() = "Sun, 22 Nov 2026 00:00:00 GMT".to_owned();
+    assert_eq!(age().await, u32::MAX.to_string(), "nobody does");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_of_the_lock_whose_answer_got_lost_was_done() {
+    let (kept, lost) = (store(Arc::new(Mutex::new(clock(0)))), Arc::new(Mutex::new(false)));
+    let loses = lost.clone();
+    let (link, _) = link(move |method, path, body| {
+        let reply = kept(method, path, body);
+        let is_lost = *method != Method::GET && std::mem::take(&mut *loses.lock().unwrap());
+        if is_lost { super::tests::says(500, "lost") } else { reply }
+    });
+    let holder = || "a".to_owned();
+    for upkeep in [
+        Upkeep::Lock { holder: holder(), fence: 1 },
+        Upkeep::Beat { holder: holder(), note: holder() },
+        Upkeep::Steal { holder: holder(), fence: 2 },
+        Upkeep::Lock { holder: holder(), fence: 3 },
+        Upkeep::Unlock { holder: holder() },
+    ] {
+        *lost.lock().unwrap() = true;
+        assert_eq!(told(link.upkeep(&upkeep).await.unwrap()).0, 0, "{upkeep:?}");
+    }
+    assert_eq!(told(link.upkeep(&Upkeep::ReadLock).await.unwrap()).0, 1);
+}
