@@ -2,7 +2,7 @@
 
 use super::out_of_service::Unavailable;
 use super::policy::RolloutPolicy;
-use crate::base::{Address, Digest, Place, Target};
+use crate::base::{Address, Digest, Place, Target, WorkTreeState};
 use crate::resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
 use crate::rules::Waived;
 use serde::{Deserialize, Serialize};
@@ -314,10 +314,12 @@ pub struct NoSsh {
 pub struct InventoryOrigin {
     /// The folder, as given.
     pub path: String,
-    /// The git commit, if the folder is in a repository.
+    /// The git commit that is checked out around the folder; null where there is none, or where it cannot be known.
     pub commit: Option<String>,
-    /// True when the working tree had uncommitted changes below the folder.
-    pub dirty: bool,
+    /// True when what was read of the spec and its modules is not what the commit holds; null where that cannot be known without running programs of
+    /// the repository.
+    #[schemars(with = "Option<bool>")]
+    pub dirty: WorkTreeState,
 }
 
 impl InventoryOrigin {
@@ -325,9 +327,12 @@ impl InventoryOrigin {
     pub fn words(&self) -> String {
         let short = |commit: &str| commit.chars().take(9).collect::<String>();
         match (&self.commit, self.dirty) {
-            (Some(commit), false) => format!("commit {}", short(commit)),
-            (Some(commit), true) => format!("commit {} with uncommitted changes", short(commit)),
-            (None, _) => "not under version control".to_owned(),
+            (Some(commit), WorkTreeState::AsCommitted) => format!("commit {}", short(commit)),
+            (Some(commit), WorkTreeState::Changed) => format!("commit {} with uncommitted changes", short(commit)),
+            (Some(commit), WorkTreeState::Unknown) => format!("commit {}, perhaps with uncommitted changes", short(commit)),
+            (None, WorkTreeState::AsCommitted) => "not under version control".to_owned(),
+            (None, WorkTreeState::Changed) => "not committed yet".to_owned(),
+            (None, WorkTreeState::Unknown) => "commit unknown".to_owned(),
         }
     }
 }

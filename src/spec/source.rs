@@ -85,6 +85,11 @@ impl Sources {
         self.files.extend(other.files.iter().cloned());
     }
 
+    /// All files, in the order in which they were added.
+    pub fn files(&self) -> impl Iterator<Item = &Source> {
+        self.files.iter().map(AsRef::as_ref)
+    }
+
     /// The file of this name.
     pub fn get(&self, name: &str) -> Option<&Source> {
         self.files.iter().find(|source| source.name() == name).map(AsRef::as_ref)

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// What an entry of a folder is, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,41 @@ pub fn is_folder(path: &Path) -> bool {
 /// True for an existing ordinary file, links followed.
 pub fn is_file(path: &Path) -> bool {
     path.is_file()
+}
+
+/// True for a symbolic link, wherever it leads.
+pub fn is_link(path: &Path) -> bool {
+    path.is_symlink()
+}
+
+/// An absolute path without `.` and `..`, told by its words alone; nothing for one that leads above `/`, or that is not absolute.
+pub fn without_parents(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir if !plain.pop() => return None,
+            Component::ParentDir | Component::CurDir => {}
+            Component::RootDir | Component::Normal(_) | Component::Prefix(_) => plain.push(part),
+        }
+    }
+    plain.is_absolute().then_some(plain)
+}
+
+/// The entries of a folder, no link followed: every link is one that leads outside.
+pub fn own_entries(folder: &Path) -> io::Result<Vec<(PathBuf, EntryKind)>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = entry.file_type()?;
+        let kind = match (found.is_symlink(), found.is_dir(), found.is_file()) {
+            (true, ..) => EntryKind::LinkOutside,
+            (_, true, _) => EntryKind::Folder,
+            (_, _, true) => EntryKind::File,
+            _ => EntryKind::Special,
+        };
+        entries.push((entry.path(), kind));
+    }
+    Ok(entries)
 }
 
 /// The entries of a folder by name; `root` is the real path that links may not leave.

@@ -1,4 +1,4 @@
-//! A folder of this machine that is somebody's root: an unpacked image, a mounted disk. It is read as a program in it would see it:
+//! A folder of this machine that is somebody's root: an unpacked image, a mounted disk, a repository. It is read as a program in it would see it:
 //! links are followed below it and never out of it, what is no ordinary file is not opened, and nothing is read without an end.
 
 use std::cell::Cell;
@@ -37,7 +37,7 @@ impl Rooted {
 
     /// The first bytes of an ordinary file, at most `limit`; nothing where there is none.
     pub fn beginning(&self, path: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
-        let Some(file) = self.file(path)? else { return Ok(None) };
+        let Some(file) = self.open_file(path)? else { return Ok(None) };
         let mut bytes = Vec::new();
         file.take(limit.min(BYTES_MAX)).read_to_end(&mut bytes)?;
         spend(&self.bytes, bytes.len() as u64, BYTES_MAX, "bytes of its files were read")?;
@@ -64,7 +64,8 @@ impl Rooted {
         self.resolve(path).is_ok_and(|found| found.is_some_and(|found| fs::symlink_metadata(found).is_ok_and(|found| found.is_dir())))
     }
 
-    fn file(&self, path: &str) -> io::Result<Option<File>> {
+    /// An ordinary file, opened; nothing where there is none.
+    pub fn open_file(&self, path: &str) -> io::Result<Option<File>> {
         let Some(found) = self.resolve(path)? else { return Ok(None) };
         if !fs::symlink_metadata(&found).is_ok_and(|found| found.is_file()) {
             return Ok(None);
@@ -127,7 +128,7 @@ impl Rooted {
 fn spend(spent: &Cell<u64>, more: u64, limit: u64, what: &str) -> io::Result<()> {
     spent.set(spent.get().saturating_add(more));
     match spent.get() > limit {
-        true => Err(io::Error::other(format!("more than {limit} {what}, as many as no image needs"))),
+        true => Err(io::Error::other(format!("more than {limit} {what}, which is too many"))),
         false => Ok(()),
     }
 }
