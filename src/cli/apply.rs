@@ -14,6 +14,7 @@ use crate::report::apply::Besides;
 use crate::report::document::{self, RunDocument};
 use crate::system::clock::Clock;
 use crate::system::{signals, terminal};
+use crate::transport::{Secrets, TargetContact, connector};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,7 +49,8 @@ pub struct Apply {
 
 /// Carries out a plan.
 pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
-    let (prepared, plan) = chosen(arguments).await?;
+    let contact = TargetContact::begin();
+    let (prepared, plan) = chosen(arguments, contact).await?;
     if !arguments.plan.is_file() || !arguments.yes {
         let next = report::plan::Next { time: rollout::time(&prepared, &plan)?, ..Default::default() };
         report::out::note(&report::plan::screen(&plan, &next));
@@ -74,7 +76,8 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     if changes && !arguments.yes && !terminal::confirm(&question(left)) {
         return Err(Failure::nobody_said_yes());
     }
-    let context = context(&prepared, arguments.parallel, arguments.reboot_limit, nccl)?;
+    let patience = patience(arguments.parallel, arguments.reboot_limit);
+    let context = context(&prepared, contact, prepared.secrets()?, patience, nccl);
     Ok(follow(&plan, &prepared.inventory, arguments.json, |sink| apply::apply(&plan, &context, sink)).await)
 }
 
@@ -87,9 +90,9 @@ fn question(left: Option<String>) -> String {
 }
 
 /// The plan and the inventory that it belongs to.
-async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
+async fn chosen(arguments: &Apply, contact: TargetContact) -> Result<(Prepared, Plan), Failure> {
     if arguments.plan.is_dir() {
-        let prepared = pipeline::prepare_to_carry_out(&arguments.plan)?;
+        let prepared = pipeline::prepare_to_carry_out(&arguments.plan, contact)?;
         prepared.lawful()?;
         let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
         let (plan, _) = pipeline::plan(&prepared, selection).await?;
@@ -97,28 +100,33 @@ async fn chosen(arguments: &Apply) -> Result<(Prepared, Plan), Failure> {
     }
     // A plan that cannot be trusted is refused like a stale one.
     let plan = pipeline::read_plan(&arguments.plan).map_err(|failure| Failure { exit: Exit::Refused, ..failure })?;
-    let prepared = pipeline::prepare_to_carry_out(Path::new(&plan.inventory.path))?;
+    let prepared = pipeline::prepare_to_carry_out(Path::new(&plan.inventory.path), contact)?;
     prepared.may_carry(&plan)?;
     Ok((prepared, plan))
 }
 
 /// What a run needs besides its plan; `nccl` is what its gates ask for besides.
-pub fn context(prepared: &Prepared, parallel: usize, reboot_limit_s: u64, nccl: Option<Nccl>) -> Result<Context, Failure> {
-    let connector = prepared.connector()?;
+pub fn context(prepared: &Prepared, contact: TargetContact, secrets: Arc<Secrets>, patience: Patience, nccl: Option<Nccl>) -> Context {
+    let connector = secrets.carried_by(connector(contact));
     let hosts = prepared.inventory.accesses().map(|access| (access.name.clone(), access)).collect();
-    Ok(Context {
+    Context {
         folder: prepared.folder.clone(),
         connector: connector.clone(),
-        secrets: prepared.secrets()?,
+        secrets,
         hosts,
         nodes: prepared.inventory.loaded.hosts.iter().map(|host| (host.node.clone(), Target::host(&host.name))).collect(),
         gatekeeper: Arc::new(Gate::new(verification::request(prepared), connector, nccl)),
         spec_digest: Some(prepared.inventory.loaded.digest.clone()),
         wished: Some(Arc::new(Wished { wishes: prepared.desired.wishes.clone(), rollout: prepared.rollout() })),
-        patience: Patience { parallel: parallel.max(1), reboot: Duration::from_secs(reboot_limit_s), ..Patience::default() },
+        patience,
         clock: Clock::Real,
         interrupts: signals::interrupts(),
-    })
+    }
+}
+
+/// How much at a time, and how long for a reboot.
+pub fn patience(parallel: usize, reboot_limit_s: u64) -> Patience {
+    Patience { parallel: parallel.max(1), reboot: Duration::from_secs(reboot_limit_s), ..Patience::default() }
 }
 
 /// Shows a run while it goes on, and what came of it.

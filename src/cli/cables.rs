@@ -12,6 +12,7 @@ use crate::resource::{Read, TargetObservation, lldp};
 use crate::spec::cabling::End;
 use crate::spec::model::FabricKind;
 use crate::spec::{Host, SwitchNode};
+use crate::transport::TargetContact;
 use crate::verify::cabling::{Silent, View, Views};
 use std::collections::BTreeMap;
 
@@ -103,7 +104,7 @@ pub async fn listen(inventory: &Inventory, hosts: &[&Host], switches: &[&SwitchN
     };
     let requests: Vec<HostRequest> = hosts.iter().filter_map(of_host).chain(switches.iter().filter_map(of_switch)).collect();
     let progress = report::progress::Reading::new(requests.len());
-    let connector = secrets::connector_to_look(inventory);
+    let connector = secrets::connector_to_look(inventory, TargetContact::begin());
     let observed = observe::observe(&*connector, requests, observe::DEFAULT_PARALLEL, &|event| progress.show(&event)).await;
     progress.end();
     let view = |target: &Target, found: TargetObservation| match (found.problem, systems.get(&*target.name)) {

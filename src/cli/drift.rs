@@ -7,6 +7,7 @@ use crate::base::text::one_line;
 use crate::drift::DriftReport;
 use crate::report::{self, drift as told};
 use crate::system::clock::Stopwatch;
+use crate::transport::TargetContact;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -67,14 +68,14 @@ pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
         return watch::run(&arguments.inventory, arguments.read_as.clone(), Duration::from_secs(seconds)).await;
     }
     output::can_be_written(&arguments.output)?;
-    let source = arguments.observations.clone().map_or(Source::Live, Source::Recorded);
+    let source = arguments.observations.clone().map_or_else(|| Source::Live(TargetContact::begin()), Source::Recorded);
     let format = if arguments.json { Format::Json } else { arguments.format };
     let stopwatch = Stopwatch::start();
     let prepared = pipeline::prepare(&arguments.inventory, &source)?.read_as(arguments.read_as.clone()).with_hardware();
     prepared.tell_rules();
     let mut report = look::look(&prepared).await?;
     look::accepted(&prepared, &mut report);
-    if source == Source::Live {
+    if matches!(source, Source::Live(_)) {
         look::tell_ages(&prepared, &mut report);
     }
     let text = match format {

@@ -1,6 +1,6 @@
 //! `railwright explain host/NAME`, `switch/NAME` and `kube/NAME`: why a host, a switch or a cluster gets what it gets.
 
-use super::pipeline::{self, Prepared};
+use super::pipeline::{self, Prepared, Source};
 use super::spoken::{About, about};
 use super::{Exit, Failure};
 use crate::base::suggest::nearest;
@@ -23,8 +23,8 @@ pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) ->
     let (name, below) = named.split_once('/').map_or((named, None), |(name, below)| (name, Some(below)));
     // The objects of a cluster are made from the facts of all hosts.
     let (target, prepared) = match sort {
-        "kube" => (Target::kube(name), pipeline::prepare_to_record(inventory)?),
-        "switch" => (Target::switch(name), pipeline::prepare_to_record(inventory)?),
+        "kube" => (Target::kube(name), pipeline::prepare_to_record(inventory, &Source::Nobody)?),
+        "switch" => (Target::switch(name), pipeline::prepare_to_record(inventory, &Source::Nobody)?),
         _ => (Target::host(name), pipeline::prepare_host(inventory, name)?),
     };
     let loaded = &prepared.inventory.loaded;
@@ -56,7 +56,7 @@ pub fn run(what: &str, attribute: Option<&str>, inventory: &Path, json: bool) ->
 
 /// The address of what is called so without its target (`node_taint nvidia.com/gpu:NoSchedule`), or as the screens print it.
 pub fn named(what: &str, inventory: &Path) -> Result<String, Failure> {
-    let prepared = pipeline::prepare_to_record(inventory)?;
+    let prepared = pipeline::prepare_to_record(inventory, &Source::Nobody)?;
     let all = prepared.addresses(&[what.to_owned()])?;
     let wrong = |message: String, next: String| Err(Diagnostic::error("RW1032", message).next(next).into());
     let (what, path) = (one_line(what, 80), &prepared.inventory.path);

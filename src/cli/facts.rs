@@ -1,7 +1,7 @@
 //! `railwright facts`.
 
 use super::inventory::Inventory;
-use super::pipeline;
+use super::pipeline::{self, Source};
 use super::question;
 use super::{Exit, Failure, output, recording};
 use crate::base::text::{counted, one_line};
@@ -9,6 +9,7 @@ use crate::base::{Diagnostic, nodeset};
 use crate::plan::UnknownFinding;
 use crate::plan::judge::reached;
 use crate::report;
+use crate::transport::TargetContact;
 use std::path::PathBuf;
 
 /// Record what the hosts say, for a plan without a connection
@@ -29,7 +30,9 @@ pub struct Facts {
 /// Records an observation.
 pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
     output::can_be_written(&arguments.output)?;
-    let prepared = pipeline::prepare_to_record(&arguments.inventory)?.read_as(arguments.read_as.clone()).with_hardware();
+    let prepared = pipeline::prepare_to_record(&arguments.inventory, &Source::Live(TargetContact::begin()))?
+        .read_as(arguments.read_as.clone())
+        .with_hardware();
     let observation = question::observe(&prepared).await?.observation;
     let silent: Vec<UnknownFinding> = observation.targets.keys().filter_map(|target| reached(&observation, target).err()).collect();
     let none_answered = !silent.is_empty() && silent.len() == observation.targets.len();

@@ -3,13 +3,14 @@
 
 use super::inventory_files::missing_files;
 use super::knowledge::Knowledge;
+use super::outside::{self, NotOpened};
 use crate::base::Diagnostic;
 use crate::plan::model::InventoryOrigin;
 use crate::resource::switch::System;
 use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources, SwitchNode, cabling};
 use crate::system::folder::{self, Entry, EntryKind};
 use crate::system::{environment, files, git};
-use crate::transport::{self, HostAccess};
+use crate::transport::{self, HostAccess, TargetContact};
 use std::path::{Path, PathBuf};
 
 /// All spec files together, and all files of user modules together, in bytes.
@@ -44,6 +45,11 @@ impl Inventory {
     /// A path of the spec as an absolute one: relative to the inventory, or from the home folder with `~/`.
     pub fn absolute(&self, path: &str) -> String {
         absolute(&self.folder, path)
+    }
+
+    /// Where a file lies that the spec names, for somebody who opens it: within the folder, links followed, or anywhere once targets are contacted.
+    pub fn opened(&self, named: &str, contact: Option<TargetContact>) -> Result<PathBuf, NotOpened> {
+        outside::opened(&self.folder, &self.absolute(named), contact)
     }
 
     /// How to reach a host, where it is reached.
@@ -107,6 +113,7 @@ fn read_with(path: &Path, cabled: impl FnOnce(&str, &Path, Loaded) -> Result<Loa
     let shown = path.display().to_string();
     let alone = |diagnostic: Box<Diagnostic>| Problems { diagnostics: vec![*diagnostic], sources: Sources::default() };
     let folder = folder(path).map_err(alone)?;
+    outside::state_is_within(&folder).map_err(alone)?;
     let mut problems = Vec::new();
     let files = spec_files(path, &folder, &mut problems);
     if !problems.is_empty() {
@@ -120,8 +127,37 @@ fn read_with(path: &Path, cabled: impl FnOnce(&str, &Path, Loaded) -> Result<Loa
     // The spec's files are looked at only now, because a missing file is worth no word in a spec that is wrong.
     let mut warnings = std::mem::take(&mut loaded.warnings);
     warnings.extend(missing_files(&folder, &loaded));
-    let origin = InventoryOrigin { path: shown.clone(), commit: git::commit(&folder), dirty: git::is_dirty(&folder) };
+    let origin = origin(&shown, &folder, &loaded, &modules);
     Ok(Inventory { path: shown, folder, loaded, modules, knowledge, origin, warnings, read_as: None })
+}
+
+/// The commit that the spec and its modules are of, if they are.
+fn origin(shown: &str, folder: &Path, loaded: &Loaded, modules: &[(String, String)]) -> InventoryOrigin {
+    let of_modules: Vec<(String, &str)> = modules.iter().map(|(path, text)| (format!("modules/{path}"), text.as_str())).collect();
+    // Names begin with the folder as it was given.
+    let below = |name: &str| {
+        let named = Path::new(name).strip_prefix(shown).map_or_else(|_| PathBuf::from(name), |below| folder.join(below));
+        Some(folder::without_parents(&named)?.strip_prefix(folder).ok()?.to_str()?.to_owned())
+    };
+    let of_spec: Vec<(String, &str)> = loaded.sources.files().filter_map(|source| Some((below(source.name())?, source.text()))).collect();
+    let read: Vec<git::ReadFile<'_>> =
+        of_spec.iter().chain(&of_modules).map(|(path, text)| git::ReadFile { path, bytes: text.as_bytes() }).collect();
+    let git::Revision { commit, state } = git::revision(folder, &read, &is_read);
+    InventoryOrigin { path: shown.to_owned(), commit, dirty: state }
+}
+
+/// Whether a path of a commit is one that is read where it is there: YAML at the top, everything below `modules`.
+fn is_read(tracked: &git::TrackedPath<'_>) -> bool {
+    match tracked.path.split_once('/') {
+        None if tracked.is_folder => tracked.path == "modules",
+        None => is_spec_name(tracked.path),
+        Some((first, below)) => first == "modules" && below.split('/').all(|part| !part.starts_with('.')),
+    }
+}
+
+/// The name of a file of the spec.
+fn is_spec_name(name: &str) -> bool {
+    !name.starts_with('.') && (name.ends_with(".yaml") || name.ends_with(".yml"))
 }
 
 fn folder(path: &Path) -> Result<PathBuf, Box<Diagnostic>> {
@@ -146,11 +182,10 @@ fn spec_files(path: &Path, folder: &Path, problems: &mut Vec<Diagnostic>) -> Vec
             return Vec::new();
         }
     };
-    let is_yaml = |entry: &Entry| !entry.name.starts_with('.') && (entry.name.ends_with(".yaml") || entry.name.ends_with(".yml"));
     let mut left = BYTES_MAX;
     let mut read = Vec::new();
     let mut found = false;
-    for entry in entries.into_iter().filter(|entry| is_yaml(entry) && entry.kind != EntryKind::Folder) {
+    for entry in entries.into_iter().filter(|entry| is_spec_name(&entry.name) && entry.kind != EntryKind::Folder) {
         found = true;
         match text(&path.join(&entry.name).display().to_string(), &entry, left) {
             Ok(file) => {
@@ -173,12 +208,18 @@ fn spec_files(path: &Path, folder: &Path, problems: &mut Vec<Diagnostic>) -> Vec
 /// The spec with the cabling file that it names, if it names one.
 fn cabled(shown: &str, folder: &Path, loaded: Loaded) -> Result<Loaded, Problems> {
     let Some(named) = loaded.spec.cabling.clone() else { return Ok(loaded) };
-    let path = PathBuf::from(absolute(folder, &named));
-    let name = if named.starts_with(['/', '~']) { named } else { format!("{}/{named}", shown.trim_end_matches('/')) };
+    let name = if named.starts_with(['/', '~']) { named.clone() } else { format!("{}/{named}", shown.trim_end_matches('/')) };
     let write = format!("correct the path, which is relative to the inventory; or railwright discover cabling {shown} -o {name}");
+    let path = match outside::opened(folder, &absolute(folder, &named), None) {
+        Ok(path) => path,
+        Err(NotOpened::NotThere(_)) => return Err(cabling::unreadable(loaded, "is not there", &write)),
+        Err(NotOpened::Outside) => {
+            let next = "copy it into the inventory, where its changes are reviewed with the rest of the spec";
+            return Err(cabling::unreadable(loaded, "lies outside the inventory", next));
+        }
+    };
     if !folder::is_file(&path) {
-        let why = if files::exists(&path) { "is no ordinary file" } else { "is not there" };
-        return Err(cabling::unreadable(loaded, why, &write));
+        return Err(cabling::unreadable(loaded, "is no ordinary file", &write));
     }
     let bytes = match files::read_limited(&path, cabling::BYTES_MAX) {
         Ok(bytes) => bytes,
@@ -229,8 +270,13 @@ fn unreadable(name: &str, error: &std::io::Error) -> Diagnostic {
 fn modules(path: &Path, folder: &Path) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
     let root = folder.join("modules");
     let mut modules = Vec::new();
-    if !folder::is_folder(&root) {
-        return Ok(modules);
+    match folder::real_path(&root) {
+        Ok(real) if !real.starts_with(folder) => {
+            let message = format!("{} is a link that leads out of the inventory", path.join("modules").display());
+            return Err(Diagnostic::error("RW1007", message).next("copy the folder into the inventory").into());
+        }
+        Ok(real) if folder::is_folder(&real) => {}
+        _ => return Ok(modules),
     }
     let mut left = BYTES_MAX;
     let mut open = vec![(root, String::new(), 0)];

@@ -1,12 +1,13 @@
 //! `railwright lock`.
 
 use super::pipeline::{self, Source};
-use super::{Exit, Failure};
-use crate::apply::Context;
+use super::{Exit, Failure, secrets};
 use crate::apply::locks::{self, Stolen};
+use crate::apply::{Context, Patience};
 use crate::base::{Diagnostic, TargetKind, nodeset};
 use crate::report;
 use crate::state::LocalLock;
+use crate::transport::TargetContact;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -52,8 +53,9 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 async fn list(inventory: &std::path::Path) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare(inventory, &Source::Live)?;
-    let context = context(&prepared)?;
+    let contact = TargetContact::begin();
+    let prepared = pipeline::prepare(inventory, &Source::Live(contact))?;
+    let context = context(&prepared, contact);
     let here = LocalLock::read(&prepared.folder)?;
     let hosts: Vec<String> = context.hosts.keys().cloned().collect();
     let found = locks::list(&hosts, &context).await;
@@ -67,8 +69,9 @@ async fn steal(inventory: &std::path::Path, reason: &str, host: Option<&str>, fo
         let problem = Diagnostic::error("RW1019", "a lock is not taken away without a reason").state("nothing was taken away");
         return Err(Failure::refused(vec![problem.next("say in --reason why its holder is dead, or may be robbed")]));
     }
-    let prepared = pipeline::prepare_to_act(inventory)?;
-    let context = context(&prepared)?;
+    let contact = TargetContact::begin();
+    let prepared = pipeline::prepare_to_act(inventory, contact)?;
+    let context = context(&prepared, contact);
     let hosts = match host {
         None => context.hosts.keys().cloned().collect(),
         Some(set) => wanted(set, &context, &prepared)?,
@@ -107,7 +110,7 @@ fn wanted(set: &str, context: &Context, prepared: &pipeline::Prepared) -> Result
     }
 }
 
-fn context(prepared: &pipeline::Prepared) -> Result<Context, Failure> {
-    let defaults = crate::apply::Patience::default();
-    super::apply::context(prepared, defaults.parallel, defaults.reboot.as_secs(), None)
+/// Of secrets only the passwords of switches: a lock holds none.
+fn context(prepared: &pipeline::Prepared, contact: TargetContact) -> Context {
+    super::apply::context(prepared, contact, secrets::passwords(&prepared.inventory, contact), Patience::default(), None)
 }

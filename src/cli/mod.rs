@@ -24,6 +24,7 @@ pub mod lock;
 pub mod look;
 mod nccl;
 pub mod output;
+mod outside;
 pub mod pipeline;
 pub mod plan;
 pub mod question;

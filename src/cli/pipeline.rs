@@ -17,7 +17,7 @@ use crate::rules::Judgement;
 use crate::solve;
 use crate::state::{ClusterLock, State, StateFolder, run_status};
 use crate::system::{clock, files};
-use crate::transport::{self, Connector, HostAccess, Secrets, TransportError};
+use crate::transport::{self, Connector, HostAccess, Secrets, TargetContact, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,10 +28,12 @@ const PLAN_LIMIT_BYTES: u64 = 1 << 30;
 /// Where observations come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// From the hosts, now.
-    Live,
-    /// From a file that `facts` wrote.
+    /// From the targets, now.
+    Live(TargetContact),
+    /// From a file that `facts` wrote; no target is contacted.
     Recorded(PathBuf),
+    /// From nobody: the command is about the spec, or the state, alone.
+    Nobody,
 }
 
 /// An inventory with all that it wishes for.
@@ -52,6 +54,8 @@ pub struct Prepared {
     pub texts: Texts,
     /// What was recorded, if it was.
     pub recorded: Option<Observation>,
+    /// Targets are contacted.
+    pub(super) contact: Option<TargetContact>,
     /// The wishes of which something stands for a signing key that is not there.
     keyless: BTreeSet<Address>,
     /// Hosts are also asked what they are made of, of which nothing is wished.
@@ -85,7 +89,7 @@ fn told(path: &Path, source: &Source, accept: impl FnOnce(Prepared) -> Result<Pr
     let of_modules = prepared.as_ref().map(|prepared| &prepared.desired.warnings[..]).unwrap_or_default();
     let look = report::out::Look::of_stderr();
     for told in [&warnings[..], of_modules] {
-        if !told.is_empty() && *source == Source::Live {
+        if !told.is_empty() && !matches!(source, Source::Recorded(_)) {
             report::out::note(&report::diagnostic::text(told, &sources, look));
         }
     }
@@ -104,25 +108,25 @@ pub fn no_ssh(host: &str, inventory: &str) -> Diagnostic {
 
 /// The same for a command that only records what hosts say, or asks no host: signing keys that are not there yet are no hindrance,
 /// since no host is asked by them, and the recording has none of them.
-pub fn prepare_to_record(path: &Path) -> Result<Prepared, Failure> {
-    of_inventory(inventory::read(path)?, &Source::Live, None)
+pub fn prepare_to_record(path: &Path, source: &Source) -> Result<Prepared, Failure> {
+    of_inventory(inventory::read(path)?, source, None)
 }
 
 /// The same for a command that is about one host, asks nobody and changes nothing: no wish is made for others, and files that
 /// are not there yet are no hindrance.
 pub fn prepare_host(path: &Path, name: &str) -> Result<Prepared, Failure> {
-    of_inventory(inventory::read(path)?, &Source::Live, Some(name))
+    of_inventory(inventory::read(path)?, &Source::Nobody, Some(name))
 }
 
 /// The same for a command that changes hosts, or starts something on them: an identity that may only read is refused, before
 /// anybody is asked or connected to.
-pub fn prepare_to_act(path: &Path) -> Result<Prepared, Failure> {
-    no_reader(prepare(path, &Source::Live)?)
+pub fn prepare_to_act(path: &Path, contact: TargetContact) -> Result<Prepared, Failure> {
+    no_reader(prepare(path, &Source::Live(contact))?)
 }
 
 /// The same for a command that carries out a plan, which may be of a cluster alone.
-pub fn prepare_to_carry_out(path: &Path) -> Result<Prepared, Failure> {
-    no_reader(prepare_partly(path, &Source::Live)?)
+pub fn prepare_to_carry_out(path: &Path, contact: TargetContact) -> Result<Prepared, Failure> {
+    no_reader(prepare_partly(path, &Source::Live(contact))?)
 }
 
 fn no_reader(prepared: Prepared) -> Result<Prepared, Failure> {
@@ -134,20 +138,21 @@ fn no_reader(prepared: Prepared) -> Result<Prepared, Failure> {
 }
 
 /// The same of the hosts themselves, without a word of the warnings that were told the first time.
-pub fn prepare_again(path: &Path, read_as: Option<String>) -> Result<Prepared, Failure> {
-    let prepared = of_inventory(inventory::read(path)?, &Source::Live, None)?;
+pub fn prepare_again(path: &Path, contact: TargetContact, read_as: Option<String>) -> Result<Prepared, Failure> {
+    let prepared = of_inventory(inventory::read(path)?, &Source::Live(contact), None)?;
     prepared.has_keys()?;
     Ok(prepared.read_as(read_as))
 }
 
 /// Where a signing key is not there, a text stands for it; [`Prepared::has_keys`] tells.
 fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>) -> Result<Prepared, Failure> {
-    let recorded = match source {
-        Source::Live => None,
-        Source::Recorded(file) => Some(recording::read(file)?),
+    let (recorded, contact) = match source {
+        Source::Live(contact) => (None, Some(*contact)),
+        Source::Recorded(file) => (Some(recording::read(file)?), None),
+        Source::Nobody => (None, None),
     };
     let mut texts = recorded.as_ref().map(|r| r.texts.clone()).unwrap_or_default();
-    texts.extend(wishes::referenced(&inventory)?);
+    texts.extend(wishes::referenced(&inventory, contact)?);
     let filled = wishes::with_stand_ins(&inventory, texts.clone());
     let narrowed = only.map(|name| inventory.loaded.only(name));
     let asked = narrowed.as_ref().unwrap_or(&inventory.loaded);
@@ -161,7 +166,8 @@ fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>) -> Re
     let folder = StateFolder::beside(&inventory.folder);
     let targets = inventory.loaded.targets().collect();
     let secrets = Mutex::default();
-    Ok(Prepared { inventory, desired, folder, targets, judgement, answers, texts, recorded, keyless, asks_hardware: false, secrets })
+    let asks_hardware = false;
+    Ok(Prepared { inventory, desired, folder, targets, judgement, answers, texts, recorded, contact, keyless, asks_hardware, secrets })
 }
 
 /// The day by which waivers are judged, in UTC: a recording's own day, so that its plan does not change with time.
@@ -187,7 +193,13 @@ impl Prepared {
     pub fn has_keys(&self) -> Result<(), Failure> {
         let loaded = &self.inventory.loaded;
         let absent = context::repositories(loaded, &self.texts).err();
+        // A key outside the inventory is not looked for where no target is contacted.
+        let told = |absent: Diagnostic| match self.contact {
+            Some(_) => absent,
+            None => absent.effect("no target is contacted here, so a key that lies outside the inventory is not opened"),
+        };
         absent.map_or(Ok(()), |absent| {
+            let absent: Vec<Diagnostic> = absent.into_iter().map(told).collect();
             let sources = self.inventory.knowledge.sources(&loaded.sources);
             Err(Failure::of_input(absent, &loaded.sources).after(self.judgement.errors(), &sources))
         })
@@ -220,7 +232,7 @@ impl Prepared {
         let needed = !names.is_empty() || sealed::remembers_sealed(last);
         let key = if needed { Some(self.folder.make_seal_key()?) } else { self.folder.seal_key()? };
         names.extend(self.inventory.loaded.passwords());
-        let secrets = Arc::new(Secrets::new(key, secrets::found(&self.inventory, &names), of_host));
+        let secrets = Arc::new(Secrets::new(key, secrets::found(&self.inventory, &names, self.contact), of_host));
         *known = Some(secrets.clone());
         Ok(secrets)
     }
@@ -289,8 +301,8 @@ impl Prepared {
     }
 
     /// Opens connections that carry the secrets and keep them out of what hosts say.
-    pub fn connector(&self) -> Result<Arc<dyn Connector>, Diagnostic> {
-        Ok(self.secrets()?.carried_by(transport::connector()))
+    pub fn connector(&self, contact: TargetContact) -> Result<Arc<dyn Connector>, Diagnostic> {
+        Ok(self.secrets()?.carried_by(transport::connector(contact)))
     }
 }
 

@@ -5,6 +5,7 @@ use super::pipeline::{self, Source};
 use super::{Exit, Failure, output, rollout};
 use crate::plan::Selection;
 use crate::report;
+use crate::transport::TargetContact;
 use std::path::PathBuf;
 
 /// Show every step between the cluster as it is and the cluster as written
@@ -42,7 +43,7 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
     output::can_be_written(&arguments.output)?;
     let source = match &arguments.observations {
         Some(file) => Source::Recorded(file.clone()),
-        None => Source::Live,
+        None => Source::Live(TargetContact::begin()),
     };
     let prepared = pipeline::prepare_partly(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
     prepared.lawful()?;

@@ -11,7 +11,7 @@ use crate::resource::kubernetes_object::request::KubernetesRead;
 use crate::resource::{AnswerStatus, Answers, Observation, Read, Wish};
 use crate::state::host_record::{self, HOST_RECORD_PATH};
 use crate::state::{State, StateFolder};
-use crate::transport::HostAccess;
+use crate::transport::{HostAccess, TargetContact};
 use std::collections::BTreeMap;
 
 /// Hosts that are read at the same time.
@@ -30,20 +30,21 @@ pub struct Observed {
 /// Reads the targets, or takes what was recorded of them.
 pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
     let question = question(prepared)?;
-    let observation = match &prepared.recorded {
-        Some(recorded) => recorded.clone(),
-        None => live(prepared, &question).await?,
+    let observation = match (&prepared.recorded, prepared.contact) {
+        (Some(recorded), _) => recorded.clone(),
+        (None, Some(contact)) => live(prepared, contact, &question).await?,
+        (None, None) => Observation::at(crate::system::clock::now()),
     };
     let remembered = question.state.host_serials.clone();
     let mut observed = question.answered(prepared, observation)?;
-    if prepared.recorded.is_none() && observed.state.host_serials != remembered {
-        ask_for_the_rest(prepared, &mut observed).await?;
+    if let Some(contact) = prepared.contact.filter(|_| observed.state.host_serials != remembered) {
+        ask_for_the_rest(prepared, contact, &mut observed).await?;
     }
     Ok(observed)
 }
 
 /// What only the targets' own records told of, and nobody could have asked for before: applied from elsewhere, and no longer wished.
-async fn ask_for_the_rest(prepared: &Prepared, observed: &mut Observed) -> Result<(), Failure> {
+async fn ask_for_the_rest(prepared: &Prepared, contact: TargetContact, observed: &mut Observed) -> Result<(), Failure> {
     let mut requests = requests(prepared, &observed.wishes, &observed.state);
     for request in &mut requests {
         let found = observed.observation.targets.get(&request.access.target());
@@ -54,7 +55,7 @@ async fn ask_for_the_rest(prepared: &Prepared, observed: &mut Observed) -> Resul
     if requests.is_empty() {
         return Ok(());
     }
-    let connector = prepared.connector()?;
+    let connector = prepared.connector(contact)?;
     for (target, more) in observe::observe(&*connector, requests, READ_AT_ONCE, &|_| {}).await.targets {
         if let Some(found) = observed.observation.targets.get_mut(&target) {
             found.answers.merge(more.answers);
@@ -173,8 +174,8 @@ fn unread_records(targets: &[&Target]) -> Vec<Diagnostic> {
     of_hosts.into_iter().chain(of_switches).chain(of_clusters).collect()
 }
 
-async fn live(prepared: &Prepared, question: &Question) -> Result<Observation, Failure> {
-    let connector = prepared.connector()?;
+async fn live(prepared: &Prepared, contact: TargetContact, question: &Question) -> Result<Observation, Failure> {
+    let connector = prepared.connector(contact)?;
     let progress = report::progress::Reading::new(prepared.targets.len());
     let observed = observe::observe(&*connector, question.requests(prepared), READ_AT_ONCE, &|event| progress.show(&event)).await;
     progress.end();

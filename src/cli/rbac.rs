@@ -18,7 +18,7 @@ use crate::resource::kubernetes_object::rule::{Rule, rules};
 use crate::resource::node_probe::EXEC;
 use crate::resource::{Read, Wish, kind_named};
 use crate::state::State;
-use crate::transport::{Reader, connector};
+use crate::transport::{Reader, TargetContact, connector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -121,7 +121,7 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
     if let Some(reason) = arguments.subject().and_then(|subject| subject.reserved()) {
         return Err(reserved(&reason).into());
     }
-    let prepared = pipeline::prepare_partly(&arguments.inventory, &Source::Live)?;
+    let prepared = pipeline::prepare_partly(&arguments.inventory, &Source::Nobody)?;
     let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else { return Err(no_cluster(&prepared).into()) };
     let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| word.level().into_iter().collect());
     if levels.is_empty() {
@@ -226,7 +226,7 @@ async fn kinds(prepared: &Prepared, uses: &[Use]) -> Result<(KnownKinds, Vec<Unn
     }
     let access = prepared.inventory.accesses().find(|access| access.cluster.is_some());
     let access = access.ok_or_else(|| no_cluster(prepared))?;
-    let answered = match connector().connect(&access).await {
+    let answered = match connector(TargetContact::begin()).connect(&access).await {
         Ok(link) => Reader::new(link).read(&questions).await,
         Err(error) => Err(error),
     };

@@ -1,12 +1,13 @@
 //! `railwright resume`.
 
-use super::apply::{context, follow};
+use super::apply::{context, follow, patience};
 use super::nccl::Nccl;
 use super::pipeline::{self, Prepared};
 use super::{Exit, Failure};
 use crate::apply::{self, Decisions};
 use crate::base::{Address, Diagnostic};
 use crate::report;
+use crate::transport::TargetContact;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -37,10 +38,12 @@ pub struct Resume {
 
 /// Goes on with the newest run.
 pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare_to_carry_out(&arguments.inventory)?;
+    let contact = TargetContact::begin();
+    let prepared = pipeline::prepare_to_carry_out(&arguments.inventory, contact)?;
     let decisions = Decisions { redo: addresses(&prepared, &arguments.redo)?, accept: addresses(&prepared, &arguments.accept)? };
     let nccl = Nccl::of_gate(&prepared.inventory)?;
-    let context = context(&prepared, arguments.parallel, arguments.reboot_limit, nccl)?;
+    let patience = patience(arguments.parallel, arguments.reboot_limit);
+    let context = context(&prepared, contact, prepared.secrets()?, patience, nccl);
     let Some(run) = prepared.folder.newest_run()? else {
         return Err(Failure::refused(vec![
             Diagnostic::error("RW1014", "there is no run to resume")

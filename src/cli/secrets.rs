@@ -1,15 +1,16 @@
 //! Where the references to secrets of a spec lead: a variable of our environment, a file, a program. Each is asked once a
-//! command, and only when some wish names it. That one cannot be had is not an error yet: whoever needs it says so.
+//! command, and only when some wish names it; a program, and a file outside the inventory, only by a command that contacts targets.
+//! That one cannot be had is not an error yet: whoever needs it says so.
 
 use super::inventory::Inventory;
+use super::outside::NotOpened;
 use crate::base::{Diagnostic, Severity, redaction, secret};
 use crate::spec::model::SecretReference;
 use crate::system::process::Program;
 use crate::system::{environment, files};
-use crate::transport::{self, Connector, Secrets};
+use crate::transport::{self, Connector, Secrets, TargetContact};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,24 +21,33 @@ const LONGEST_BYTES: usize = 64 << 10;
 const PROGRAM_LIMIT: Duration = Duration::from_secs(60);
 
 /// These secrets of the inventory, each with its value or why it cannot be had.
-pub fn found(inventory: &Inventory, names: &BTreeSet<String>) -> BTreeMap<String, Result<String, Diagnostic>> {
+pub fn found(
+    inventory: &Inventory,
+    names: &BTreeSet<String>,
+    contact: Option<TargetContact>,
+) -> BTreeMap<String, Result<String, Diagnostic>> {
     let asked = inventory.loaded.spec.secret_references().filter(|(name, _)| names.contains(name));
-    asked.map(|(name, reference)| (name.clone(), one(inventory, &name, reference))).collect()
+    asked.map(|(name, reference)| (name.clone(), one(inventory, &name, reference, contact))).collect()
 }
 
 /// Opens connections that carry nothing but the passwords of switches, for a command that only looks.
-pub fn connector_to_look(inventory: &Inventory) -> Arc<dyn Connector> {
-    let names = inventory.loaded.passwords().collect();
-    Arc::new(Secrets::new(None, found(inventory, &names), BTreeMap::new())).carried_by(transport::connector())
+pub fn connector_to_look(inventory: &Inventory, contact: TargetContact) -> Arc<dyn Connector> {
+    passwords(inventory, contact).carried_by(transport::connector(contact))
 }
 
-fn one(inventory: &Inventory, name: &str, reference: &SecretReference) -> Result<String, Diagnostic> {
+/// The passwords of switches, and no secret.
+pub fn passwords(inventory: &Inventory, contact: TargetContact) -> Arc<Secrets> {
+    let names = inventory.loaded.passwords().collect();
+    Arc::new(Secrets::new(None, found(inventory, &names, Some(contact)), BTreeMap::new()))
+}
+
+fn one(inventory: &Inventory, name: &str, reference: &SecretReference, contact: Option<TargetContact>) -> Result<String, Diagnostic> {
     let is_password = is_password(inventory, name);
     let (field, read) = match reference {
         SecretReference { env: Some(variable), .. } if is_password => ("env", of_environment(variable).map(without_line_end)),
         SecretReference { env: Some(variable), .. } => ("env", of_environment(variable)),
-        SecretReference { file: Some(file), .. } => ("file", of_file(inventory, file)),
-        SecretReference { command: Some(words), .. } => ("command", of_program(inventory, words)),
+        SecretReference { file: Some(file), .. } => ("file", of_file(inventory, file, contact)),
+        SecretReference { command: Some(words), .. } => ("command", of_program(inventory, words, contact)),
         SecretReference { .. } => ("", Err("it has no source".to_owned())),
     };
     let read = if is_password { read.and_then(of_one_line) } else { read };
@@ -73,16 +83,23 @@ fn of_environment(variable: &str) -> Result<Vec<u8>, String> {
     Ok(value.into_bytes())
 }
 
-fn of_file(inventory: &Inventory, file: &str) -> Result<Vec<u8>, String> {
-    let path = inventory.absolute(file);
-    let bytes = files::read_limited(Path::new(&path), LONGEST_BYTES as u64 + 1);
-    bytes.map(without_line_end).map_err(|error| match error.kind() {
+fn of_file(inventory: &Inventory, file: &str, contact: Option<TargetContact>) -> Result<Vec<u8>, String> {
+    let shown = inventory.absolute(file);
+    let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::FileTooLarge => too_long(),
-        _ => format!("{path} cannot be read: {error}"),
-    })
+        _ => format!("{shown} cannot be read: {error}"),
+    };
+    let path = inventory.opened(file, contact).map_err(|why| match why {
+        NotOpened::Outside => format!("{shown} lies outside the inventory, and is opened only when a target is contacted"),
+        NotOpened::NotThere(error) => unreadable(error),
+    })?;
+    files::read_limited(&path, LONGEST_BYTES as u64 + 1).map(without_line_end).map_err(unreadable)
 }
 
-fn of_program(inventory: &Inventory, words: &[String]) -> Result<Vec<u8>, String> {
+fn of_program(inventory: &Inventory, words: &[String], contact: Option<TargetContact>) -> Result<Vec<u8>, String> {
+    if contact.is_none() {
+        return Err("it comes from a program, which is run only when a target is contacted".to_owned());
+    }
     let (program, arguments) = words.split_first().ok_or("its command is empty")?;
     let path = if program.contains('/') { inventory.absolute(program) } else { program.clone() };
     let answer = Program::new(path).arguments(arguments).folder(&inventory.folder).answer(LONGEST_BYTES + 1, PROGRAM_LIMIT);
@@ -171,7 +188,7 @@ mod tests {
             std::fs::set_permissions(folder.path().join(program), std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         let names = inventory.loaded.spec.secrets.keys().cloned().collect();
-        let found = found(&inventory, &names);
+        let found = found(&inventory, &names, Some(TargetContact::begin()));
         assert_eq!(found["file"].as_deref(), Ok(" two words"));
         assert_eq!(found["program"].as_deref(), Ok(format!("two words|{}\n", inventory.folder.display()).as_str()));
         for (name, why) in [
@@ -189,7 +206,27 @@ mod tests {
             assert!(missing.code == "RW1016" && missing.message.contains(why) && !missing.labels.is_empty(), "{name}: {missing:?}");
             assert!(!format!("{missing:?}").contains("poison") || name == "long", "{missing:?}");
         }
-        assert_eq!(super::found(&inventory, &BTreeSet::new()).len(), 0, "what nobody needs is not asked for");
+        assert_eq!(super::found(&inventory, &BTreeSet::new(), None).len(), 0, "what nobody needs is not asked for");
+    }
+
+    #[test]
+    fn without_contact_no_program_runs_and_no_foreign_file_is_opened() {
+        let (folder, inventory) = inventory(
+            "  near: { file: token }\n  far: { file: ../token }\n  linked: { file: link }\n  program: { command: [./say] }\n  gone: { file: none }\n",
+        );
+        std::fs::write(folder.path().join("token"), "in-the-folder").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link")).unwrap();
+        let names = inventory.loaded.spec.secrets.keys().cloned().collect();
+        let found = super::found(&inventory, &names, None);
+        assert_eq!(found["near"].as_deref(), Ok("in-the-folder"));
+        for (name, why) in [
+            ("far", "lies outside the inventory"),
+            ("linked", "lies outside the inventory"),
+            ("program", "run only when a target is contacted"),
+            ("gone", "No such file"),
+        ] {
+            assert!(found[name].as_ref().is_err_and(|missing| missing.message.contains(why)), "{name}: {:?}", found[name]);
+        }
     }
 
     /// What a file or a program ends with is no part of a password; a second line is no line end.
@@ -205,7 +242,7 @@ mod tests {
             std::fs::write(folder.path().join(name), bytes).unwrap();
         }
         let names = inventory.loaded.passwords().collect();
-        let found = found(&inventory, &names);
+        let found = found(&inventory, &names, Some(TargetContact::begin()));
         let of = |n: usize| &found[&format!("switches[{n}].eapi.password")];
         assert_eq!(of(0).as_deref(), Ok("poison-1"));
         for (n, why) in [(1, "several lines"), (2, "several lines"), (3, "a control character"), (4, "several lines")] {

@@ -24,7 +24,7 @@ pub struct Sudoers {
 
 /// Prints the lines for everything that these hosts are asked.
 pub fn run(arguments: &Sudoers) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare(&arguments.inventory, &Source::Live)?;
+    let prepared = pipeline::prepare_partly(&arguments.inventory, &Source::Nobody)?;
     let last = State::load(&prepared.folder)?.last_applied;
     // Not the host's own record: it holds what stood in files before they were changed.
     let mut needs = rights::needs(&sealed::reads_of_all(&prepared.desired.wishes, &last));

@@ -12,7 +12,7 @@ use crate::base::{Diagnostic, nodeset};
 use crate::report;
 use crate::report::progress::Proving;
 use crate::system::signals::{self, twice};
-use crate::transport::Connector;
+use crate::transport::{Connector, TargetContact};
 use crate::verify::nccl_run::prove;
 use crate::verify::{Verdict, VerifyEvent, VerifyReport, verify};
 use std::path::PathBuf;
@@ -110,7 +110,8 @@ pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
         None => {}
     }
     let inventory = arguments.inventory.as_deref().expect("the command line is refused without it");
-    let prepared = pipeline::prepare_to_act(inventory)?;
+    let contact = TargetContact::begin();
+    let prepared = pipeline::prepare_to_act(inventory, contact)?;
     let request = verification::request(&prepared);
     let loaded = &prepared.inventory.loaded;
     let without_ssh = loaded.without_ssh();
@@ -128,7 +129,7 @@ pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
         report::out::note(&format!("left out, because they have no SSH: {}", one_line(&hosts, 200)));
     }
     let tests = arguments.nccl.then(|| asked(arguments, &prepared.inventory)).transpose()?;
-    let connector = prepared.connector()?;
+    let connector = prepared.connector(contact)?;
     let progress = Proving::default();
     let mut report = verify(&*connector, &request, &|event| progress.show(&event)).await;
     if let Some(tests) = tests

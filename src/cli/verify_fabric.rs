@@ -12,7 +12,7 @@ use crate::resource::switch::SwitchRead;
 use crate::resource::{Observation, Read};
 use crate::spec::Host;
 use crate::system::{clock, files};
-use crate::transport::{Connector, HostAccess};
+use crate::transport::{Connector, HostAccess, TargetContact};
 use crate::verify::Verdict;
 use crate::verify::fabric::{Device, Devices, Link, Wanted, judge, links};
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,7 +147,7 @@ fn devices(inventory: &Inventory, observation: &Observation) -> Devices {
 /// Reads all ends, and their counters twice. Changes nothing on any of them.
 async fn read(inventory: &Inventory, hosts: &[&Host], links: &[Link], seconds: u64) -> Observation {
     let requests = |sample: Sample, counts: bool| requests(inventory, hosts, links, sample, counts);
-    let connector = secrets::connector_to_look(inventory);
+    let connector = secrets::connector_to_look(inventory, TargetContact::begin());
     let mut observation = ask(&*connector, requests(Sample::First, seconds > 0)).await;
     let is_anybody_there = observation.targets.values().any(|found| found.problem.is_none());
     if seconds > 0 && is_anybody_there {

@@ -14,6 +14,7 @@ use crate::report;
 use crate::report::drift::watch::Lines;
 use crate::resource::{Observation, TargetObservation};
 use crate::system::{clock, signals};
+use crate::transport::TargetContact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ struct Answer {
 
 /// What is known of the hosts from their last answers.
 struct Watching {
+    contact: TargetContact,
     prepared: Arc<Prepared>,
     running: JoinSet<Answer>,
     asked: BTreeSet<Target>,
@@ -49,7 +51,7 @@ struct Watching {
 /// Watches until somebody asks to stop.
 pub async fn run(inventory: &Path, read_as: Option<String>, every: Duration) -> Result<Exit, Failure> {
     let mut interrupts = signals::interrupts();
-    let mut watching = Watching::begin(inventory, read_as)?;
+    let mut watching = Watching::begin(inventory, TargetContact::begin(), read_as)?;
     let (hosts, seconds) = (crate::base::text::counted(watching.prepared.targets.len(), "host"), every.as_secs());
     report::out::note(&format!("watching {hosts}, a look every {seconds} s; Ctrl-C ends it"));
     watching.ask()?;
@@ -73,9 +75,10 @@ pub async fn run(inventory: &Path, read_as: Option<String>, every: Duration) -> 
 }
 
 impl Watching {
-    fn begin(inventory: &Path, read_as: Option<String>) -> Result<Self, Failure> {
+    fn begin(inventory: &Path, contact: TargetContact, read_as: Option<String>) -> Result<Self, Failure> {
         Ok(Watching {
-            prepared: Arc::new(pipeline::prepare(inventory, &Source::Live)?.read_as(read_as)),
+            contact,
+            prepared: Arc::new(pipeline::prepare(inventory, &Source::Live(contact))?.read_as(read_as)),
             running: JoinSet::new(),
             asked: BTreeSet::new(),
             last: BTreeMap::new(),
@@ -89,7 +92,7 @@ impl Watching {
     /// The files may have changed since: they are read anew, and as they were before when they are wrong now.
     fn next_round(&mut self, inventory: &Path) {
         self.remember();
-        match pipeline::prepare_again(inventory, self.prepared.inventory.read_as.clone()) {
+        match pipeline::prepare_again(inventory, self.contact, self.prepared.inventory.read_as.clone()) {
             Ok(prepared) => self.prepared = Arc::new(prepared),
             Err(failure) => {
                 failure.show();
@@ -110,7 +113,7 @@ impl Watching {
     /// Asks every host that is not being asked already.
     fn ask(&mut self) -> Result<(), Failure> {
         let question = question::question(&self.prepared)?;
-        let connector = self.prepared.connector()?;
+        let connector = self.prepared.connector(self.contact)?;
         let requests: Vec<HostRequest> = question.requests(&self.prepared);
         let mut questions = question.by_host();
         for request in requests {

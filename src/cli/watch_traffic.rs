@@ -8,6 +8,7 @@ use crate::base::text::{self, counted};
 use crate::report::{self, traffic};
 use crate::system::clock;
 use crate::system::signals;
+use crate::transport::TargetContact;
 use crate::verify::Verdict;
 use crate::verify::flow::Flow;
 use std::path::PathBuf;
@@ -71,7 +72,7 @@ pub async fn run(arguments: &Watch) -> Result<Exit, Failure> {
     if requests.is_empty() {
         return Err(nobody(&inventory.path).into());
     }
-    let connector = secrets::connector_to_look(&inventory);
+    let connector = secrets::connector_to_look(&inventory, TargetContact::begin());
     let mut watching = Watching { looks: Looks::new(&*connector, requests), quiet: arguments.json };
     let flow = watching.until_the_end(arguments.every, arguments.seconds).await;
     let judgement = flow.judge(&inventory.path);

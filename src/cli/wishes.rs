@@ -1,6 +1,7 @@
 //! What the modules of an inventory wish for, shipped ones and its own, and the workloads of its spec.
 
 use super::inventory::Inventory;
+use super::outside::NotOpened;
 use super::{Failure, pipeline};
 use crate::base::text::one_line;
 use crate::base::{Address, Diagnostic};
@@ -9,9 +10,10 @@ use crate::resource::{Wish, helm_release};
 use crate::solve::Answers;
 use crate::spec::Loaded;
 use crate::system::files;
+use crate::transport::TargetContact;
 use crate::workload::Workloads;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Key files and the like that the spec refers to, in bytes.
 const TEXT_LIMIT_BYTES: u64 = 1 << 20;
@@ -19,7 +21,7 @@ const TEXT_LIMIT_BYTES: u64 = 1 << 20;
 /// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
 /// to the inventory's warnings: a spec is valid before the lab has made its keys. What looks wrong and is allowed comes back.
 pub fn check(inventory: &Inventory, workloads: &Workloads, answers: &Answers) -> Result<Vec<Diagnostic>, Failure> {
-    let texts = with_stand_ins(inventory, referenced(inventory)?);
+    let texts = with_stand_ins(inventory, referenced(inventory, None)?);
     let Desired { wishes, mut warnings, .. } = desired(inventory, &inventory.loaded, workloads, answers, &texts)?;
     warnings.extend(wishes.iter().filter(|wish| wish.kind == "helm_release").filter_map(|wish| no_chart(inventory, wish)));
     Ok(warnings)
@@ -38,11 +40,17 @@ fn no_chart(inventory: &Inventory, wish: &Wish) -> Option<Diagnostic> {
     (!is_there).then(warning)
 }
 
-/// Texts of the files that templates may name; one that is absent is left out, and whoever needs it says so.
-pub(super) fn referenced(inventory: &Inventory) -> Result<Texts, Failure> {
+/// Texts of the files that templates may name; one that is absent, or may not be opened, is left out, and whoever needs it says so.
+pub(super) fn referenced(inventory: &Inventory, contact: Option<TargetContact>) -> Result<Texts, Failure> {
     let mut texts = Texts::new();
     for (named, _) in module::context::files(&inventory.loaded) {
-        let path = PathBuf::from(inventory.absolute(&named));
+        let path = match inventory.opened(&named, contact) {
+            Ok(path) => path,
+            Err(NotOpened::NotThere(error)) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(pipeline::file_problem(Path::new(&named), &error).into());
+            }
+            Err(NotOpened::NotThere(_) | NotOpened::Outside) => continue,
+        };
         match files::read_limited(&path, TEXT_LIMIT_BYTES) {
             Ok(bytes) => drop(texts.insert(named, String::from_utf8_lossy(&bytes).into_owned())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

@@ -8,6 +8,7 @@
 mod access;
 mod api;
 mod connectors;
+mod contact;
 mod detached;
 mod diagnose;
 mod guard;
@@ -27,6 +28,7 @@ mod writer;
 pub use access::absolute;
 pub use api::{ApiAccess, CertificatePin, Password};
 pub use connectors::{Connectors, connector};
+pub use contact::TargetContact;
 pub use kubernetes::KubernetesConnector;
 pub use local::LocalConnector;
 pub use secrets::Secrets;

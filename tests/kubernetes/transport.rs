@@ -6,7 +6,7 @@ use railwright::resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright::resource::kubernetes_object::request::{ABSENT, KubernetesRead, MOVED, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use railwright::resource::{Action, Answer, AnswerStatus, Read};
 use railwright::transport::{
-    ClusterAccess, Fence, FencedWrite, Grounds, HostAccess, HostLink, Performed, TransportError, Upkeep, connector,
+    ClusterAccess, Fence, FencedWrite, Grounds, HostAccess, HostLink, Performed, TargetContact, TransportError, Upkeep, connector,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ fn an_api_server_is_read_and_changed() {
 #[test]
 fn through_the_environment() {
     let Ok(kubeconfig) = std::env::var("RAILWRIGHT_TEST_KUBECONFIG") else { return };
-    let connected = async { connector().connect(&access(Path::new(&kubeconfig))).await.map(|_| ()) };
+    let connected = async { connector(TargetContact::begin()).connect(&access(Path::new(&kubeconfig))).await.map(|_| ()) };
     tokio::runtime::Runtime::new().unwrap().block_on(connected).unwrap();
 }
 
@@ -68,11 +68,11 @@ fn access(kubeconfig: &Path) -> HostAccess {
 }
 
 async fn connect(plane: &ControlPlane, identity: &str) -> Arc<dyn HostLink> {
-    connector().connect(&access(&plane.kubeconfig(identity))).await.unwrap()
+    connector(TargetContact::begin()).connect(&access(&plane.kubeconfig(identity))).await.unwrap()
 }
 
 async fn refused(kubeconfig: &Path) -> TransportError {
-    match connector().connect(&access(kubeconfig)).await {
+    match connector(TargetContact::begin()).connect(&access(kubeconfig)).await {
         Ok(_) => panic!("{} connects", kubeconfig.display()),
         Err(error) => error,
     }
@@ -378,7 +378,7 @@ fn with_user(own: &str, user: &str) -> String {
 async fn connections_that_are_refused(plane: &ControlPlane) {
     let token = plane.kubectl(&["-n", "default", "create", "token", "default"]).trim().to_owned();
     let good = bent(plane, "token", |own| with_user(own, &format!("{{token: {token}}}")));
-    assert!(connector().connect(&access(&good)).await.is_ok());
+    assert!(connector(TargetContact::begin()).connect(&access(&good)).await.is_ok());
     let plugin = |script: &str| {
         let handed =
             r#"apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, env: [{name: T, value: secret-of-plugin}]"#;
@@ -388,7 +388,7 @@ async fn connections_that_are_refused(plane: &ControlPlane) {
         format!(r#"printf '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"{token}"}}}}'"#);
     let calls = plane.work().join("plugin.calls");
     let good = bent(plane, "plugin", |own| with_user(own, &plugin(&format!("echo >>{}; {says}", calls.display()))));
-    let connector_of_a_run = connector();
+    let connector_of_a_run = connector(TargetContact::begin());
     let mut called = Vec::new();
     for _ in 0..3 {
         assert!(connector_of_a_run.connect(&access(&good)).await.is_ok());
@@ -434,7 +434,7 @@ async fn connections_that_are_refused(plane: &ControlPlane) {
     }
     let mut elsewhere = access(&plane.kubeconfig("admin"));
     elsewhere.cluster.as_mut().unwrap().context = Some("other".to_owned());
-    let error = connector().connect(&elsewhere).await.err().unwrap();
+    let error = connector(TargetContact::begin()).connect(&elsewhere).await.err().unwrap();
     assert!(matches!(&error, TransportError::NoIdentity { reason, .. } if reason.contains("has no context other; it has: ")), "{error}");
 
     let child = Command::new(std::env::current_exe().unwrap())

@@ -166,7 +166,7 @@ async fn what_a_script_comes_to_is_told_or_unknown() {
         ..railwright::transport::sim::access("127.0.0.1")
     };
     let secrets = Secrets::new(None, BTreeMap::from([("password".to_owned(), Ok(PASSWORD.to_owned()))]), BTreeMap::new());
-    let connector = Arc::new(secrets).carried_by(railwright::transport::connector());
+    let connector = Arc::new(secrets).carried_by(railwright::transport::connector(railwright::transport::TargetContact::begin()));
     let locker = Locker::new(connector.connect(&access(&fabric.api().port())).await.unwrap());
     let fence = Fence::new("test", 1);
     assert!(matches!(locker.lock(&fence).await.unwrap(), LockOutcome::Taken(_)));

@@ -117,3 +117,33 @@ fn only_report_prints() {
     }
     none(&findings);
 }
+
+/// Whoever makes a `TargetContact` may open files outside the inventory and run programs: only commands that contact targets do, as the table
+/// of `tests/trust` has them.
+#[test]
+fn only_commands_that_contact_targets_say_so() {
+    const COMMANDS: &[&str] = &[
+        "apply",
+        "cables",
+        "drift",
+        "facts",
+        "job/cluster",
+        "job/ladder",
+        "job/prove_traffic",
+        "job/run",
+        "lock",
+        "plan",
+        "rbac",
+        "resume",
+        "verify",
+        "verify_fabric",
+        "watch",
+        "watch_traffic",
+    ];
+    let makes = |text: &str| product_lines(text).any(|(_, line)| line.contains("TargetContact::begin()"));
+    let found: Vec<String> = source().filter(|(_, text)| makes(text)).map(|(path, _)| path).collect();
+    let known: Vec<String> = COMMANDS.iter().map(|name| format!("src/cli/{name}.rs")).collect();
+    let unknown = found.iter().filter(|path| !known.contains(path)).map(|path| format!("{path}: makes a TargetContact"));
+    let gone = known.iter().filter(|path| !found.contains(path)).map(|path| format!("{path}: makes no TargetContact any more"));
+    none(&unknown.chain(gone).collect::<Vec<_>>());
+}

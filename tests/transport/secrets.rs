@@ -162,11 +162,17 @@ fn law_8_a_secret_reaches_the_host_and_no_other_place() {
     let mode = |name: &str| fs::metadata(story.path("host").join(name)).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode("agent/token.conf"), mode("taken.conf")), (0o600, 0o640));
 
-    // Nothing to do, nothing drifted, also from a recording and without the secret at hand.
+    // Nothing to do, nothing drifted.
     assert!(story.must(0, &["plan", "inventory", "--detailed-exitcode"]).to_lowercase().contains("no changes"));
     story.must(0, &["drift", "inventory"]);
     story.must(0, &["facts", "inventory", "-o", "facts"]);
-    story.must(0, &["plan", "inventory", "--observations", "facts", "--detailed-exitcode"]);
+    // Nobody is contacted, so no program is run and no file outside the inventory is opened: what needs them is held.
+    fs::rename(story.path("execve"), story.path("execve.before")).unwrap();
+    let recorded = story.must(3, &["plan", "inventory", "--observations", "facts"]);
+    assert!(recorded.contains("run only when a target is contacted") && recorded.contains("lies outside the inventory"), "{recorded}");
+    let run = fs::read_to_string(story.path("execve")).unwrap();
+    assert_eq!(run.matches("execve(").count(), 1, "{run}");
+    fs::rename(story.path("execve.before"), story.path("execve")).unwrap();
     story.must(
         0,
         &[
@@ -190,12 +196,16 @@ fn law_8_a_secret_reaches_the_host_and_no_other_place() {
         &["graph", "plan", "--format", "mermaid"],
         &["rollout", "status", "inventory"],
         &["rollout", "status", "inventory", "--json"],
-        &["lock", "list", "inventory"],
         &["state", "list", "inventory"],
         &["state", "list", "inventory", "--json"],
     ] {
         story.must(0, words);
     }
+
+    let asked = |story: &Story| fs::read_to_string(story.path("execve")).unwrap().matches("private/key").count();
+    let before = asked(&story);
+    story.must(0, &["lock", "list", "inventory"]);
+    assert_eq!(asked(&story), before, "a lock holds no secret");
 
     // Somebody changes the file by hand; another token is set; the old plan is refused.
     fs::write(story.path("host/agent/token.conf"), "byHandPoison\n").unwrap();

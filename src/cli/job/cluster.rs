@@ -5,7 +5,7 @@ use crate::base::{Diagnostic, quote};
 use crate::cli::{Failure, inventory};
 use crate::job::{Found, JobKind, Look as Looks, Looked};
 use crate::resource::kubernetes_object::manifest::is_subdomain;
-use crate::transport::{HostAccess, HostLink, JobWriter, Prober, Reader, connector};
+use crate::transport::{HostAccess, HostLink, JobWriter, Prober, Reader, TargetContact, connector};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl Cluster {
                 .state("nothing was asked or changed")
                 .next("name it in the spec: kubernetes: { name: prod, kubeconfig: FILE }")
         })?;
-        let link = connector().connect(&access).await.map_err(|error| error.diagnostic())?;
+        let link = connector(TargetContact::begin()).connect(&access).await.map_err(|error| error.diagnostic())?;
         Ok(Cluster { link })
     }
 

@@ -12,7 +12,7 @@ use crate::report::job::ladder as screen;
 use crate::report::out;
 use crate::system::clock::{self, Stopwatch};
 use crate::system::signals::{self, twice};
-use crate::transport::TransportError;
+use crate::transport::{TargetContact, TransportError};
 use crate::verify::nccl::{self, Decoder, Expected};
 use crate::verify::{Verdict, verify};
 use crate::workload::{Asked, Devices, NcclTest, Pods, Request};
@@ -139,12 +139,13 @@ impl Climb<'_> {
 
     /// Real traffic between the hosts, as `verify` does it.
     async fn hosts(&self) -> Result<Outcome, Failure> {
-        let prepared = pipeline::prepare_to_act(self.inventory)?;
+        let contact = TargetContact::begin();
+        let prepared = pipeline::prepare_to_act(self.inventory, contact)?;
         let request = verification::request(&prepared);
         if request.hosts.is_empty() {
             return Ok(Outcome::NotKnown("no host is reached over SSH".to_owned()));
         }
-        let report = verify(&*prepared.connector()?, &request, &|_| {}).await;
+        let report = verify(&*prepared.connector(contact)?, &request, &|_| {}).await;
         let wrong = report.results.iter().find(|result| result.verdict == report.verdict());
         let found = wrong.map_or(String::new(), |result| {
             let (code, hosts) = (result.code.unwrap_or_default(), one_line(&result.hosts.join(" to "), 80));

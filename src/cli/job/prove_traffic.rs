@@ -11,6 +11,7 @@ use crate::report::out;
 use crate::resource::Fact;
 use crate::resource::kubernetes_job::JobPod;
 use crate::spec::Host;
+use crate::transport::TargetContact;
 use crate::verify::flow::{self, Carried, Flow};
 use crate::verify::nccl::Traffic;
 use crate::workload::rails_of;
@@ -37,7 +38,7 @@ pub async fn seen(inventory: &Inventory, cluster: &Cluster, found: &Found, secon
     }
     let asked: BTreeSet<String> = requests.iter().map(|request| request.access.name.to_string()).collect();
     out::note(&format!("looking at the rails of {} for {}", nodeset::fold(&asked.iter().collect::<Vec<_>>()), duration(seconds)));
-    let connector = secrets::connector_to_look(inventory);
+    let connector = secrets::connector_to_look(inventory, TargetContact::begin());
     let mut flow = Flow::default();
     Looks::new(&*connector, requests).during(seconds, &mut flow).await;
     // Of the others nobody knows what their rails carry.

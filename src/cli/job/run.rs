@@ -17,7 +17,7 @@ use crate::system::append_file::AppendFile;
 use crate::system::clock::Stopwatch;
 use crate::system::files;
 use crate::system::signals::{self, twice};
-use crate::transport::{HostAccess, connector};
+use crate::transport::{HostAccess, TargetContact, connector};
 use crate::verify::flow::Flow;
 use crate::verify::host_job::{self, Ended};
 use crate::verify::nccl::{self, Decoder, Expected, Log, Proven, Traffic};
@@ -264,7 +264,7 @@ async fn watched(
     let mut again = interrupts.clone();
     let stop = async move { drop(interrupts.changed().await) };
     let limit_s = u32::try_from(common.limit_s).unwrap_or(u32::MAX);
-    let connector = connector();
+    let connector = connector(TargetContact::begin());
     let hosts: Vec<&Host> = names.iter().filter_map(|name| inventory.loaded.host(name)).collect();
     let mut looks = common.traffic.then(|| Looks::new(&*connector, requests(inventory, &hosts, None)));
     let (mut flow, began) = (Flow::default(), Stopwatch::start());
