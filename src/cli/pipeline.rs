@@ -2,6 +2,7 @@
 //! the state to a plan.
 
 use super::inventory::{self, Inventory};
+use super::outside::NotOpened;
 use super::question::{Observed, observe};
 use super::subject::{self, Known};
 use super::{Failure, output, recording, secrets, wishes};
@@ -193,10 +194,11 @@ impl Prepared {
     pub fn has_keys(&self) -> Result<(), Failure> {
         let loaded = &self.inventory.loaded;
         let absent = context::repositories(loaded, &self.texts).err();
-        // A key outside the inventory is not looked for where no target is contacted.
-        let told = |absent: Diagnostic| match self.contact {
-            Some(_) => absent,
-            None => absent.effect("no target is contacted here, so a key that lies outside the inventory is not opened"),
+        let is_outside = |key: &str| matches!(self.inventory.opened(key, self.contact), Err(NotOpened::Outside));
+        let closed = loaded.spec.repositories.iter().any(|repository| is_outside(&repository.key));
+        let told = |absent: Diagnostic| match closed {
+            true => absent.effect("no target is contacted here, so a key that lies outside the inventory is not opened"),
+            false => absent,
         };
         absent.map_or(Ok(()), |absent| {
             let absent: Vec<Diagnostic> = absent.into_iter().map(told).collect();

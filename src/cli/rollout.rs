@@ -1,7 +1,7 @@
 //! `railwright rollout`.
 
 use super::pipeline::Prepared;
-use super::{Exit, Failure};
+use super::{Exit, Failure, outside};
 use crate::apply::status::status;
 use crate::apply::steps::steps;
 use crate::apply::{Past, Patience};
@@ -68,14 +68,20 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
+/// The state of an inventory, which is not read itself.
+fn state(inventory: &Path) -> Result<StateFolder, Failure> {
+    outside::state_is_within(inventory).map_err(|link| Failure::refused(vec![*link]))?;
+    Ok(StateFolder::beside(inventory))
+}
+
 fn order(inventory: &Path, order: OrderKind, what: &str) -> Result<Exit, Failure> {
-    let run = StateFolder::beside(inventory).order(order).map_err(|problem| Failure::refused(vec![problem]))?;
+    let run = state(inventory)?.order(order).map_err(|problem| Failure::refused(vec![problem]))?;
     report::out::note(&format!("ordered: run {run}: {what}; railwright rollout status {} shows it", inventory.display()));
     Ok(Exit::Done)
 }
 
 fn show(inventory: &Path, run: Option<&str>, json: bool) -> Result<Exit, Failure> {
-    let folder = StateFolder::beside(inventory);
+    let folder = state(inventory)?;
     let runs = folder.runs()?;
     let chosen = match run {
         None => runs.last(),

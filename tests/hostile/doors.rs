@@ -58,6 +58,7 @@ pub const DOORS: &[Door] = &[
     Door { name: "journal", seeds: || vec![run().journal.clone()], open: open_journal, sealed: Some(journal_with) },
     Door { name: "record", seeds: || vec![run().record.clone()], open: open_record, sealed: None },
     Door { name: "state", seeds: || vec![run().state.clone()], open: open_state, sealed: None },
+    Door { name: "repository", seeds: super::repository::seeds, open: super::repository::open, sealed: None },
     Door { name: "known_hosts", seeds: known_hosts, open: open_known_hosts, sealed: None },
 ];
 

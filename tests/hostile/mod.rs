@@ -4,6 +4,7 @@
 
 mod bends;
 mod doors;
+mod repository;
 
 use bends::Bend;
 use doors::{DOORS, Door};

@@ -54,6 +54,19 @@ fn every_command_has_a_row() {
     assert!(gone.is_empty(), "there are no such commands: {gone:?}");
 }
 
+/// The commit is that of the clone around the inventory, whatever its folder looks like.
+#[test]
+fn the_commit_is_that_of_the_clone() {
+    if !has_strace() {
+        return;
+    }
+    let world = World::new(Hostile::Repository);
+    let (_, exit, said) = world.run(&["validate", "inv", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let origin = &said["spec"]["origin"];
+    assert_eq!((exit, origin["commit"].as_str(), &origin["dirty"]), (0, Some(&*world.commit()), &serde_json::json!(false)));
+}
+
 /// What never reads an inventory need not be tried.
 #[test]
 fn commands_without_an_inventory_take_none() {
@@ -153,6 +166,7 @@ fn is_allowed(path: &Path, world: &World) -> bool {
         Some(is_own && parts.next().is_none() && OWN_OF_PROCESS.contains(&file))
     };
     world.given().iter().any(|folder| path.starts_with(folder))
+        || path == world.top()
         || OWN_FILES.contains(&&*text)
         || OWN_FOLDERS.iter().any(|folder| text.starts_with(folder))
         || of_process().unwrap_or(false)

@@ -1,10 +1,12 @@
 //! Inventories that somebody wrote to run something, or to have something read, on the machine of whoever only looks at them.
 
 use crate::trace::Trace;
+use railwright::resource::Observation;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_railwright");
 
@@ -21,6 +23,7 @@ pub enum Hostile {
     /// Links that lead out of the folder in the places of modules, spec files and state.
     LinkedModules,
     LinkedState,
+    LinkedRuns,
     LinkedSpec,
     /// The cabling file is a file of the process.
     Cabling,
@@ -29,12 +32,13 @@ pub enum Hostile {
 }
 
 impl Hostile {
-    pub const ALL: [Hostile; 8] = [
+    pub const ALL: [Hostile; 9] = [
         Hostile::Repository,
         Hostile::Tarball,
         Hostile::GitFile,
         Hostile::LinkedModules,
         Hostile::LinkedState,
+        Hostile::LinkedRuns,
         Hostile::LinkedSpec,
         Hostile::Cabling,
         Hostile::Wrong,
@@ -42,7 +46,7 @@ impl Hostile {
 
     /// Whether a command comes to read its spec.
     pub fn is_read(self) -> bool {
-        !matches!(self, Hostile::LinkedState)
+        !matches!(self, Hostile::LinkedState | Hostile::LinkedRuns)
     }
 }
 
@@ -91,11 +95,6 @@ resources:
     file: { path: /etc/agent, mode: "0600", content: "{{ secrets.program }}{{ secrets.outside }}{{ secrets.linked }}\n" }
 "#;
 
-/// Of no target, with the keys that were read where targets were contacted.
-const OBSERVATIONS: &str = r#"{"format_version":"1.1","recorded_at":"2026-01-01T00:00:00Z","targets":{},"texts":{
-"../outside/key.asc":"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nRECORDED\n-----END PGP PUBLIC KEY BLOCK-----\n",
-"linked-key.asc":"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nRECORDED\n-----END PGP PUBLIC KEY BLOCK-----\n"}}"#;
-
 const KUBECONFIG: &str = r#"apiVersion: v1
 kind: Config
 current-context: a
@@ -118,9 +117,14 @@ impl World {
         self.path("inv")
     }
 
-    /// What a command may open: the inventory, and what its command line names.
-    pub fn given(&self) -> [PathBuf; 2] {
-        [self.inventory(), self.path("given")]
+    /// What a command may open: the inventory, what its command line names, and what the operator's own clone says of its commit.
+    pub fn given(&self) -> [PathBuf; 3] {
+        [self.inventory(), self.path("given"), self.path(".git")]
+    }
+
+    /// The top of the operator's clone, which may be opened, and nothing else in it.
+    pub fn top(&self) -> PathBuf {
+        self.path("")
     }
 
     /// What must stand on no screen.
@@ -134,6 +138,11 @@ impl World {
             command.current_dir(self.path("")).env_clear();
             command.env("HOME", self.path("home")).env("PATH", "/usr/bin:/bin").env("AN_OPERATORS_TOKEN", "FOREIGN-VARIABLE");
         })
+    }
+
+    /// The commit of the clone.
+    pub fn commit(&self) -> String {
+        fs::read_to_string(self.path(".git/refs/heads/main")).unwrap().trim().to_owned()
     }
 
     /// Whether this is the program of a row: one of the inventory, or one of the machine with its first argument.
@@ -177,14 +186,15 @@ impl World {
             .write("outside/secret", "FOREIGN-SECRET\n");
         self.write("outside/modules/m/module.yaml", "module: m\nsummary: FOREIGN-KEY\n")
             .write("outside/spec.yaml", "cluster: FOREIGN-KEY\n");
+        self.write("outside/state/runs/r0001-abcdef/journal.jsonl", "{}").write("outside/state/runs/r0001-abcdef/plan.json", "{}");
         self.write("outside/state/state.json", "{}")
             .write("home/.kube/config", "FOREIGN-ID\n")
             .write("home/.ssh/id_ed25519", "FOREIGN-ID\n");
-        self.write("given/observations.json", OBSERVATIONS);
+        self.write("given/observations.json", &observations());
         self.write("given/log", "node1: NCCL INFO nothing\n")
             .write("given/script.sh", "ls\n")
             .write("given/root/etc/os-release", "ID=debian\n");
-        self.write("given/plan.json", include_str!("plan.json"));
+        self.write("given/plan.json", plan());
         let job = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: { name: j }\nspec: { mpiReplicaSpecs: {} }\n";
         self.write("given/job.yaml", job);
     }
@@ -210,9 +220,21 @@ impl World {
                 symlink("../outside/modules", self.path("inv/modules")).unwrap();
             }
             Hostile::LinkedState => symlink("../outside/state", self.path("inv/.railwright")).unwrap(),
+            Hostile::LinkedRuns => {
+                self.write("inv/.railwright/identity", "mine");
+                symlink("../../outside/state/runs", self.path("inv/.railwright/runs")).unwrap();
+            }
             Hostile::LinkedSpec => symlink("../outside/spec.yaml", self.path("inv/more.yaml")).unwrap(),
             _ => {}
         }
+    }
+
+    /// The inventory is a folder of a clone, of which git would take it for a repository of its own.
+    fn clone_around(&self) {
+        let top = self.path("");
+        git(&top, &["init", "-q", "-b", "main"]);
+        git(&top, &["add", "inv/cluster.yaml", "inv/modules", "inv/config", "inv/HEAD", "inv/cabling.csv"]);
+        git(&top, &["commit", "-qm", "first"]);
     }
 
     /// What git would run, if somebody ran git.
@@ -247,9 +269,30 @@ impl World {
                 }
                 fs::remove_dir_all(inventory.join(".git")).unwrap();
                 self.write("inv/config", &config);
+                self.clone_around();
             }
         }
     }
+}
+
+/// An observation of no target, with the keys that were read where targets were contacted.
+fn observations() -> String {
+    let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nRECORDED\n-----END PGP PUBLIC KEY BLOCK-----\n";
+    let mut observation = Observation::at("2026-01-01T00:00:00Z".to_owned());
+    observation.texts.extend(["../outside/key.asc", "linked-key.asc"].map(|name| (name.to_owned(), key.to_owned())));
+    serde_json::to_string(&observation).unwrap()
+}
+
+/// A plan file of a small inventory that lay at the same path.
+fn plan() -> &'static str {
+    static PLAN: OnceLock<String> = OnceLock::new();
+    PLAN.get_or_init(|| {
+        let world = World(tempfile::tempdir().unwrap());
+        world.write("inv/cluster.yaml", "cluster: hostile\n").write("observations.json", &observations());
+        let words = ["plan", "inv", "--observations", "observations.json", "-o", "plan.json"];
+        let made = Command::new(PROGRAM).args(words).current_dir(world.path("")).output().unwrap();
+        fs::read_to_string(world.path("plan.json")).unwrap_or_else(|_| panic!("{made:?}"))
+    })
 }
 
 /// With no configuration but what is said here, so that nothing of the test's own files is run by the test.

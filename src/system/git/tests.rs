@@ -164,7 +164,8 @@ fn packs_are_read_with_differences_of_both_kinds() {
         let files: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         assert_eq!(repo.of(&files), repo.is(AsCommitted));
         assert_eq!(repo.of(&files[1..]), repo.is(Changed));
-        assert!(!repo.0.path().join(".git/objects").join(&repo.head()[..2]).exists(), "nothing is loose");
+        let head = repo.head();
+        assert!(!repo.0.path().join(".git/objects").join(&head[..2]).join(&head[2..]).exists(), "it is packed");
     }
 }
 
