@@ -6,6 +6,7 @@
 
 use super::action::PackageManager;
 use super::{Answers, Read};
+use crate::base::MachineId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Programs whose presence decides how a kind reads or acts.
@@ -86,7 +87,7 @@ pub fn read_script() -> String {
          if [ -z \"$R\" ]; then command -v \"$t\" >/dev/null 2>&1 && echo \"tool $t\"; continue; fi\n\
          for d in usr/bin usr/sbin bin sbin usr/local/bin usr/local/sbin; do [ -x \"$R/$d/$t\" ] && {{ echo \"tool $t\"; break; }}; done\n\
          done\n\
-         {VIRTUALIZATION}{CONNECTION}echo end\n",
+         {VIRTUALIZATION}{MACHINE}{CONNECTION}echo end\n",
         tools = TOOLS.join(" "),
     )
 }
@@ -98,6 +99,19 @@ const VIRTUALIZATION: &str = "v=\n\
     elif grep -q '^flags.* hypervisor' \"$R/proc/cpuinfo\" 2>/dev/null; then v=vm\n\
     fi\n\
     [ -n \"$v\" ] && echo \"virtualization $v\"\n";
+
+/// machine-id(5): absent, empty or the word `uninitialized` on an image that was not booted yet. One that is mounted over the
+/// file is made anew at every boot, or is that of the machine below a container: it identifies no installation. Two
+/// containers from one image may have the same one in the same boot; their process namespaces differ.
+const MACHINE: &str = "m=none\n\
+    for f in \"$R/etc/machine-id\" \"$R/var/lib/dbus/machine-id\"; do\n\
+    [ -s \"$f\" ] || continue\n\
+    m=; [ -r \"$f\" ] && m=$(head -c 64 \"$f\" | tr '\\n' ' ')\n\
+    break\n\
+    done\n\
+    [ -z \"$R\" ] && grep -q ' /etc/machine-id ' /proc/self/mountinfo 2>/dev/null && m=none\n\
+    [ -n \"$m\" ] && echo \"machine_id $m\"\n\
+    [ -z \"$R\" ] && n=$(readlink /proc/self/ns/pid 2>/dev/null) && echo \"pid_namespace $n\"\n";
 
 /// The netdev that carries our own connection, and all that lie below it (the ports of a bond, the parent of a VLAN):
 /// `SSH_CONNECTION` is `client port server port`; a zone (`fe80::1%eth0`) names the netdev itself.
@@ -111,6 +125,43 @@ const CONNECTION: &str = "if [ -z \"$R\" ] && [ -n \"${SSH_CONNECTION:-}\" ]; th
     below() { for l in \"/sys/class/net/$1\"/lower_*; do [ -e \"$l\" ] || continue; l=${l##*/lower_}; echo \"ssh_below $l\"; below \"$l\"; done; }\n\
     case $n in ''|*/*) ;; *) below \"$n\" ;; esac\n\
     fi\n";
+
+/// What a host says of its machine-id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum MachineIdReading {
+    /// It has this one.
+    Known(MachineId),
+    /// It has none that stays.
+    Absent,
+    /// It did not say, or what it said is none.
+    #[default]
+    Unknown,
+}
+
+impl MachineIdReading {
+    fn parse(text: &str) -> Self {
+        match text {
+            "none" | "uninitialized" => MachineIdReading::Absent,
+            text => text.parse().map_or(MachineIdReading::Unknown, MachineIdReading::Known),
+        }
+    }
+
+    /// The identifier, where there is one.
+    pub fn known(&self) -> Option<&MachineId> {
+        if let MachineIdReading::Known(machine) = self { Some(machine) } else { None }
+    }
+}
+
+/// One running machine. Cloned images share a machine-id and differ in the boot; containers of one kernel share the boot.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunningMachine {
+    /// The installation.
+    pub machine_id: MachineId,
+    /// The boot of its kernel.
+    pub boot_id: String,
+    /// Its process namespace; empty when not known.
+    pub pid_namespace: String,
+}
 
 /// Who a host is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -127,6 +178,10 @@ pub struct HostFacts {
     pub architecture: String,
     /// Fresh at every boot: the proof of a reboot.
     pub boot_id: String,
+    /// Fresh with every installation.
+    pub machine_id: MachineIdReading,
+    /// The namespace in which its processes are numbered; empty when not known.
+    pub pid_namespace: String,
     /// The user that reads; 0 unless something is wrong.
     pub uid: u32,
     /// The running kernel's command line.
@@ -143,6 +198,15 @@ pub struct HostFacts {
     pub ssh_netdevs: BTreeSet<String>,
     /// The program that keeps packages.
     pub package_manager: Option<PackageManager>,
+}
+
+impl HostFacts {
+    /// Which machine it is, in which boot; nothing where one of the two is not known.
+    pub fn running_machine(&self) -> Option<RunningMachine> {
+        let machine_id = self.machine_id.known()?.clone();
+        let (boot_id, pid_namespace) = (self.boot_id.clone(), self.pid_namespace.clone());
+        (!boot_id.is_empty()).then_some(RunningMachine { machine_id, boot_id, pid_namespace })
+    }
 }
 
 /// The lines of the answer to `Read::Host` that name the netdevs of our own connection, and nothing else of it.
@@ -167,6 +231,8 @@ pub fn facts(answers: &Answers) -> Result<HostFacts, String> {
             "kernel" => facts.kernel = value.to_owned(),
             "architecture" => facts.architecture = value.to_owned(),
             "boot_id" => facts.boot_id = value.to_owned(),
+            "machine_id" => facts.machine_id = MachineIdReading::parse(value),
+            "pid_namespace" => facts.pid_namespace = value.to_owned(),
             "uid" => facts.uid = value.parse().map_err(|_| "the user's number could not be read".to_owned())?,
             "cmdline" => facts.cmdline = value.to_owned(),
             "tool" => drop(facts.tools.insert(value.to_owned())),
@@ -268,6 +334,29 @@ mod tests {
         assert_eq!((facts.cmdline.as_str(), facts.init_systemd, facts.virtualization.as_str()), ("quiet iommu=pt", true, "kvm"));
         assert_eq!(facts.ssh_netdev.as_deref(), Some("bond0"));
         assert_eq!(facts.ssh_netdevs, ["bond0", "ens1f0"].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn a_machine_id_is_known_absent_or_unknown() {
+        let id = "3d1219c7c4c5404aaa1f6d2a48adfda4";
+        let tree = tempfile::tempdir().unwrap();
+        let read = || read_here(&["sh"], &tree.path().display().to_string(), "").machine_id;
+        assert_eq!(read(), MachineIdReading::Absent);
+        for (file, text, expected) in [
+            ("var/lib/dbus/machine-id", format!("{id}\n"), MachineIdReading::Known(id.parse().unwrap())),
+            ("etc/machine-id", String::new(), MachineIdReading::Known(id.parse().unwrap())),
+            ("etc/machine-id", "uninitialized\n".to_owned(), MachineIdReading::Absent),
+            ("etc/machine-id", format!("{}\n", "0".repeat(32)), MachineIdReading::Unknown),
+            ("etc/machine-id", "no id\nend\n".to_owned(), MachineIdReading::Unknown),
+        ] {
+            let path = tree.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &text).unwrap();
+            assert_eq!(read(), expected, "{file}: {text:?}");
+        }
+        assert_eq!(decode("boot_id b\nend\n").unwrap().machine_id, MachineIdReading::Unknown, "an older recording");
+        assert!(decode(&format!("boot_id b\nmachine_id {id}\nend\n")).unwrap().running_machine().is_some());
+        assert!(decode(&format!("machine_id {id}\nend\n")).unwrap().running_machine().is_none());
     }
 
     #[test]

@@ -146,6 +146,10 @@ impl Host {
         for name in ["upper", "work", "root"] {
             fs::create_dir(at(name)).unwrap();
         }
+        // As every machine that was booted has one of its own.
+        fs::create_dir(at("upper/etc")).unwrap();
+        let id = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap().replace('-', "");
+        fs::write(at("upper/etc/machine-id"), id).unwrap();
         for (from, to) in copies {
             let to = at("upper").join(to);
             fs::create_dir_all(to.parent().unwrap()).unwrap();
