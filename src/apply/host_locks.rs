@@ -3,14 +3,24 @@
 
 use super::context::Context;
 use super::locks::HeldLock;
-use super::preflight::{HostNow, One, Unready, connect};
+use super::preflight::{HostNow, connect};
 use super::trouble::{self, Next};
+use super::unready::Unready;
+use crate::base::Diagnostic;
 use crate::observe::crowd;
 use crate::state::{ClusterLock, Holder};
 use crate::system::identity::Life;
-use crate::transport::{BoxFuture, Fence, Grounds, LockOutcome, Locker, StealOutcome, TransportError};
+use crate::transport::{BoxFuture, Fence, Grounds, LockOutcome, Locker, StealOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why a target's lock was not taken.
+pub(super) enum NotLocked {
+    /// The target cannot be worked on.
+    Unready(Unready),
+    /// The run must not begin.
+    Refused(Box<Diagnostic>),
+}
 
 /// How many runs a host may have seen that this folder knows nothing of.
 const FURTHEST_AHEAD: u64 = 1_000_000;
@@ -46,6 +56,20 @@ pub async fn sweep(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLoc
     crowd::each(hosts.into_iter().collect(), context.patience.parallel, &work).await;
 }
 
+/// Takes the lock of one target for something short: what writes there in its name, and the digest of the record that stood there.
+pub(super) async fn lock_one(
+    name: &str,
+    context: &Context,
+    locker: &Locker,
+    lock: &ClusterLock,
+) -> Result<(Writer, Option<String>), Diagnostic> {
+    match take_lock(name, context, locker, &lock.holder, &AtomicU64::new(lock.fence)).await {
+        Ok((number, record)) => Ok((locker.writer(Fence::new(&lock.holder.line(), number)), record)),
+        Err(NotLocked::Refused(refusal)) => Err(*refusal),
+        Err(NotLocked::Unready(unready)) => Err(unready.told(&context.target(name), &Next::beside(&context.folder))),
+    }
+}
+
 /// Takes the lock of a host or a cluster: with which fencing token, and the digest of the record that stood there. One whose
 /// holder is provably dead or silent is taken over. A higher token on the host only means that ours has to go beyond it.
 pub(super) async fn take_lock(
@@ -54,11 +78,11 @@ pub(super) async fn take_lock(
     locker: &Locker,
     holder: &Holder,
     fence: &AtomicU64,
-) -> Result<(u64, Option<String>), One> {
+) -> Result<(u64, Option<String>), NotLocked> {
     let of = &context.locked(host);
-    let unready = |error: TransportError| One::Unready(error.into());
-    let failed = |why: &str| One::Refused(Box::new(trouble::lock_failed(of, why)));
-    let unknown = |reason: String| One::Unready(Unready::Unfit(format!("whether its lock was taken is not known: {reason}")));
+    let unready = |error: TransportError| NotLocked::Unready(error.into());
+    let failed = |why: &str| NotLocked::Refused(Box::new(trouble::lock_failed(of, why)));
+    let unknown = |reason: String| NotLocked::Unready(Unready::Unfit(format!("whether its lock was taken is not known: {reason}")));
     for _ in 0..4 {
         let number = fence.load(Ordering::SeqCst);
         match locker.lock(&Fence::new(&holder.line(), number)).await.map_err(unready)? {
@@ -68,7 +92,7 @@ pub(super) async fn take_lock(
                 // Another one is looked at again, and so is one that was let go meanwhile.
                 let Some(reading) = reading.filter(|reading| reading.holder == line) else { continue };
                 let held = HeldLock::from_reading(reading, &context.folder.process());
-                let refused = |held: &HeldLock| One::Refused(Box::new(trouble::locked(&of.target, held, &Next::beside(&context.folder))));
+                let refused = |held: &HeldLock| NotLocked::Refused(Box::new(trouble::locked(&of.target, held, &Next::beside(&context.folder))));
                 let grounds = held.grounds().ok_or_else(|| refused(&held))?;
                 match locker.steal(&line, number, grounds).await.map_err(unready)? {
                     StealOutcome::Alive(age_s) => return Err(refused(&HeldLock { age_s, ..held })),
@@ -80,7 +104,7 @@ pub(super) async fn take_lock(
             // The number is shared by all hosts: one of them must not use up what there is for the others.
             LockOutcome::Behind(seen) if seen.saturating_sub(number) > FURTHEST_AHEAD => {
                 let reason = format!("its fencing number {seen} is higher than any number of runs; see {}", of.fence());
-                return Err(One::Unready(Unready::Unfit(reason)));
+                return Err(NotLocked::Unready(Unready::Unfit(reason)));
             }
             LockOutcome::Behind(seen) => drop(fence.fetch_max(seen.saturating_add(1), Ordering::SeqCst)),
             LockOutcome::Impossible(why) => return Err(failed(&why)),

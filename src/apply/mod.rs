@@ -39,9 +39,11 @@ mod shared;
 pub mod signal;
 pub mod status;
 pub mod steps;
+pub mod take_over;
 pub mod trouble;
 mod turn;
 mod uncordon;
+pub mod unready;
 mod watch;
 mod wished;
 

@@ -3,19 +3,19 @@
 use super::access;
 use super::by_hand::may_be_off;
 use super::context::{Context, Event, EventSink};
-use super::host_locks::{release, take_lock};
-use super::idle::{Busy, idle};
+use super::host_locks::{NotLocked, release, take_lock};
+use super::idle::idle;
 use super::trouble::{self, Next};
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target, TargetKind};
+use super::unready::Unready;
+use crate::base::{Diagnostic, MachineId, Target, TargetKind};
 use crate::observe::crowd;
 use crate::plan::{NodeKind, Plan};
 use crate::resource::guard::Guard;
-use crate::resource::host::facts;
+use crate::resource::host::{MachineIdReading, RunningMachine, facts};
 use crate::resource::{AnswerStatus, Answers, Read};
-use crate::state::{ClusterLock, Holder, HostRecord, host_record};
+use crate::state::{ClusterLock, Holder, HostRecord, TargetIdentity, host_record};
 use crate::system::clock;
-use crate::transport::{BoxFuture, Fence, HostAccess, Locker, Performed, TransportError};
+use crate::transport::{BoxFuture, Fence, HostAccess, Locker, Performed, Reader, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -27,6 +27,10 @@ pub struct HostNow {
     pub ssh_netdevs: BTreeSet<String>,
     /// The boot that it is in.
     pub boot_id: Option<String>,
+    /// The installation.
+    pub machine_id: MachineIdReading,
+    /// Which machine it is, in which boot.
+    pub running: Option<RunningMachine>,
     /// The fencing token with which its lock was taken.
     pub token: u64,
     /// The digest of the record that it kept then, where it tells it.
@@ -47,8 +51,8 @@ pub struct Preflight {
     pub ready: BTreeMap<String, HostNow>,
     /// Not to be worked on, with the reason.
     pub unready: BTreeMap<Target, Unready>,
-    /// What the hosts remember of themselves.
-    pub records: Vec<HostRecord>,
+    /// What those that are ready say of themselves.
+    pub identities: BTreeMap<Target, TargetIdentity>,
     /// Told, and no obstacle.
     pub warnings: Vec<Diagnostic>,
     /// Why nothing may be done.
@@ -57,61 +61,23 @@ pub struct Preflight {
     pub fence: u64,
 }
 
-pub(super) struct Ready {
+struct Ready {
     now: HostNow,
     record: Option<HostRecord>,
     warnings: Vec<Diagnostic>,
 }
 
-pub(super) enum One {
+enum One {
     Ready(Box<Ready>),
     Unready(Unready),
     Refused(Box<Diagnostic>),
 }
 
-/// Why a host cannot be worked on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unready {
-    /// It cannot be reached.
-    NotReached(TransportError),
-    /// It can, and is not fit for it.
-    Unfit(String),
-    /// A step of an earlier run still runs on it.
-    Busy(Busy),
-}
-
-impl From<TransportError> for Unready {
-    fn from(error: TransportError) -> Self {
-        Unready::NotReached(error)
-    }
-}
-
-impl From<Busy> for Unready {
-    fn from(busy: Busy) -> Self {
-        match busy {
-            Busy::NotAsked(error) => Unready::NotReached(error),
-            Busy::NotTold(_) => Unready::Unfit(busy.reason()),
-            Busy::Runs(_) | Busy::Guarded(_) | Busy::Interrupted => Unready::Busy(busy),
-        }
-    }
-}
-
-impl Unready {
-    /// In one line.
-    pub fn reason(&self) -> String {
-        match self {
-            Unready::NotReached(error) => error.one_line(),
-            Unready::Unfit(reason) => one_line(reason, 300),
-            Unready::Busy(busy) => busy.reason(),
-        }
-    }
-
-    /// For the person on call.
-    pub fn told(&self, target: &Target, next: &Next) -> Diagnostic {
-        match self {
-            Unready::NotReached(error) => trouble::not_reached(target.to_string(), error, next),
-            Unready::Unfit(reason) => trouble::not_workable(target, reason, next),
-            Unready::Busy(busy) => trouble::still_runs(&target.name, &busy.reason(), next),
+impl From<NotLocked> for One {
+    fn from(why: NotLocked) -> Self {
+        match why {
+            NotLocked::Unready(unready) => One::Unready(unready),
+            NotLocked::Refused(refusal) => One::Refused(refusal),
         }
     }
 }
@@ -127,6 +93,8 @@ pub struct Wanted {
     pub run: Option<String>,
     /// Steps of the plan that need no more.
     pub done: BTreeSet<String>,
+    /// The machine that each host was when the run began, where that is known.
+    pub machines: BTreeMap<String, MachineId>,
 }
 
 /// What is the same for every host of a run.
@@ -172,7 +140,8 @@ fn take(found: &mut Preflight, context: &Context, host: &str, one: One, sink: &E
             let locked = context.hosts.get(host).is_none_or(HostAccess::keeps_locks);
             let host = host.to_owned();
             sink(Event::HostReady { host: host.clone(), locked });
-            found.records.extend(record);
+            let (machine_id, running) = (now.machine_id.clone(), now.running.clone());
+            found.identities.insert(target, TargetIdentity { machine_id, running, record });
             found.warnings.extend(warnings);
             found.ready.insert(host, now);
         }
@@ -241,9 +210,13 @@ async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sin
     let locker = connect(host, context).await.map_err(unready)?;
     let answers = locker.reader().read(&[Read::Host]).await.map_err(unready)?;
     let mut now = host_now(&context.target(host), &answers).map_err(One::Unready)?;
+    let before = run.wanted.machines.get(host);
+    if before.zip(now.machine_id.known()).is_some_and(|(before, now)| before != now) {
+        return Err(One::Unready(Unready::Reinstalled));
+    }
     let mut warnings = Vec::new();
     if context.target(host).kind == TargetKind::Kube {
-        let has_record = record(&locker).await.map_err(unready)?.is_some();
+        let has_record = read_record(&locker.reader()).await.map_err(unready)?.is_some();
         let found = access::look(run.plan, &run.wanted.done, host, context, &locker.reader(), has_record).await.map_err(unready)?;
         if let Some(refusal) = found.refusal {
             return Err(One::Refused(Box::new(refusal)));
@@ -259,7 +232,7 @@ async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sin
         let _ = writer.unlock().await;
         return Err(One::Unready(busy.into()));
     }
-    let record = match record(&locker).await {
+    let record = match read_record(&locker.reader()).await {
         Ok(record) => record,
         Err(error) => {
             let _ = writer.unlock().await;
@@ -271,8 +244,9 @@ async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sin
     Ok(Ready { now, record, warnings })
 }
 
-async fn record(locker: &Locker) -> Result<Option<String>, TransportError> {
-    Ok(match locker.reader().record().await? {
+/// The record that a target keeps of itself, where it has one.
+pub(super) async fn read_record(reader: &Reader) -> Result<Option<String>, TransportError> {
+    Ok(match reader.record().await? {
         Performed::Ended { code: 0, stdout, .. } => Some(stdout),
         _ => None,
     })
@@ -281,15 +255,18 @@ async fn record(locker: &Locker) -> Result<Option<String>, TransportError> {
 /// Who the host is, from its answers. Answers that break off mean that the connection was lost under them: a host on its way
 /// down for a reboot is no host that cannot be worked on.
 pub fn host_now(target: &Target, answers: &Answers) -> Result<HostNow, Unready> {
-    if target.kind != TargetKind::Host {
-        return Ok(HostNow::default());
-    }
     let host = &*target.name;
+    if target.kind != TargetKind::Host {
+        let (machine_id, running) = facts(answers).map(|facts| (facts.machine_id.clone(), facts.running_machine())).unwrap_or_default();
+        return Ok(HostNow { machine_id, running, ..HostNow::default() });
+    }
     let facts = facts(answers).map_err(|reason| match answers.get(&Read::Host).map(|answer| &answer.status) {
         Some(AnswerStatus::CutOff) => TransportError::Lost { host: host.to_owned(), reason }.into(),
         _ => Unready::Unfit(format!("who it is could not be read: {reason}")),
     })?;
-    Ok(HostNow { ssh_netdevs: facts.ssh_netdevs, boot_id: Some(facts.boot_id).filter(|id| !id.is_empty()), ..HostNow::default() })
+    let running = facts.running_machine();
+    let boot_id = Some(facts.boot_id).filter(|id| !id.is_empty());
+    Ok(HostNow { ssh_netdevs: facts.ssh_netdevs, boot_id, machine_id: facts.machine_id, running, ..HostNow::default() })
 }
 
 /// What can cut our own connection and cannot be put back by a guard on the host is refused.

@@ -3,9 +3,10 @@
 use super::change::Finish;
 use super::context::Event;
 use super::precondition::{Seen, reads, see};
-use super::preflight::{Unready, host_now};
+use super::preflight::host_now;
 use super::shared::Shared;
 use super::trouble;
+use super::unready::Unready;
 use crate::base::{Digest, Target};
 use crate::plan::Member;
 use crate::resource::{Action, Answers, Read};

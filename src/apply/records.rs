@@ -7,7 +7,7 @@ use super::trouble;
 use crate::base::{Diagnostic, Digest, Target, TargetKind};
 use crate::plan::NodeKind;
 use crate::resource::kubernetes_object::applyset::is_member;
-use crate::state::Entry;
+use crate::state::{Entry, HostRecord};
 use crate::system::clock::{self, Deadline, Stopwatch};
 use crate::transport::{RecordOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,12 @@ const SHARE: u32 = 10;
 
 /// Clusters whose record is to be written at the end, with when it may be written next between.
 pub(super) type Records = BTreeMap<Target, Deadline>;
+
+/// The objects of a record that are members of the cluster's set.
+pub(super) fn members(record: &HostRecord) -> Vec<String> {
+    let made = record.resources.iter().filter(|(_, applied)| is_member(&applied.kind, &applied.body, &applied.before));
+    made.map(|(address, _)| address.within_target()).collect()
+}
 
 impl Shared {
     /// Clusters write down what is coming, before the first step of this part of the run.
@@ -84,9 +90,8 @@ impl Shared {
 
     /// Writes it, with what is coming among the members of the cluster's set.
     async fn write_record(&self, target: &Target, writer: &Writer, coming: Vec<String>) -> Option<Diagnostic> {
-        let record = guard(&self.state).next_record(&target.name, &self.run, &self.plan.digest, clock::now());
-        let made = record.resources.iter().filter(|(_, applied)| is_member(&applied.kind, &applied.body, &applied.before));
-        let members = made.map(|(address, _)| address.within_target()).chain(coming).collect();
+        let record = guard(&self.state).next_record(&self.cluster, &target.name, &self.run, &self.plan.digest, clock::now());
+        let members = members(&record).into_iter().chain(coming).collect();
         let (json, replaces) = (record.to_json(), self.replaced_record(&target.name));
         let digest = Digest::of_bytes(format!("{json}\n").as_bytes()).as_str().to_owned();
         let written = writer.record(json, members, replaces.clone()).await;

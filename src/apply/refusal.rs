@@ -2,13 +2,13 @@
 
 use super::context::Context;
 use super::trouble::{self, Next};
-use crate::base::{Diagnostic, secret};
+use crate::base::{Diagnostic, Target, secret};
 use crate::plan::by_hand::is_by_hand;
 use crate::plan::{Node, NodeKind, Plan, content};
 use crate::resource::file::sealed;
 use crate::resource::{Wish, kind_named};
 use crate::spec::window::{Standing, standing};
-use crate::state::State;
+use crate::state::{State, identity_conflict};
 use crate::transport::Secrets;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,9 +84,9 @@ pub fn of_windows<'a>(plan: &Plan, mut nodes: impl Iterator<Item = &'a Node>, no
     (waits && closed()).then(|| trouble::outside_windows(&plan.rollout, now, next))
 }
 
-/// The state that the plan was made against has moved on.
+/// The state that the plan was made against has moved on, as far as the plan works on it.
 pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
-    (state.digest() != plan.state_digest).then(|| {
+    (state_digest(&state.last_applied, &state.outages, &plan.targets_of_work()) != plan.state_digest).then(|| {
         Diagnostic::error("RW0604", "something was applied or forgotten after the plan was made")
             .effect("what the plan calls new, changed or removed may no longer be so")
             .state("nothing was changed")
@@ -94,12 +94,30 @@ pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
     })
 }
 
-/// The hosts, switches and clusters that the plan works on, and the hosts that its gates verify.
+/// The plan was made with the state of another cluster.
+pub fn of_cluster(plan: &Plan, state: &State) -> Option<Diagnostic> {
+    let (planned, ours) = (plan.cluster_id.as_ref()?, state.cluster.as_ref()?);
+    (*planned != ours.id).then(|| {
+        Diagnostic::error("RW0727", format!("the plan was made for the cluster of the id {planned}, and this folder is of {}", ours.id))
+            .effect("what it calls new, changed or removed is so by the memory of another cluster")
+            .state("nothing was changed")
+            .next(Next::of(plan).anew())
+    })
+}
+
+/// Hosts that are another machine than when the plan was made.
+pub fn of_machines(plan: &Plan, reinstalled: &BTreeMap<Target, usize>) -> Option<Diagnostic> {
+    let planned: BTreeSet<&Target> = plan.reinstalled.iter().map(|one| &one.host).collect();
+    let since = reinstalled.iter().filter(|(host, _)| !planned.contains(host));
+    let problem = identity_conflict::reinstalled(&since.map(|(host, count)| (host.clone(), *count)).collect())?;
+    let refused = Diagnostic::error("RW0723", problem.message).effect("the plan was made against what the machine before said");
+    Some(refused.state("nothing was changed").next(Next::of(plan).anew()))
+}
+
+/// The names of the hosts, switches and clusters that the plan works on, and of the hosts that its gates verify.
 pub fn hosts(plan: &Plan) -> BTreeSet<&str> {
-    let work = plan.nodes.iter().filter(|node| node.held.is_none());
-    let own = work.clone().filter_map(|node| node.target.as_ref());
-    let names = own.chain(work.clone().filter_map(Node::cluster)).map(|target| &*target.name);
-    names.chain(work.flat_map(Node::verified).map(String::as_str)).collect()
+    let verified = plan.nodes.iter().filter(|node| node.held.is_none()).flat_map(Node::verified).map(String::as_str);
+    plan.targets_of_work().into_iter().map(|target| &*target.name).chain(verified).collect()
 }
 
 fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnostic> {

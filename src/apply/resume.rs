@@ -12,7 +12,7 @@ use super::{refusal, trouble::Next};
 use crate::base::{Address, Diagnostic};
 use crate::plan::by_hand::released;
 use crate::plan::{Node, NodeKind, Plan};
-use crate::state::{ClusterLock, Entry, RunStatus, State, run_status};
+use crate::state::{ClusterLock, Entry, IdentityConflict, RunStatus, State, run_status};
 use crate::system::identity;
 use std::collections::BTreeSet;
 
@@ -78,19 +78,25 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let through = refusal::hosts(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();
     sweep(through, &context, &lock).await;
     let done = plan.nodes.iter().map(|node| &node.id).filter(|id| !left.contains(id.as_str())).cloned().collect();
-    let wanted = Wanted { rebooting: rebooting(&plan, &status), hosts, run: Some(run.clone()), done };
-    let found = preflight(&plan, wanted, &context, &lock, &sink).await;
+    let machines = state.machines.clone();
+    let wanted = Wanted { rebooting: rebooting(&plan, &status), hosts, run: Some(run.clone()), done, machines };
+    let mut found = preflight(&plan, wanted, &context, &lock, &sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
-    for record in &found.records {
-        state.merge(record);
+    let recognition = state.recognize(&plan.cluster, &found.identities);
+    let conflicts = IdentityConflict::refusals(&recognition.conflicts, &context.folder.inventory());
+    if !conflicts.is_empty() {
+        release(found.ready.into_keys().collect(), &context, &lock.holder).await;
+        return Err(conflicts);
     }
+    found.warnings.extend(recognition.warnings);
+    let cluster = context.folder.identify(&mut state, plan.cluster_id.as_ref(), &plan.cluster).map_err(one)?;
     let store = context.folder.continue_run(&run, &journal).map_err(one)?;
     let store = lock.fenced(&context.folder, store).map_err(one)?;
     let writer = context.folder.writer(store, journal.chain).map_err(one)?;
     let entries = vec![resumed(&decisions), Entry::LockTaken { fence: found.fence }];
-    let parts = RunParts { plan, context, sink, run, journal: writer, state };
+    let parts = RunParts { plan, context, sink, run, cluster, journal: writer, state };
     Ok(Begun::new(parts, lock, steps, Earlier { status, decisions }, found, entries))
 }
 

@@ -20,7 +20,7 @@ use crate::plan::Plan;
 use crate::plan::by_hand::released;
 use crate::state::journal::{self, Chain};
 use crate::state::journal_writer::JournalWriter;
-use crate::state::{ClusterLock, Entry, Outcome, RunStatus, State, StateFolder};
+use crate::state::{ClusterIdentity, ClusterLock, Entry, IdentityConflict, Outcome, Recognition, RunStatus, State, StateFolder};
 use crate::system::identity;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,14 +44,14 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     let later = released(plan);
     let mut steps = steps(later.as_ref().unwrap_or(plan)).map_err(|problem| vec![problem])?;
     hold(&mut steps, plan);
-    if steps.is_empty() {
+    if steps.is_empty() && plan.reinstalled.is_empty() {
         return Ok(None);
     }
     let lock = ClusterLock::take(&context.folder, "apply").map_err(|problem| vec![problem])?;
     let mut state = State::load(&context.folder).map_err(|problem| vec![problem])?;
     let moved = refusal::of_state(plan, &state);
     let hosts = refusal::hosts(plan).into_iter().map(str::to_owned).collect();
-    let found = preflight(plan, Wanted { hosts, ..Wanted::default() }, context, &lock, &sink).await;
+    let mut found = preflight(plan, Wanted { hosts, ..Wanted::default() }, context, &lock, &sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
@@ -59,11 +59,9 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     if !nobody.is_empty() {
         return Err(nobody);
     }
-    for record in &found.records {
-        state.merge(record);
-    }
-    // The plan may have been made with or without what the hosts remember; one of the two it must be.
-    let mut problems: Vec<Diagnostic> = moved.and(refusal::of_state(plan, &state)).into_iter().collect();
+    let recognition = state.recognize(&plan.cluster, &found.identities);
+    let mut problems = other_ground(plan, context, &state, &recognition, moved);
+    found.warnings.extend(recognition.warnings);
     if problems.is_empty() {
         problems = foreign(plan, context, &state);
         let wishes = context.wished.as_ref().map(|wished| wished.wishes.as_slice());
@@ -80,10 +78,11 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
         true => open(plan, context, &mut state, &lock, found.fence).map_err(|problem| vec![problem]),
     };
     match opened {
-        Ok((run, journal)) => {
-            let entries = vec![started(&run, plan), Entry::LockTaken { fence: found.fence }];
+        Ok((run, cluster, journal)) => {
+            let entries = vec![started(&run, &cluster, plan), Entry::LockTaken { fence: found.fence }];
             let earlier = Earlier { status: RunStatus::default(), decisions: Decisions::default() };
-            let parts = RunParts { plan: later.unwrap_or_else(|| plan.clone()), context: context.clone(), sink, run, journal, state };
+            let plan = later.unwrap_or_else(|| plan.clone());
+            let parts = RunParts { plan, context: context.clone(), sink, run, cluster, journal, state };
             Ok(Some(Begun::new(parts, lock, steps, earlier, found, entries)))
         }
         Err(problems) => {
@@ -93,18 +92,33 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     }
 }
 
-fn open(plan: &Plan, context: &Context, state: &mut State, lock: &ClusterLock, fence: u64) -> Result<(String, JournalWriter), Diagnostic> {
+/// The targets are not those that the plan was made against, or the memory of them is another one.
+fn other_ground(plan: &Plan, context: &Context, state: &State, seen: &Recognition, moved: Option<Diagnostic>) -> Vec<Diagnostic> {
+    let mut problems = IdentityConflict::refusals(&seen.conflicts, &context.folder.inventory());
+    problems.extend(refusal::of_cluster(plan, state).or_else(|| refusal::of_machines(plan, &seen.reinstalled)));
+    if problems.is_empty() {
+        // The plan may have been made with or without what the hosts remember; one of the two it must be.
+        problems.extend(moved.and(refusal::of_state(plan, state)));
+    }
+    problems
+}
+
+type Opened = (String, ClusterIdentity, JournalWriter);
+
+fn open(plan: &Plan, context: &Context, state: &mut State, lock: &ClusterLock, fence: u64) -> Result<Opened, Diagnostic> {
+    let cluster = context.folder.identify(state, plan.cluster_id.as_ref(), &plan.cluster)?;
     state.store(&context.folder)?;
     let run = StateFolder::run_name(fence, &plan.digest);
     let store = context.folder.begin_run(&run, plan)?;
     let store = lock.fenced(&context.folder, store)?;
-    Ok((run, context.folder.writer(store, Chain::default())?))
+    Ok((run, cluster, context.folder.writer(store, Chain::default())?))
 }
 
-fn started(run: &str, plan: &Plan) -> Entry {
+fn started(run: &str, cluster: &ClusterIdentity, plan: &Plan) -> Entry {
     Entry::RunStarted {
         format_version: journal::FORMAT_VERSION.to_owned(),
         run: run.to_owned(),
+        cluster: cluster.clone(),
         plan: plan.digest.clone(),
         inventory: plan.inventory.clone(),
         who: identity::user(),
@@ -137,7 +151,8 @@ impl Begun {
         let is_known = |host: &&String| parts.context.hosts.get(*host).is_some_and(|access| access.target().kind == TargetKind::Host);
         history.out_of_service.extend(parts.state.outages.keys().filter(is_known).map(Target::host));
         for (host, now) in &found.ready {
-            entries.push(Entry::HostLocked { host: host.clone(), boot_id: now.boot_id.clone() });
+            let machine_id = now.machine_id.known().cloned();
+            entries.push(Entry::HostLocked { host: host.clone(), boot_id: now.boot_id.clone(), machine_id });
         }
         let heart = Heart::new(&lock.holder, &parts.run, &parts.context, &found.ready);
         let shared = Shared::new(parts, &steps, earlier, found.ready.clone(), heart);

@@ -12,7 +12,7 @@ use crate::base::{Address, Diagnostic, Target, TargetKind};
 use crate::plan::{Applied, Node, Plan};
 use crate::state::journal_writer::JournalWriter;
 use crate::state::run_status::NodeStatus;
-use crate::state::{Entry, Outcome, RunStatus, State};
+use crate::state::{ClusterIdentity, Entry, Outcome, RunStatus, State};
 use crate::transport::{TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +24,7 @@ pub(super) struct RunParts {
     pub context: Context,
     pub sink: EventSink,
     pub run: String,
+    pub cluster: ClusterIdentity,
     pub journal: JournalWriter,
     pub state: State,
 }
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub plan: Plan,
     pub context: Context,
     pub run: String,
+    pub cluster: ClusterIdentity,
     pub next: Next,
     pub journal: JournalWriter,
     pub sink: EventSink,
@@ -87,6 +89,7 @@ impl Shared {
             plan: parts.plan,
             context: parts.context,
             run: parts.run,
+            cluster: parts.cluster,
             journal: parts.journal,
             sink: parts.sink,
             earlier: earlier.status,

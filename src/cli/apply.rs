@@ -58,6 +58,9 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
     let left = pipeline::tell_left_open(&prepared)?;
     if !plan.has_work() {
         let held = plan.nodes.iter().filter(|node| node.held.is_some()).count();
+        if !plan.refused.is_empty() {
+            return Ok(Exit::Refused);
+        }
         let outcome = ApplyOutcome::without_work(!plan.unknown.is_empty() || held > 0 || plan.has_outages());
         match arguments.json {
             true => report::out::print(&document::text(&RunDocument::of(&outcome))),
@@ -177,7 +180,7 @@ fn not_looked_at(plan: &Plan) -> usize {
         member.differences.iter().map(|one| UnknownFinding::subject_of(&member.wish.address, &one.attribute, one.plane))
     });
     let again: BTreeSet<String> = again.collect();
-    plan.unknown.iter().filter(|finding| !again.contains(&finding.subject)).count()
+    plan.refused.len() + plan.unknown.iter().filter(|finding| !again.contains(&finding.subject)).count()
 }
 
 fn exit(ending: Ending) -> Exit {

@@ -33,7 +33,7 @@ pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
     let prepared = pipeline::prepare_to_record(&arguments.inventory, &Source::Live(TargetContact::begin()))?
         .read_as(arguments.read_as.clone())
         .with_hardware();
-    let observation = question::observe(&prepared).await?.observation;
+    let observation = question::observe(&prepared).await?.into_recording();
     let silent: Vec<UnknownFinding> = observation.targets.keys().filter_map(|target| reached(&observation, target).err()).collect();
     let none_answered = !silent.is_empty() && silent.len() == observation.targets.len();
     match &arguments.output {

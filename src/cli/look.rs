@@ -11,19 +11,24 @@ use crate::plan::judge::reached;
 use crate::plan::{ClusterNodes, Unavailable};
 use crate::report;
 use crate::resource::{Answers, Kind, Observation, Wish, kind_named};
+use crate::state::identity_conflict;
 use crate::state::sightings::Sightings;
 use std::collections::BTreeMap;
 
 /// Looks at all targets once.
 pub async fn look(prepared: &Prepared) -> Result<DriftReport, Failure> {
     let observed = question::observe(prepared).await?;
-    let report = judge(prepared, &observed, &prepared.targets);
-    Ok(report)
+    let reinstalled = identity_conflict::reinstalled(&observed.recognition.reinstalled);
+    let told: Vec<Diagnostic> = reinstalled.into_iter().collect();
+    if !told.is_empty() {
+        report::out::note(&report::diagnostic::text(&told, &Default::default(), report::out::Look::of_stderr()));
+    }
+    Ok(judge(prepared, &observed, &prepared.targets))
 }
 
 /// What was observed of these targets, judged.
 pub fn judge(prepared: &Prepared, observed: &Observed, targets: &[Target]) -> DriftReport {
-    let Observed { observation, state, wishes } = observed;
+    let Observed { observation, state, wishes, .. } = observed;
     let silent = targets.iter().filter_map(|target| Some((target.clone(), reached(observation, target).err()?))).collect();
     let of = |wish: &Wish| -> Result<(&'static dyn Kind, &Answers), String> {
         let kind = kind_named(&wish.kind).ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;

@@ -313,7 +313,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
     if selection.is_everything() {
         prepared.has_keys()?;
     }
-    let Observed { observation, state, wishes } = observe(prepared).await?;
+    let Observed { observation, state, wishes, recognition } = observe(prepared).await?;
     let loaded = &prepared.inventory.loaded;
     let plan = plan::make(&Inputs {
         header: Header {
@@ -330,6 +330,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
         last: &state.last_applied,
         outages: &state.outages,
         observation: &observation,
+        identity: &recognition.findings(state.cluster.as_ref(), &prepared.inventory.path),
         kinds: &kind_named,
         targets: &prepared.targets,
         nodes: ClusterNodes::of(loaded),

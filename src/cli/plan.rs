@@ -63,6 +63,9 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
     written?;
     pipeline::tell_left_open(&prepared)?;
     let changes = plan.nodes.iter().any(crate::plan::Node::is_to_be_agreed);
+    if !plan.refused.is_empty() {
+        return Ok(Exit::Refused);
+    }
     let incomplete = !plan.unknown.is_empty() || plan.has_outages() || plan.nodes.iter().any(|n| n.held.is_some());
     Ok(match (arguments.detailed_exitcode && changes, incomplete) {
         (true, _) => Exit::Changes,

@@ -4,13 +4,12 @@
 use super::Failure;
 use super::pipeline::Prepared;
 use crate::base::{Diagnostic, Target, TargetKind, nodeset};
-use crate::observe::{self, HostRequest, sealed};
+use crate::observe::{self, HostRequest, identity, sealed};
 use crate::report;
-use crate::resource::file::found::Found;
 use crate::resource::kubernetes_object::request::KubernetesRead;
 use crate::resource::{AnswerStatus, Answers, Observation, Read, Wish};
-use crate::state::host_record::{self, HOST_RECORD_PATH};
-use crate::state::{State, StateFolder};
+use crate::state::host_record::HOST_RECORD_PATH;
+use crate::state::{Recognition, State};
 use crate::transport::{HostAccess, TargetContact};
 use std::collections::BTreeMap;
 
@@ -25,6 +24,16 @@ pub struct Observed {
     pub state: State,
     /// What is wanted, files that may hold a secret with their seals.
     pub wishes: Vec<Wish>,
+    /// Whose the targets are, and which machines.
+    pub recognition: Recognition,
+}
+
+impl Observed {
+    /// What the targets say, whosever they are.
+    pub fn into_recording(mut self) -> Observation {
+        self.recognition.unmark(&mut self.observation);
+        self.observation
+    }
 }
 
 /// Reads the targets, or takes what was recorded of them.
@@ -102,6 +111,12 @@ impl Question {
         for (host, serial) in self.state.host_serials {
             out.entry(host.clone()).or_default().state.host_serials.insert(host, serial);
         }
+        for (host, machine) in self.state.machines {
+            out.entry(host.clone()).or_default().state.machines.insert(host, machine);
+        }
+        for question in out.values_mut() {
+            question.state.cluster = self.state.cluster.clone();
+        }
         out
     }
 
@@ -113,35 +128,34 @@ impl Question {
     /// What the answers are to be judged by, with what the hosts' own records say.
     pub fn answered(mut self, prepared: &Prepared, mut observation: Observation) -> Result<Observed, Failure> {
         let mut secrets = prepared.secrets_with(&self.state.last_applied)?;
-        if merge_records(&observation, &mut self.state, &prepared.folder) && sealed::remembers_sealed(&self.state.last_applied) {
+        let (identities, mut warnings) = identity::identities(&observation, &prepared.folder);
+        let recognition = self.state.recognize(&prepared.inventory.loaded.spec.cluster, &identities);
+        warnings.extend(recognition.warnings.iter().cloned());
+        tell(&warnings);
+        tell_unread_records(&observation);
+        if recognition.merged && sealed::remembers_sealed(&self.state.last_applied) {
             secrets = prepared.secrets_with_key()?;
             sealed::seal_wishes(&mut self.wishes, &self.state.last_applied, &secrets);
         }
         sealed::seal_observation(&mut observation, &self.wishes, &self.state.last_applied, &secrets);
-        Ok(Observed { observation, state: self.state, wishes: self.wishes })
+        recognition.mark(&mut observation, &prepared.inventory.path);
+        Ok(Observed { observation, state: self.state, wishes: self.wishes, recognition })
     }
 }
 
-/// True when some host remembers more than we do.
-fn merge_records(observation: &Observation, state: &mut State, folder: &StateFolder) -> bool {
-    let (mut merged, mut unread) = (false, Vec::new());
-    for (target, found) in &observation.targets {
-        let record = Found::at(HOST_RECORD_PATH, &found.answers);
-        if is_denied(&found.answers) {
-            unread.push(target);
-        }
-        if !matches!(record, Found::Regular(_)) {
-            continue;
-        }
-        match host_record::parse(target, record.text().unwrap_or_default(), folder) {
-            Ok(record) => merged |= state.merge(&record),
-            Err(warning) => report::out::note(&report::diagnostic::text(&[warning], &Default::default(), report::out::Look::of_stderr())),
-        }
+fn tell(warnings: &[Diagnostic]) {
+    if !warnings.is_empty() {
+        report::out::note(&report::diagnostic::text(warnings, &Default::default(), report::out::Look::of_stderr()));
     }
+}
+
+/// Says which targets have a record that we may not read.
+fn tell_unread_records(observation: &Observation) {
+    let unread = observation.targets.iter().filter(|(_, found)| is_denied(&found.answers)).map(|(target, _)| target);
+    let unread: Vec<&Target> = unread.collect();
     if !unread.is_empty() {
-        report::out::note(&report::diagnostic::text(&unread_records(&unread), &Default::default(), report::out::Look::of_stderr()));
+        tell(&unread_records(&unread));
     }
-    merged
 }
 
 fn is_denied(answers: &Answers) -> bool {

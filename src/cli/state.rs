@@ -1,15 +1,15 @@
 //! `railwright state`.
 
 use super::subject::{self, Known};
-use super::{Exit, Failure, inventory};
-use crate::apply;
+use super::{Exit, Failure, inventory, pipeline, question};
+use crate::apply::{self, take_over::TakeOverDecision};
 use crate::base::text::{clean_line, one_line};
 use crate::base::{Address, Diagnostic, Target, nodeset};
 use crate::plan::{Applied, Outage, Outages};
 use crate::report;
 use crate::report::document::{self, StateDocument};
 use crate::state::{State, StateFolder, listing};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What railwright remembers: what was last applied, and what was there before
@@ -60,6 +60,24 @@ enum Command {
         #[arg(required = true)]
         addresses: Vec<String>,
     },
+    /// Take targets over that another cluster applied to last
+    ///
+    /// What the other cluster brought stays as it is and is not managed: it is listed, and nothing of it is removed unless the
+    /// spec comes to say something of it. The other cluster's next plan refuses these targets. Who decided it, and why, is
+    /// recorded here and on each of them.
+    TakeOver {
+        /// The inventory
+        inventory: PathBuf,
+        /// The targets: 'host/gpu-[001-004]', switch/leaf1
+        #[arg(required = true)]
+        targets: Vec<String>,
+        /// Why; whoever reads the record later sees it
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// What their records hold counts as this cluster's: for one whose state was lost
+        #[arg(long)]
+        keep_record: bool,
+    },
 }
 
 /// Shows or edits the memory.
@@ -68,10 +86,10 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::List { inventory, under, json } => {
             let state = State::load(&folder(inventory)?)?;
             let under = below(&state, under)?;
-            let (found, outages) = (listing::list(&state, &under), listing::outages(&state, &under));
+            let (found, outages, taken) = (listing::list(&state, &under), listing::outages(&state, &under), listing::taken_over(&state, &under));
             report::out::print(&match *json {
-                true => document::text(&StateDocument::of(found, outages)),
-                false => out_of_service(&outages) + &lines(found),
+                true => document::text(&StateDocument::of(found, outages, &taken)),
+                false => out_of_service(&outages) + &lines(found) + &report::take_over::remembered(&taken),
             });
         }
         Command::Show { inventory, address } => {
@@ -90,6 +108,9 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             listing::forget(&folder, &addresses)
                 .map_err(|problem| if problem.next.is_empty() { problem.next(list(inventory)) } else { problem })?;
             report::out::note(&format!("{} forgotten; the targets were not touched", addresses.len()));
+        }
+        Command::TakeOver { inventory, targets, reason, keep_record } => {
+            return take_over(inventory, targets, reason.trim(), *keep_record).await;
         }
     }
     Ok(Exit::Done)
@@ -114,6 +135,49 @@ async fn return_to_service(inventory: &Path, hosts: &str, reason: &str) -> Resul
 fn out_of_service(outages: &Outages) -> String {
     let line = |(host, outage): (&String, &Outage)| clean_line(&format!("host/{host}  OUT OF SERVICE  {}", outage.details())) + "\n";
     outages.iter().map(line).collect()
+}
+
+async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_record: bool) -> Result<Exit, Failure> {
+    if reason.is_empty() {
+        let problem = Diagnostic::error("RW1019", "a target is not taken over without a reason").state("nothing was taken over");
+        return Err(Failure::refused(vec![problem.next("say in --reason why it no longer belongs to the other cluster")]));
+    }
+    let prepared = pipeline::prepare_to_act(inventory)?;
+    let named = prepared.named(targets)?;
+    let observed = question::observe(&prepared).await?;
+    let mut decided = BTreeMap::new();
+    for name in &named {
+        let target: Option<Target> = name.parse().ok();
+        let conflict = target.as_ref().and_then(|target| observed.recognition.conflicts.get(target));
+        match (target, conflict.filter(|conflict| conflict.other_cluster().is_some())) {
+            (Some(target), Some(conflict)) => drop(decided.insert(target, conflict.clone())),
+            _ => return Err(Failure::refused(vec![not_another_clusters(name, &prepared.inventory.path)])),
+        }
+    }
+    let defaults = apply::Patience::default();
+    let context = super::apply::context(&prepared, defaults.parallel, defaults.reboot.as_secs(), None)?;
+    let decision = TakeOverDecision {
+        targets: decided,
+        reason: reason.to_owned(),
+        keep_record,
+        cluster: observed.state.cluster,
+        name: prepared.inventory.loaded.spec.cluster.clone(),
+    };
+    let taken = apply::take_over::take_over(&decision, &context).await.map_err(|problem| Failure::refused(vec![problem]))?;
+    let problems: Vec<Diagnostic> = taken.values().filter_map(|one| one.as_ref().err().cloned()).collect();
+    report::out::print(&report::take_over::taken(&taken, keep_record, &prepared.inventory.path));
+    if problems.is_empty() {
+        return Ok(Exit::Done);
+    }
+    report::out::note(&report::diagnostic::text(&problems, &Default::default(), report::out::Look::of_stderr()));
+    Ok(Exit::Incomplete)
+}
+
+fn not_another_clusters(name: &str, inventory: &str) -> Diagnostic {
+    Diagnostic::error("RW0728", format!("{name} does not answer as another cluster's, so there is nothing to take over"))
+        .on(name.to_owned())
+        .state("nothing was taken over")
+        .next(format!("railwright plan {inventory} names the targets that are refused, and why"))
 }
 
 fn lines(found: Vec<(&Address, &Applied)>) -> String {

@@ -4,6 +4,7 @@
 pub mod crowd;
 mod event;
 mod hosts;
+pub mod identity;
 pub mod sealed;
 
 pub use event::Event;

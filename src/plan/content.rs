@@ -16,6 +16,7 @@ pub fn digest(plan: &Plan) -> Digest {
         format_version,
         made_by,
         cluster,
+        cluster_id,
         inventory,
         spec_digest,
         modules,
@@ -27,6 +28,8 @@ pub fn digest(plan: &Plan) -> Digest {
         nodes,
         unchanged,
         unknown,
+        refused,
+        reinstalled,
         dropped,
         not_emptied,
         unavailable,
@@ -49,6 +52,9 @@ pub fn digest(plan: &Plan) -> Digest {
     }
     if !no_ssh.is_empty() {
         content.json(&("no_ssh", no_ssh));
+    }
+    if cluster_id.is_some() || !refused.is_empty() || !reinstalled.is_empty() {
+        content.json(&("identity", cluster_id, refused, reinstalled));
     }
     content.end()
 }

@@ -84,6 +84,12 @@ impl LastApplied {
         self.resources.range(first..).take_while(move |(address, _)| address.target == *target)
     }
 
+    /// The digest of what was applied to these targets.
+    pub fn digest_of(&self, targets: &BTreeSet<&Target>) -> Digest {
+        let of_targets = self.resources.iter().filter(|(address, _)| targets.contains(&address.target));
+        Digest::of(&of_targets.collect::<BTreeMap<_, _>>())
+    }
+
     /// What was applied, unless its step did not come through.
     pub fn applied(&self, address: &Address) -> Option<&Applied> {
         self.resources.get(address).filter(|applied| !applied.unfinished)

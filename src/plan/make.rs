@@ -3,6 +3,7 @@
 use super::alike::Alike;
 use super::cluster_first;
 use super::drains::{self, ClusterNodes};
+use super::identity::{IdentityFindings, refused_targets, reinstalled_hosts};
 use super::judge::{KindLookup, reached};
 use super::model::{FORMAT_VERSION, NoSsh, Node, Plan, Proof, UnknownFinding};
 use super::out_of_service::{Outages, state_digest, unavailable, verified_first};
@@ -47,6 +48,8 @@ pub struct Inputs<'a> {
     pub outages: &'a Outages,
     /// What the targets say.
     pub observation: &'a Observation,
+    /// Whose they are.
+    pub identity: &'a IdentityFindings,
     /// The resource kinds.
     pub kinds: KindLookup<'a>,
     /// Every target of the spec, in the spec's order; hosts are rolled out in this order.
@@ -88,17 +91,20 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         format_version: FORMAT_VERSION.to_owned(),
         made_by: inputs.header.made_by.clone(),
         cluster: inputs.header.cluster.clone(),
+        cluster_id: inputs.identity.cluster_id.clone(),
         inventory: inputs.header.inventory.clone(),
         spec_digest: inputs.header.spec_digest.clone(),
         modules: inputs.header.modules.clone(),
-        state_digest: state_digest(inputs.last, inputs.outages),
+        state_digest: Digest::of(&()),
         observed_at: inputs.observation.recorded_at.clone(),
         narrowed: inputs.selection.words(),
         rollout: inputs.rollout.clone(),
         proof: inputs.header.proof,
         unchanged: parts.iter().filter(|part| part.unchanged > 0).map(|part| (part.target.clone(), part.unchanged)).collect(),
         nodes: in_order(parts, gates, tied)?,
-        unknown: unknown_of(unknown, inputs),
+        unknown: findings_of(unknown, inputs),
+        refused: findings_of(refused_targets(inputs), inputs),
+        reinstalled: reinstalled_hosts(inputs),
         dropped,
         not_emptied,
         unavailable: unavailable(inputs),
@@ -106,6 +112,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         waived: inputs.header.waived.clone(),
         digest: String::new(),
     };
+    plan.state_digest = state_digest(inputs.last, inputs.outages, &plan.targets_of_work());
     plan.digest = content::digest(&plan).to_string();
     Ok(plan)
 }
@@ -114,7 +121,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
 fn groups<'a>(inputs: &'a Inputs) -> (Vec<Group<'a>>, Vec<UnknownFinding>) {
     let mut unknown = Vec::new();
     let mut answers: BTreeMap<&Target, &Answers> = BTreeMap::new();
-    for target in inputs.targets {
+    for target in inputs.targets.iter().filter(|target| !inputs.identity.refused.contains_key(target)) {
         match reached(inputs.observation, target) {
             Ok(found) => drop(answers.insert(target, found)),
             Err(finding) => unknown.push(finding),
@@ -161,7 +168,7 @@ fn tie(singles: Vec<Group>) -> Vec<Group> {
 }
 
 /// Each once, without whole targets that the plan was narrowed away from.
-fn unknown_of(unknown: Vec<UnknownFinding>, inputs: &Inputs) -> Vec<UnknownFinding> {
+fn findings_of(unknown: Vec<UnknownFinding>, inputs: &Inputs) -> Vec<UnknownFinding> {
     if unknown.is_empty() {
         return unknown;
     }

@@ -19,6 +19,7 @@ mod dropped;
 pub mod file;
 pub mod group;
 mod guards;
+pub mod identity;
 pub mod judge;
 pub mod last_applied;
 pub mod make;
@@ -33,9 +34,11 @@ mod switches_first;
 #[cfg(test)]
 mod tests;
 pub mod waves;
+mod work;
 
 pub use draft::join_actions;
 pub use drains::ClusterNodes;
+pub use identity::{IdentityFindings, Reinstalled};
 pub use last_applied::{Applied, LastApplied};
 pub use make::{Header, Inputs, make};
 pub use model::{

@@ -1,8 +1,9 @@
 //! The plan as data: nodes and their graph, content-addressed. Rendering lives in `report`, execution in `apply`.
 
+use super::identity::Reinstalled;
 use super::out_of_service::Unavailable;
 use super::policy::RolloutPolicy;
-use crate::base::{Address, Digest, Place, Target, WorkTreeState};
+use crate::base::{Address, ClusterId, Digest, Place, Target, WorkTreeState};
 use crate::resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
 use crate::rules::Waived;
 use serde::{Deserialize, Serialize};
@@ -363,13 +364,16 @@ pub struct Plan {
     pub made_by: String,
     /// The cluster's name.
     pub cluster: String,
+    /// The cluster's id, where it had one when the plan was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<ClusterId>,
     /// Where the spec came from.
     pub inventory: InventoryOrigin,
     /// Digest of the spec's files.
     pub spec_digest: Digest,
     /// Digests of the modules used, by name.
     pub modules: BTreeMap<String, Digest>,
-    /// Digest of the state that the plan was made against.
+    /// Digest of what was remembered of the plan's targets of work when it was made.
     pub state_digest: Digest,
     /// When the observation was recorded, RFC 3339.
     pub observed_at: String,
@@ -386,6 +390,12 @@ pub struct Plan {
     pub unchanged: BTreeMap<Target, usize>,
     /// What could not be found out.
     pub unknown: Vec<UnknownFinding>,
+    /// Targets that answer and must not be touched: they are another cluster's, or one machine under several names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<UnknownFinding>,
+    /// Hosts that are another machine than at the last apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reinstalled: Vec<Reinstalled>,
     /// What was applied, is no longer wished, and stays as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<Dropped>,
@@ -407,12 +417,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// True when a run would have something to do or to write down.
-    pub fn has_work(&self) -> bool {
-        let does = |node: &Node| !node.members().is_empty() || node.is_to_be_agreed();
-        self.nodes.iter().any(|node| node.held.is_none() && does(node)) || !self.verified_first().is_empty()
-    }
-
     /// Hosts that an earlier run left out of service, and that the first gate has to pass before anything else is disturbed.
     pub fn verified_first(&self) -> BTreeSet<String> {
         let left: BTreeSet<String> = self.unavailable.iter().filter(|some| some.is_left_by_run()).flat_map(Unavailable::names).collect();

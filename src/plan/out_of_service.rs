@@ -183,7 +183,9 @@ pub(super) fn verified_first(inputs: &Inputs) -> BTreeSet<Target> {
     answers.filter(|host| !inputs.selection.excludes(&host.to_string())).cloned().collect()
 }
 
-/// What a plan records of the state that it was made against: what was applied, and who is out of service.
-pub fn state_digest(last: &LastApplied, outages: &Outages) -> Digest {
-    if outages.is_empty() { Digest::of(last) } else { Digest::of(&(last, outages)) }
+/// What a plan records of the state that it was made against: what was applied to the targets that it works on, and who is out of
+/// service.
+pub fn state_digest(last: &LastApplied, outages: &Outages, targets: &BTreeSet<&Target>) -> Digest {
+    let applied = last.digest_of(targets);
+    if outages.is_empty() { applied } else { Digest::of(&(applied, outages)) }
 }

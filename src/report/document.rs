@@ -25,7 +25,7 @@ use crate::resource::Observation;
 use crate::rules::{Rule, Waived};
 use crate::spec::Sources;
 use crate::spec::schema::named;
-use crate::state::Outcome;
+use crate::state::{Outcome, TakeOver};
 use crate::translate::{Answer, Conflict, Translation};
 use crate::verify::{Verdict, VerifyReport};
 use schemars::JsonSchema;
@@ -138,13 +138,21 @@ pub struct StateDocument {
     /// Hosts that runs left out of service, by name, and that no gate has passed since.
     #[serde(default, skip_serializing_if = "Outages::is_empty")]
     out_of_service: Outages,
+    /// Targets that were taken over from another cluster, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    taken_over: BTreeMap<String, TakeOver>,
 }
 
 impl StateDocument {
-    /// Of these resources and hosts.
-    pub fn of<'a>(resources: impl IntoIterator<Item = (&'a crate::base::Address, &'a Applied)>, out_of_service: Outages) -> Self {
+    /// Of these resources, hosts and targets.
+    pub fn of<'a>(
+        resources: impl IntoIterator<Item = (&'a crate::base::Address, &'a Applied)>,
+        out_of_service: Outages,
+        taken_over: &BTreeMap<&str, &TakeOver>,
+    ) -> Self {
         let resources: BTreeMap<_, _> = resources.into_iter().map(|(address, applied)| (address.clone(), applied.clone())).collect();
-        StateDocument { format_version: FORMAT_VERSION, resources: LastApplied { resources }, out_of_service }
+        let taken_over = taken_over.iter().map(|(name, taken)| ((*name).to_owned(), (*taken).clone())).collect();
+        StateDocument { format_version: FORMAT_VERSION, resources: LastApplied { resources }, out_of_service, taken_over }
     }
 }
 

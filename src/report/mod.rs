@@ -22,6 +22,7 @@ pub mod rbac;
 pub mod rollout;
 pub mod running_jobs;
 pub mod sudoers;
+pub mod take_over;
 pub mod traffic;
 pub mod translation;
 pub mod unread;

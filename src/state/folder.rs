@@ -3,7 +3,8 @@
 
 use super::journal::{self, Chain, Journal};
 use super::journal_writer::{JournalStore, JournalWriter};
-use crate::base::{Diagnostic, Digest, SealKey};
+use super::{ClusterIdentity, State};
+use crate::base::{ClusterId, Diagnostic, Digest, SealKey};
 use crate::plan::Plan;
 use crate::system::append_file::AppendFile;
 use crate::system::identity::ProcessIdentity;
@@ -84,6 +85,11 @@ impl StateFolder {
     pub fn identity(&self) -> Result<String, Diagnostic> {
         let bytes = files::read_limited(&self.root.join("identity"), 4096).map_err(|error| self.unusable(&error))?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The identity of the cluster: what the state remembers, else this id that a plan was made with, else a new one.
+    pub fn identify(&self, state: &mut State, planned: Option<&ClusterId>, name: &str) -> Result<ClusterIdentity, Diagnostic> {
+        state.identify(planned, name).map_err(|error| self.unusable(&error))
     }
 
     /// The key of the seals of secrets; nothing while there was no need for one. It never leaves this folder.

@@ -3,7 +3,8 @@
 
 use super::StateFolder;
 use super::last_applied_file::FORMAT_VERSION;
-use crate::base::{Address, Diagnostic, Target, TargetKind};
+use super::recognition::ClusterIdentity;
+use crate::base::{Address, Diagnostic, MachineId, Target, TargetKind};
 use crate::plan::Applied;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,8 +20,16 @@ const HIGHEST_SERIAL: u64 = 1 << 40;
 pub struct HostRecord {
     /// `FORMAT_VERSION` of the writer.
     pub format_version: String,
+    /// The cluster that applied to it.
+    pub cluster: ClusterIdentity,
     /// The host's name in the spec.
     pub host: String,
+    /// The machine that it was applied to, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineId>,
+    /// The cluster that it was taken over from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_over: Option<TakeOver>,
     /// Counts up with each write, wherever it is written from.
     pub serial: u64,
     /// The run that wrote it.
@@ -33,6 +42,23 @@ pub struct HostRecord {
     pub at: String,
     /// The host's resources as they were last applied.
     pub resources: BTreeMap<Address, Applied>,
+}
+
+/// A target was taken over from another cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TakeOver {
+    /// From which.
+    pub from: ClusterIdentity,
+    /// Who decided it.
+    pub who: String,
+    /// On which machine.
+    pub machine: String,
+    /// When, RFC 3339.
+    pub at: String,
+    /// Why, in the user's words.
+    pub reason: String,
+    /// What the other cluster brought: it stays as it is and is not managed, unless the spec says something of it.
+    pub resources: Vec<Address>,
 }
 
 impl HostRecord {
@@ -88,7 +114,7 @@ mod tests {
             let applied =
                 r#"{"kind":"file","body":1,"digest":"0","module":"m","places":[],"before":null,"adopted":false,"run":"r","at":"t"}"#;
             format!(
-                r#"{{"format_version":"1.0","host":"{host}","serial":9,"run":"r","plan":"p","tool":"0","at":"t","resources":{{"{address}":{applied}}}}}"#
+                r#"{{"format_version":"2.0","cluster":{{"id":"0123456789abcdef0123456789abcdef","name":"c"}},"host":"{host}","serial":9,"run":"r","plan":"p","tool":"0","at":"t","resources":{{"{address}":{applied}}}}}"#
             )
         };
         assert!(parse(&Target::host("a"), &record("a", "host/a/file/x")).is_ok());

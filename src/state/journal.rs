@@ -147,6 +147,7 @@ mod tests {
         let started = Entry::RunStarted {
             format_version: FORMAT_VERSION.to_owned(),
             run: "r1".to_owned(),
+            cluster: crate::state::ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },
             plan: String::new(),
             inventory: InventoryOrigin::default(),
             who: "a \"quoted\" name".to_owned(),

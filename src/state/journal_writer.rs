@@ -138,6 +138,7 @@ mod tests {
         let first = Entry::RunStarted {
             format_version: journal::FORMAT_VERSION.to_owned(),
             run: "r".to_owned(),
+            cluster: crate::state::ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },
             plan: String::new(),
             inventory: Default::default(),
             who: String::new(),

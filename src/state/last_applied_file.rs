@@ -2,18 +2,19 @@
 //! run did after it was written is put over it from that run's journal, so that a crash loses nothing.
 
 use super::folder::StateFolder;
-use super::host_record::HostRecord;
+use super::host_record::{HostRecord, TakeOver};
+use super::recognition::ClusterIdentity;
 use super::run_status;
-use crate::base::{Diagnostic, Digest};
-use crate::plan::{LastApplied, Outages, state_digest};
-use crate::system::files;
+use crate::base::{ClusterId, Diagnostic, Digest, MachineId};
+use crate::plan::{LastApplied, Outages};
+use crate::system::{clock, files};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
 
 /// The format of state files and host records; another major is refused.
-pub const FORMAT_VERSION: &str = "1.0";
+pub const FORMAT_VERSION: &str = "2.0";
 const FILE_LIMIT_BYTES: u64 = 2 << 30;
 
 /// How far into which run's journal the state goes.
@@ -30,6 +31,9 @@ pub struct Absorbed {
 pub struct State {
     /// Counts the writes of the file.
     pub serial: u64,
+    /// The cluster that it is of; nothing before the first apply.
+    #[serde(default)]
+    pub cluster: Option<ClusterIdentity>,
     /// What was last applied.
     pub last_applied: LastApplied,
     /// Hosts that runs left out of service: until a gate passes them, or somebody decides otherwise.
@@ -38,17 +42,18 @@ pub struct State {
     /// The serial of each host's slice; the host's own record counts the same way, and the higher one is newer.
     #[serde(default)]
     pub host_serials: BTreeMap<String, u64>,
+    /// The machine that each host's slice is about, where it is known.
+    #[serde(default)]
+    pub machines: BTreeMap<String, MachineId>,
+    /// Targets that were taken over from another cluster, by name.
+    #[serde(default)]
+    pub taken_over: BTreeMap<String, TakeOver>,
     /// The newest run that is in it.
     #[serde(default)]
     pub absorbed: Option<Absorbed>,
 }
 
 impl State {
-    /// The digest that a plan records: what was applied and who is out of service, not how often the file was written.
-    pub fn digest(&self) -> Digest {
-        state_digest(&self.last_applied, &self.outages)
-    }
-
     /// Reads the state; an empty one when nothing was ever applied. Takes no lock and writes nothing.
     pub fn load(folder: &StateFolder) -> Result<State, Diagnostic> {
         let mut state = match files::read_limited(&folder.path().join("state.json"), FILE_LIMIT_BYTES) {
@@ -61,8 +66,7 @@ impl State {
             let known = state.absorbed.as_ref().filter(|absorbed| absorbed.run == run).map_or(0, |absorbed| absorbed.sequence);
             let sequence = status.sequence;
             if sequence > known {
-                status.absorb_into(&mut state.last_applied, &mut state.outages, known);
-                state.host_serials.extend(status.host_serials);
+                status.absorb_into(&mut state, known);
                 state.absorbed = Some(Absorbed { run, sequence });
             }
         }
@@ -82,6 +86,17 @@ impl State {
         write().map_err(|error| folder.unusable(&error))
     }
 
+    /// The identity of the cluster: what is remembered, else this id that a plan was made with, else a new one.
+    pub fn identify(&mut self, planned: Option<&ClusterId>, name: &str) -> io::Result<ClusterIdentity> {
+        if let Some(cluster) = &self.cluster {
+            return Ok(cluster.clone());
+        }
+        let made = || clock::nonce()?.parse().map_err(io::Error::other);
+        let cluster = ClusterIdentity { id: planned.cloned().map_or_else(made, Ok)?, name: name.to_owned() };
+        self.cluster = Some(cluster.clone());
+        Ok(cluster)
+    }
+
     /// Puts a host's own record over what we remember of it, when the record is newer. Says whether it was.
     pub fn merge(&mut self, record: &HostRecord) -> bool {
         let known = self.host_serials.get(&record.host).copied().unwrap_or(0);
@@ -93,17 +108,22 @@ impl State {
         let slice = record.resources.iter().filter(|(address, _)| *address.target.name == record.host);
         self.last_applied.resources.extend(slice.map(|(address, applied)| (address.clone(), applied.clone())));
         self.host_serials.insert(record.host.clone(), record.serial);
+        self.machines.extend(record.machine.clone().map(|machine| (record.host.clone(), machine)));
+        self.taken_over.extend(record.taken_over.clone().map(|taken| (record.host.clone(), taken)));
         true
     }
 
     /// The next record of a host: its slice as it is now, one serial higher.
-    pub fn next_record(&mut self, host: &str, run: &str, plan: &str, at: String) -> HostRecord {
+    pub fn next_record(&mut self, cluster: &ClusterIdentity, host: &str, run: &str, plan: &str, at: String) -> HostRecord {
         let serial = self.host_serials.entry(host.to_owned()).or_insert(0);
         *serial = serial.saturating_add(1);
         let slice = self.last_applied.resources.iter().filter(|(address, _)| &*address.target.name == host);
         HostRecord {
             format_version: FORMAT_VERSION.to_owned(),
+            cluster: cluster.clone(),
             host: host.to_owned(),
+            machine: self.machines.get(host).cloned(),
+            taken_over: self.taken_over.get(host).cloned(),
             serial: *serial,
             run: run.to_owned(),
             plan: plan.to_owned(),
@@ -129,7 +149,7 @@ fn parse(folder: &StateFolder, bytes: &[u8]) -> Result<State, Diagnostic> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| corrupt(&error.to_string()))?;
     let format = value.get("format_version").and_then(Value::as_str).ok_or_else(|| corrupt("it has no format_version"))?;
     if format.split('.').next() != FORMAT_VERSION.split('.').next() {
-        return Err(too_new(folder, format));
+        return Err(of_another_format(folder, format));
     }
     let content = value.get("state").ok_or_else(|| corrupt("it holds no state"))?;
     if value.get("checksum").and_then(Value::as_str) != Some(Digest::of(content).as_str()) {
@@ -150,12 +170,12 @@ fn corrupt(folder: &StateFolder, what: &str) -> Diagnostic {
         .next("or move the file away: each host's own record then tells what was applied to it")
 }
 
-fn too_new(folder: &StateFolder, format: &str) -> Diagnostic {
+fn of_another_format(folder: &StateFolder, format: &str) -> Diagnostic {
     Diagnostic::error("RW0702", format!("the state file has format {format}, this railwright reads {FORMAT_VERSION}"))
         .on(format!("{}/state.json", folder.path().display()))
-        .effect("a newer railwright wrote it, and may remember things that this one would lose")
+        .effect("another railwright wrote it, and may remember things that this one would lose or misread")
         .state("nothing was changed")
-        .next("use the newer railwright (`railwright --version` on the machine that applied last)")
+        .next("use the railwright that wrote it (`railwright --version` on the machine that applied last)")
 }
 
 #[cfg(test)]
@@ -180,6 +200,10 @@ mod tests {
         }
     }
 
+    fn cluster() -> ClusterIdentity {
+        ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() }
+    }
+
     fn state_with(addresses: &[&str]) -> State {
         let mut state = State::default();
         for (address, value) in addresses.iter().zip([0.1, 1e-9, 123456.789]) {
@@ -195,7 +219,6 @@ mod tests {
         let mut state = state_with(&["host/a/file/%2Fx", "kube/prod/DaemonSet.apps/kube-system/rdma", "switch/leaf1/port/Ethernet1%2F1"]);
         state.store(&folder).unwrap();
         assert_eq!(State::load(&folder).unwrap(), state);
-        assert_eq!(State::load(&folder).unwrap().digest(), state.digest());
     }
 
     #[test]
@@ -211,7 +234,7 @@ mod tests {
         assert_eq!(State::load(&state_folder).unwrap_err().code, "RW0701");
         std::fs::copy(folder.path().join("state.previous.json"), &path).unwrap();
         assert_eq!(State::load(&state_folder).unwrap().last_applied, state.last_applied);
-        std::fs::write(&path, text.replace("\"1.0\"", "\"2.0\"")).unwrap();
+        std::fs::write(&path, text.replace("\"2.0\"", "\"3.0\"")).unwrap();
         assert_eq!(State::load(&state_folder).unwrap_err().code, "RW0702");
     }
 
@@ -219,7 +242,7 @@ mod tests {
     fn a_newer_record_on_the_host_wins_and_an_older_one_does_not() {
         let mut elsewhere = state_with(&["host/a/file/new"]);
         elsewhere.host_serials.insert("a".to_owned(), 4);
-        let record = elsewhere.next_record("a", "r", "p", "t".to_owned());
+        let record = elsewhere.next_record(&cluster(), "a", "r", "p", "t".to_owned());
         let mut ours = state_with(&["host/a/file/old", "host/b/file/ours"]);
         ours.host_serials.insert("a".to_owned(), 5);
         assert!(!ours.merge(&record), "equal is not newer");

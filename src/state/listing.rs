@@ -5,6 +5,8 @@ use super::last_applied_file::State;
 use super::lock::ClusterLock;
 use crate::base::{Address, Diagnostic};
 use crate::plan::{Applied, Outages};
+use crate::state::TakeOver;
+use std::collections::BTreeMap;
 
 /// All remembered resources whose address begins with one of these texts (`host/gpu-001`, `kube/prod/DaemonSet.apps`);
 /// all of them when there is none.
@@ -17,6 +19,15 @@ pub fn list<'a>(state: &'a State, under: &[String]) -> Vec<(&'a Address, &'a App
 pub fn outages(state: &State, under: &[String]) -> Outages {
     let is_meant = |host: &String| under.is_empty() || under.iter().any(|prefix| is_under(&format!("host/{host}"), prefix));
     state.outages.iter().filter(|(host, _)| is_meant(host)).map(|(host, outage)| (host.clone(), outage.clone())).collect()
+}
+
+/// Targets that were taken over from another cluster, as far as these beginnings of addresses are about them.
+pub fn taken_over<'a>(state: &'a State, under: &[String]) -> BTreeMap<&'a str, &'a TakeOver> {
+    let of_target = |taken: &TakeOver, name: &str| {
+        let about = |prefix: &String| prefix.split('/').nth(1).is_none_or(|named| named == name);
+        under.is_empty() || under.iter().any(about) || taken.resources.iter().any(|address| under.contains(&address.to_string()))
+    };
+    state.taken_over.iter().filter(|(name, taken)| of_target(taken, name)).map(|(name, taken)| (name.as_str(), taken)).collect()
 }
 
 fn is_under(address: &str, prefix: &str) -> bool {

@@ -4,6 +4,7 @@
 pub mod fenced;
 pub mod folder;
 pub mod host_record;
+pub mod identity_conflict;
 pub mod journal;
 pub mod journal_writer;
 pub mod last_applied_file;
@@ -11,15 +12,18 @@ pub mod listing;
 pub mod lock;
 pub mod order;
 pub mod outcome;
+pub mod recognition;
 pub mod run_status;
 pub mod sightings;
 
 pub use folder::StateFolder;
-pub use host_record::HostRecord;
+pub use host_record::{HostRecord, TakeOver};
+pub use identity_conflict::IdentityConflict;
 pub use journal::{Entry, Record};
 pub use journal_writer::JournalWriter;
 pub use last_applied_file::State;
 pub use lock::{ClusterLock, Holder, LocalLock};
 pub use order::{Order, OrderKind};
 pub use outcome::{Outcome, Skip};
+pub use recognition::{ClusterIdentity, Recognition, TargetIdentity};
 pub use run_status::RunStatus;

@@ -1,11 +1,13 @@
 //! The fold of a journal: what a run has done so far. Pure.
 
+use super::State;
 use super::journal::{Entry, GateFailure, MemberIntent, Record};
 use super::order::OrderKind;
 use super::outcome::Outcome;
-use crate::base::{Address, Digest, Target};
+use super::recognition::ClusterIdentity;
+use crate::base::{Address, Digest, MachineId, Target};
 use crate::plan::model::InventoryOrigin;
-use crate::plan::{Applied, LastApplied, Outage, OutageCause, Outages};
+use crate::plan::{Applied, Outage, OutageCause};
 use std::collections::BTreeMap;
 
 /// A step that was begun.
@@ -96,6 +98,8 @@ pub struct Mark {
 pub struct RunStatus {
     /// Its name.
     pub run: String,
+    /// The cluster.
+    pub cluster: Option<ClusterIdentity>,
     /// The digest of its plan.
     pub plan: String,
     /// Where the spec came from.
@@ -124,6 +128,8 @@ pub struct RunStatus {
     pub rebooted: BTreeMap<String, Mark>,
     /// The boots that each host was seen in, one after the other, with the record that first says so.
     pub boots: BTreeMap<String, Vec<(String, u64)>>,
+    /// The machine that each host was, with the latest record that says so.
+    pub machines: BTreeMap<String, (MachineId, u64)>,
     /// Since when it is paused.
     pub paused: Option<String>,
     /// How it ended, when it ended in order.
@@ -190,20 +196,26 @@ impl RunStatus {
     }
 
     /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
-    /// not brought back. Each resource belongs to one node, so order does not matter.
-    pub fn absorb_into(&self, state: &mut LastApplied, outages: &mut Outages, after: u64) {
-        outages.retain(|host, _| self.in_service_since(host) <= after);
-        for (host, mark) in self.outages().into_iter().filter(|(_, mark)| mark.sequence > after) {
-            outages.insert(host.to_owned(), Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
+    /// not brought back. Each resource belongs to one node, and each host is one machine in a run, so order does not matter.
+    pub fn absorb_into(self, state: &mut State, after: u64) {
+        for (host, (machine, _)) in self.machines.iter().filter(|(_, (_, sequence))| *sequence > after) {
+            state.settle_machine(host, machine);
         }
+        state.outages.retain(|host, _| self.in_service_since(host) <= after);
+        for (host, mark) in self.outages().into_iter().filter(|(_, mark)| mark.sequence > after) {
+            state.outages.insert(host.to_owned(), Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
+        }
+        let resources = &mut state.last_applied.resources;
         for node in self.nodes.values().filter(|node| node.finished > after) {
             for (address, applied) in &node.applied {
-                state.resources.insert(address.clone(), applied.clone());
+                resources.insert(address.clone(), applied.clone());
             }
             for address in &node.removed {
-                state.resources.remove(address);
+                resources.remove(address);
             }
         }
+        state.host_serials.extend(self.host_serials);
+        state.cluster = self.cluster.filter(|_| after == 0 || state.cluster.is_none()).or(state.cluster.take());
     }
 }
 
@@ -230,8 +242,19 @@ pub fn fold(records: &[Record]) -> RunStatus {
 
 fn take(status: &mut RunStatus, record: &Record) {
     match record.entry.clone() {
-        Entry::RunStarted { run, plan, inventory, who, machine, .. } => {
-            *status = RunStatus { run, plan, inventory, who, machine, started_at: record.at.clone(), sequence: 1, ..RunStatus::default() };
+        Entry::RunStarted { run, cluster, plan, inventory, who, machine, .. } => {
+            let cluster = Some(cluster);
+            *status = RunStatus {
+                run,
+                cluster,
+                plan,
+                inventory,
+                who,
+                machine,
+                started_at: record.at.clone(),
+                sequence: 1,
+                ..RunStatus::default()
+            };
         }
         Entry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
         Entry::Ordered { order, .. } => status.paused = (order == OrderKind::Pause).then(|| record.at.clone()),
@@ -274,14 +297,17 @@ fn take(status: &mut RunStatus, record: &Record) {
         }
         Entry::RunFinished { ending } => status.ending = Some(ending),
         Entry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
-        Entry::HostLocked { host, boot_id: Some(boot) } => status.seen_in(host, boot, record.sequence),
+        Entry::HostLocked { host, boot_id, machine_id } => {
+            status.machines.extend(machine_id.map(|machine| (host.clone(), (machine, record.sequence))));
+            boot_id.into_iter().for_each(|boot| status.seen_in(host.clone(), boot, record.sequence));
+        }
         Entry::Rebooted { host, to: boot, .. } => {
             let mark = Mark::new(record, OutageCause::Unproven { node: format!("{}/reboot", Target::host(&host)) });
             status.rebooted.insert(host.clone(), mark);
             status.seen_in(host, boot, record.sequence);
         }
         Entry::GuardArmed { .. } | Entry::GuardOver { .. } => {}
-        Entry::HostLocked { boot_id: None, .. } | Entry::ActionSent { .. } | Entry::ActionEnded { .. } => {}
+        Entry::ActionSent { .. } | Entry::ActionEnded { .. } => {}
     }
 }
 
@@ -369,19 +395,20 @@ mod tests {
         // A node that could not be emptied and takes pods again.
         run.extend([Entry::HostLeftAsItWas { node: "a2".to_owned() }, ended("a2", failed)]);
         assert_eq!(out(&run), ["c failed"]);
-        let (mut last, mut outages) = (LastApplied::default(), Outages::new());
-        let status = fold_of(run.clone());
-        status.absorb_into(&mut last, &mut outages, 0);
-        assert_eq!(outages.keys().collect::<Vec<_>>(), ["c"]);
+        let mut state = State::default();
+        fold_of(run.clone()).absorb_into(&mut state, 0);
+        assert_eq!(state.outages.keys().collect::<Vec<_>>(), ["c"]);
         // What was decided on the state since then is not brought back by the same records.
-        outages.clear();
-        status.absorb_into(&mut last, &mut outages, status.sequence);
-        assert!(outages.is_empty());
+        state.outages.clear();
+        let status = fold_of(run.clone());
+        let sequence = status.sequence;
+        status.absorb_into(&mut state, sequence);
+        assert!(state.outages.is_empty());
     }
 
     #[test]
     fn the_boots_of_a_host_are_told_apart_and_a_new_one_has_to_be_proven() {
-        let locked = |boot: &str| Entry::HostLocked { host: "a".to_owned(), boot_id: Some(boot.to_owned()) };
+        let locked = |boot: &str| Entry::HostLocked { host: "a".to_owned(), boot_id: Some(boot.to_owned()), machine_id: None };
         let failed = GateFailure { code: "RW0650".to_owned(), check: "slow".to_owned() };
         let gate = |passed: bool| Entry::GateChecked {
             node: "g".to_owned(),
@@ -432,6 +459,7 @@ mod tests {
         let started = Entry::RunStarted {
             format_version: journal::FORMAT_VERSION.to_owned(),
             run: "r".to_owned(),
+            cluster: ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },
             plan: String::new(),
             inventory: InventoryOrigin::default(),
             who: String::new(),
@@ -440,9 +468,9 @@ mod tests {
             tool: String::new(),
         };
         let text = chain.seal("t".to_owned(), started) + &chain.seal("t".to_owned(), finished);
-        let mut state = LastApplied::default();
-        state.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
-        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, &mut Outages::new(), 0);
-        assert_eq!(state.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
+        let mut state = State::default();
+        state.last_applied.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
+        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, 0);
+        assert_eq!(state.last_applied.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
     }
 }

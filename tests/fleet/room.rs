@@ -1,13 +1,16 @@
 //! A simulated fleet with a state folder, wishes and a gate: all that a whole run needs, in virtual time.
 
 use railwright::apply::{Context, Event, EventSink, GateResult, Gatekeeper, Patience};
-use railwright::base::{Address, Diagnostic, Digest, Target, TargetKind};
+use railwright::base::{Address, Diagnostic, Digest, MachineId, Target, TargetKind};
 use railwright::observe::sealed::{named_by_host, reads, seal_wishes};
-use railwright::observe::{HostRequest, observe};
-use railwright::plan::{ClusterNodes, Header, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make};
+use railwright::observe::{HostRequest, identity, observe};
+use railwright::plan::{
+    ClusterNodes, Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make,
+};
 use railwright::resource::kubernetes_object::request::KubernetesRead;
 use railwright::resource::{Disruption, Observation, Read, Want, Wish, kind_named};
-use railwright::state::{State, StateFolder};
+use railwright::state::host_record::HOST_RECORD_PATH;
+use railwright::state::{Recognition, State, StateFolder};
 use railwright::system::clock::Clock;
 use railwright::transport::sim::{Fault, Fleet, Host, Trouble, access};
 use railwright::transport::{BoxFuture, HostAccess, Secrets};
@@ -51,6 +54,7 @@ fn plain() -> Host {
 /// A fleet with a state folder, wishes and a gate.
 pub struct Room {
     pub fleet: Fleet,
+    pub cluster: &'static str,
     pub gate: Arc<Gate>,
     pub wishes: Vec<Wish>,
     pub rollout: RolloutPolicy,
@@ -74,12 +78,20 @@ impl Room {
     }
 
     /// These hosts.
-    pub fn with(hosts: BTreeMap<String, Host>) -> Self {
+    pub fn with(mut hosts: BTreeMap<String, Host>) -> Self {
+        for (name, host) in &mut hosts {
+            host.machine_id = Some(machine_id(name));
+        }
+        Room::beside(Fleet::of(hosts), "c")
+    }
+
+    /// Another inventory of the same fleet, with a state folder of its own.
+    pub fn beside(fleet: Fleet, cluster: &'static str) -> Self {
         let temporary = temporary();
         let (interrupt, interrupts) = watch::channel(0);
         let secrets = Arc::new(Secrets::new(None, BTreeMap::new(), BTreeMap::new()));
-        let names: Vec<String> = hosts.keys().cloned().collect();
-        let (fleet, gate) = (Fleet::of(hosts), Arc::new(Gate::default()));
+        let names: Vec<String> = fleet.hosts().into_keys().collect();
+        let gate = Arc::new(Gate::default());
         let context = Context {
             folder: StateFolder::at(temporary.path().join("state")),
             connector: secrets.carried_by(Arc::new(fleet.clone())),
@@ -95,6 +107,7 @@ impl Room {
         };
         Room {
             fleet,
+            cluster,
             gate,
             wishes: Vec::new(),
             nodes: None,
@@ -150,7 +163,14 @@ impl Room {
         let nodes = Some(Read::Kubernetes(KubernetesRead::Nodes));
         let request = |(name, access): (&String, &HostAccess)| HostRequest {
             access: access.clone(),
-            reads: reads.get(name).into_iter().flatten().cloned().chain(nodes.clone().filter(|_| access.cluster.is_some())).collect(),
+            reads: reads
+                .get(name)
+                .into_iter()
+                .flatten()
+                .cloned()
+                .chain(nodes.clone().filter(|_| access.cluster.is_some()))
+                .chain([Read::File { path: HOST_RECORD_PATH.to_owned() }])
+                .collect(),
         };
         let mut observation = observe(&*self.context.connector, self.context.hosts.iter().map(request).collect(), parallel, &|_| {}).await;
         observation.recorded_at = "2026-01-01T00:00:00Z".to_owned();
@@ -159,10 +179,21 @@ impl Room {
 
     /// The plan of an observation.
     pub fn plan_of(&self, wishes: &[Wish], last: &LastApplied, observation: &Observation, selection: Selection) -> Plan {
+        self.plan_by(wishes, last, observation, &IdentityFindings::default(), selection)
+    }
+
+    fn plan_by(
+        &self,
+        wishes: &[Wish],
+        last: &LastApplied,
+        observation: &Observation,
+        identity: &IdentityFindings,
+        selection: Selection,
+    ) -> Plan {
         let targets: Vec<Target> = self.context.hosts.values().map(HostAccess::target).collect();
         let header = Header {
             made_by: "test".into(),
-            cluster: "c".into(),
+            cluster: self.cluster.into(),
             inventory: InventoryOrigin { path: "inventories/x".into(), ..InventoryOrigin::default() },
             spec_digest: Digest::of_bytes(b"spec"),
             modules: BTreeMap::new(),
@@ -172,8 +203,20 @@ impl Room {
         };
         let rollout = self.rollout.clone();
         let (outages, nodes) = (&self.state().outages, self.nodes.clone());
-        make(&Inputs { header, wishes, last, outages, observation, kinds: &kind_named, targets: &targets, nodes, rollout, selection })
-            .unwrap()
+        make(&Inputs {
+            header,
+            wishes,
+            last,
+            outages,
+            observation,
+            identity,
+            kinds: &kind_named,
+            targets: &targets,
+            nodes,
+            rollout,
+            selection,
+        })
+        .unwrap()
     }
 
     /// The plan of the fleet as it is.
@@ -183,11 +226,31 @@ impl Room {
 
     /// The same, narrowed to a part of the fleet.
     pub async fn narrowed_plan(&self, selection: Selection) -> Plan {
-        let state = self.state();
+        let (state, wishes, observation, recognition) = self.recognize().await;
+        let identity = recognition.findings(state.cluster.as_ref(), "inventories/x");
+        self.plan_by(&wishes, &state.last_applied, &observation, &identity, selection)
+    }
+
+    /// What the hosts say, and whose they are by that.
+    pub async fn recognize(&self) -> (State, Vec<Wish>, Observation, Recognition) {
+        let mut state = self.state();
         let mut wishes = self.wishes.clone();
         seal_wishes(&mut wishes, &state.last_applied, &self.context.secrets);
-        let observation = self.observe(&wishes, &state.last_applied, 8).await;
-        self.plan_of(&wishes, &state.last_applied, &observation, selection)
+        let mut observation = self.observe(&wishes, &state.last_applied, 8).await;
+        let (identities, _) = identity::identities(&observation, &self.context.folder);
+        let recognition = state.recognize(self.cluster, &identities);
+        if recognition.merged {
+            observation = self.observe(&wishes, &state.last_applied, 8).await;
+        }
+        recognition.mark(&mut observation, "inventories/x");
+        (state, wishes, observation, recognition)
+    }
+
+    /// The host is installed anew as this one, under the same name.
+    pub fn reinstall(&self, name: &str, host: Host) {
+        let (calls, boot) = self.host(name, |old| (old.calls, old.boot));
+        let machine_id = Some(machine_id(&format!("{name} again")));
+        self.host(name, |old| *old = Host { calls, boot: boot + 1, machine_id, ..host });
     }
 
     /// Keeps what happens.
@@ -195,6 +258,11 @@ impl Room {
         let events = self.events.clone();
         Arc::new(move |event| events.lock().unwrap().push(event))
     }
+}
+
+/// A machine-id that only this name gives.
+pub fn machine_id(name: &str) -> MachineId {
+    Digest::of_bytes(name.as_bytes()).as_str()[..32].parse().unwrap()
 }
 
 /// A wish of a host, as a module would make it.

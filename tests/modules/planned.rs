@@ -55,6 +55,7 @@ fn planned(loaded: &Loaded, wishes: &[Wish], last: &LastApplied, facts: &Observa
         wishes,
         last,
         outages: &Outages::new(),
+        identity: &Default::default(),
         observation: facts,
         kinds: &kind_named,
         targets: &loaded.reached().map(|host| Target::host(&host.name)).collect::<Vec<_>>(),

@@ -54,6 +54,15 @@ pub fn not_workable(target: &Target, reason: &str, next: &Next) -> Diagnostic {
         .next(format!("mend the cause on the {word}, then {}", next.resume()))
 }
 
+/// It is another machine than the one that the run began on.
+pub fn reinstalled(target: &Target, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0723", format!("{} was re-installed since the run began: it has another machine-id", target.name))
+        .on(target.to_string())
+        .effect("its steps were planned for the machine before, and what was done to that is lost")
+        .state(not_begun(&target.to_string()))
+        .next(format!("{} shows what is to be done on the new machine", next.plan()))
+}
+
 /// Somebody else works on it.
 pub fn locked(target: &Target, held: &HeldLock, next: &Next) -> Diagnostic {
     let word = target.kind.noun();

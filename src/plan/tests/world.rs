@@ -183,6 +183,7 @@ impl World {
             last: &self.last,
             outages: &Default::default(),
             observation: &self.observation,
+            identity: &Default::default(),
             kinds: &kinds,
             targets: &self.targets,
             nodes: self.nodes.clone(),

@@ -7,6 +7,7 @@ mod emptied;
 mod entry;
 mod fold;
 mod full;
+mod identity;
 mod list;
 mod order;
 mod shape;
@@ -75,6 +76,8 @@ fn page(plan: &Plan, next: &Next) -> String {
         }
         out.push_str(&on_hosts_later(&later, &causes));
     }
+    out.push_str(&identity::refused(plan));
+    out.push_str(&identity::reinstalled(plan));
     out.push_str(&unknown(plan));
     out.push_str(&dropped(plan));
     out.push_str(&unreached::no_ssh(&plan.no_ssh));
@@ -100,6 +103,8 @@ fn without_work(plan: &Plan, next: &Next) -> String {
     if plan.has_outages() {
         out.push_str(&out_of_service::of_plan(plan));
     }
+    out.push_str(&identity::refused(plan));
+    out.push_str(&identity::reinstalled(plan));
     out.push_str(&unknown(plan));
     out.push_str(&dropped(plan));
     out.push_str(&unreached::no_ssh(&plan.no_ssh));
@@ -177,6 +182,7 @@ fn nothing_to_do(plan: &Plan) -> String {
     let (resources, (verb, them)) = (counted(count, "resource"), if count == 1 { ("is", "it") } else { ("are", "them") });
     let targets = targets(plan.unchanged.keys());
     match (plan.unknown.is_empty(), count) {
+        (_, 0) if !plan.refused.is_empty() => "Nothing was planned: targets of this inventory are refused.\n".to_owned(),
         _ if plan.has_outages() => {
             let left = plan.unavailable.iter().filter(|some| some.is_left_by_run()).flat_map(Unavailable::names).collect::<Vec<_>>();
             let (left, verb) = (nodeset::fold(&left), if left.len() == 1 { "is" } else { "are" });

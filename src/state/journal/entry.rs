@@ -1,10 +1,11 @@
 //! What a journal tells: one entry for each thing that happened in a run.
 
-use crate::base::{Address, Digest};
+use crate::base::{Address, Digest, MachineId};
 use crate::plan::Applied;
 use crate::plan::model::InventoryOrigin;
 use crate::state::order::OrderKind;
 use crate::state::outcome::Outcome;
+use crate::state::recognition::ClusterIdentity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -40,6 +41,8 @@ pub enum Entry {
         format_version: String,
         /// The run's name.
         run: String,
+        /// The cluster.
+        cluster: ClusterIdentity,
         /// The plan that is carried out.
         plan: String,
         /// Where the spec came from, with its commit.
@@ -77,6 +80,9 @@ pub enum Entry {
         host: String,
         /// The boot that it is in.
         boot_id: Option<String>,
+        /// The machine, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        machine_id: Option<MachineId>,
     },
     /// The intent: durable before anything is done.
     NodeStarted {

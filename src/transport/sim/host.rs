@@ -15,10 +15,12 @@ use super::pci::Pci;
 use super::steps::Running;
 use super::switch::Switch;
 use super::units::Units;
+use crate::base::MachineId;
 use crate::resource::action::PackageManager;
 use crate::resource::file::base64;
 use crate::resource::{Action, Read};
 use crate::transport::target_lock::{Fence, HeldBy, TargetLock, Uptime};
+use crate::transport::upkeep::FOLDER;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -94,6 +96,8 @@ pub struct Host {
     pub record: Option<String>,
     /// The lock there, and the highest fencing token seen.
     pub lock: TargetLock,
+    /// What stands in /etc/machine-id, where there is such a file.
+    pub machine_id: Option<MachineId>,
     /// Its setup program has the IOMMU switched on.
     pub offers_iommu: bool,
     /// The latest guard.
@@ -139,6 +143,7 @@ impl Host {
             packages_locked_until: Duration::ZERO,
             record: None,
             lock: TargetLock::default(),
+            machine_id: None,
             guard: None,
             running: None,
             ended: BTreeMap::new(),
@@ -203,6 +208,10 @@ impl Host {
     pub fn answer(&self, read: &Read) -> Answered {
         match read {
             Read::Host => (0, self.identity()),
+            Read::File { path } if path.strip_prefix(FOLDER) == Some("/record.json") => {
+                let text = |record: &String| (0, format!("600 root root {} regular file\n{record}", record.len()));
+                self.record.as_ref().map_or((1, String::new()), text)
+            }
             Read::File { path } | Read::SealedFile { path } => self.disk.read(path),
             Read::Modified { paths } => self.disk.modified(paths),
             Read::Sysctl { key } => self.kernel.read_sysctl(key, &self.disk),
@@ -249,10 +258,11 @@ impl Host {
             PackageManager::Apt => "tool apt-get\ntool dpkg-query\n",
             PackageManager::Dnf => "tool dnf\ntool rpm\n",
         };
+        let machine_id = self.machine_id.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
         let ssh = self.ssh_netdev.as_ref().map(|netdev| format!("ssh {netdev}\n")).unwrap_or_default();
         format!(
             "version 1\nos ID=debian\nos VERSION_ID=\"12\"\nkernel {}\nboot_id boot-{}\ncmdline {}\narchitecture x86_64\nuid 0\ninit systemd\n\
-             {tools}virtualization none\n{ssh}end\n",
+             {tools}virtualization none\nmachine_id {machine_id}\n{ssh}end\n",
             self.release(),
             self.boot,
             self.loader.running.join(" "),

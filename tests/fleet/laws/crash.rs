@@ -76,7 +76,7 @@ type End = (BTreeMap<String, Host>, State);
 
 fn end_of(room: &Room) -> End {
     let mut state = room.state();
-    (state.serial, state.absorbed) = (0, None);
+    (state.serial, state.absorbed, state.cluster) = (0, None, None);
     state.host_serials.clear();
     state.last_applied.resources.values_mut().for_each(|applied| (applied.at, applied.run) = (String::new(), String::new()));
     (room.fleet.effects(), state)

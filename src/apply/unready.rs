@@ -1,0 +1,58 @@
+//! Why a host, a switch or a cluster cannot be worked on in a run.
+
+use super::idle::Busy;
+use super::trouble::{self, Next};
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, Target};
+use crate::transport::TransportError;
+
+/// Why a host cannot be worked on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unready {
+    /// It cannot be reached.
+    NotReached(TransportError),
+    /// It can, and is not fit for it.
+    Unfit(String),
+    /// A step of an earlier run still runs on it.
+    Busy(Busy),
+    /// It is another machine than the one that the run began on.
+    Reinstalled,
+}
+
+impl From<TransportError> for Unready {
+    fn from(error: TransportError) -> Self {
+        Unready::NotReached(error)
+    }
+}
+
+impl From<Busy> for Unready {
+    fn from(busy: Busy) -> Self {
+        match busy {
+            Busy::NotAsked(error) => Unready::NotReached(error),
+            Busy::NotTold(_) => Unready::Unfit(busy.reason()),
+            Busy::Runs(_) | Busy::Guarded(_) | Busy::Interrupted => Unready::Busy(busy),
+        }
+    }
+}
+
+impl Unready {
+    /// In one line.
+    pub fn reason(&self) -> String {
+        match self {
+            Unready::NotReached(error) => error.one_line(),
+            Unready::Unfit(reason) => one_line(reason, 300),
+            Unready::Busy(busy) => busy.reason(),
+            Unready::Reinstalled => "it was re-installed since the run began".to_owned(),
+        }
+    }
+
+    /// For the person on call.
+    pub fn told(&self, target: &Target, next: &Next) -> Diagnostic {
+        match self {
+            Unready::NotReached(error) => trouble::not_reached(target.to_string(), error, next),
+            Unready::Unfit(reason) => trouble::not_workable(target, reason, next),
+            Unready::Busy(busy) => trouble::still_runs(&target.name, &busy.reason(), next),
+            Unready::Reinstalled => trouble::reinstalled(target, next),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Whose the targets are, and which machines: what a plan has to know of it.
+
+use super::Inputs;
+use super::model::UnknownFinding;
+use crate::base::{ClusterId, Target};
+use crate::resource::Trouble;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// By what the targets say of themselves.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct IdentityFindings {
+    /// The cluster's id, where it has one.
+    pub cluster_id: Option<ClusterId>,
+    /// Targets of which nothing may be planned.
+    pub refused: BTreeMap<Target, Trouble>,
+    /// Hosts that are another machine than the one that is remembered, with the number of resources that were set aside.
+    pub reinstalled: BTreeMap<Target, usize>,
+}
+
+/// A host that is another machine than at the last apply: what was remembered of the machine before is set aside.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Reinstalled {
+    /// The host.
+    pub host: Target,
+    /// How many resources were applied to the machine before.
+    pub resources: usize,
+}
+
+/// Targets that answer and must not be touched.
+pub(super) fn refused_targets(inputs: &Inputs) -> Vec<UnknownFinding> {
+    let targets = inputs.targets.iter().filter_map(|target| Some((target, inputs.identity.refused.get(target)?)));
+    targets.map(|(target, trouble)| UnknownFinding::target(target, trouble)).collect()
+}
+
+/// Hosts that are another machine than at the last apply, as far as the plan is about them.
+pub(super) fn reinstalled_hosts(inputs: &Inputs) -> Vec<Reinstalled> {
+    let known = inputs.identity.reinstalled.iter().filter(|(host, _)| inputs.targets.contains(host));
+    let covered = known.filter(|(host, _)| inputs.selection.covers(&host.to_string()));
+    covered.map(|(host, resources)| Reinstalled { host: host.clone(), resources: *resources }).collect()
+}

@@ -1,0 +1,49 @@
+//! Targets that were taken over from another cluster: what it brought to them, and that none of it is managed.
+
+use super::wrap::{COLUMNS, labelled};
+use crate::apply::take_over::TakenOver;
+use crate::base::Address;
+use crate::base::text::{clean_line, counted, one_line};
+use crate::state::TakeOver;
+use std::collections::BTreeMap;
+
+/// What a take-over came to.
+pub fn taken(taken: &TakenOver, keep_record: bool, inventory: &str) -> String {
+    let mut out = String::new();
+    for (target, one) in taken.iter().filter_map(|(target, one)| Some((target, one.as_ref().ok()?))) {
+        out.push_str(&format!("{target} taken over from {}\n", from(one)));
+        out.push_str(&not_managed(&one.resources));
+    }
+    if out.is_empty() {
+        return out;
+    }
+    let next = match keep_record {
+        true => "what their records hold counts as this cluster's from now on: look at the removals of the next plan",
+        false => "what the other cluster brought stays; what of it the spec names is planned as not managed yet",
+    };
+    format!("{out}{}next     railwright plan {inventory}\n", labelled("state    ", next, COLUMNS))
+}
+
+/// For `state list`.
+pub fn remembered(taken: &BTreeMap<&str, &TakeOver>) -> String {
+    let one = |(name, taken): (&&str, &&TakeOver)| {
+        let by = format!("{} on {}", one_line(&taken.who, 40), one_line(&taken.machine, 60));
+        let reason = one_line(&taken.reason, 200);
+        let head = format!("{name}  taken over from {} by {by} at {}: {reason}", from(taken), one_line(&taken.at, 40));
+        clean_line(&head) + "\n" + &not_managed(&taken.resources)
+    };
+    taken.iter().map(one).collect()
+}
+
+fn from(taken: &TakeOver) -> String {
+    format!("the cluster `{}` (id {})", one_line(&taken.from.name, 60), taken.from.id)
+}
+
+fn not_managed(resources: &[Address]) -> String {
+    if resources.is_empty() {
+        return String::new();
+    }
+    let lines: String =
+        resources.iter().map(|address| clean_line(&format!("    {}", address.to_string().replace("%2F", "/"))) + "\n").collect();
+    format!("  {} of it not managed here:\n{lines}", counted(resources.len(), "resource"))
+}

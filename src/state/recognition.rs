@@ -1,0 +1,299 @@
+//! Whose the targets are, and which machines: decided from what they say of themselves, before anything of them is planned
+//! or changed. Pure.
+
+use super::identity_conflict::IdentityConflict;
+use super::{HostRecord, State, TakeOver};
+use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
+use crate::plan::IdentityFindings;
+use crate::resource::Observation;
+use crate::resource::host::{MachineIdReading, RunningMachine};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A cluster as the state and the records name it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ClusterIdentity {
+    /// Random, made once.
+    pub id: ClusterId,
+    /// Its name in the spec when this was written.
+    pub name: String,
+}
+
+/// What a target says of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TargetIdentity {
+    /// The installation.
+    pub machine_id: MachineIdReading,
+    /// The machine that runs, where that is known.
+    pub running: Option<RunningMachine>,
+    /// What was applied to it, as it remembers it itself.
+    pub record: Option<HostRecord>,
+}
+
+/// What came of recognizing the targets.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recognition {
+    /// Targets of which nothing may be planned or changed.
+    pub conflicts: BTreeMap<Target, IdentityConflict>,
+    /// Hosts that are another machine than the one that is remembered, with the number of resources that were set aside.
+    pub reinstalled: BTreeMap<Target, usize>,
+    /// Some target remembered more than this side.
+    pub merged: bool,
+    /// What is odd and no obstacle.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Recognition {
+    /// Nothing is told by the answers of targets that must not be touched: their trouble stands in front of them.
+    pub fn mark(&self, observation: &mut Observation, inventory: &str) {
+        for (target, conflict) in &self.conflicts {
+            if let Some(found) = observation.targets.get_mut(target) {
+                found.problem = Some(conflict.trouble(target, inventory));
+            }
+        }
+    }
+
+    /// Takes the marks away again.
+    pub fn unmark(&self, observation: &mut Observation) {
+        for target in self.conflicts.keys() {
+            observation.targets.get_mut(target).into_iter().for_each(|found| found.problem = None);
+        }
+    }
+
+    /// What a plan has to know of it; `inventory` is named in commands.
+    pub fn findings(&self, cluster: Option<&ClusterIdentity>, inventory: &str) -> IdentityFindings {
+        let refused = self.conflicts.iter().map(|(target, conflict)| (target.clone(), conflict.trouble(target, inventory)));
+        IdentityFindings {
+            cluster_id: cluster.map(|cluster| cluster.id.clone()),
+            refused: refused.collect(),
+            reinstalled: self.reinstalled.clone(),
+        }
+    }
+}
+
+impl State {
+    /// Compares what the targets say of themselves with what is remembered, and takes over what only they remember: the
+    /// cluster's id where this side has none, and newer records. What was remembered of another machine is set aside.
+    pub fn recognize(&mut self, name: &str, seen: &BTreeMap<Target, TargetIdentity>) -> Recognition {
+        let mut found = Recognition { conflicts: same_machines(seen), ..Recognition::default() };
+        found.warnings.extend(cloned_machines(seen));
+        found.warnings.extend(self.renamed(name));
+        let several = self.take_over_id(name, seen);
+        for (target, identity) in seen {
+            if let Some(conflict) = identity.record.as_ref().and_then(|record| self.conflict(record, name, &several)) {
+                found.conflicts.entry(target.clone()).or_insert(conflict);
+            }
+            if !found.conflicts.contains_key(target) {
+                self.remember(target, identity, &mut found);
+            }
+        }
+        found
+    }
+
+    /// The id that the records of this name agree on, where this side has none; all of them where they do not agree.
+    fn take_over_id(&mut self, name: &str, seen: &BTreeMap<Target, TargetIdentity>) -> BTreeSet<ClusterId> {
+        let records = seen.values().filter_map(|identity| identity.record.as_ref());
+        let ids: BTreeSet<ClusterId> =
+            records.filter(|record| record.cluster.name == name).map(|record| record.cluster.id.clone()).collect();
+        match (&self.cluster, ids.len()) {
+            (None, 1) => self.cluster = ids.into_iter().next().map(|id| ClusterIdentity { id, name: name.to_owned() }),
+            (None, _) => return ids,
+            (Some(_), _) => {}
+        }
+        BTreeSet::new()
+    }
+
+    fn conflict(&self, record: &HostRecord, name: &str, several: &BTreeSet<ClusterId>) -> Option<IdentityConflict> {
+        let theirs = record.cluster.clone();
+        match &self.cluster {
+            Some(ours) if ours.id == theirs.id => None,
+            None if theirs.name == name && several.len() > 1 => Some(IdentityConflict::SeveralClusters { theirs, ids: several.clone() }),
+            ours => Some(IdentityConflict::OtherCluster { theirs, name: name.to_owned(), ours: ours.as_ref().map(|ours| ours.id.clone()) }),
+        }
+    }
+
+    /// The cluster has another name in the spec than when it was last written down.
+    fn renamed(&mut self, name: &str) -> Option<Diagnostic> {
+        let ours = self.cluster.as_mut().filter(|ours| ours.name != name)?;
+        let before = std::mem::replace(&mut ours.name, name.to_owned());
+        Some(super::identity_conflict::renamed(&before, ours))
+    }
+
+    fn remember(&mut self, target: &Target, identity: &TargetIdentity, found: &mut Recognition) {
+        let now = identity.machine_id.known();
+        if let Some(machine) = now {
+            let set_aside = self.settle_machine(&target.name, machine).filter(|count| *count > 0);
+            found.reinstalled.extend(set_aside.map(|count| (target.clone(), count)));
+        }
+        let Some(record) = &identity.record else { return };
+        match (now, &record.machine) {
+            (Some(now), Some(of_record)) if now != of_record => {
+                found.warnings.push(super::identity_conflict::record_of_another_machine(target, of_record, now));
+            }
+            _ => found.merged |= self.merge(record),
+        }
+    }
+
+    /// The target is this cluster's from now on. What its record holds is remembered as this cluster's where it is to be kept,
+    /// beside what this side remembers of it already.
+    pub fn take_over(&mut self, target: &Target, record: &HostRecord, now: Option<&MachineId>, keep_record: bool, entry: TakeOver) {
+        if let Some(machine) = now {
+            self.settle_machine(&target.name, machine);
+        }
+        let name = target.name.to_string();
+        if keep_record {
+            // What this side remembers from before goes further back.
+            for (address, applied) in &record.resources {
+                self.last_applied.resources.entry(address.clone()).or_insert_with(|| applied.clone());
+            }
+        }
+        let serial = self.host_serials.entry(name.clone()).or_default();
+        *serial = record.serial.max(*serial);
+        self.taken_over.insert(name, entry);
+    }
+
+    /// What is remembered of a host is about this machine from now on. The number of resources that were remembered of another
+    /// one, and are set aside; nothing where it is the same or none was known.
+    pub fn settle_machine(&mut self, host: &str, machine: &MachineId) -> Option<usize> {
+        let before = self.machines.insert(host.to_owned(), machine.clone())?;
+        if before == *machine {
+            return None;
+        }
+        let count = self.last_applied.resources.len();
+        self.last_applied.resources.retain(|address, _| *address.target.name != *host);
+        self.host_serials.remove(host);
+        self.taken_over.remove(host);
+        Some(count - self.last_applied.resources.len())
+    }
+}
+
+/// Targets that are one running machine under several names.
+fn same_machines(seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<Target, IdentityConflict> {
+    let mut names: BTreeMap<&RunningMachine, BTreeSet<&Target>> = BTreeMap::new();
+    for (target, machine) in seen.iter().filter_map(|(target, identity)| Some((target, identity.running.as_ref()?))) {
+        names.entry(machine).or_default().insert(target);
+    }
+    let mut out = BTreeMap::new();
+    for (machine, targets) in names.into_iter().filter(|(_, targets)| targets.len() > 1) {
+        let names: BTreeSet<Target> = targets.into_iter().cloned().collect();
+        let conflict = IdentityConflict::SameMachine { machine: machine.clone(), names: names.clone() };
+        out.extend(names.into_iter().map(|target| (target, conflict.clone())));
+    }
+    out
+}
+
+/// Machines that were made of one image with its machine-id: they are told apart by their boots alone.
+fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> Vec<Diagnostic> {
+    let mut hosts: BTreeMap<&MachineId, (BTreeSet<&RunningMachine>, Vec<&str>)> = BTreeMap::new();
+    for (target, running) in seen.iter().filter_map(|(target, identity)| Some((target, identity.running.as_ref()?))) {
+        if target.kind == TargetKind::Host {
+            let of_id = hosts.entry(&running.machine_id).or_default();
+            of_id.0.insert(running);
+            of_id.1.push(&target.name);
+        }
+    }
+    let cloned = hosts.into_iter().filter(|(_, (machines, _))| machines.len() > 1);
+    cloned.map(|(id, (_, names))| super::identity_conflict::cloned(id, &nodeset::fold(&names))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Applied;
+    use serde_json::json;
+
+    fn machine(digit: char) -> MachineId {
+        digit.to_string().repeat(32).parse().unwrap()
+    }
+
+    fn cluster(digit: char, name: &str) -> ClusterIdentity {
+        ClusterIdentity { id: digit.to_string().repeat(32).parse().unwrap(), name: name.to_owned() }
+    }
+
+    /// A target with this record of one file.
+    fn with_record(host: &str, cluster: ClusterIdentity, of: Option<MachineId>) -> (Target, TargetIdentity) {
+        let mut state = State { machines: of.into_iter().map(|of| (host.to_owned(), of)).collect(), ..State::default() };
+        let applied = json!({ "kind": "file", "body": 1, "digest": "0", "module": "m", "places": [], "before": null, "adopted": false, "run": "r", "at": "t" });
+        let applied: Applied = serde_json::from_value(applied).unwrap();
+        state.last_applied.resources.insert(format!("host/{host}/file/x").parse().unwrap(), applied);
+        let record = Some(state.next_record(&cluster, host, "r", "p", String::new()));
+        (Target::host(host), TargetIdentity { record, ..TargetIdentity::default() })
+    }
+
+    fn running(target: (Target, TargetIdentity), id: MachineId, boot: &str, namespace: &str) -> (Target, TargetIdentity) {
+        let machine = RunningMachine { machine_id: id.clone(), boot_id: boot.to_owned(), pid_namespace: namespace.to_owned() };
+        (target.0, TargetIdentity { machine_id: MachineIdReading::Known(id), running: Some(machine), ..target.1 })
+    }
+
+    fn plain(host: &str) -> (Target, TargetIdentity) {
+        (Target::host(host), TargetIdentity::default())
+    }
+
+    /// Which targets are refused, by code, and the id that is ours then.
+    fn recognized(ours: Option<ClusterIdentity>, seen: Vec<(Target, TargetIdentity)>) -> (Vec<String>, Option<String>) {
+        let mut state = State { cluster: ours, ..State::default() };
+        let found = state.recognize("att", &seen.into_iter().collect()).findings(None, "inv");
+        let refused = found.refused.iter().map(|(target, trouble)| format!("{} {}", target.name, trouble.code)).collect();
+        (refused, state.cluster.map(|cluster| cluster.id.to_string()[..1].to_owned()))
+    }
+
+    #[test]
+    fn an_id_is_taken_over_only_where_the_records_of_this_name_agree() {
+        let one = |host: &str, digit: char, name: &str| with_record(host, cluster(digit, name), None);
+        let none: [&str; 0] = [];
+        for (ours, seen, refused, id) in [
+            (None, vec![plain("h1")], &none[..], None),
+            (None, vec![one("h1", '1', "att"), one("h2", '1', "att"), plain("h3")], &none, Some("1")),
+            (None, vec![one("h1", '1', "att"), one("h2", '2', "zzz")], &["h2 RW0720"], Some("1")),
+            (None, vec![one("h1", '1', "zzz"), one("h2", '1', "zzz")], &["h1 RW0720", "h2 RW0720"], None),
+            (None, vec![one("h1", '1', "att"), one("h2", '2', "att")], &["h1 RW0722", "h2 RW0722"], None),
+            (Some('1'), vec![one("h1", '1', "old"), one("h2", '2', "att")], &["h2 RW0720"], Some("1")),
+        ] {
+            let found = recognized(ours.map(|digit| cluster(digit, "att")), seen.clone());
+            assert_eq!((found.0.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), found.1.as_deref()), (refused, id), "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn one_machine_is_one_machine_id_in_one_boot_and_namespace() {
+        let host = |name: &str, digit: char, boot: &str, namespace: &str| running(plain(name), machine(digit), boot, namespace);
+        for (seen, refused, warned) in [
+            (vec![host("a", '1', "b", "n"), host("b", '1', "b", "n"), host("c", '2', "b", "n")], 2, 0),
+            (vec![host("a", '1', "b", "n"), host("b", '1', "c", "n")], 0, 1),
+            (vec![host("a", '1', "b", "n"), host("b", '1', "b", "m")], 0, 1),
+            (vec![host("a", '1', "b", "n"), host("b", '2', "b", "n"), plain("c"), plain("d")], 0, 0),
+        ] {
+            let found = State::default().recognize("att", &seen.into_iter().collect());
+            assert_eq!((found.conflicts.len(), found.warnings.len()), (refused, warned), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_of_another_machine_is_set_aside_and_the_rest_stays() {
+        let remembered = |of: Option<char>| {
+            let mut state = State { cluster: Some(cluster('1', "att")), ..State::default() };
+            let (_, identity) = with_record("a", cluster('1', "att"), of.map(machine));
+            state.merge(&identity.record.unwrap());
+            state
+        };
+        let now = |digit: Option<char>, record: Option<char>| {
+            let (target, mut identity) = with_record("a", cluster('1', "att"), record.map(machine));
+            identity.machine_id = digit.map_or(MachineIdReading::Absent, |digit| MachineIdReading::Known(machine(digit)));
+            identity.record = identity.record.filter(|_| record.is_some());
+            BTreeMap::from([(target, identity)])
+        };
+        for (before, is, record, left, set_aside) in [
+            (Some('1'), Some('1'), None, 1, 0),
+            (Some('1'), Some('2'), None, 0, 1),
+            (Some('1'), Some('2'), Some('1'), 0, 1),
+            (Some('1'), Some('2'), Some('2'), 1, 1),
+            (Some('1'), None, None, 1, 0),
+            (None, Some('2'), None, 1, 0),
+        ] {
+            let mut state = remembered(before);
+            let found = state.recognize("att", &now(is, record));
+            let counts = (state.last_applied.resources.len(), found.reinstalled.values().sum::<usize>());
+            assert_eq!(counts, (left, set_aside), "{before:?} {is:?} {record:?}");
+        }
+    }
+}
