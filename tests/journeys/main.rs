@@ -18,6 +18,7 @@ mod fixture;
 mod golden;
 mod host_jobs;
 mod hosts;
+mod identity;
 mod image;
 mod interrupted;
 mod job_compare;

@@ -104,7 +104,7 @@ fn body(what: usize, form: bool) -> (&'static str, Value) {
 }
 
 /// A host on which some of it is there already.
-fn host(there: There) -> Host {
+pub fn host(there: There) -> Host {
     let bit = |n: u32| there >> n & 1 == 1;
     let mut host = Host::fresh();
     let settings = [("net.core.a", "0"), ("vm.c", "0 0 0")].map(|(key, value)| (key.to_owned(), value.to_owned()));

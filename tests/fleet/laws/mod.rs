@@ -6,6 +6,7 @@ mod case;
 mod crash;
 mod fencing;
 mod hostile;
+mod identity;
 mod order;
 mod reached;
 mod remembered;
