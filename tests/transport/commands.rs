@@ -98,8 +98,8 @@ async fn an_action_gives_status_and_both_outputs() {
 #[tokio::test]
 async fn keys_are_exchanged_anew_in_the_midst_of_output() {
     let Some((server, access)) = server(&["RekeyLimit 256K", "LogLevel DEBUG1"]) else { return };
-    let link = open(&access).await.unwrap();
-    match link.perform(&run("yes railwright | head -c 4000000", 60), "t").await.unwrap() {
+    let link = locked(&access).await;
+    match link.perform(&run("yes railwright | head -c 4000000", 60), "t", Some(&fence())).await.unwrap() {
         Performed::Ended { code: 0, stdout, .. } => assert!(stdout == "railwright\n".repeat(400_000)[..4_000_000]),
         other => panic!("{other:?}"),
     }

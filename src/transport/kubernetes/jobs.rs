@@ -154,16 +154,16 @@ mod tests {
         };
         let action = Action::CreateObject { object, manifest: bearing("w1") };
         let (made, asked) = done(201, "");
-        assert!(matches!(made.perform(&action, "t").await, Ok(Performed::Ended { code: 0, .. })));
+        assert!(matches!(made.perform(&action, "t", None).await, Ok(Performed::Ended { code: 0, .. })));
         assert_eq!(asked.lines()[1], "POST /apis/apps/v1/namespaces/ml/deployments?fieldManager=railwright&fieldValidation=Strict");
         for (status, word, wanted) in
             [(409, "w2", TAKEN), (409, "w1", 0), (500, "w1", 0), (504, "w1", 0), (500, "w2", TAKEN), (422, "w2", 1)]
         {
-            let performed = done(status, word).0.perform(&action, "t").await.unwrap();
+            let performed = done(status, word).0.perform(&action, "t", None).await.unwrap();
             assert!(matches!(&performed, Performed::Ended { code, .. } if *code == wanted), "{status} {word}: {performed:?}");
         }
         // One that failed every time is not there; one that timed out may come yet.
-        assert!(matches!(done(500, "").0.perform(&action, "t").await, Ok(Performed::Ended { code: 1, .. })));
-        assert!(matches!(done(504, "").0.perform(&action, "t").await, Ok(Performed::Unknown { .. })));
+        assert!(matches!(done(500, "").0.perform(&action, "t", None).await, Ok(Performed::Ended { code: 1, .. })));
+        assert!(matches!(done(504, "").0.perform(&action, "t", None).await, Ok(Performed::Unknown { .. })));
     }
 }

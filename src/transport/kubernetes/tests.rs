@@ -140,7 +140,7 @@ async fn what_is_asked_of_a_host_has_no_answer_here() {
     let codes: Vec<_> = reads.iter().map(|read| answers.get(read).unwrap().clone()).collect();
     assert_eq!(codes, [exit(0, ""), exit(127, ""), exit(127, ""), exit(1, "")]);
     assert_eq!(asked.lines(), ["GET /api/v1/namespaces/kube-system/secrets/railwright"]);
-    assert!(matches!(link.perform(&Action::Reboot, "t").await, Ok(Performed::Ended { code: 70, .. })));
+    assert!(matches!(link.perform(&Action::Reboot, "t", None).await, Ok(Performed::Ended { code: 70, .. })));
 }
 
 /// A CRD comes in the middle of an apply.
@@ -189,7 +189,7 @@ async fn a_server_that_does_not_know_us_did_nothing() {
     let refused =
         |error| matches!(error, TransportError::IdentityRefused { cluster, reason, .. } if cluster == "prod" && reason == "the token");
     assert!(refused(link.read(&[Read::Host, object()]).await.unwrap_err()));
-    assert!(refused(link.perform(&apply(), "t").await.unwrap_err()));
+    assert!(refused(link.perform(&apply(), "t", None).await.unwrap_err()));
     assert!(refused(link.upkeep(&Upkeep::ReadLock).await.unwrap_err()));
     assert!(refused(link.server.greet().await.unwrap_err()));
 }
@@ -229,7 +229,7 @@ async fn an_apply_says_what_came_of_it() {
         (says(504, "Timeout"), (-1, "", "Timeout")),
     ] {
         let (link, asked) = link(move |_, path, _| if path == "/apis/apps/v1" { kinds() } else { reply.clone() });
-        let (code, stdout, stderr) = told(link.perform(&apply(), "t").await.unwrap());
+        let (code, stdout, stderr) = told(link.perform(&apply(), "t", None).await.unwrap());
         assert_eq!((code, stdout.as_str(), stderr.as_str()), wanted);
         let (_, path, body) = asked.0.lock().unwrap().iter().find(|(method, ..)| *method == Method::PATCH).unwrap().clone();
         assert!(!path.contains("dryRun") && path.contains("force=true"), "{path}");
@@ -254,7 +254,7 @@ async fn a_delete_is_of_one_uid_and_waits_until_it_is_gone() {
     };
     let delete = delete(true);
     let (gone, asked) = link(server);
-    assert_eq!(told(gone.perform(&delete, "t").await.unwrap()).0, 0);
+    assert_eq!(told(gone.perform(&delete, "t", None).await.unwrap()).0, 0);
     let (_, _, options) = asked.0.lock().unwrap().iter().find(|(method, ..)| *method == Method::DELETE).unwrap().clone();
     let options: Value = serde_json::from_str(&options).unwrap();
     let preconditions = json!({ "uid": "u1", "resourceVersion": "7" });
@@ -265,20 +265,20 @@ async fn a_delete_is_of_one_uid_and_waits_until_it_is_gone() {
             Method::DELETE => says(status, ""),
             _ => there(""),
         });
-        assert_eq!(told(link.perform(&delete, "t").await.unwrap()).0, code);
+        assert_eq!(told(link.perform(&delete, "t", None).await.unwrap()).0, code);
     }
     let (another, asked) = link(|_, path, _| match path {
         "/apis/apps/v1" => kinds(),
         _ => (200, Vec::new(), json!({ "metadata": { "name": "a", "uid": "u2", "resourceVersion": "8" } }).to_string()),
     });
-    assert_eq!(told(another.perform(&delete, "t").await.unwrap()).0, MOVED);
+    assert_eq!(told(another.perform(&delete, "t", None).await.unwrap()).0, MOVED);
     assert_eq!(asked.lines().len(), 2, "it is looked at, and left alone");
     let (stays, _) = link(|method, path, _| match *method {
         _ if path == "/apis/apps/v1" => kinds(),
         Method::DELETE => (202, Vec::new(), "{}".to_owned()),
         _ => there("x.y/z"),
     });
-    let (code, _, stderr) = told(stays.perform(&delete, "t").await.unwrap());
+    let (code, _, stderr) = told(stays.perform(&delete, "t", None).await.unwrap());
     assert!(code == 1 && stderr.contains("held by its finalizer x.y/z (the controller of x.y takes it away)"), "{stderr}");
 }
 
@@ -300,7 +300,7 @@ async fn no_answer_is_no_failure() {
         let unreachable = |error| matches!(error, TransportError::ServerUnreachable { reason, .. } if reason == wanted);
         assert!(unreachable(link.read(&[Read::Host, object()]).await.unwrap_err()));
         assert!(unreachable(link.upkeep(&Upkeep::ReadLock).await.unwrap_err()));
-        assert_eq!(link.perform(&apply(), "t").await.unwrap(), Performed::Unknown { reason: wanted.to_owned() });
+        assert_eq!(link.perform(&apply(), "t", None).await.unwrap(), Performed::Unknown { reason: wanted.to_owned() });
     }
 }
 
