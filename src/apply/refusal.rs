@@ -4,7 +4,7 @@ use super::context::Context;
 use super::trouble::{self, Next};
 use crate::base::{Diagnostic, Target, secret};
 use crate::plan::by_hand::is_by_hand;
-use crate::plan::{Node, NodeKind, Plan, content};
+use crate::plan::{Node, NodeKind, Plan, content, state_digest};
 use crate::resource::file::sealed;
 use crate::resource::{Wish, kind_named};
 use crate::spec::window::{Standing, standing};

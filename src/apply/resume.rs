@@ -2,7 +2,7 @@
 //! and no good outcome.
 
 use super::context::{Context, EventSink, Wished};
-use super::host_locks::sweep;
+use super::host_locks::{release, sweep};
 use super::outcome::ApplyOutcome;
 use super::preflight::{Wanted, preflight};
 use super::run::{Begun, is_done};
@@ -87,7 +87,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let recognition = state.recognize(&plan.cluster, &found.identities);
     let conflicts = IdentityConflict::refusals(&recognition.conflicts, &context.folder.inventory());
     if !conflicts.is_empty() {
-        release(found.ready.into_keys().collect(), &context, &lock.holder).await;
+        release(&found.ready, &context, &lock.holder).await;
         return Err(conflicts);
     }
     found.warnings.extend(recognition.warnings);

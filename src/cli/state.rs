@@ -1,7 +1,7 @@
 //! `railwright state`.
 
 use super::subject::{self, Known};
-use super::{Exit, Failure, inventory, pipeline, question};
+use super::{Exit, Failure, inventory, pipeline, question, secrets};
 use crate::apply::{self, take_over::TakeOverDecision};
 use crate::base::text::{clean_line, one_line};
 use crate::base::{Address, Diagnostic, Target, nodeset};
@@ -9,6 +9,7 @@ use crate::plan::{Applied, Outage, Outages};
 use crate::report;
 use crate::report::document::{self, StateDocument};
 use crate::state::{State, StateFolder, listing};
+use crate::transport::TargetContact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -142,7 +143,8 @@ async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_reco
         let problem = Diagnostic::error("RW1019", "a target is not taken over without a reason").state("nothing was taken over");
         return Err(Failure::refused(vec![problem.next("say in --reason why it no longer belongs to the other cluster")]));
     }
-    let prepared = pipeline::prepare_to_act(inventory)?;
+    let contact = TargetContact::begin();
+    let prepared = pipeline::prepare_to_act(inventory, contact)?;
     let named = prepared.named(targets)?;
     let observed = question::observe(&prepared).await?;
     let mut decided = BTreeMap::new();
@@ -154,8 +156,8 @@ async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_reco
             _ => return Err(Failure::refused(vec![not_another_clusters(name, &prepared.inventory.path)])),
         }
     }
-    let defaults = apply::Patience::default();
-    let context = super::apply::context(&prepared, defaults.parallel, defaults.reboot.as_secs(), None)?;
+    let passwords = secrets::passwords(&prepared.inventory, contact);
+    let context = super::apply::context(&prepared, contact, passwords, apply::Patience::default(), None);
     let decision = TakeOverDecision {
         targets: decided,
         reason: reason.to_owned(),

@@ -132,14 +132,14 @@ impl KubernetesLink {
             Upkeep::ReadRecord => self.record_now().await,
             Upkeep::Lock { holder, fence } => self.lock(holder, *fence).await,
             Upkeep::Steal { holder, fence, .. } => self.steal(holder, *fence).await,
-            Upkeep::Write { fence, write } => self.write(fence, write).await,
+            Upkeep::Write { fence, write } => self.write_fenced(fence, write).await,
             // Requests have no life of their own: none goes on when we are gone.
             Upkeep::Idle { .. } => Ok(ended(0, "", "")),
             Upkeep::Guard { .. } => Ok(ended(1, "", "")),
         }
     }
 
-    async fn write(&self, fence: &Fence, write: &FencedWrite) -> Result<Performed, TransportError> {
+    async fn write_fenced(&self, fence: &Fence, write: &FencedWrite) -> Result<Performed, TransportError> {
         match write {
             FencedWrite::Record { json, members, .. } => self.write_record(json, members).await,
             FencedWrite::Unlock => self.while_held(self.unlock(&fence.holder).await?),
