@@ -10,7 +10,7 @@ use crate::drift::{DriftReport, Occasion, accept, age, cordons, findings};
 use crate::plan::judge::reached;
 use crate::plan::{ClusterNodes, Unavailable};
 use crate::report;
-use crate::resource::{Answers, Kind, Observation, Wish, kind_named};
+use crate::resource::{Answers, Kind, Observation, Wish, diff, kind_named};
 use crate::state::identity_conflict;
 use crate::state::sightings::Sightings;
 use std::collections::BTreeMap;
@@ -35,8 +35,8 @@ pub fn judge(prepared: &Prepared, observed: &Observed, targets: &[Target]) -> Dr
         let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
         Ok((kind, &found.answers))
     };
-    let assess = |wish: &Wish| of(wish).map(|(kind, answers)| kind.assess(wish, answers));
-    let left = |applied: &Wish| of(applied).map(|(kind, answers)| kind.left(applied, answers));
+    let assess = |wish: &Wish| of(wish).map(|(kind, answers)| diff::diff(kind, wish, answers));
+    let left = |applied: &Wish| of(applied).map(|(kind, answers)| diff::diff_left(kind, applied, answers));
     let occasion = Occasion {
         cluster: prepared.inventory.loaded.spec.cluster.clone(),
         inventory: prepared.inventory.origin.clone(),
@@ -46,7 +46,7 @@ pub fn judge(prepared: &Prepared, observed: &Observed, targets: &[Target]) -> Dr
     if let Some(nodes) = ClusterNodes::of(&prepared.inventory.loaded)
         && let Some(found) = observation.targets.get(&nodes.cluster).filter(|found| found.problem.is_none())
     {
-        cordons::note(&mut report, &nodes, &found.answers);
+        cordons::note(&mut report, &nodes, &found.answers.redacted());
     }
     let is_looked_at = |host: &String| targets.contains(&Target::host(host));
     report.out_of_service = Unavailable::left_by_runs(state.outages.iter().filter(|(host, _)| is_looked_at(host)));
@@ -68,7 +68,7 @@ fn odd_ones(prepared: &Prepared, observation: &Observation, wishes: &[Wish], ass
         let Some(found) = observation.targets.get(&Target::host(&host.name)).filter(|found| found.problem.is_none()) else { continue };
         let wishes = of_host.get(host.name.as_str()).into_iter().flatten();
         let judged = wishes.filter_map(|wish| Some((*wish, assess(wish).ok()?)));
-        classes.entry(host.group).or_default().insert(&host.name, shown(&found.answers, judged));
+        classes.entry(host.group).or_default().insert(&host.name, shown(&found.answers.redacted(), judged));
     }
     classes.into_iter().flat_map(|(group, hosts)| outliers(&loaded.spec.nodes[group].name, &hosts)).collect()
 }

@@ -32,7 +32,8 @@ pub fn read(file: &Path) -> Result<Observation, Failure> {
 
 /// Writes an observation file, for its owner alone: it holds what files of the hosts say.
 pub fn write(file: &Path, observation: &Observation) -> Result<(), Failure> {
-    let mut text = serde_json::to_string_pretty(observation).expect("our own types have string keys and serialise without fail");
+    let mut text =
+        serde_json::to_string_pretty(&observation.redacted()).expect("our own types have string keys and serialise without fail");
     text.push('\n');
     output::write(file, &text, 0o600)
 }

@@ -174,9 +174,11 @@ impl<T> Said<T> {
 
 fn said<T: DeserializeOwned>(answers: &Answers, read: &KubernetesRead) -> Said<T> {
     match answers.output(&Read::Kubernetes(read.clone())) {
-        Ok((0, out)) => serde_json::from_str(out).map_or_else(|_| Said::Unread("the answer makes no sense".to_owned()), Said::Is),
+        Ok((0, out)) => {
+            serde_json::from_str(&answers.shown(out)).map_or_else(|_| Said::Unread("the answer makes no sense".to_owned()), Said::Is)
+        }
         Ok((NO_KIND, _)) => Said::NoKind,
-        Ok((_, why)) => Said::Unread(one_line(why, 300)),
+        Ok((_, why)) => Said::Unread(one_line(&answers.shown(why), 300)),
         Err(reason) => Said::Unread(reason),
     }
 }

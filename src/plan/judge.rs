@@ -4,7 +4,7 @@ use super::Applied;
 use super::model::{Difference, Reason, UnknownFinding};
 use super::part::Group;
 use crate::base::{Address, Target, TargetKind};
-use crate::resource::{Answers, Assessment, Attribute, Disruption, Kind, Observation, Plane, Reading, Wish};
+use crate::resource::{Answers, Assessment, Attribute, Disruption, Kind, Observation, Plane, Reading, Wish, diff};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,7 @@ fn judge_wish(wish: &Wish, applied: Option<&Applied>, answers: &Answers, kinds: 
         unknown.push(UnknownFinding::new(wish.address.to_string(), reason));
         return Item { wish: wish.clone(), removal: false, assessment: Assessment::default(), status: Status::Unknown, since: Vec::new() };
     };
-    let assessment = kind.assess(wish, answers);
+    let assessment = diff::diff(kind, wish, answers);
     note_unknown(&wish.address, &assessment, unknown);
     // What was begun and did not come through was never applied.
     let status = status(wish, applied.filter(|applied| !applied.unfinished), &assessment, kind);
@@ -177,12 +177,12 @@ fn judge_removal(
 
 /// What takes a resource back. What was as wished before us stays, without a look unless its target itself says what is ours.
 pub fn taken_back(kind: &dyn Kind, applied: &Wish, adopted: bool, before: &Value, answers: &Answers) -> Assessment {
-    if adopted && !kind.knows_its_own() { Assessment::default() } else { kind.undo(applied, before, answers) }
+    if adopted && !kind.knows_its_own() { Assessment::default() } else { diff::diff_removal(kind, applied, before, answers) }
 }
 
 /// What is there and is not what was applied last. The removal goes by what was there before us, so it is lost.
 fn changed_since(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Vec<Difference> {
-    let mut since = differences(&kind.assess(applied, answers));
+    let mut since = differences(&diff::diff(kind, applied, answers));
     since.retain(|difference| difference.found.value().is_some());
     since
 }

@@ -1,12 +1,16 @@
 //! What came back from one target: an answer for each read, by the read's key.
 
+use super::file::sealed;
 use super::{Read, rights};
+use crate::base::Redaction;
 use crate::base::text::one_line;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// How a read ended.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -42,6 +46,34 @@ pub struct Answers {
     answers: BTreeMap<String, Answer>,
     #[serde(skip)]
     decoded: Decoded,
+    #[serde(skip)]
+    secrets: SecretsWithin,
+}
+
+/// The secrets that the answers may hold. They are no part of what was said, so all are equal.
+#[derive(Default, Clone)]
+struct SecretsWithin {
+    redaction: Arc<Redaction>,
+    /// Whether some answer holds one, once that was looked for.
+    found: OnceLock<bool>,
+}
+
+impl fmt::Debug for SecretsWithin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretsWithin")
+    }
+}
+
+impl PartialEq for SecretsWithin {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for SecretsWithin {}
+
+impl Hash for SecretsWithin {
+    fn hash<H: Hasher>(&self, _state: &mut H) {}
 }
 
 /// What large answers were decoded to, by their keys, so that hundreds of wishes do not each read the same configuration. It says
@@ -86,25 +118,62 @@ impl Answers {
 
     /// Adds an answer.
     pub fn insert(&mut self, key: impl Into<String>, answer: Answer) {
-        self.decoded = Decoded::default();
+        self.forget();
         self.answers.insert(key.into(), answer);
     }
 
     /// Takes an answer out.
     pub fn remove(&mut self, read: &Read) -> Option<Answer> {
-        self.decoded = Decoded::default();
+        self.forget();
         self.answers.remove(&read.key())
     }
 
-    /// Changes the text of every answer.
-    pub fn rewrite(&mut self, change: impl Fn(&str) -> String) {
+    /// What was worked out of the answers is no longer so.
+    fn forget(&mut self) {
         self.decoded = Decoded::default();
-        self.answers.values_mut().for_each(|answer| answer.out = change(&answer.out));
+        self.secrets.found = OnceLock::new();
+    }
+
+    /// The answers may hold these secrets: they are compared as they are, and redacted before they are shown or written down.
+    pub fn may_hold(&mut self, redaction: Arc<Redaction>) {
+        self.secrets = SecretsWithin { redaction, found: OnceLock::new() };
+    }
+
+    /// What takes the secrets out, where some answer holds one.
+    pub fn redaction(&self) -> Option<&Redaction> {
+        let found = || self.answers.values().any(|answer| self.secrets.redaction.finds_in(&answer.out));
+        self.secrets.found.get_or_init(found).then_some(&*self.secrets.redaction)
+    }
+
+    /// Without the secrets, for whoever shows or writes down the answers themselves: a file that holds one has no content there.
+    pub fn redacted(&self) -> Cow<'_, Answers> {
+        let Some(redaction) = self.redaction() else { return Cow::Borrowed(self) };
+        let mut out = self.without_secret_files(redaction).into_owned();
+        out.answers.values_mut().for_each(|answer| answer.out = redaction.replace(&answer.out));
+        Cow::Owned(out)
+    }
+
+    /// Without the content of every file that holds one of these secrets: what was there before us is kept for the day it
+    /// is put back, and half of it would be worse than none.
+    pub fn without_secret_files(&self, redaction: &Redaction) -> Cow<'_, Answers> {
+        let holds = |key: &str, answer: &Answer| Read::is_key_of_file(key) && redaction.finds_in(&answer.out);
+        if !self.iter().any(|(key, answer)| holds(key, answer)) {
+            return Cow::Borrowed(self);
+        }
+        let mut out = self.clone();
+        out.forget();
+        for (_, answer) in out.answers.iter_mut().filter(|(key, answer)| holds(key, answer)) {
+            *answer = sealed::veil_answer(answer);
+        }
+        Cow::Owned(out)
     }
 
     /// Takes over all answers of another reading of the same target; the other's win.
     pub fn merge(&mut self, other: Answers) {
-        self.decoded = Decoded::default();
+        if self.answers.is_empty() {
+            self.secrets = other.secrets;
+        }
+        self.forget();
         self.answers.extend(other.answers);
     }
 
@@ -121,11 +190,18 @@ impl Answers {
             Some(Answer { status: AnswerStatus::Exit(code), out }) => Ok((*code, out)),
             Some(Answer { status: AnswerStatus::TimedOut, .. }) => Err("the read ran past its time limit".to_owned()),
             Some(Answer { status: AnswerStatus::CutOff, .. }) => Err("the connection ended before the answer".to_owned()),
-            Some(Answer { status: AnswerStatus::Denied, out }) if matches!(read, Read::Kubernetes(_)) => Err(rights::of_role(out)),
-            Some(Answer { status: AnswerStatus::Denied, out }) => Err(rights::reason(out)),
-            Some(Answer { status: AnswerStatus::NotOffered, out }) => Err(one_line(out, 300)),
+            Some(Answer { status: AnswerStatus::Denied, out }) if matches!(read, Read::Kubernetes(_)) => {
+                Err(self.shown(&rights::of_role(out)))
+            }
+            Some(Answer { status: AnswerStatus::Denied, out }) => Err(self.shown(&rights::reason(out))),
+            Some(Answer { status: AnswerStatus::NotOffered, out }) => Err(one_line(&self.shown(out), 300)),
             Some(Answer { status: AnswerStatus::TooLong, .. }) => Err("the answer was longer than the limit".to_owned()),
         }
+    }
+
+    /// Part of an answer as it may be shown.
+    pub fn shown(&self, text: &str) -> String {
+        self.redaction().map_or_else(|| text.to_owned(), |redaction| redaction.apply(text))
     }
 
     /// All answers with their keys, sorted.

@@ -17,6 +17,7 @@ pub mod complaint;
 pub mod configfs_value;
 pub mod console_step;
 pub mod counters;
+pub mod diff;
 mod fact;
 pub mod fields;
 pub mod file;

@@ -49,6 +49,13 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// As it may be written down: without the secrets that the answers hold.
+    pub fn redacted(&self) -> Observation {
+        let mut out = self.clone();
+        out.targets.values_mut().for_each(|found| found.answers = found.answers.redacted().into_owned());
+        out
+    }
+
     /// Recorded at this time, of no target yet.
     pub fn at(recorded_at: String) -> Self {
         Observation { format_version: FORMAT_VERSION.to_owned(), recorded_at, texts: BTreeMap::new(), targets: BTreeMap::new() }

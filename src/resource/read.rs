@@ -91,6 +91,11 @@ pub enum Read {
 }
 
 impl Read {
+    /// True for the key of a file that was read in plain.
+    pub fn is_key_of_file(key: &str) -> bool {
+        key.starts_with("file:")
+    }
+
     /// The key under which the answer is kept: `file:/etc/hosts`.
     pub fn key(&self) -> String {
         match self {

@@ -90,6 +90,11 @@ impl Sources {
         self.files.iter().map(AsRef::as_ref)
     }
 
+    /// What stands in all of them.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|source| source.text())
+    }
+
     /// The file of this name.
     pub fn get(&self, name: &str) -> Option<&Source> {
         self.files.iter().find(|source| source.name() == name).map(AsRef::as_ref)

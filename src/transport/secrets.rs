@@ -1,6 +1,6 @@
 //! The secrets of a run, and the connections that carry them. Everything above this room works with marks and seals; here
-//! a mark is filled in on an action's way out, an answer about a sealed file is sealed on its way in, and whatever a host
-//! says is redacted. So nothing above can write down what it never had.
+//! a mark is filled in on an action's way out, an answer about a sealed file is sealed on its way in, and what programs print
+//! is redacted. The other answers are compared as they are: they know the secrets, and `resource::diff` takes those out after.
 
 use super::{ApiAccess, BoxFuture, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use crate::base::text::one_line;
@@ -18,7 +18,7 @@ pub struct Secrets {
     missing: BTreeMap<String, Diagnostic>,
     /// By host, the names that its wishes hold: no host is ever sent another.
     of_host: BTreeMap<String, BTreeSet<String>>,
-    redaction: Redaction,
+    redaction: Arc<Redaction>,
 }
 
 impl Secrets {
@@ -36,7 +36,13 @@ impl Secrets {
                 Err(why) => drop(missing.insert(name, why)),
             }
         }
-        Secrets { key, redaction: Redaction::of(&values), values, missing, of_host }
+        Secrets { key, redaction: Arc::new(Redaction::of(&values)), values, missing, of_host }
+    }
+
+    /// The same beside a spec that says this in the clear: such words are no secret anywhere.
+    pub fn beside_clear_text<'a>(mut self, clear: impl IntoIterator<Item = &'a str>) -> Self {
+        self.redaction = Arc::new(self.redaction.except(clear));
+        self
     }
 
     /// The key of the state folder, if it has one.
@@ -165,7 +171,7 @@ impl HostLink for CarryingLink {
                 };
                 answers.insert(read.key(), answer);
             }
-            answers.rewrite(|text| self.secrets.redaction.apply(text));
+            answers.may_hold(self.secrets.redaction.clone());
             Ok(answers)
         })
     }
@@ -187,6 +193,13 @@ impl HostLink for CarryingLink {
     }
 
     fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async move { self.checked(self.link.upkeep(upkeep).await) })
+        Box::pin(async move {
+            // Records, locks and guards are our own words, read back and compared.
+            let upheld = self.link.upkeep(upkeep).await.map_err(|error| self.secrets.keep_out_of(error))?;
+            Ok(match upheld {
+                Performed::Ended { code: code @ 0, stdout, stderr } => Performed::Ended { code, stdout, stderr },
+                failed => self.secrets.keep_out(failed),
+            })
+        })
     }
 }

@@ -8,6 +8,7 @@ use railwright::plan::{
     ClusterNodes, Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make,
 };
 use railwright::resource::kubernetes_object::request::KubernetesRead;
+use railwright::resource::diff::texts;
 use railwright::resource::{Disruption, Observation, Read, Want, Wish, kind_named};
 use railwright::state::host_record::HOST_RECORD_PATH;
 use railwright::state::{Recognition, State, StateFolder};
@@ -131,7 +132,8 @@ impl Room {
     pub fn secrets(&mut self, values: &[(&str, &str)]) {
         let found = values.iter().map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
         let key = self.context.folder.make_seal_key().unwrap();
-        let secrets = Arc::new(Secrets::new(Some(key), found.collect(), named_by_host(&self.wishes)));
+        let clear = self.wishes.iter().flat_map(|wish| texts(&wish.body));
+        let secrets = Arc::new(Secrets::new(Some(key), found.collect(), named_by_host(&self.wishes)).beside_clear_text(clear));
         self.context.connector = secrets.carried_by(Arc::new(self.fleet.clone()));
         self.context.secrets = secrets;
     }

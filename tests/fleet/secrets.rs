@@ -62,8 +62,20 @@ fn drift(room: &Room) -> String {
     )
 }
 
+/// What stands in many files, a secret of several lines among them.
+const COMMON: &str = "[agent]\nlevel = info\n";
+
 fn room(template: &str) -> Room {
-    Room::of(&["a"]).wish("file", json!({ "path": "/etc/token", "content": template, "mode": "0600" }), &[])
+    let room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/token", "content": template, "mode": "0600" }), &[]);
+    room.wish("file", json!({ "path": "/etc/other", "content": format!("[logging]\n{COMMON}") }), &[])
+}
+
+fn put_other(room: &Room, text: &str) {
+    room.put("a", "/etc/other", text);
+}
+
+fn other(room: &Room) -> Option<String> {
+    room.host("a", |host| host.disk.text("/etc/other"))
 }
 
 async fn run(room: &Room) -> (Plan, ApplyOutcome) {
@@ -96,8 +108,10 @@ async fn story(template: &str, old: &str, new: &str, fault: Option<Trouble>, bef
     let (second, two) = run(&room).await;
     assert_eq!((content(&room).unwrap(), two.ending), (secret::fill(template, |_| Some(new.to_owned())).unwrap(), Ending::Done));
     room.put("a", "/etc/token", &format!("by hand {old}\n"));
+    put_other(&room, &format!("by hand\n{new}\n"));
     written.push_str(&drift(&room));
     let (third, three) = run(&room).await;
+    assert_eq!((other(&room).unwrap(), three.ending), (format!("[logging]\n{COMMON}"), Ending::Done));
     written.push_str(&artefacts(&room, &[&first, &again, &second, &third], &[&one, &stale, &two, &three]));
     room.wishes.clear();
     let (fourth, four) = run(&room).await;
@@ -122,7 +136,7 @@ proptest! {
 
     #[test]
     fn law_8_a_secret_is_in_the_file_and_in_nothing_that_is_written_down_or_shown(
-        around in ("[ -~]{0,9}", "[ -~é]{0,9}"), lines in "[\n\"'\\\\$]{0,3}", template in "[ -~\n]{0,20}",
+        around in ("(\\[agent\\]\nlevel = info\n)?[ -~]{0,9}", "[ -~é]{0,9}"), lines in "[\n\"'\\\\$]{0,3}", template in "[ -~\n]{0,20}",
         twice in any::<bool>(), fault in fault(), before in proptest::option::of("[a-z]{6}poisoned before"),
     ) {
         let secret = |core: &str| format!("{}{lines}{core}{}", around.0, around.1);
@@ -147,6 +161,46 @@ fn the_search_for_a_poison_finds_one_that_is_there() {
         artefacts(&room, &[&plan], &[&outcome])
     });
     assert!(written.matches("n3wPoisonWord").count() > 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_of_a_secret_stay_in_the_files_in_which_they_are_right() {
+    let mut room = room(&secret::mark("token"));
+    room.secrets(&[("token", &format!("{COMMON}key = 0ldPoisonWord\n"))]);
+    put_other(&room, &format!("{COMMON}x = before\n"));
+    let (plan, outcome) = run(&room).await;
+    assert_eq!(outcome.ending, Ending::Done, "{:?}", outcome.problems);
+    assert_eq!(other(&room), Some(format!("[logging]\n{COMMON}")));
+    assert_eq!(room.plan().await.nodes, []);
+    room.wishes.clear();
+    assert_eq!(run(&room).await.1.ending, Ending::Done);
+    assert_eq!(other(&room), Some(format!("{COMMON}x = before\n")), "what was there before comes back whole");
+    assert!(!artefacts(&room, &[&plan], &[&outcome]).contains("0ldPoisonWord"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_stands_in_a_file_without_one_is_a_difference_and_is_shown_nowhere() {
+    let mut room = room(&secret::mark("token"));
+    room.secrets(&[("token", "0ldPoisonWord")]);
+    put_other(&room, "first\nt=0ldPoisonWord\n");
+    let (first, one) = run(&room).await;
+    assert_eq!((one.ending, other(&room)), (Ending::Done, Some(format!("[logging]\n{COMMON}"))), "{:?}", one.problems);
+    room.wishes.clear();
+    let (second, two) = run(&room).await;
+    assert_eq!(two.ending, Ending::Done, "{:?}", two.problems);
+    assert_eq!(other(&room), Some(format!("[logging]\n{COMMON}")), "what was not kept cannot come back");
+    assert!(!artefacts(&room, &[&first, &second], &[&one, &two]).contains("0ldPoisonWord"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorded_observation_holds_no_secret() {
+    let mut room = room(&secret::mark("token"));
+    room.secrets(&[("token", "0ldPoisonWord")]);
+    put_other(&room, "t=0ldPoisonWord\n");
+    let observation = room.observe(&room.wishes, &Default::default(), 8).await;
+    let written = serde_json::to_string(&observation.redacted()).unwrap();
+    assert!(serde_json::to_string(&observation).unwrap().contains("0ldPoisonWord"), "it is compared as it is");
+    assert!(written.contains("secret, not shown") && !written.contains("0ldPoisonWord"), "{written}");
 }
 
 #[tokio::test(start_paused = true)]

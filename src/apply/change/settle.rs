@@ -105,7 +105,8 @@ impl<'a> Step<'a> {
         let wanted: BTreeSet<Read> = open.iter().filter_map(|s| Some(s.kind?.troubles(&s.member.wish))).flatten().collect();
         let writer = self.writer.as_ref().filter(|_| !wanted.is_empty())?;
         let answers = read(writer, &wanted).await.ok()?;
-        open.iter().find_map(|s| s.kind?.trouble(&s.member.wish, &answers))
+        let trouble = open.iter().find_map(|s| s.kind?.trouble(&s.member.wish, &answers))?;
+        Some(Trouble { words: answers.shown(&trouble.words), ..trouble })
     }
 
     /// Says what is waited for, where that is not what was said last.

@@ -4,7 +4,7 @@ use crate::apply::trouble::differences;
 use crate::base::Address;
 use crate::plan::judge::taken_back;
 use crate::plan::{Applied, Member, Reason};
-use crate::resource::{Answers, Assessment, Kind, Plane, Read, Reading, kind_named};
+use crate::resource::{Answers, Assessment, Kind, Plane, Read, Reading, diff, kind_named};
 use crate::state::journal::MemberIntent;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub fn see<'a>(member: &'a Member, prior: Option<Applied>, answers: &Answers, ma
             let before = prior.as_ref().map_or(&member.before, |applied| &applied.before);
             taken_back(kind, &member.wish, prior.as_ref().is_some_and(|applied| applied.adopted), before, answers)
         }
-        Some(kind) => kind.assess(&member.wish, answers),
+        Some(kind) => diff::diff(kind, &member.wish, answers),
     };
     Seen { member, prior, assessment, kind, may_have_moved: may_have_moved || moves_by_plan(member) }
 }

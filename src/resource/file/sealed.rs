@@ -125,6 +125,19 @@ pub fn seal_answer(path: &str, answer: Answer, key: Option<&SealKey>) -> Answer 
     Answer { out, ..answer }
 }
 
+/// The answer about a file that turned out to hold a secret, for whoever shows or keeps it: all but the content and its length.
+pub fn veil_answer(answer: &Answer) -> Answer {
+    let head = answer.out.split('\n').next().unwrap_or_default();
+    let words: Vec<&str> = head.splitn(5, ' ').collect();
+    let out = match words[..] {
+        [mode, owner, group, _, what] if what.starts_with("regular") => {
+            format!("{mode} {owner} {group} 0 {}, sealed\n{}\n", what.split(", ").next().unwrap_or(what), seal::VEIL)
+        }
+        _ => String::new(),
+    };
+    Answer { status: answer.status.clone(), out }
+}
+
 /// The host's answer about a file with its content as text, where it is text that came as base64.
 pub fn in_plain(answer: Answer) -> Answer {
     let plain = answer.out.split_once(", base64\n").and_then(|(head, body)| {
