@@ -26,6 +26,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tera::Context;
 
+/// The most resources that one `for` makes for one target.
+const TURNS_MAX: usize = 10_000;
+
 /// All that the spec and its modules wish for.
 #[derive(Debug, Clone, Default)]
 pub struct Desired {
@@ -244,7 +247,7 @@ impl OfSubject<'_> {
         };
         let mut context = self.context.clone();
         for (name, value) in &parameters {
-            context.insert(name.clone(), value);
+            engine::add(&mut context, name, value);
         }
         Some(Scope { parameters, context, conditions })
     }
@@ -259,9 +262,15 @@ impl OfSubject<'_> {
         let Some((variable, list)) = each else { return Some(vec![(None, scope.context.clone())]) };
         let list_value = self.note(module.engine.value(list, &scope.context, module.document()))?;
         let items = list_value.as_array().cloned().unwrap_or_default();
+        if items.len() > TURNS_MAX {
+            let (file, span) = list.place(module.document(), &(0..list.text().len()));
+            let label = format!("this `for` makes {} resources for one target", items.len());
+            let problem = Diagnostic::error("RW0217", "a template makes too much").at(file, span, label);
+            return self.note(Err(Box::new(problem.next(format!("make at most {TURNS_MAX} with one `for`")))));
+        }
         let turn = |(at, item): (usize, &Value)| {
             let mut context = scope.context.clone();
-            context.insert(variable.clone(), item);
+            engine::add(&mut context, variable, item);
             (Some(at), context)
         };
         Some(items.iter().enumerate().map(turn).collect())

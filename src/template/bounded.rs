@@ -1,6 +1,7 @@
 //! What a template may make: so much and no more, also on the way. Filters that lengthen a text look before they do; what
 //! is written goes into a buffer with an end. That no text is made longer turn after turn is for `growth`.
 
+use super::work;
 use std::io::{self, Write};
 use tera::{Error, Kwargs, State, TeraResult, Value};
 
@@ -12,6 +13,12 @@ pub const TOO_MUCH: &str = "this makes more than 8 MiB of text";
 
 /// The text, unless it is too long.
 pub fn within(text: String) -> TeraResult<String> {
+    let text = not_longer(text)?;
+    work::made(&text)?;
+    Ok(text)
+}
+
+fn not_longer(text: String) -> TeraResult<String> {
     if text.len() > TEXT_MAX { Err(Error::message(TOO_MUCH)) } else { Ok(text) }
 }
 
@@ -26,7 +33,8 @@ pub fn replace(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String>
     if value.len().saturating_add(longer) > TEXT_MAX {
         return Err(Error::message(TOO_MUCH));
     }
-    Ok(value.replace(&from, &to))
+    work::charge((value.len() / 8) as u64)?;
+    within(value.replace(&from, &to))
 }
 
 /// Tera's `join`.
@@ -39,9 +47,9 @@ pub fn join(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
             out.push_str(&between);
         }
         out.push_str(&item.to_string());
-        out = within(out)?;
+        out = not_longer(out)?;
     }
-    Ok(out)
+    within(out)
 }
 
 /// Tera's `indent`: all lines but the first and the empty ones, unless it is told otherwise.
@@ -62,12 +70,12 @@ pub fn indent(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> 
             out.push_str(&indentation);
         }
         out.push_str(line);
-        out = within(out)?;
+        out = not_longer(out)?;
     }
     if value.ends_with('\n') {
         out.push('\n');
     }
-    Ok(out)
+    within(out)
 }
 
 /// Where a template is written to.

@@ -5,13 +5,14 @@ use super::bounded;
 use super::filters;
 use super::names::Problem;
 use super::token;
+use super::work::{self, Counted};
 use crate::base::{Diagnostic, secret};
 use crate::spec::source::Source;
 use crate::spec::yaml::{Document, NodeId};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tera::{Context, ErrorKind, Tera};
 
 /// Where the text of a template stands.
@@ -48,10 +49,12 @@ pub struct Snippet {
     /// The lint found something: Tera need not say it again.
     pub faulty: bool,
     origin: Origin,
-    /// What Tera is given: the author's text, or the expression wrapped.
+    /// The template: the author's text, or the expression wrapped. Tera is given it with what counts its work.
     text: String,
     /// Bytes that were put before the author's expression.
     before: usize,
+    /// How many operators it has.
+    operators: u64,
     /// The expression within the author's text.
     inner: Range<usize>,
 }
@@ -69,7 +72,8 @@ impl Snippet {
             Makes::Value => (name.to_owned(), format!("{{{{({text})|_value}}}}"), 3, whole, makes),
             Makes::Condition => (name.to_owned(), format!("{{% if ({text}) %}}1{{% endif %}}"), 7, whole, makes),
         };
-        Snippet { name, makes, uses: Vec::new(), faulty: false, origin, text, before, inner }
+        let operators = work::operators(&text);
+        Snippet { name, makes, uses: Vec::new(), faulty: false, origin, text, before, operators, inner }
     }
 
     /// The same, but always text: for what is written to a file.
@@ -83,16 +87,17 @@ impl Snippet {
             origin,
             text: text.to_owned(),
             before: 0,
+            operators: work::operators(text),
             inner,
         }
     }
 
-    /// What Tera is given.
+    /// The template: the author's text, or the expression wrapped.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The file and the bytes in it that belong to a part of what Tera was given.
+    /// The file and the bytes in it that belong to a part of the template.
     pub fn place(&self, document: &Document, part: &Range<usize>) -> (String, Range<usize>) {
         let back = |at: usize| (self.inner.start + at.saturating_sub(self.before)).clamp(self.inner.start, self.inner.end);
         let mut part = back(part.start)..back(part.end);
@@ -144,6 +149,8 @@ pub type Rendered<T> = Result<T, Box<Diagnostic>>;
 #[derive(Clone)]
 pub struct Engine {
     tera: Tera,
+    /// Templates that took more work than they may, with what is said of it: they are not tried again for the next host.
+    spent: Arc<Mutex<BTreeMap<String, Diagnostic>>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -159,27 +166,39 @@ impl Engine {
         tera.autoescape_on([".sh"]);
         tera.set_escape_fn(|value, out| out.write_all(secret::shell_word(value).as_bytes()));
         filters::register(&mut tera);
-        let sound = || snippets.iter().filter(|snippet| !snippet.faulty);
+        work::register(&mut tera);
+        let sound = || snippets.iter().filter(|snippet| !snippet.faulty).map(|snippet| (snippet, Counted::of(&snippet.text).text));
         // All at once, because Tera looks at all of them again with each call; one by one only to tell which it cannot read.
-        if tera.add_raw_templates(sound().map(|snippet| (&snippet.name, &snippet.text))).is_ok() {
-            return Ok(Engine { tera });
-        }
-        let errors: Vec<Diagnostic> = sound()
-            .filter_map(|snippet| {
-                tera.add_raw_template(&snippet.name, &snippet.text).err().map(|error| diagnostic(snippet, document, &error))
-            })
-            .collect();
-        if errors.is_empty() { Ok(Engine { tera }) } else { Err(errors) }
+        let errors: Vec<Diagnostic> = match tera.add_raw_templates(sound().map(|(snippet, text)| (&snippet.name, text))) {
+            Ok(()) => Vec::new(),
+            Err(_) => sound()
+                .filter_map(|(snippet, text)| Some(diagnostic(snippet, document, &tera.add_raw_template(&snippet.name, &text).err()?)))
+                .collect(),
+        };
+        if errors.is_empty() { Ok(Engine { tera, spent: Arc::default() }) } else { Err(errors) }
     }
 
     /// The text that a template makes.
     pub fn text(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<String> {
+        if let Some(known) = self.spent().get(&snippet.name) {
+            return Err(Box::new(known.clone()));
+        }
         let mut page = bounded::Page::default();
+        work::begin(snippet.operators, context);
         match self.tera.render_to(&snippet.name, context, &mut page) {
             Ok(()) => Ok(page.text()),
             Err(_) if page.is_over => Err(Box::new(too_much(snippet.place(document, &(0..snippet.text.len()))))),
+            Err(error) if work::is_spent() => {
+                let problem = too_much_work(snippet, document, &error);
+                self.spent().insert(snippet.name.clone(), problem.clone());
+                Err(Box::new(problem))
+            }
             Err(error) => Err(Box::new(diagnostic(snippet, document, &error))),
         }
+    }
+
+    fn spent(&self) -> MutexGuard<'_, BTreeMap<String, Diagnostic>> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The value that a template makes; text where it is not one lone expression.
@@ -209,13 +228,32 @@ fn too_much((file, span): (String, Range<usize>)) -> Diagnostic {
         .next("take out the loop or filter that repeats the text; bring what is large with a package")
 }
 
+/// Tera tells the byte of what counted; it is the loop or output around it that works too much.
+fn too_much_work(snippet: &Snippet, document: &Document, error: &tera::Error) -> Diagnostic {
+    let part = match error.kind() {
+        ErrorKind::RenderingError(report) => in_template(snippet, &report.span().range),
+        _ => 0..0,
+    };
+    let part = work::piece_around(&snippet.text, part.start).unwrap_or(part);
+    let (file, span) = snippet.place(document, &part);
+    Diagnostic::error("RW0217", "a template makes too much")
+        .at(file, span, work::TOO_MUCH_WORK)
+        .effect("railwright would work on it for minutes or without end")
+        .next("take out the loop within a loop, or the filter that is taken in every turn")
+}
+
+/// The bytes of the template that Tera means.
+fn in_template(snippet: &Snippet, part: &Range<usize>) -> Range<usize> {
+    Counted::of(&snippet.text).place(part)
+}
+
 fn diagnostic(snippet: &Snippet, document: &Document, error: &tera::Error) -> Diagnostic {
     match error.kind() {
         ErrorKind::RenderingError(report) if report.message().contains(bounded::TOO_MUCH) => {
-            too_much(snippet.place(document, &report.span().range))
+            too_much(snippet.place(document, &in_template(snippet, &report.span().range)))
         }
         ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
-            let (file, span) = snippet.place(document, &report.span().range);
+            let (file, span) = snippet.place(document, &in_template(snippet, &report.span().range));
             let what = if matches!(error.kind(), ErrorKind::SyntaxError(_)) {
                 "a template cannot be read"
             } else {
@@ -231,9 +269,14 @@ fn diagnostic(snippet: &Snippet, document: &Document, error: &tera::Error) -> Di
 pub fn context(values: &BTreeMap<String, Value>) -> Context {
     let mut context = Context::new();
     for (name, value) in values {
-        context.insert(name.clone(), value);
+        add(&mut context, name, value);
     }
     context
+}
+
+/// Puts another value into a context.
+pub fn add(context: &mut Context, name: &str, value: &Value) {
+    work::add(context, name, value);
 }
 
 #[cfg(test)]
@@ -297,16 +340,37 @@ mod tests {
         for (text, at) in [
             (format!("{{{{ x.mtu {} }}}}", doubling(60)), "replace"),
             ("{{ x.list | join(sep=x.list | join(sep='0123456789')) }}".to_owned(), "join"),
-            (
-                "{% for a in x.list %}{% for b in x.list %}{% for c in x.list %}....{{ c }}{% endfor %}{% endfor %}{% endfor %}".to_owned(),
-                "{% for",
-            ),
             (format!("{{{{ x.mtu {} }}}}", "| systemd".repeat(40)), "systemd"),
             (format!("{{{{ x.mtu {} | indent(width=1000) }}}}", "| replace(from='a', to='a\na')".repeat(14)), "indent"),
         ] {
             let said = made(&text).unwrap_err();
             assert!(said.ends_with(bounded::TOO_MUCH) && said.starts_with(&format!("\"{at}")), "{text}: {said}");
         }
+    }
+
+    /// None of these ends by itself in the time that anybody has; Tera has no limit of its own but that of `range`.
+    #[test]
+    fn no_template_works_without_end() {
+        let list: Vec<String> = (0..1000).map(|n| format!("host-{n}")).collect();
+        let value = |text: &str| json!({ "list": list, "text": if text.contains("x.text") { "a".repeat(1 << 20) } else { String::new() } });
+        for (text, at) in [
+            ("{% for a in range(end=100000) %}{% for b in range(end=30) %}{% endfor %}{% endfor %}", "{% for b"),
+            ("{% for a in range(end=99999) %}{% for b in x.list %}{% endfor %}{% endfor %}", "{% for b"),
+            ("\n{% for a in x.list %}{% for b in x.list %}{% for c in x.list %}{{ c }}{% endfor %}{% endfor %}{% endfor %}", "{% for"),
+            ("{% set r = range(end=90000) %}{% for a in r %}{% if r == r %}{% endif %}{% endfor %}", "{% "),
+            ("{% for a in x.list %}{% if range(end=50000) == range(end=50000) %}{% endif %}{% endfor %}", "{% if"),
+            ("{% for a in x.list %}{% for b in x.list %}{{ x.text | length }}{% endfor %}{% endfor %}", "{{ x.text"),
+            ("{% for a in x.list %}{% if x.text ~ a == x.text %}{% endif %}{% endfor %}", "{% for a"),
+            ("{% for a in x.text %}{% for b in x.text %}{% endfor %}{% endfor %}", "{% for"),
+            ("{% for a in x.list %}{{ range(end=90000) | unique | length }}{% endfor %}", "{{ range"),
+            ("{% for a in x.list %}{% for b in x.list %}{{ x.list | sort | reverse | first }}{% endfor %}{% endfor %}", "{{ x.list"),
+            ("n {{ range(end=100000000) | length }}", "{{ range"),
+        ] {
+            let said = render(text, Makes::Text, value(text)).map(|_| "it was made".to_owned()).unwrap_or_else(|said| said);
+            assert!(said.ends_with(work::TOO_MUCH_WORK) && said.starts_with(&format!("\"{at}")), "{text}: {said}");
+        }
+        let most = "{% for a in x.list %}{% for b in range(end=64) %}{{ a | upper }}.{{ b }}{% if a == 'x' %}!{% endif %}\n{% endfor %}{% endfor %}";
+        assert!(render(most, Makes::Text, value(most)).is_ok(), "a loop over all the rails of a thousand hosts is no such thing");
     }
 
     #[test]
