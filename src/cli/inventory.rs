@@ -215,7 +215,7 @@ fn cabled(shown: &str, folder: &Path, loaded: Loaded) -> Result<Loaded, Problems
         Err(NotOpened::NotThere(_)) => return Err(cabling::unreadable(loaded, "is not there", &write)),
         Err(NotOpened::Outside) => {
             let next = "copy it into the inventory, where its changes are reviewed with the rest of the spec";
-            return Err(cabling::unreadable(loaded, "lies outside the inventory", next));
+            return Err(cabling::unreadable(loaded, "lies outside of the inventory, so it is not read", next));
         }
     };
     if !folder::is_file(&path) {

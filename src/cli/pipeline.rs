@@ -13,7 +13,7 @@ use crate::module::{Desired, Texts};
 use crate::observe::sealed;
 use crate::plan::{self, ClusterNodes, Header, Inputs, LastApplied, NoSsh, Node, Plan, Proof, RolloutPolicy, Selection};
 use crate::report;
-use crate::resource::{Observation, kind_named};
+use crate::resource::{Observation, diff, kind_named};
 use crate::rules::Judgement;
 use crate::solve;
 use crate::state::{ClusterLock, State, StateFolder, run_status};
@@ -234,7 +234,10 @@ impl Prepared {
         let needed = !names.is_empty() || sealed::remembers_sealed(last);
         let key = if needed { Some(self.folder.make_seal_key()?) } else { self.folder.seal_key()? };
         names.extend(self.inventory.loaded.passwords());
-        let secrets = Arc::new(Secrets::new(key, secrets::found(&self.inventory, &names, self.contact), of_host));
+        let wished = self.desired.wishes.iter().flat_map(|wish| diff::texts(&wish.body));
+        let clear = self.inventory.loaded.sources.texts().chain(wished);
+        let found = secrets::found(&self.inventory, &names, self.contact);
+        let secrets = Arc::new(Secrets::new(key, found, of_host).beside_clear_text(clear));
         *known = Some(secrets.clone());
         Ok(secrets)
     }

@@ -40,24 +40,48 @@ fn no_chart(inventory: &Inventory, wish: &Wish) -> Option<Diagnostic> {
     (!is_there).then(warning)
 }
 
-/// Texts of the files that templates may name; one that is absent, or may not be opened, is left out, and whoever needs it says so.
+/// Texts of the files that templates may name; one that is absent, or may not be opened, is left out, and whoever needs it says so. Outside
+/// of the inventory's folder nothing but a public key is read.
 pub(super) fn referenced(inventory: &Inventory, contact: Option<TargetContact>) -> Result<Texts, Failure> {
     let mut texts = Texts::new();
-    for (named, _) in module::context::files(&inventory.loaded) {
-        let path = match inventory.opened(&named, contact) {
-            Ok(path) => path,
-            Err(NotOpened::NotThere(error)) if error.kind() != std::io::ErrorKind::NotFound => {
+    for (index, (named, _)) in module::context::files(&inventory.loaded).into_iter().enumerate() {
+        let (path, is_outside) = match (inventory.opened(&named, None), contact) {
+            (Ok(path), _) => (path, false),
+            (Err(NotOpened::Outside), Some(_)) => (PathBuf::from(inventory.absolute(&named)), true),
+            (Err(NotOpened::NotThere(error)), _) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(pipeline::file_problem(Path::new(&named), &error).into());
             }
-            Err(NotOpened::NotThere(_) | NotOpened::Outside) => continue,
+            (Err(NotOpened::NotThere(_) | NotOpened::Outside), _) => continue,
         };
-        match files::read_limited(&path, TEXT_LIMIT_BYTES) {
-            Ok(bytes) => drop(texts.insert(named, String::from_utf8_lossy(&bytes).into_owned())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        let text = match files::read_ordinary(&path, TEXT_LIMIT_BYTES) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(pipeline::file_problem(&path, &error).into()),
+        };
+        if is_outside && !is_public_key(&text) {
+            return Err(Failure::of_input(vec![no_public_key(inventory, index, &named)], &inventory.loaded.sources));
         }
+        texts.insert(named, text);
     }
     Ok(texts)
+}
+
+/// An armoured public key and nothing besides (RFC 9580, section 6.2): what else stands in a file outside is sent to no host.
+fn is_public_key(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with("-----BEGIN PGP PUBLIC KEY BLOCK-----") && text.ends_with("-----END PGP PUBLIC KEY BLOCK-----")
+}
+
+fn no_public_key(inventory: &Inventory, index: usize, named: &str) -> Diagnostic {
+    let problem =
+        Diagnostic::error("RW0175", format!("`{}` lies outside of the inventory and is no armoured public key", one_line(named, 120)))
+            .effect("a file of this machine would be sent to the hosts")
+            .state("nothing was sent to any host")
+            .next("name the file that `gpg --armor --export KEY` wrote, best within the inventory's folder");
+    match inventory.loaded.label(&format!("repositories[{index}].key"), "named here") {
+        Some(label) => problem.labelled(label),
+        None => problem,
+    }
 }
 
 /// With a text that says so for each signing key that is not there yet: enough to say what a host is wished to have, and never

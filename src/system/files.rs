@@ -20,6 +20,14 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The same of what has to be an ordinary file: a pipe could keep us waiting, and a device has no end.
+pub fn read_ordinary(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file"));
+    }
+    read_limited(path, limit)
+}
+
 /// A file of any size piece by piece, as it comes; `-` is the standard input. A folder is an error.
 pub fn stream(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let from = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };

@@ -15,6 +15,7 @@ mod drift;
 mod fabric;
 mod fencing;
 mod fixture;
+mod foreign_files;
 mod golden;
 mod host_jobs;
 mod hosts;
