@@ -6,6 +6,7 @@ pub mod diagnostic;
 pub mod digest;
 pub mod fingerprint;
 pub mod identifier;
+pub mod login_name;
 pub mod nodeset;
 pub mod place;
 pub mod quote;

@@ -10,11 +10,15 @@ use crate::resource::kubernetes_object::request::KubernetesRead;
 use crate::resource::{AnswerStatus, Answers, Observation, Read, Wish};
 use crate::state::host_record::HOST_RECORD_PATH;
 use crate::state::{Recognition, State};
+use crate::system::descriptors;
 use crate::transport::{HostAccess, TargetContact};
 use std::collections::BTreeMap;
 
-/// Hosts that are read at the same time.
+/// Hosts that are read at the same time, where enough files may be open.
 const READ_AT_ONCE: usize = 64;
+
+/// Descriptors that a connection may take for a moment: its socket, the agent's, a key file, a question to `ssh -G`.
+const DESCRIPTORS_EACH: usize = 8;
 
 /// What the hosts were found to be, and what that is to be judged by.
 pub struct Observed {
@@ -65,7 +69,7 @@ async fn ask_for_the_rest(prepared: &Prepared, contact: TargetContact, observed:
         return Ok(());
     }
     let connector = prepared.connector(contact)?;
-    for (target, more) in observe::observe(&*connector, requests, READ_AT_ONCE, &|_| {}).await.targets {
+    for (target, more) in observe::observe(&*connector, requests, read_at_once(), &|_| {}).await.targets {
         if let Some(found) = observed.observation.targets.get_mut(&target) {
             found.answers.merge(more.answers);
         }
@@ -188,10 +192,14 @@ fn unread_records(targets: &[&Target]) -> Vec<Diagnostic> {
     of_hosts.into_iter().chain(of_switches).chain(of_clusters).collect()
 }
 
+fn read_at_once() -> usize {
+    READ_AT_ONCE.min(descriptors::limit() / DESCRIPTORS_EACH).max(1)
+}
+
 async fn live(prepared: &Prepared, contact: TargetContact, question: &Question) -> Result<Observation, Failure> {
     let connector = prepared.connector(contact)?;
     let progress = report::progress::Reading::new(prepared.targets.len());
-    let observed = observe::observe(&*connector, question.requests(prepared), READ_AT_ONCE, &|event| progress.show(&event)).await;
+    let observed = observe::observe(&*connector, question.requests(prepared), read_at_once(), &|event| progress.show(&event)).await;
     progress.end();
     Ok(Observation { texts: prepared.texts.clone(), ..observed })
 }

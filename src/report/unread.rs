@@ -123,6 +123,7 @@ mod tests {
                 fingerprint: "SHA256:abc".into(),
                 known_hosts: "inventories/a/known_hosts".into(),
                 line: "10.1.0.1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI".into(),
+                malformed: Vec::new(),
             },
         ));
         findings.push(UnknownFinding::new("host/gpu-2001/sysctl/net.core.rmem_max", "the read ran past its time limit"));

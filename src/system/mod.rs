@@ -3,6 +3,7 @@
 pub mod append_file;
 pub mod background;
 pub mod clock;
+pub mod descriptors;
 pub mod environment;
 pub mod fed;
 pub mod files;

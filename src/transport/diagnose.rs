@@ -19,7 +19,8 @@ impl TransportError {
             | TransportError::ReadOnly { host, .. }
             | TransportError::LockLost { host, .. }
             | TransportError::Lost { host, .. }
-            | TransportError::TimedOut { host, .. } => Some(format!("host/{}", one_line(host, 80))),
+            | TransportError::TimedOut { host, .. }
+            | TransportError::NoDescriptors { host, .. } => Some(format!("host/{}", one_line(host, 80))),
             TransportError::ServerUnreachable { cluster, .. }
             | TransportError::ServerNotTrusted { cluster, .. }
             | TransportError::NoIdentity { cluster, .. }
@@ -62,6 +63,7 @@ impl TransportError {
             TransportError::LoginRefused { user, .. } => format!("the login as {} was refused", one_line(user, 40)),
             TransportError::NoApi { api, reason, .. } => format!("there is no {api}: {}", one_line(reason, 120)),
             TransportError::ApiRefused { api, reason, .. } => format!("{api} refuses it: {}", one_line(reason, 120)),
+            TransportError::NoDescriptors { .. } => "there is no file descriptor left on this machine".to_owned(),
             TransportError::NoIdentity { .. } | TransportError::Local { .. } => self.one_line(),
         };
         let diagnostic = self.diagnostic();
@@ -98,7 +100,7 @@ impl TransportError {
         }
         match self {
             TransportError::Unreachable { address, .. } => unreachable(error("RW0401"), address),
-            TransportError::HostKeyUnknown { known_hosts, line, .. } => unknown_key(error("RW0402"), known_hosts, line),
+            TransportError::HostKeyUnknown { known_hosts, line, malformed, .. } => unknown_key(error("RW0402"), known_hosts, line, malformed),
             TransportError::HostKeyChanged { host, known_hosts, line, .. } => changed_key(error("RW0403"), host, known_hosts, *line),
             TransportError::HostKeyRevoked { known_hosts, line, .. } => error("RW0404")
                 .effect("whoever answers there holds a key that was declared stolen or retired")
@@ -144,6 +146,9 @@ impl TransportError {
                     "only where it is damaged for good: kubectl -n kube-system delete secret {0}; the memory of the folder that applies then counts",
                     one_line(secret, 80)
                 )),
+            TransportError::NoDescriptors { .. } => error("RW0423")
+                .effect("the host was not asked, so nothing is known of it; nothing is wrong with it or its keys")
+                .next("allow more open files: ulimit -n 4096"),
             TransportError::NoIdentity { .. } => error("RW0410")
                 .next("mend this on the machine that runs railwright, or name another: kubernetes.kubeconfig and kubernetes.context in the spec")
                 .next("without kubernetes.kubeconfig, KUBECONFIG and ~/.kube/config are looked at, as kubectl does"),
@@ -159,7 +164,11 @@ fn unreachable(diagnostic: Diagnostic, address: &str) -> Diagnostic {
         .next(format!("check that it is up and that {} is right in the inventory", one_line(address, 120)))
 }
 
-fn unknown_key(diagnostic: Diagnostic, known_hosts: &str, line: &str) -> Diagnostic {
+fn unknown_key(mut diagnostic: Diagnostic, known_hosts: &str, line: &str, malformed: &[String]) -> Diagnostic {
+    for place in malformed {
+        diagnostic =
+            diagnostic.next(format!("{} is no line of known_hosts: write `NAME ALGORITHM KEY` there, or remove it", one_line(place, 200)));
+    }
     let algorithm = line.split_whitespace().nth(1).unwrap_or_default();
     let file = match algorithm {
         "ssh-rsa" => "rsa",
@@ -206,6 +215,7 @@ mod tests {
                 fingerprint: "SHA256:abc".to_owned(),
                 known_hosts: "known_hosts".to_owned(),
                 line: "gpu-001 ecdsa-sha2-nistp256 AAAA".to_owned(),
+                malformed: vec!["known_hosts:3".to_owned()],
             },
             TransportError::HostKeyChanged { host: text(), fingerprint: text(), known_hosts: text(), line: 3 },
             TransportError::HostKeyRevoked { host: text(), fingerprint: text(), known_hosts: text(), line: 3 },
@@ -215,6 +225,7 @@ mod tests {
             TransportError::ReadOnly { host: text(), user: text() },
             TransportError::Lost { host: text(), reason: "\u{1b}[2Jgone".to_owned() },
             TransportError::TimedOut { host: text(), limit_s: 30 },
+            TransportError::NoDescriptors { host: text(), limit: 256 },
             TransportError::ServerUnreachable { cluster: text(), address: text(), reason: text() },
             TransportError::ServerNotTrusted { cluster: text(), address: text(), reason: text() },
             TransportError::IdentityRefused { cluster: text(), address: text(), reason: text() },

@@ -109,6 +109,8 @@ pub enum TransportError {
         known_hosts: String,
         /// What to add to known_hosts once the fingerprint was compared.
         line: String,
+        /// Lines that are no lines of known_hosts, as `FILE:LINE`: the key may be meant to stand there.
+        malformed: Vec<String>,
     },
     /// Another key is in known_hosts.
     #[error("the host key of {host} is not the pinned one: {fingerprint}")]
@@ -184,6 +186,9 @@ pub enum TransportError {
     /// The kubeconfig, its context or what they name cannot be used on this side.
     #[error("{cluster}: {reason}")]
     NoIdentity { cluster: String, reason: String },
+    /// No file or connection can be opened any more on this side: nobody was asked.
+    #[error("there is no file descriptor left for the connection to {host}; {limit} may be open")]
+    NoDescriptors { host: String, limit: usize },
     /// Something on this side: a file that cannot be read, a key that cannot be parsed.
     #[error("{reason}")]
     Local { reason: String },

@@ -85,3 +85,19 @@ fn a_clock_that_went_back_between_a_run_and_its_end_harms_nothing() {
         assert_eq!(code, Some(0), "{words:?}: {said}");
     }
 }
+
+/// A terminal or an SSH session that goes away ends a run as SIGTERM does: nobody holds the host after it.
+#[test]
+fn a_terminal_that_goes_away_leaves_no_lock() {
+    let Some(machine) = Machine::start("a run loses its terminal", &slow("grep -q end /etc/log"), &[]) else { return };
+    let mut child = machine.place.command(&["apply", "inv", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while machine.file("/etc/log").is_none() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before the step began");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(machine.file("/var/lib/railwright/lock").is_some());
+    assert!(std::process::Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    machine.host.must(": >/etc/go");
+    assert!(child.wait().unwrap().code().is_some(), "it came to an end by itself");
+    assert_eq!(machine.file("/var/lib/railwright/lock"), None);
+}

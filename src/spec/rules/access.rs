@@ -1,13 +1,13 @@
 //! How hosts are reached. These values end up in connections and, with `config: true`, on the command line of `ssh -G`.
 
-use super::{Checker, error, is_one_word, shown};
+use super::{Checker, error, shown};
 use crate::base::Diagnostic;
+use crate::base::login_name;
 use crate::base::nodeset::fold;
 use crate::spec::hosts::{Host, placeholders};
 use crate::spec::model::{Spec, Ssh};
 use crate::spec::switches::{SwitchReach, switches_of};
 use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
 
 const EFFECT: &str = "the hosts cannot be reached, so nothing can be read or changed";
 
@@ -64,7 +64,7 @@ pub(super) fn check_address(checker: &mut Checker<'_>, path: &str, address: &str
         let finding =
             error("RW0119", format!("`{{{}}}` stands for nothing here", shown(unknown)), EFFECT, "`{name}` and `{index}` can be used");
         checker.find(path, "unknown placeholder", finding);
-    } else if !is_one_word(address) || address.contains(['@', '/']) || !has_no_port(address) {
+    } else if !is_address(address) {
         let finding = error(
             "RW0119",
             format!("`{}` cannot be an address", shown(address)),
@@ -75,14 +75,14 @@ pub(super) fn check_address(checker: &mut Checker<'_>, path: &str, address: &str
     }
 }
 
-/// Colons are those of an IPv6 address, which may name its interface: `fe80::1%eth0`.
-fn has_no_port(address: &str) -> bool {
-    let (bare, _) = address.split_once('%').unwrap_or((address, ""));
-    !address.contains(':') || address.contains('{') || bare.parse::<Ipv6Addr>().is_ok()
+/// With a host's own name and number in the place of what stands for them.
+fn is_address(address: &str) -> bool {
+    login_name::is_host(&address.replace("{name}", "n").replace("{index}", "1"))
 }
 
+/// What stands before an `@` goes to `user`, what stands behind it to `address`.
 pub(super) fn is_user(user: &str) -> bool {
-    is_one_word(user) && !user.contains(['@', ':', '/'])
+    login_name::is_user(user) && !user.contains('@')
 }
 
 fn is_jump(jump: &str) -> bool {
@@ -93,7 +93,7 @@ fn is_jump(jump: &str) -> bool {
         None => rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port))),
     };
     let good_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-    user.is_none_or(is_user) && is_one_word(host) && !host.contains('@') && good_port
+    user.is_none_or(is_user) && login_name::is_host(host) && good_port
 }
 
 /// Two hosts behind one address are one machine with two names.

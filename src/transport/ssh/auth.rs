@@ -9,7 +9,7 @@ use super::destination::Destination;
 use super::identity::{self, Identity, Secret};
 use super::signer::KeySigner;
 use crate::base::text::one_line;
-use crate::system::environment;
+use crate::system::{descriptors, environment};
 use crate::transport::TransportError;
 use russh::client::{AuthResult, Handle};
 use russh::keys::agent::AgentIdentity;
@@ -23,13 +23,16 @@ const OFFERS: usize = 6;
 
 /// Logs in, or says what was tried.
 pub(super) async fn log_in(handle: &mut Handle<Checker>, destination: &Destination) -> Result<(), TransportError> {
-    let mut login = Login { handle, destination, agent: None, tried: Vec::new(), offers: 0, rsa: None };
+    let mut login = Login { handle, destination, agent: None, tried: Vec::new(), offers: 0, rsa: None, lacks_descriptors: false };
     let identities = login.identities();
     let held = login.ask_agent().await;
     if login.try_all(&identities, &held).await {
         return Ok(());
     }
     let (host, user) = (destination.name.clone(), destination.user.clone());
+    if login.lacks_descriptors {
+        return Err(TransportError::NoDescriptors { host, limit: descriptors::limit() });
+    }
     Err(TransportError::AuthenticationFailed { host, user, tried: login.tried })
 }
 
@@ -40,6 +43,8 @@ struct Login<'a> {
     tried: Vec<String>,
     offers: usize,
     rsa: Option<Option<HashAlg>>,
+    /// Some key or the agent could not be opened for want of a descriptor: that none was accepted says nothing.
+    lacks_descriptors: bool,
 }
 
 impl Login<'_> {
@@ -60,6 +65,7 @@ impl Login<'_> {
         let mut agent = match AgentClient::connect_uds(socket).await {
             Ok(agent) => agent,
             Err(error) => {
+                self.lacks_descriptors |= matches!(&error, russh::keys::Error::IO(error) if descriptors::are_used_up(error));
                 self.tried.push(format!("agent at {}: {}", socket.display(), one_line(&error.to_string(), 100)));
                 return Vec::new();
             }
@@ -131,6 +137,10 @@ impl Login<'_> {
             }
             (Secret::Encrypted, ..) if !in_agent => self.note(format!("{path}: is encrypted, and the agent does not hold it")),
             (Secret::Absent, ..) if !in_agent => self.note(format!("{path}: there is no such file")),
+            (Secret::NoDescriptors, ..) => {
+                self.lacks_descriptors = true;
+                false
+            }
             (Secret::Broken(reason), ..) => self.note(format!("{path}: {}", one_line(reason, 100))),
             _ => false,
         }

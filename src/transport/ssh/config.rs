@@ -1,6 +1,7 @@
 //! What `~/.ssh/config` says about a host, asked of `ssh -G` once for each name: that is exact for Match, Include and
 //! tokens, which no parser of ours would be.
 
+use crate::base::login_name;
 use crate::base::text::one_line;
 use crate::system::{environment, fed};
 use crate::transport::TransportError;
@@ -52,6 +53,12 @@ impl Aliases {
 
 async fn ask(host: &str, user: &str, file: Option<&Path>) -> Result<SshConfig, TransportError> {
     let failed = |reason: String| TransportError::Local { reason: format!("ssh -G {host} failed: {reason}") };
+    // Whoever named them: the configuration may hand both to a shell.
+    if !login_name::is_host(host) || !(user.is_empty() || login_name::is_user(user)) {
+        return Err(TransportError::Local {
+            reason: format!("{:?} with the user {:?} is no host that ssh may be asked about", one_line(host, 80), one_line(user, 40)),
+        });
+    }
     let file = file.map(|file| file.display().to_string());
     let mut arguments = vec!["-G"];
     if let Some(file) = &file {

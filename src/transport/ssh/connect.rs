@@ -5,6 +5,7 @@ use super::destination::Destination;
 use super::known_hosts::{Files, Names};
 use super::pins::{Pins, Verdict};
 use crate::base::text::one_line;
+use crate::system::descriptors;
 use crate::transport::TransportError;
 use crate::transport::access::endpoint;
 use russh::client::{self, Handler, Msg, Session};
@@ -54,6 +55,9 @@ pub(super) async fn open(destination: &Destination, through: Option<Arc<Connecti
     let mut handle = match tokio::time::timeout(destination.timeout, meet).await {
         Err(_) => return Err(unreachable(format!("no answer within {} s", destination.timeout.as_secs()))),
         Ok(Err(Failure::Refused(error))) => return Err(error),
+        Ok(Err(Failure::Ssh(russh::Error::IO(error)))) if descriptors::are_used_up(&error) => {
+            return Err(TransportError::NoDescriptors { host: destination.name.clone(), limit: descriptors::limit() });
+        }
         Ok(Err(Failure::Ssh(error))) => return Err(unreachable(words(&error))),
         Ok(Ok(handle)) => handle,
     };
@@ -161,7 +165,7 @@ impl Checker {
             Verdict::Trusted => Ok(()),
             Verdict::Unknown => {
                 let line = self.pins.line_for(&shown.public_key());
-                Err(TransportError::HostKeyUnknown { host, fingerprint, known_hosts, line })
+                Err(TransportError::HostKeyUnknown { host, fingerprint, known_hosts, line, malformed: self.pins.malformed.clone() })
             }
             Verdict::Changed { file, line } => Err(TransportError::HostKeyChanged { host, fingerprint, known_hosts: file, line }),
             Verdict::Revoked { file, line } => Err(TransportError::HostKeyRevoked { host, fingerprint, known_hosts: file, line }),

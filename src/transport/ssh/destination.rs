@@ -1,6 +1,7 @@
 //! Where a connection goes, in full: the inventory's word, then what `ssh -G` says, then the usual values.
 
 use super::config::{Aliases, SshConfig};
+use crate::base::login_name;
 use crate::system::environment;
 use crate::transport::{HostAccess, TransportError};
 use std::path::PathBuf;
@@ -109,7 +110,7 @@ fn jump_parts(text: &str) -> Option<(String, String, u16)> {
         }
         None => (rest, 0),
     };
-    let fine = !host.is_empty() && !host.starts_with('-') && !host.contains(char::is_whitespace);
+    let fine = login_name::is_host(host) && (user.is_empty() || login_name::is_user(user));
     fine.then(|| (user.to_owned(), host.to_owned(), port))
 }
 
@@ -123,13 +124,14 @@ mod tests {
             ("bastion", "", "bastion", 0),
             ("ops@bastion:2222", "ops", "bastion", 2222),
             ("a@b@bastion", "a@b", "bastion", 0),
+            ("CORP\\a@bastion", "CORP\\a", "bastion", 0),
             ("[fe80::1]:22", "", "fe80::1", 22),
             ("root@[2001:db8::1]", "root", "2001:db8::1", 0),
             ("2001:db8::1", "", "2001:db8::1", 0),
         ] {
             assert_eq!(jump_parts(text), Some((user.to_owned(), host.to_owned(), port)), "{text}");
         }
-        for text in ["", "a@", "host:x", "host:99999", "-oProxyCommand=x", "[::1]x", "a b"] {
+        for text in ["", "a@", "host:x", "host:99999", "-oProxyCommand=x", "[::1]x", "a b", "$(id)", "$(id)@bastion"] {
             assert_eq!(jump_parts(text), None, "{text}");
         }
     }

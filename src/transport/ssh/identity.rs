@@ -1,6 +1,6 @@
 //! Private keys on disk: what can be offered, and why another cannot.
 
-use crate::system::files;
+use crate::system::{descriptors, files};
 use russh::keys::{Certificate, PrivateKey, PublicKey};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +16,8 @@ pub(super) enum Secret {
     Encrypted,
     /// It is not there; an error only when the user named it.
     Absent,
+    /// It cannot be opened now: no descriptor is left.
+    NoDescriptors,
     /// It cannot be read; why.
     Broken(String),
 }
@@ -41,12 +43,17 @@ pub(super) fn load(path: &Path) -> Identity {
     };
     let certificate = beside("-cert.pub").and_then(|text| Certificate::from_openssh(text.trim()).ok());
     let beside_public = beside(".pub").and_then(|text| PublicKey::from_openssh(text.trim()).ok());
-    let (secret, own) = match read(path) {
+    let (secret, own) = decode_read(read(path));
+    Identity { path: path.to_owned(), secret, public: own.or(beside_public), certificate }
+}
+
+fn decode_read(text: std::io::Result<String>) -> (Secret, Option<PublicKey>) {
+    match text {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => (Secret::Absent, None),
+        Err(error) if descriptors::are_used_up(&error) => (Secret::NoDescriptors, None),
         Err(error) => (Secret::Broken(error.to_string()), None),
         Ok(text) => decode(&text),
-    };
-    Identity { path: path.to_owned(), secret, public: own.or(beside_public), certificate }
+    }
 }
 
 fn decode(text: &str) -> (Secret, Option<PublicKey>) {
@@ -68,5 +75,27 @@ fn decode(text: &str) -> (Secret, Option<PublicKey>) {
 }
 
 fn read(path: &Path) -> std::io::Result<String> {
-    files::read_limited(path, FILE_LIMIT).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    files::read_ordinary(path, FILE_LIMIT).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_could_not_be_opened_is_no_bad_key() {
+        for errno in [23, 24] {
+            assert!(matches!(decode_read(Err(std::io::Error::from_raw_os_error(errno))).0, Secret::NoDescriptors), "{errno}");
+        }
+        assert!(matches!(decode_read(Err(std::io::Error::from_raw_os_error(2))).0, Secret::Absent));
+        assert!(matches!(decode_read(Err(std::io::Error::from_raw_os_error(13))).0, Secret::Broken(_)));
+    }
+
+    #[test]
+    fn a_pipe_is_no_key_and_nobody_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(matches!(load(&pipe).secret, Secret::Broken(_)));
+    }
 }

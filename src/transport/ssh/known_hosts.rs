@@ -4,6 +4,8 @@
 use super::pins::{Mark, PinnedLine, Pins};
 use crate::system::files;
 use crate::transport::TransportError;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use russh::keys::PublicKey;
 use russh::keys::ssh_key::known_hosts::HostPatterns;
@@ -11,10 +13,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::SplitWhitespace;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A known_hosts file larger than this is refused.
 const FILE_LIMIT: u64 = 64 << 20;
+
+/// So many lines that cannot be read are named.
+const MALFORMED_SHOWN: usize = 3;
 
 /// known_hosts files that were read; each is read once for a connector.
 #[derive(Default)]
@@ -29,9 +34,17 @@ impl Files {
             names: names.clone(),
             file: files.first().map(|(path, _)| path.display().to_string()).unwrap_or_default(),
             lines: Vec::new(),
+            malformed: Vec::new(),
         };
+        let mut read = Vec::new();
         for (path, named) in files {
-            self.file(path, *named)?.collect(&mut pins)?;
+            let file = self.file(path, *named)?;
+            file.collect(&mut pins)?;
+            read.push(file);
+        }
+        // Who is found does not need what could not be read.
+        if pins.lines.is_empty() {
+            pins.malformed = read.iter().flat_map(|file| file.malformed()).take(MALFORMED_SHOWN).cloned().collect();
         }
         Ok(pins)
     }
@@ -41,7 +54,7 @@ impl Files {
         if let Some(known) = read.get(path) {
             return Ok(known.clone());
         }
-        let text = match files::read_limited(path, FILE_LIMIT) {
+        let text = match files::read_ordinary(path, FILE_LIMIT) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => String::new(),
             Err(error) => {
@@ -85,6 +98,8 @@ pub(super) struct KnownHosts {
     by_name: HashMap<String, Vec<usize>>,
     /// Lines that may concern anybody: patterns, hashes.
     of_any: Vec<usize>,
+    /// The first lines that are none, once somebody asked.
+    malformed: OnceLock<Vec<String>>,
 }
 
 impl KnownHosts {
@@ -104,7 +119,15 @@ impl KnownHosts {
                 by_name.entry(name.to_lowercase()).or_default().push(index);
             }
         }
-        KnownHosts { path, text, lines, by_name, of_any }
+        KnownHosts { path, text, lines, by_name, of_any, malformed: OnceLock::new() }
+    }
+
+    /// The first lines that say nothing of any host, as `FILE:LINE`. They are not quoted: the file may be any.
+    fn malformed(&self) -> &[String] {
+        self.malformed.get_or_init(|| {
+            let lines = self.text.lines().enumerate().filter(|(_, line)| is_malformed(line));
+            lines.map(|(index, _)| format!("{}:{}", self.path, index + 1)).take(MALFORMED_SHOWN).collect()
+        })
     }
 
     /// Adds the lines that concern the server of `pins`.
@@ -147,6 +170,19 @@ fn parts(line: &str) -> Option<(Mark, &str, SplitWhitespace<'_>)> {
         other => (Mark::Key, other),
     };
     Some((mark, patterns, fields))
+}
+
+/// True for a line that is neither empty, nor a comment, nor names hosts and a key. A key of an algorithm that we do not know is one: its
+/// bytes begin with the name of the algorithm (RFC 4253, section 6.6).
+fn is_malformed(line: &str) -> bool {
+    if matches!(line.trim().chars().next(), None | Some('#')) {
+        return false;
+    }
+    let Some((_, _, mut fields)) = parts(line) else { return true };
+    let (Some(algorithm), Some(key)) = (fields.next(), fields.next()) else { return true };
+    let Ok(bytes) = STANDARD.decode(key) else { return true };
+    let length = u32::try_from(algorithm.len()).unwrap_or(u32::MAX).to_be_bytes();
+    bytes.strip_prefix(&length).is_none_or(|rest| !rest.starts_with(algorithm.as_bytes()))
 }
 
 /// Whether a list of patterns holds for a server. A negated pattern that matches takes the line out, except for a
@@ -211,6 +247,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn lines_that_are_none_are_named() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+        let unknown = "odd AAAAA29kZAAAAAA=";
+        let text = format!(
+            "# a comment\n\na {key}\nb {unknown} note\n{key}\na ssh-ed25519\n@odd a {key}\n@revoked a {key}\n[a]:1,b {key}\nc {}\n",
+            &key[..40]
+        );
+        assert_eq!(KnownHosts::new("kh".to_owned(), text).malformed(), ["kh:5", "kh:6", "kh:7"]);
+        let cut = KnownHosts::new("kh".to_owned(), format!("a {key}\na {}x", &key[..key.len() - 20]));
+        assert_eq!(cut.malformed(), ["kh:2"], "a key that was cut off while it was copied");
+    }
+
     proptest! {
         #[test]
         fn a_star_matches_everything_and_a_name_itself(name in "[a-z0-9.:\\[\\]-]{1,20}") {
@@ -231,7 +280,7 @@ mod tests {
             let names = Names::new("b", &name, port, None);
             let all = text.lines().enumerate().filter(|(_, line)| parts(line).is_some_and(|(mark, patterns, _)| concerns(patterns, &names, mark)));
             let all: Vec<u32> = all.map(|(index, _)| u32::try_from(index + 1).unwrap()).collect();
-            let mut pins = Pins { names, file: String::new(), lines: Vec::new() };
+            let mut pins = Pins { names, file: String::new(), lines: Vec::new(), malformed: Vec::new() };
             KnownHosts::new("kh".to_owned(), text).collect(&mut pins).unwrap();
             prop_assert_eq!(pins.lines.iter().map(|line| line.number).collect::<Vec<_>>(), all);
         }

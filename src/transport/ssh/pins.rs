@@ -34,6 +34,8 @@ pub(super) struct Pins {
     /// The file to name when a key is not pinned.
     pub file: String,
     pub lines: Vec<PinnedLine>,
+    /// Lines of its files that cannot be read, where none concerns it: `FILE:LINE`.
+    pub malformed: Vec<String>,
 }
 
 /// What is to be said about the key that a server showed.
@@ -149,7 +151,7 @@ mod tests {
 
     fn pins(text: &str, host: &str, port: u16) -> Result<Pins, TransportError> {
         let names = Names::new("gpu-001", host, port, None);
-        let mut pins = Pins { names, file: "kh".to_owned(), lines: Vec::new() };
+        let mut pins = Pins { names, file: "kh".to_owned(), lines: Vec::new(), malformed: Vec::new() };
         KnownHosts::new("kh".to_owned(), text.to_owned()).collect(&mut pins).map(|()| pins)
     }
 
