@@ -81,6 +81,10 @@ async fn a_host_that_moved_is_left_alone_before_anything_of_it_is_changed() {
     assert!(outcome.problems[0].message.contains("by hand"), "{}", outcome.problems[0].message);
     room.host("b", |host| assert!(host.told.is_empty(), "{:?}", host.told));
     room.host("a", |host| assert_eq!(host.told.len(), 2));
+    // Whoever goes on with the run finds the same: the first file is not written either.
+    let again = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((again.ending, codes(&again)), (Ending::Incomplete, vec!["RW0610"]));
+    room.host("b", |host| assert!(host.told.is_empty(), "{:?}", host.told));
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use crate::apply::trouble;
 use crate::plan::{Member, Node, NodeKind};
 use crate::resource::{Action, Answers, Read};
 use crate::state::Outcome;
+use crate::state::run_status::NodeStatus;
 use crate::system::clock;
 use crate::transport::{TransportError, Writer};
 use std::collections::BTreeSet;
@@ -45,7 +46,9 @@ impl<'a> Step<'a> {
         let shared = self.shared;
         let untouched = |m: &usize| {
             let node = &shared.plan.nodes[*m];
-            let begun = shared.earlier.nodes.get(&node.id).is_some_and(|status| status.intent.is_some() || status.outcome.is_some());
+            // What an earlier part of the run only found moved, it has not begun.
+            let is_begun = |status: &NodeStatus| status.intent.is_some() || status.outcome.as_ref().is_some_and(Outcome::is_done);
+            let begun = shared.earlier.nodes.get(&node.id).is_some_and(is_begun);
             *m != self.n && node.is_change() && node.held.is_none() && !begun && !shared.may_have_moved(*m)
         };
         let nodes = shared.on_target(self.node.target.as_ref()).iter().copied().filter(untouched).map(|m| &shared.plan.nodes[m]);
