@@ -62,7 +62,7 @@ impl Host {
         let Some(switch) = &mut self.switch else { return Err((69, "config of SONiC is not on this host".to_owned())) };
         if let Action::EditSwitch { edits, .. } = action {
             let mut changed = switch.running.clone();
-            SwitchEdit::sonic(edits).iter().try_for_each(|edit| make(&mut changed, edit))?;
+            patch(edits).iter().try_for_each(|edit| make(&mut changed, edit))?;
             switch.running = changed;
         } else {
             self.disk.put(System::Sonic.saved(), File::from(serde_json::json!(switch.running).to_string().as_str()));
@@ -73,9 +73,8 @@ impl Host {
     /// What a patch leaves behind that was ended half way: `config apply-patch` makes one change after the other.
     pub(super) fn half_edit_switch(&mut self, edits: &[SwitchEdit]) {
         if let Some(switch) = &mut self.switch {
-            for edit in SwitchEdit::sonic(&edits[..edits.len() / 2]) {
-                drop(make(&mut switch.running, &edit));
-            }
+            let all = patch(edits);
+            all[..all.len() / 2].iter().for_each(|edit| drop(make(&mut switch.running, edit)));
         }
     }
 }
@@ -96,6 +95,13 @@ impl Switch {
             field("admin_status") != Some("up") || mtu.is_some_and(|mtu| mtu < SMALLEST_MTU)
         })
     }
+}
+
+/// The edits as the patch has them: of a row that goes nothing else is said.
+fn patch(edits: &[SwitchEdit]) -> Vec<Edit> {
+    let all = SwitchEdit::sonic(edits);
+    let goes = |edit: &Edit| all.iter().any(|other| other.field.is_empty() && (&other.table, &other.key) == (&edit.table, &edit.key));
+    all.iter().filter(|edit| edit.field.is_empty() || !goes(edit)).cloned().collect()
 }
 
 fn make(tables: &mut Tables, edit: &Edit) -> Done {
