@@ -431,7 +431,7 @@ fn open_observation(bytes: &[u8]) -> Opened {
     };
     let targets: Vec<Target> = observation.targets.keys().take(2).cloned().collect();
     let of = |target: &Target| {
-        crate::laws::bodies().into_iter().map(|(kind, body)| crate::room::wish(&target.name, kind, body, &[])).collect::<Vec<_>>()
+        super::bodies::bodies().into_iter().map(|(kind, body)| crate::room::wish(&target.name, kind, body, &[])).collect::<Vec<_>>()
     };
     let wishes: Vec<Wish> = targets.iter().flat_map(of).collect();
     let assess = |wish: &Wish| {
@@ -439,7 +439,7 @@ fn open_observation(bytes: &[u8]) -> Opened {
         drop(host::facts(&found.answers));
         Ok(kind_named(&wish.kind).unwrap().assess(wish, &found.answers))
     };
-    let named: std::collections::BTreeSet<&str> = crate::laws::bodies().into_iter().map(|(kind, _)| kind).collect();
+    let named: std::collections::BTreeSet<&str> = super::bodies::bodies().into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(named.len() + 1, kinds().len(), "every kind but the build of a module has a body");
     let found = railwright::drift::findings(
         &Default::default(),

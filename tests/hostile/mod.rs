@@ -3,6 +3,7 @@
 //! a page, and nothing of the input reaches the terminal as a control character.
 
 mod bends;
+pub mod bodies;
 mod doors;
 mod repository;
 

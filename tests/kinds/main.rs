@@ -6,14 +6,22 @@
 
 #![allow(clippy::unwrap_used)] // a rig that cannot be built ends its story
 
+#[path = "../hostile/bodies.rs"]
+mod bodies;
 mod builds;
 mod dcb;
 mod ecn;
 mod files;
 mod firmware;
 mod hostile;
+#[path = "../journeys/fixture/models.rs"]
+#[allow(dead_code, reason = "the journeys use the rest of it")]
+mod models;
 mod names;
 mod packages;
 mod pci;
 mod repositories;
 mod rig;
+#[path = "../journeys/fixture/tree.rs"]
+mod tree;
+mod unchanged;

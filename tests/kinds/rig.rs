@@ -3,8 +3,10 @@
 use railwright::base::{Address, Digest};
 use railwright::resource::{Action, Answers, Assessment, Kind, Read, Want, Wish, kind_named, program};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -32,7 +34,7 @@ impl Root {
         match self {
             Root::Plain => "--include=dnf,dnf-plugins-core,rpm,grub2-common,pciutils",
             Root::Fixture => {
-                "--include=dbus,dnf,dnf-plugins-core,grub2-common,iproute2,kmod,netplan.io,network-manager,pciutils,rpm,systemd"
+                "--include=busybox,dbus,dnf,dnf-plugins-core,grub2-common,iproute2,kmod,netplan.io,network-manager,pciutils,rpm,systemd"
             }
             Root::Switch => "--include=iproute2,python3-jsonpatch,python3-redis,redis-server",
             Root::Rdma => "--include=ibverbs-providers,libibverbs1,librdmacm1",
@@ -62,7 +64,7 @@ fn base(root: Root) -> Option<&'static Path> {
     static BASES: [OnceLock<Option<PathBuf>>; 5] = [const { OnceLock::new() }; 5];
     BASES[root as usize]
         .get_or_init(|| {
-            let is_root = fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+            let is_root = fs::metadata("/proc/self").is_ok_and(|of| of.uid() == 0);
             let missing: Vec<_> = ["mmdebstrap", "unshare", "nsenter", "gpg", "apt-ftparchive", "rpmbuild", "rpmsign", "createrepo_c"]
                 .into_iter()
                 .filter(|program| !has(program))
@@ -173,6 +175,28 @@ impl Host {
         (self.holder, self.pid) = hold(self.base, self.folder.path());
     }
 
+    /// All that was ever written on its disk, as it is now: path, type, mode, owner, size, time and content. The rest is as in the root that it
+    /// shares with others, which nothing changes; so this is the whole tree, with what was made and removed again.
+    pub fn written(&self) -> BTreeSet<String> {
+        let upper = self.folder.path().join("upper");
+        let (mut all, mut open) = (BTreeSet::new(), vec![upper.clone()]);
+        while let Some(path) = open.pop() {
+            let of = fs::symlink_metadata(&path).unwrap();
+            let content = match of.file_type() {
+                kind if kind.is_dir() => {
+                    open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+                    String::new()
+                }
+                kind if kind.is_file() => Digest::of_bytes(&fs::read(&path).unwrap()).to_string(),
+                _ => fs::read_link(&path).map(|to| to.display().to_string()).unwrap_or_default(),
+            };
+            let at = path.strip_prefix(&upper).unwrap().display();
+            let (owner, time) = (format!("{}:{}", of.uid(), of.gid()), format!("{}.{:09}", of.mtime(), of.mtime_nsec()));
+            all.insert(format!("/{at} {:o} {owner} {} {time} {content}", of.mode(), of.size()));
+        }
+        all
+    }
+
     /// Its disk as it was at first, which nothing changes.
     #[allow(dead_code, reason = "the journeys use it")]
     pub fn base(&self) -> &Path {
@@ -201,8 +225,13 @@ impl Host {
 
     /// A script on the standard input of a shell, as the transport does it: status, stdout, stderr.
     pub fn sh(&self, script: &str) -> (i32, String, String) {
+        self.sh_by(&["sh"], script)
+    }
+
+    /// The same by the shell that this command line starts.
+    pub fn sh_by(&self, shell: &[&str], script: &str) -> (i32, String, String) {
         let mut child =
-            self.enter().args(["sh", "-s"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            self.enter().args(shell).arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let text = script.to_owned();
         let writer = std::thread::spawn(move || {

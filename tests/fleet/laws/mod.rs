@@ -14,7 +14,6 @@ mod settled;
 mod unchanged;
 
 use crate::room::{Room, runtime};
-pub use hostile::bodies;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use railwright::apply::ApplyOutcome;
