@@ -1,9 +1,14 @@
 //! A random spec, a random world and a random schedule of faults: one value, so that it shrinks as a whole, and one line
 //! of JSON, so that it can be run again.
 
+use super::leaf::{Port, port_wishes};
+use super::third_party::{EDITS, Edited, edit};
 use crate::room::{Room, wish};
+use crate::switches::{LEAF, delivered, port};
 use proptest::prelude::*;
-use railwright::resource::action::{PackageVersion, UnitVerb};
+use railwright::apply::apply;
+use railwright::base::Address;
+use railwright::resource::action::UnitVerb;
 use railwright::resource::interrupt_affinity::script::Binding;
 use railwright::resource::{Action, Disruption, Wish};
 use railwright::transport::sim::links::Link;
@@ -15,6 +20,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
+
+/// How long a host stays down, in seconds, if nobody switches it on.
+const DOWN_S: u32 = 10_000_000;
 
 /// How many things a spec may wish for.
 pub const WISHES: usize = 18;
@@ -60,6 +69,18 @@ pub struct Case {
     pub faults: Vec<Struck>,
     /// The journal record before which the controller dies, and whether it is torn.
     pub crash: (usize, bool),
+    /// What somebody else does in between.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<Edited>,
+    /// Hosts that nobody reaches before the plan is made.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub down: BTreeSet<usize>,
+    /// What is wished of the ports of the leaf that the hosts are behind, from its second on; without any there is no leaf.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaf: Vec<Port>,
+    /// The spec was applied once before, and is another one since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lived: bool,
 }
 
 impl fmt::Debug for Case {
@@ -68,8 +89,8 @@ impl fmt::Debug for Case {
     }
 }
 
-/// The names of so many hosts.
-fn name(number: usize) -> String {
+/// The name of the host with this number.
+pub fn name(number: usize) -> String {
     format!("gpu{number:02}")
 }
 
@@ -194,9 +215,22 @@ impl Case {
         (0..self.hosts.len()).map(name).collect()
     }
 
+    /// The names of the hosts, and of the leaf where there is one.
+    pub fn targets(&self) -> Vec<String> {
+        self.names().into_iter().chain((!self.leaf.is_empty()).then(|| LEAF.to_owned())).collect()
+    }
+
     /// The world before anybody comes, with everything that is wished for and nothing that goes wrong yet.
     pub fn room(&self) -> Room {
-        let mut room = Room::with(self.hosts.iter().enumerate().map(|(n, there)| (name(n), host(*there))).collect());
+        let mut hosts: BTreeMap<String, Host> = self.hosts.iter().enumerate().map(|(n, there)| (name(n), host(*there))).collect();
+        if !self.leaf.is_empty() {
+            hosts.insert(LEAF.to_owned(), Host::switch(delivered(), &port(0)));
+        }
+        let mut room = Room::with(hosts);
+        if let Some(access) = room.context.hosts.get_mut(LEAF) {
+            access.switch = true;
+            room.rollout.behind = BTreeMap::from([(LEAF.to_owned(), self.names().join(","))]);
+        }
         room.wishes = self.wished(&BTreeSet::new());
         (room.rollout.canary, room.rollout.max_unavailable) = (self.canary, self.max_unavailable);
         room.rollout.max_disruption = Disruption::Reboot;
@@ -210,6 +244,41 @@ impl Case {
                 host.faults.push(Fault { after: host.calls + struck.fault.after, ..struck.fault.clone() });
             });
         }
+    }
+
+    /// The world as the plan finds it: with the spec applied once, edited by others and changed since, where the case has it so; and
+    /// without the hosts that are down.
+    pub async fn lived_room(&self) -> Room {
+        let mut room = self.room();
+        if self.lived {
+            let plan = room.plan().await;
+            apply(&plan, &room.context, room.sink()).await;
+            let now = room.fleet.now();
+            for edited in &self.edits {
+                room.host(&name(edited.host), |host| host.suffer(Trouble::Stranger(Box::new(edit(edited.edit).0)), now));
+            }
+            room.wishes = self.wished(&self.dropped);
+        }
+        self.switch_off(&room);
+        room
+    }
+
+    /// The hosts that are down before the plan are so from now on.
+    pub fn switch_off(&self, room: &Room) {
+        for number in &self.down {
+            room.host(&name(*number), |host| host.suffer(Trouble::Unreachable(DOWN_S), Duration::ZERO));
+        }
+    }
+
+    /// Everybody is reached again.
+    pub fn switch_on(&self, room: &Room) {
+        self.down.iter().for_each(|number| room.host(&name(*number), |host| host.down_until = Duration::ZERO));
+    }
+
+    /// Which wish of a host (`Wished::what`) has this address.
+    pub fn what_is(&self, address: &Address) -> Option<usize> {
+        let is_it = |place: &usize| self.address(&address.target.name, *place).path == address.path;
+        (0..self.wishes.len()).find(is_it).map(|place| self.wishes[place].what)
     }
 
     /// The wishes without those that are left out, on every host.
@@ -226,10 +295,12 @@ impl Case {
                 all.push(own);
             }
         }
+        let kept = |n: &usize| !without.contains(&(self.wishes.len() + n));
+        all.extend((0..self.leaf.len()).filter(kept).flat_map(|n| port_wishes(n + 1, &self.leaf[n])));
         all
     }
 
-    fn address(&self, host: &str, place: usize) -> railwright::base::Address {
+    fn address(&self, host: &str, place: usize) -> Address {
         let (kind, body) = body(self.wishes[place].what, self.wishes[place].form);
         wish(host, kind, body, &[]).address
     }
@@ -268,23 +339,6 @@ pub fn troubles() -> BoxedStrategy<Trouble> {
     .boxed()
 }
 
-/// Somebody else at work.
-pub fn stranger() -> BoxedStrategy<Trouble> {
-    let install = |name: &str| Action::InstallPackages {
-        manager: railwright::resource::action::PackageManager::Apt,
-        packages: vec![PackageVersion { name: name.to_owned(), version: None }],
-    };
-    prop_oneof![
-        Just(Action::SetSysctl { key: "net.core.a".into(), value: "99".into() }),
-        Just(Action::RemoveFile { path: "/etc/a.conf".into(), below: None }),
-        Just(Action::SetFileMode { path: "/etc/a.conf".into(), mode: "0600".into(), owner: "root".into(), group: "root".into() }),
-        Just(Action::Unit { name: "svc.service".into(), verb: UnitVerb::Stop }),
-        Just(install("lib")),
-    ]
-    .prop_map(|action| Trouble::Stranger(Box::new(action)))
-    .boxed()
-}
-
 fn wishes() -> impl Strategy<Value = Vec<Wished>> {
     let one = (0..WISHES, any::<bool>(), proptest::collection::vec(0usize..8, 0..3));
     proptest::collection::vec(one, 1..9).prop_map(|all| {
@@ -295,18 +349,48 @@ fn wishes() -> impl Strategy<Value = Vec<Wished>> {
     })
 }
 
+/// What else varies.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Freedom {
+    /// Up to so many edits by somebody else.
+    pub edits: usize,
+    /// Hosts are down before the plan is made.
+    pub down: bool,
+    /// The hosts may be behind a leaf of which something is wished.
+    pub leaf: bool,
+    /// The spec may have been applied once before.
+    pub lived: bool,
+}
+
 /// Cases with up to so many hosts and faults of this sort.
-pub fn cases(hosts: usize, trouble: BoxedStrategy<Trouble>, faults: usize) -> impl Strategy<Value = Case> {
+pub fn cases(hosts: usize, trouble: BoxedStrategy<Trouble>, faults: usize) -> BoxedStrategy<Case> {
+    free_cases(hosts, trouble, faults, Freedom::default())
+}
+
+/// The same where more varies.
+pub fn free_cases(hosts: usize, trouble: BoxedStrategy<Trouble>, faults: usize, freedom: Freedom) -> BoxedStrategy<Case> {
     let hosts = proptest::collection::vec(any::<u32>().prop_map(|bits| bits & 0x3fff), 1..=hosts);
     let struck = (any::<prop::sample::Index>(), 0u32..60, trouble);
     let dropped = proptest::collection::btree_set(0usize..8, 0..4);
     let rest = (1usize..4, 1usize..3, proptest::collection::vec(struck, 0..=faults), (0usize..120, any::<bool>()));
-    (hosts, wishes(), dropped, rest).prop_map(|(hosts, wishes, dropped, (max_unavailable, canary, struck, crash))| {
+    let edited = (any::<prop::sample::Index>(), 0u32..30, 0..EDITS);
+    let most = |many: usize, is_free: bool| if is_free { many } else { 0 };
+    let down = proptest::collection::vec(any::<prop::sample::Index>(), 0..=most(1, freedom.down));
+    let port = (prop_oneof![Just(None), Just(Some(9100u32)), Just(Some(9216))], prop_oneof![Just(None), Just(Some(true))], any::<bool>());
+    let ports = proptest::collection::vec(port.prop_map(|(mtu, up, lossless)| Port { mtu, up, lossless }), 0..=most(2, freedom.leaf));
+    let more = (proptest::collection::vec(edited, 0..=freedom.edits), down, ports, any::<bool>());
+    let made = (hosts, wishes(), dropped, rest, more).prop_map(move |(hosts, wishes, dropped, rest, (edited, down, leaf, lived))| {
+        let (max_unavailable, canary, struck, crash) = rest;
         let strike = |(host, after, trouble): (prop::sample::Index, u32, Trouble)| Struck {
             host: host.index(hosts.len()),
             fault: Fault { after, word: None, trouble },
         };
         let faults = struck.into_iter().map(strike).collect();
-        Case { wishes, dropped, max_unavailable, canary, faults, crash, hosts }
-    })
+        let edit = |(host, after, edit): (prop::sample::Index, u32, usize)| Edited { host: host.index(hosts.len()), after, edit };
+        let edits = edited.into_iter().map(edit).collect();
+        // Of one host there would be nobody left to plan for.
+        let down = down.into_iter().filter(|_| hosts.len() > 1).map(|host| host.index(hosts.len())).collect();
+        Case { wishes, dropped, max_unavailable, canary, faults, crash, edits, down, leaf, lived: lived && freedom.lived, hosts }
+    });
+    made.boxed()
 }

@@ -1,15 +1,18 @@
 //! Law 3: a crash at any journal record, also between an action and its record, then resume, gives the same targets and
 //! the same state as no crash. A disk that is full at a record is such a crash, of a controller that lives.
 
-use super::case::{Case, benign, cases};
+use super::case::{Case, Freedom, benign, free_cases};
+use super::settled::{calm, comes_to_what_it_would};
+use super::third_party::Witness;
 use super::{Held, ensure, law, switch_off_and_on};
 use crate::room::{Room, runtime};
 use railwright::apply::{ApplyOutcome, Decisions, Ending, apply, resume};
 use railwright::base::Address;
-use railwright::state::State;
 use railwright::state::journal_writer::JournalStore;
+use railwright::state::{State, StateFolder};
 use railwright::transport::sim::{Fleet, Host};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -34,24 +37,59 @@ impl Death {
     }
 }
 
-/// Breaks before a record.
-pub struct Mortal {
-    pub inner: Box<dyn JournalStore>,
-    /// Records that are still written.
-    pub left: Arc<Mutex<Option<usize>>>,
+/// What the journals of a room come to.
+#[derive(Clone, Default)]
+pub struct Fate {
+    /// Records that are still written before the controller breaks.
+    left: Arc<Mutex<Option<usize>>>,
     /// It broke.
-    pub died: Arc<Mutex<bool>>,
-    pub death: Death,
-    pub fleet: Fleet,
+    died: Arc<Mutex<bool>>,
+    /// Records that were written.
+    written: Arc<Mutex<usize>>,
+}
+
+impl Fate {
+    /// Has the controller of a room break before the record that so many come before.
+    pub fn decide(room: &mut Room, at: Option<usize>, death: Death) -> Self {
+        let fate = Fate::default();
+        fate.die_at(at);
+        room.context.folder = fate.over(room.context.folder.clone(), &room.fleet, death);
+        fate
+    }
+
+    /// The state folder whose journals it decides over.
+    pub fn over(&self, folder: StateFolder, fleet: &Fleet, death: Death) -> StateFolder {
+        let (fleet, fate) = (fleet.clone(), self.clone());
+        let mortal = move |inner| Box::new(Mortal { inner, fate: fate.clone(), death, fleet: fleet.clone() }) as Box<dyn JournalStore>;
+        folder.through(Arc::new(mortal))
+    }
+
+    /// So many records are still written from now on; all of them, where it is not said.
+    pub fn die_at(&self, at: Option<usize>) {
+        *self.left.lock().unwrap() = at;
+    }
+
+    /// Whether it broke since this was asked last.
+    pub fn has_died(&self) -> bool {
+        std::mem::take(&mut *self.died.lock().unwrap())
+    }
+}
+
+/// Breaks before a record.
+struct Mortal {
+    inner: Box<dyn JournalStore>,
+    fate: Fate,
+    death: Death,
+    fleet: Fleet,
 }
 
 impl JournalStore for Mortal {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let mut left = self.left.lock().unwrap();
+            let mut left = self.fate.left.lock().unwrap();
             match left.as_mut() {
                 Some(0) => {
-                    (*left, *self.died.lock().unwrap()) = (None, true);
+                    (*left, *self.fate.died.lock().unwrap()) = (None, true);
                     if self.death == Death::Torn {
                         self.inner.append(&line[..line.len() / 2])?;
                     }
@@ -62,6 +100,7 @@ impl JournalStore for Mortal {
                 None => {}
             }
             self.inner.append(line)?;
+            *self.fate.written.lock().unwrap() += 1;
         }
         Ok(())
     }
@@ -97,25 +136,18 @@ async fn begin(room: &Room) -> ApplyOutcome {
     apply(&plan, &room.context, room.sink()).await
 }
 
-/// The spec, and then the spec without what is dropped. `left` counts down to each death.
-async fn story(
-    case: &Case,
-    room: &mut Room,
-    left: &Mutex<Option<usize>>,
-    died: &Mutex<bool>,
-    deaths: &mut Vec<usize>,
-) -> Result<ApplyOutcome, String> {
+/// The spec, and then the spec without what is dropped, with all these deaths.
+async fn story(case: &Case, room: &mut Room, fate: &Fate, deaths: &mut Vec<usize>) -> Result<ApplyOutcome, String> {
     let mut last = None;
-    let has_died = || std::mem::take(&mut *died.lock().unwrap());
     for without in [BTreeSet::new(), case.dropped.clone()] {
         room.wishes = case.wished(&without);
         let mut outcome = begin(room).await;
         // Whoever finds the run dead goes on with it, and dies again as often as there are deaths left. Where there is
         // nothing to go on with it died before its first record, or all of it was done: a plan tells which.
         loop {
-            if has_died() {
+            if fate.has_died() {
                 room.fleet.cut_off(false);
-                *left.lock().unwrap() = deaths.pop();
+                fate.die_at(deaths.pop());
                 outcome = resume(&room.context, Decisions::default(), room.sink()).await;
             } else if has(&outcome, "RW0623") {
                 outcome = begin(room).await;
@@ -143,34 +175,17 @@ async fn story(
 async fn run(case: &Case, mut deaths: Vec<usize>, death: Death) -> Result<(ApplyOutcome, End, usize), String> {
     let mut room = case.room();
     deaths.reverse();
-    let counted = Arc::new(Mutex::new(0usize));
-    let (left, died) = (Arc::new(Mutex::new(deaths.pop())), Arc::new(Mutex::new(false)));
-    let (fleet, shared, told, count) = (room.fleet.clone(), left.clone(), died.clone(), counted.clone());
-    room.context.folder = room.context.folder.clone().through(Arc::new(move |inner| {
-        let inner: Box<dyn JournalStore> = Box::new(Counted { inner, count: count.clone() });
-        Box::new(Mortal { inner, left: shared.clone(), died: told.clone(), death, fleet: fleet.clone() })
-    }));
+    let fate = Fate::decide(&mut room, deaths.pop(), death);
     case.strike(&room);
-    let outcome = story(case, &mut room, &left, &died, &mut deaths).await?;
-    let records = *counted.lock().unwrap();
+    let outcome = story(case, &mut room, &fate, &mut deaths).await?;
+    let records = *fate.written.lock().unwrap();
     Ok((outcome, end_of(&room), records))
 }
 
-/// Counts the records of all journals.
-struct Counted {
-    inner: Box<dyn JournalStore>,
-    count: Arc<Mutex<usize>>,
-}
-
-impl JournalStore for Counted {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        *self.count.lock().unwrap() += bytes.iter().filter(|byte| **byte == b'\n').count();
-        self.inner.append(bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.inner.sync()
-    }
+/// Fails the case with what differs, unless they are equal.
+pub fn ensure_equal<T: Debug + PartialEq>(what: &str, now: &T, then: &T) -> Result<(), String> {
+    ensure!(now == then, "{what} is another one: {}", difference(&format!("{now:#?}"), &format!("{then:#?}")));
+    Ok(())
 }
 
 /// The first lines that differ, with some before them.
@@ -184,18 +199,16 @@ fn difference(now: &str, then: &str) -> String {
 fn compare(case: &Case, crashed: &(ApplyOutcome, End, usize), whole: &End) -> Result<(), String> {
     let (outcome, end, _) = crashed;
     ensure!(outcome.ending == Ending::Done, "after the crash it ended {:?}: {:?}", outcome.ending, outcome.problems);
-    for name in case.names() {
-        let (now, then) = (format!("{:#?}", end.0[&name]), format!("{:#?}", whole.0[&name]));
-        ensure!(end.0[&name] == whole.0[&name], "{name} is another one: {}", difference(&now, &then));
+    for name in case.targets() {
+        ensure_equal(&name, &end.0[&name], &whole.0[&name])?;
     }
-    let (now, then) = (format!("{:#?}", end.1), format!("{:#?}", whole.1));
-    ensure!(end.1 == whole.1, "the state is another one: {}", difference(&now, &then));
-    Ok(())
+    ensure_equal("the state", &end.1, &whole.1)
 }
 
 #[test]
 fn law_3_a_crash_and_resume_is_as_no_crash() {
-    law("law_3", cases(3, benign(), 2), async |case: &Case| {
+    let freedom = Freedom { leaf: true, ..Freedom::default() };
+    law("law_3_a_crash", free_cases(3, benign(), 2, freedom), async |case: &Case| {
         let calm = Case { faults: Vec::new(), ..case.clone() };
         let (outcome, whole, records) = run(&calm, Vec::new(), Death::Before).await?;
         if outcome.ending != Ending::Done || records == 0 {
@@ -204,6 +217,31 @@ fn law_3_a_crash_and_resume_is_as_no_crash() {
         // A second crash, in the resumed part, must not matter either.
         let deaths = vec![case.crash.0 % records, case.crash.0 % 7];
         compare(case, &run(case, deaths, Death::of(case)).await?, &whole)?;
+        Ok(Held::Yes)
+    });
+}
+
+#[test]
+fn law_3_holds_with_others_at_work() {
+    let freedom = Freedom { edits: 3, ..Freedom::default() };
+    law("law_3_holds_with_others", free_cases(3, benign(), 2, freedom), async |case: &Case| {
+        let mut room = case.room();
+        let fate = Fate::decide(&mut room, Some(case.crash.0 % 40), Death::of(case));
+        let witness = Witness::of(&mut room);
+        case.strike(&room);
+        witness.let_in(case);
+        let plan = room.plan().await;
+        apply(&plan, &room.context, witness.sink()).await;
+        if !fate.has_died() || witness.edits().is_empty() {
+            return Ok(Held::Beside);
+        }
+        room.fleet.cut_off(false);
+        resume(&room.context, Decisions::default(), witness.sink()).await;
+        witness.nothing_was_written_over(&plan)?;
+        witness.nothing_was_done_twice(&plan)?;
+        witness.go_away();
+        calm(&room).await;
+        comes_to_what_it_would(case, &room).await?;
         Ok(Held::Yes)
     });
 }

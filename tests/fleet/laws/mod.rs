@@ -7,10 +7,12 @@ mod crash;
 mod fencing;
 mod hostile;
 mod identity;
+mod leaf;
 mod order;
 mod reached;
 mod remembered;
 mod settled;
+mod third_party;
 mod unchanged;
 
 use crate::room::{Room, runtime};

@@ -1,10 +1,11 @@
 //! A law of switches: whatever goes wrong, and wherever railwright dies, once the guard's time is over the switch is reached over its
 //! management, runs what it ran before or all that was wished, and has saved nothing else.
 
-use super::crash::{Death, Mortal, undecided};
+use super::crash::{Death, Fate, undecided};
+use super::leaf::{Port, port_wishes};
 use super::{Held, ensure, law};
-use crate::room::{Room, wish};
-use crate::switches::{LEAF, configurations, delivered, port, room};
+use crate::room::Room;
+use crate::switches::{LEAF, configurations, delivered, room};
 use proptest::prelude::*;
 use railwright::apply::{ApplyOutcome, Decisions, Ending, apply, resume};
 use railwright::resource::Wish;
@@ -12,29 +13,16 @@ use railwright::resource::guard::SWITCH_S;
 use railwright::transport::sim::switch::Tables;
 use railwright::transport::sim::{Fault, Trouble};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::fmt;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What a patch that still runs may take after the guard's time is over, and then the boot that a power loss brings.
 const GRACE: Duration = Duration::from_secs(2100);
 
-/// What is wished of a port.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Wished {
-    /// With the smallest, nobody reaches the switch over the port.
-    mtu: Option<u32>,
-    /// With false, nobody reaches the switch over the port.
-    up: Option<bool>,
-    /// Its classes and marks, too.
-    lossless: bool,
-}
-
 /// A wish of each port, what goes wrong, and the journal's record before which railwright dies.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct Case {
-    ports: Vec<Wished>,
+    ports: Vec<Port>,
     faults: Vec<Fault>,
     death: Option<usize>,
     torn: bool,
@@ -54,30 +42,7 @@ impl Case {
     }
 
     fn wishes(&self) -> Vec<Wish> {
-        let mut all = Vec::new();
-        for (n, wished) in self.ports.iter().enumerate() {
-            let with = |mut body: Value| {
-                (body["system"], body["port"]) = (json!("sonic"), json!(port(n)));
-                body
-            };
-            let mut own = json!({});
-            if let Some(mtu) = wished.mtu {
-                own["mtu"] = json!(mtu);
-            }
-            if let Some(up) = wished.up {
-                own["up"] = json!(up);
-            }
-            if own != json!({}) {
-                all.push(wish(LEAF, "switch_port", with(own), &[]));
-            }
-            if wished.lossless {
-                let classes = json!({ "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48 });
-                all.push(wish(LEAF, "switch_qos", with(classes), &[]));
-                let marks = json!({ "priority": 3, "min_bytes": 1_000_000, "max_bytes": 2_000_000, "probability_percent": 5 });
-                all.push(wish(LEAF, "switch_ecn", with(marks), &[]));
-            }
-        }
-        all
+        self.ports.iter().enumerate().flat_map(|(n, wished)| port_wishes(n, wished)).collect()
     }
 }
 
@@ -128,7 +93,7 @@ fn troubles() -> impl Strategy<Value = Trouble> {
 fn cases() -> impl Strategy<Value = Case> {
     let wished =
         (proptest::option::of(prop_oneof![Just(68u32), Just(9100), Just(9216)]), proptest::option::of(any::<bool>()), any::<bool>());
-    let ports = proptest::collection::vec(wished.prop_map(|(mtu, up, lossless)| Wished { mtu, up, lossless }), 1..=4);
+    let ports = proptest::collection::vec(wished.prop_map(|(mtu, up, lossless)| Port { mtu, up, lossless }), 1..=4);
     let word = prop_oneof![Just(None), Just(Some("edit_switch".to_owned())), Just(Some("save_switch".to_owned()))];
     let fault = (0u32..40, word, troubles()).prop_map(|(after, word, trouble)| Fault { after, word, trouble });
     (ports, proptest::collection::vec(fault, 0..4), proptest::option::of(0usize..20), any::<bool>())
@@ -146,12 +111,7 @@ fn a_switch_is_reached_or_as_it_was() {
         ensure!((outcome.ending == Ending::Done) == (wished != before || calm.plan().await.nodes.is_empty()), "{:?}", outcome.problems);
 
         let mut room = case.room();
-        let (left, died) = (Arc::new(Mutex::new(case.death)), Arc::new(Mutex::new(false)));
-        let death = if case.torn { Death::Torn } else { Death::Before };
-        let (fleet, counts, told) = (room.fleet.clone(), left.clone(), died.clone());
-        room.context.folder = room.context.folder.clone().through(Arc::new(move |inner| {
-            Box::new(Mortal { inner, left: counts.clone(), died: told.clone(), death, fleet: fleet.clone() })
-        }));
+        Fate::decide(&mut room, case.death, if case.torn { Death::Torn } else { Death::Before });
         let plan = room.plan().await;
         let calls = room.host(LEAF, |host| host.calls);
         room.host(LEAF, |host| {

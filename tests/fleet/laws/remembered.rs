@@ -2,7 +2,7 @@
 //! narrowed, crashed, resumed, or gone on with from a copy of the state folder. Judged from what happened.
 
 use super::case::{Case, benign, cases};
-use super::crash::{Death, Mortal};
+use super::crash::{Death, Fate};
 use super::{Held, ensure, law};
 use crate::room::{Room, temporary};
 use proptest::prelude::*;
@@ -10,12 +10,10 @@ use railwright::apply::{Decisions, Event, apply, resume};
 use railwright::plan::{Plan, Selection, Unavailable};
 use railwright::resource::Disruption;
 use railwright::state::StateFolder;
-use railwright::state::journal_writer::JournalStore;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 /// What somebody does after the run whose gate failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,13 +130,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The state folder at this place, whose journals end after so many records.
-fn folder(room: &Room, root: &Path, left: &Arc<Mutex<Option<usize>>>) -> StateFolder {
-    let (fleet, left) = (room.fleet.clone(), left.clone());
-    StateFolder::at(root).through(Arc::new(move |inner| -> Box<dyn JournalStore> {
-        let (died, fleet) = (Arc::default(), fleet.clone());
-        Box::new(Mortal { inner, left: left.clone(), died, death: Death::Torn, fleet })
-    }))
+/// The state folder at this place, with journals that this decides over.
+fn folder(room: &Room, root: &Path, fate: &Fate) -> StateFolder {
+    fate.over(StateFolder::at(root), &room.fleet, Death::Torn)
 }
 
 #[test]
@@ -146,8 +140,8 @@ fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
     law("law_13", worlds(), async |world: &World| {
         let names = world.case.names();
         let mut room = world.case.room();
-        let (places, left) = (temporary(), Arc::new(Mutex::new(None)));
-        room.context.folder = folder(&room, &places.path().join("0"), &left);
+        let (places, fate) = (temporary(), Fate::default());
+        room.context.folder = folder(&room, &places.path().join("0"), &fate);
         *room.gate.bad.lock().unwrap() = world.failing.iter().filter_map(|host| names.get(*host).cloned()).collect();
         let mut watcher = Watcher::default();
         for (turn, later) in std::iter::once(&Later::Apply).chain(&world.later).enumerate() {
@@ -164,7 +158,7 @@ fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
                 Later::Copy => {
                     let to = places.path().join(format!("{}", turn + 1));
                     copy(room.context.folder.path(), &to);
-                    room.context.folder = folder(&room, &to, &left);
+                    room.context.folder = folder(&room, &to, &fate);
                 }
                 Later::Resume => {
                     if let Some(run) = room.context.folder.newest_run().unwrap() {
@@ -173,9 +167,9 @@ fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
                     resume(&room.context, Decisions::default(), room.sink()).await;
                 }
                 Later::Crash(at) => {
-                    *left.lock().unwrap() = Some(*at);
+                    fate.die_at(Some(*at));
                     apply(&plan, &room.context, room.sink()).await;
-                    *left.lock().unwrap() = None;
+                    fate.die_at(None);
                     room.fleet.cut_off(false);
                 }
                 Later::Apply | Later::Target(_) => drop(apply(&plan, &room.context, room.sink()).await),

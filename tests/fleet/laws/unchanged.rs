@@ -1,10 +1,9 @@
 //! Law 4: plan and drift change nothing on any target.
 
-use super::case::{Case, cases, stranger};
+use super::case::{Case, Freedom, benign, cases, free_cases};
 use super::{Held, ensure, law};
 use crate::room::Room;
 use proptest::prelude::*;
-use railwright::apply::apply;
 use railwright::drift;
 use railwright::resource::{Action, Wish, kind_named};
 use railwright::transport::sim::{Host, Trouble};
@@ -20,14 +19,9 @@ fn all(room: &Room) -> BTreeMap<String, Host> {
 #[test]
 fn law_4_plan_and_drift_change_nothing() {
     let silent = prop_oneof![(0usize..12).prop_map(Trouble::CutOff), (1u32..4000).prop_map(Trouble::Unreachable)].boxed();
-    law("law_4", cases(4, silent, 3), async |case: &Case| {
-        let room = case.room();
-        let plan = room.plan().await;
-        if case.crash.1 {
-            apply(&plan, &room.context, room.sink()).await;
-            let by_hand = Action::SetSysctl { key: "net.core.a".into(), value: "3".into() };
-            room.host("gpu00", |host| host.suffer(Trouble::Stranger(Box::new(by_hand)), std::time::Duration::ZERO));
-        }
+    let freedom = Freedom { edits: 3, down: true, leaf: true, lived: true };
+    law("law_4", free_cases(4, silent, 3, freedom), async |case: &Case| {
+        let room = case.lived_room().await;
         case.strike(&room);
         let (before, log) = (all(&room), room.fleet.log().len());
         let plan = room.plan().await;
@@ -53,7 +47,7 @@ fn law_4_plan_and_drift_change_nothing() {
 
 #[test]
 fn the_comparison_sees_what_somebody_else_does() {
-    law("the_comparison_sees", cases(2, stranger(), 0), async |case: &Case| {
+    law("the_comparison_sees", cases(2, benign(), 0), async |case: &Case| {
         let room = case.room();
         let before = all(&room);
         let more = Action::WriteFile {

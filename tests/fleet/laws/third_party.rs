@@ -1,0 +1,297 @@
+//! Somebody else at work on the hosts between any two calls of ours; and a witness, who keeps in order what was seen of the hosts, what
+//! the run did and what the others did.
+
+use super::case::{Case, name};
+use super::ensure;
+use crate::room::Room;
+use railwright::apply::{Event, EventSink};
+use railwright::base::{Address, Digest};
+use railwright::plan::{Member, Node, Plan, Reason};
+use railwright::resource::action::{PackageManager, PackageVersion, UnitVerb};
+use railwright::resource::interrupt_affinity::script::Binding;
+use railwright::resource::probe::Probe;
+use railwright::resource::{Action, Answers, Plane, Read, Wish, kind_named};
+use railwright::transport::sim::{Fleet, Trouble};
+use railwright::transport::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+/// An edit by somebody else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Edited {
+    /// The host's number.
+    pub host: usize,
+    /// Calls to the host before it.
+    pub after: u32,
+    /// Which, below `EDITS`.
+    pub edit: usize,
+}
+
+/// How many edits there are.
+pub const EDITS: usize = 22;
+
+/// What somebody else does, and which wishes (by `Wished::what`) are about that.
+pub fn edit(number: usize) -> (Action, &'static [usize]) {
+    let text = str::to_owned;
+    let write = |path: &str, content: &str| Action::WriteFile {
+        path: text(path),
+        content: text(content),
+        mode: text("0644"),
+        owner: text("root"),
+        group: text("root"),
+    };
+    let remove = |path: &str| Action::RemoveFile { path: text(path), below: None };
+    let sysctl = |key: &str, value: &str| Action::SetSysctl { key: text(key), value: text(value) };
+    let unit = |name: &str, verb| Action::Unit { name: text(name), verb };
+    let link = |netdev: &str, mtu, up| {
+        let (add_addresses, remove_addresses) = (Vec::new(), Vec::new());
+        Action::SetLink { netdev: text(netdev), mtu, up, add_addresses, remove_addresses }
+    };
+    let packages = |name: &str| vec![PackageVersion { name: text(name), version: None }];
+    let manager = PackageManager::Apt;
+    match number {
+        0 => (sysctl("net.core.a", "99"), &[2]),
+        1 => (sysctl("vm.c", "9 9 9"), &[3]),
+        2 => (remove("/etc/sysctl.d/90-railwright-net.core.a.conf"), &[2]),
+        3 => (write("/etc/a.conf", "theirs\n"), &[0, 9]),
+        4 => (remove("/etc/a.conf"), &[0, 9]),
+        5 => (Action::SetFileMode { path: text("/etc/a.conf"), mode: text("0600"), owner: text("root"), group: text("root") }, &[0, 9]),
+        6 => (write("/opt/tool/etc/c.conf", "theirs\n"), &[1]),
+        7 => (unit("svc.service", UnitVerb::Stop), &[9]),
+        8 => (unit("svc.service", UnitVerb::Disable), &[9]),
+        9 => (unit("own.service", UnitVerb::Stop), &[10]),
+        10 => (write("/etc/systemd/system/own.service", "[Service]\nExecStart=/bin/false\n"), &[10]),
+        11 => (Action::InstallPackages { manager, packages: packages("lib") }, &[8]),
+        12 => (Action::RemovePackages { manager, names: vec![text("tool")], purge: false }, &[7]),
+        13 => (Action::UnloadModule { name: text("m_two") }, &[4]),
+        14 => (Action::UnloadModule { name: text("m_par") }, &[5]),
+        15 => (Action::LoadModule { name: text("m_par"), parameters: [(text("size"), text("8"))].into() }, &[5]),
+        16 => (link("eth1", Some(1500), None), &[11]),
+        17 => (link("eth2", None, Some(false)), &[12]),
+        18 => (Action::SetInterrupts { interrupts: vec![Binding { number: 41, cpus: text("7") }] }, &[15]),
+        19 => (remove("/opt/thing"), &[17]),
+        20 => (write("/opt/thing", "theirs\n"), &[17]),
+        _ => (remove("/etc/default/grub.d/90-railwright-iommu.cfg"), &[6]),
+    }
+}
+
+/// What happened.
+enum Happened {
+    /// We read these answers of a host.
+    Looked(String, Answers),
+    /// Somebody else did this on a host.
+    Edited(String, usize),
+    /// The run told of something.
+    Told(Event),
+}
+
+#[derive(Default)]
+struct Log {
+    closed: bool,
+    happened: Vec<Happened>,
+    calls: BTreeMap<String, u32>,
+    edits: Vec<(String, u32, usize)>,
+}
+
+/// Stands between railwright and the fleet.
+#[derive(Clone)]
+pub struct Witness {
+    fleet: Fleet,
+    log: Arc<Mutex<Log>>,
+}
+
+impl Witness {
+    /// One who sees all that goes on in a room from now on.
+    pub fn of(room: &mut Room) -> Self {
+        let witness = Witness { fleet: room.fleet.clone(), log: Arc::default() };
+        room.context.connector = room.context.secrets.carried_by(Arc::new(witness.clone()));
+        witness
+    }
+
+    /// From now on the others are at work as the case has it.
+    pub fn let_in(&self, case: &Case) {
+        let mut log = self.log.lock().unwrap();
+        log.calls.clear();
+        log.edits = case.edits.iter().map(|edited| (name(edited.host), edited.after, edited.edit)).collect();
+    }
+
+    /// Keeps what the run tells of.
+    pub fn sink(&self) -> EventSink {
+        let witness = self.clone();
+        Arc::new(move |event| witness.keep(Happened::Told(event)))
+    }
+
+    /// The others go away, and nothing more is kept.
+    pub fn go_away(&self) {
+        let mut log = self.log.lock().unwrap();
+        (log.closed, log.edits) = (true, Vec::new());
+    }
+
+    fn keep(&self, happened: Happened) {
+        let mut log = self.log.lock().unwrap();
+        if !log.closed {
+            log.happened.push(happened);
+        }
+    }
+
+    /// All edits of which the host was another one after.
+    pub fn edits(&self) -> BTreeSet<usize> {
+        let log = self.log.lock().unwrap();
+        log.happened.iter().filter_map(|happened| if let Happened::Edited(_, edit) = happened { Some(*edit) } else { None }).collect()
+    }
+
+    /// The others do what they do before this call to the host.
+    fn call(&self, host: &str) {
+        let mut log = self.log.lock().unwrap();
+        let calls = log.calls.entry(host.to_owned()).or_default();
+        *calls += 1;
+        let calls = *calls;
+        let (due, later) = std::mem::take(&mut log.edits).into_iter().partition(|(of, after, _)| of == host && calls > *after);
+        log.edits = later;
+        for (_, _, number) in due {
+            let now = self.fleet.now();
+            let changed = self.fleet.with(host, |host| {
+                let before = host.clone();
+                host.suffer(Trouble::Stranger(Box::new(edit(number).0)), now);
+                *host != before
+            });
+            if changed == Some(true) {
+                log.happened.push(Happened::Edited(host.to_owned(), number));
+            }
+        }
+    }
+}
+
+struct Watched {
+    inner: Arc<dyn HostLink>,
+    host: String,
+    witness: Witness,
+}
+
+impl HostLink for Watched {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+        Box::pin(async move {
+            self.witness.call(&self.host);
+            let answers = self.inner.read(reads).await?;
+            self.witness.keep(Happened::Looked(self.host.clone(), answers.clone()));
+            Ok(answers)
+        })
+    }
+
+    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        self.witness.call(&self.host);
+        self.inner.perform(action, token)
+    }
+
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        self.inner.probe(probe)
+    }
+
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        self.witness.call(&self.host);
+        self.inner.upkeep(upkeep)
+    }
+}
+
+impl Connector for Witness {
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+        Box::pin(async move {
+            self.call(&access.name);
+            let inner = self.fleet.connect(access).await?;
+            let (host, witness) = (access.name.clone(), self.clone());
+            Ok(Arc::new(Watched { inner, host, witness }) as Arc<dyn HostLink>)
+        })
+    }
+}
+
+/// Whether these answers are all that a wish is judged by.
+fn tell_of(answers: &Answers, wish: &Wish) -> bool {
+    kind_named(&wish.kind).unwrap().reads(wish).iter().all(|read| answers.get(read).is_some())
+}
+
+/// The latest answers about a wish, and when they came.
+fn last_look<'a>(happened: &'a [Happened], wish: &Wish) -> Option<(usize, &'a Answers)> {
+    let latest = |(n, happened): (usize, &'a Happened)| match happened {
+        Happened::Looked(host, answers) if **host == *wish.address.target.name && tell_of(answers, wish) => Some((n, answers)),
+        _ => None,
+    };
+    happened.iter().enumerate().rev().find_map(latest)
+}
+
+/// What the resource was found as, where it is not as the spec has it, and what still has to be done to it is more than a boot.
+fn differs_as(member: &Member, answers: &Answers) -> Option<Digest> {
+    let found = kind_named(&member.wish.kind).unwrap().assess(&member.wish, answers);
+    let differs = |plane: Plane| found.attributes.values().flat_map(|of| of.differences()).any(|(of, ..)| of == plane);
+    let waits_for_boot = found.needs_reboot && !differs(Plane::Persisted) && !differs(Plane::NextBoot);
+    (!found.is_met() && !waits_for_boot).then(|| found.fingerprint())
+}
+
+/// It differs, and not as the plan saw it.
+fn has_moved(member: &Member, answers: &Answers) -> bool {
+    differs_as(member, answers).is_some_and(|found| found != member.fingerprint)
+}
+
+/// The resource is judged again in the run, as the plan says; or it is taken back, by what it was before.
+fn is_judged_later(member: &Member) -> bool {
+    member.removal || matches!(member.reason, Reason::Disturbed { .. } | Reason::KnownAfter { .. })
+}
+
+impl Witness {
+    /// Before the first action of a run on a host, nothing of the host that the run would change is another than when it was planned:
+    /// what the others did since is not written over.
+    pub fn nothing_was_written_over(&self, plan: &Plan) -> Result<(), String> {
+        let log = self.log.lock().unwrap();
+        let mut acted = BTreeSet::new();
+        let run_from = log.happened.iter().position(|happened| matches!(happened, Happened::Told(_))).unwrap_or_default();
+        for (n, happened) in log.happened.iter().enumerate() {
+            let Happened::Told(Event::ActionStarted { node, index: 0, .. }) = happened else { continue };
+            let Some(target) = plan.nodes.iter().find(|other| other.id == *node).and_then(|node| node.target.as_ref()) else { continue };
+            if !acted.insert(target) {
+                continue;
+            }
+            let of_host = |other: &&Node| other.is_change() && other.held.is_none() && other.target.as_ref() == Some(target);
+            for member in plan.nodes.iter().filter(of_host).flat_map(Node::members).filter(|member| !is_judged_later(member)) {
+                let Some((_, answers)) = last_look(&log.happened[run_from..n], &member.wish) else {
+                    return Err(format!("{node} began without a look at {}", member.wish.address));
+                };
+                ensure!(!has_moved(member, answers), "{node} began, and {} is not as it was planned", member.wish.address);
+            }
+        }
+        Ok(())
+    }
+
+    /// What cannot be done twice is tried again only where it is as it was before the attempt that nobody knows the end of.
+    pub fn nothing_was_done_twice(&self, plan: &Plan) -> Result<(), String> {
+        let log = self.log.lock().unwrap();
+        let mut tried: BTreeMap<&Address, Digest> = BTreeMap::new();
+        for (n, happened) in log.happened.iter().enumerate() {
+            let Happened::Told(Event::ActionStarted { node, index: 0, .. }) = happened else { continue };
+            let members = plan.nodes.iter().filter(|other| other.id == *node).flat_map(Node::members);
+            for member in members.filter(|member| !member.removal && !kind_named(&member.wish.kind).unwrap().convergent()) {
+                let address = &member.wish.address;
+                let found = last_look(&log.happened[..n], &member.wish).and_then(|(_, answers)| differs_as(member, answers));
+                let Some(found) = found else { continue };
+                let is_as_before = tried.insert(address, found.clone()).is_none_or(|before| before == found);
+                ensure!(is_as_before || found == member.fingerprint, "{node} began again, and {address} is not as it was before it");
+            }
+        }
+        Ok(())
+    }
+
+    /// What the others did to a wish of the case since we looked at it last.
+    pub fn is_touched_unseen(&self, case: &Case, address: &Address) -> bool {
+        let log = self.log.lock().unwrap();
+        let Some((what, wish)) = case.wished(&BTreeSet::new()).into_iter().find_map(|wish| {
+            let what = case.what_is(&wish.address)?;
+            (wish.address == *address).then_some((what, wish))
+        }) else {
+            return false;
+        };
+        let since = last_look(&log.happened, &wish).map_or(0, |(n, _)| n);
+        log.happened[since..].iter().any(|happened| match happened {
+            Happened::Edited(host, number) => **host == *address.target.name && edit(*number).1.contains(&what),
+            _ => false,
+        })
+    }
+}
