@@ -6,7 +6,7 @@
 use railwright::apply::{Context, GateResult, Gatekeeper, Patience, apply};
 use railwright::base::{Address, Digest, Target, TargetKind};
 use railwright::observe::{HostRequest, observe};
-use railwright::plan::{Header, Inputs, InventoryOrigin, LastApplied, Outages, Plan, RolloutPolicy, Selection, make};
+use railwright::plan::{Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Outages, Plan, RolloutPolicy, Selection, make};
 use railwright::resource::{Disruption, Observation, Want, Wish, kind_named};
 use railwright::state::StateFolder;
 use railwright::state::journal_writer::JournalStore;
@@ -166,8 +166,21 @@ fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Obs
     };
     let selection = Selection::default();
     let outages = &Outages::new();
-    make(&Inputs { header, wishes, last, outages, observation, kinds: &kind_named, targets: &targets, nodes: None, rollout, selection })
-        .expect("a plan")
+    let identity = &IdentityFindings::default();
+    make(&Inputs {
+        header,
+        wishes,
+        last,
+        outages,
+        observation,
+        identity,
+        kinds: &kind_named,
+        targets: &targets,
+        nodes: None,
+        rollout,
+        selection,
+    })
+    .expect("a plan")
 }
 
 fn plan(hosts: usize, own: bool) {

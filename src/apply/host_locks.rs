@@ -92,7 +92,8 @@ pub(super) async fn take_lock(
                 // Another one is looked at again, and so is one that was let go meanwhile.
                 let Some(reading) = reading.filter(|reading| reading.holder == line) else { continue };
                 let held = HeldLock::from_reading(reading, &context.folder.process());
-                let refused = |held: &HeldLock| NotLocked::Refused(Box::new(trouble::locked(&of.target, held, &Next::beside(&context.folder))));
+                let refused =
+                    |held: &HeldLock| NotLocked::Refused(Box::new(trouble::locked(&of.target, held, &Next::beside(&context.folder))));
                 let grounds = held.grounds().ok_or_else(|| refused(&held))?;
                 match locker.steal(&line, number, grounds).await.map_err(unready)? {
                     StealOutcome::Alive(age_s) => return Err(refused(&HeldLock { age_s, ..held })),

@@ -22,7 +22,7 @@ pub enum HostLock {
     /// The target keeps none.
     NotKept,
     /// Somebody has.
-    Held(HeldLock),
+    Held(Box<HeldLock>),
     /// It could not be found out.
     Unknown {
         /// In one line.
@@ -118,7 +118,7 @@ async fn read(host: &str, context: &Context) -> HostLock {
         Err(error) => Err(error),
     };
     match reading {
-        Ok(Ok(Some(reading))) => HostLock::Held(HeldLock::from_reading(reading, &context.folder.process())),
+        Ok(Ok(Some(reading))) => HostLock::Held(Box::new(HeldLock::from_reading(reading, &context.folder.process()))),
         Ok(Ok(None)) => HostLock::Free,
         Ok(Err(reason)) => HostLock::Unknown { reason: one_line(&reason, 200) },
         Err(error) => HostLock::Unknown { reason: error.one_line() },
@@ -140,9 +140,9 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
             HostLock::NotKept => drop(stolen.insert(host, Stolen::NotKept)),
             HostLock::Unknown { reason } => drop(stolen.insert(host, Stolen::Unknown { reason })),
             HostLock::Held(held) => match held.grounds() {
-                Some(grounds) => drop(taken.insert(host, (held, grounds))),
-                None if force => drop(taken.insert(host, (held, Grounds::Forced))),
-                None => drop(stolen.insert(host, Stolen::Young(held))),
+                Some(grounds) => drop(taken.insert(host, (*held, grounds))),
+                None if force => drop(taken.insert(host, (*held, Grounds::Forced))),
+                None => drop(stolen.insert(host, Stolen::Young(*held))),
             },
         }
     }

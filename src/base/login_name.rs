@@ -16,7 +16,7 @@ pub fn is_host(text: &str) -> bool {
         return address.parse::<Ipv6Addr>().is_ok() && zone.is_none_or(|zone| is_word(zone, 15));
     }
     let name = text.strip_suffix('.').unwrap_or(text);
-    text.parse::<Ipv4Addr>().is_ok() || (name.len() <= NAME_MAX && name.split('.').all(|label| is_label(label)))
+    text.parse::<Ipv4Addr>().is_ok() || (name.len() <= NAME_MAX && name.split('.').all(is_label))
 }
 
 /// True for a user of a machine: the portable characters of POSIX (XBD 3.426, User Name), which do not begin with `-`. A user of a

@@ -87,7 +87,8 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::List { inventory, under, json } => {
             let state = State::load(&folder(inventory)?)?;
             let under = below(&state, under)?;
-            let (found, outages, taken) = (listing::list(&state, &under), listing::outages(&state, &under), listing::taken_over(&state, &under));
+            let (found, outages, taken) =
+                (listing::list(&state, &under), listing::outages(&state, &under), listing::taken_over(&state, &under));
             report::out::print(&match *json {
                 true => document::text(&StateDocument::of(found, outages, &taken)),
                 false => out_of_service(&outages) + &lines(found) + &report::take_over::remembered(&taken),

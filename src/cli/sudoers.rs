@@ -1,7 +1,7 @@
 //! `railwright sudoers`.
 
 use super::inventory::Inventory;
-use super::pipeline;
+use super::pipeline::{self, Source};
 use super::{Exit, Failure};
 use crate::observe::sealed;
 use crate::report;

@@ -94,9 +94,9 @@ mod tests {
     fn hosts_with_the_same_to_say_are_one_line_and_the_dead_are_told_from_the_living() {
         let ann = r#"{"who":"ann","machine":"ops1","machine_id":"m","boot_id":"b","pid_namespace":"p","process":7,"started":1,"since":"2026-01-01T00:00:00Z","command":"apply","taking":"t"}"#;
         let hosts = [
-            ("n1", HostLock::Held(held(12, ann))),
-            ("n2", HostLock::Held(held(17, ann))),
-            ("n3", HostLock::Held(held(7200, "x\u{1b}[2J"))),
+            ("n1", HostLock::Held(Box::new(held(12, ann)))),
+            ("n2", HostLock::Held(Box::new(held(17, ann)))),
+            ("n3", HostLock::Held(Box::new(held(7200, "x\u{1b}[2J")))),
             ("n4", HostLock::Free),
             ("leaf1", HostLock::NotKept),
             ("n5", HostLock::Unknown { reason: "no route".to_owned() }),

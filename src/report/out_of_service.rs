@@ -35,7 +35,7 @@ pub fn of_plan(plan: &Plan) -> String {
     }
     let (out, most) = (plan.unavailable.iter().map(|some| some.names().len()).sum::<usize>(), plan.rollout.max_unavailable);
     let left = match most.saturating_sub(out) {
-        0 => "no other host is disturbed until one is back".to_owned(),
+        0 => "no other host is disturbed".to_owned(),
         left => format!("{left} more may be"),
     };
     rule(&format!("OUT OF SERVICE before anything is done: {out}, and {most} may be; {left}")) + &entries(&plan.unavailable)

@@ -128,6 +128,12 @@ impl Answers {
         self.answers.remove(&read.key())
     }
 
+    /// Changes the text of every answer.
+    pub fn rewrite(&mut self, change: impl Fn(&str) -> String) {
+        self.forget();
+        self.answers.values_mut().for_each(|answer| answer.out = change(&answer.out));
+    }
+
     /// What was worked out of the answers is no longer so.
     fn forget(&mut self) {
         self.decoded = Decoded::default();

@@ -67,24 +67,17 @@ impl StateFolder {
         inventory.unwrap_or_else(|| ".".to_owned())
     }
 
-    /// Makes the folder, hidden from git, with an identity by which hosts know its locks again.
+    /// Makes the folder, hidden from git.
     pub fn prepare(&self) -> Result<(), Diagnostic> {
         let make = || -> io::Result<()> {
             files::make_private_folder(&self.root.join("runs"))?;
-            if !self.root.join("identity").exists() {
-                // Of two that make the folder at once, both get the identity of the one that was first.
-                files::write_new(&self.root.join(".gitignore"), b"*\n", 0o600)?;
-                files::write_new(&self.root.join("identity"), clock::nonce()?.as_bytes(), 0o600)?;
+            let hidden = self.root.join(".gitignore");
+            if !hidden.exists() {
+                files::write_new(&hidden, b"*\n", 0o600)?;
             }
             Ok(())
         };
         make().map_err(|error| self.unusable(&error))
-    }
-
-    /// What hosts know this folder's locks by.
-    pub fn identity(&self) -> Result<String, Diagnostic> {
-        let bytes = files::read_limited(&self.root.join("identity"), 4096).map_err(|error| self.unusable(&error))?;
-        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
     /// The identity of the cluster: what the state remembers, else this id that a plan was made with, else a new one.
@@ -245,7 +238,7 @@ mod tests {
         });
         assert!(seals.iter().all(|seal| *seal == folder.seal_key().unwrap().unwrap().seal("p", b"x")));
         let mode = std::fs::metadata(folder.path().join(SEAL_KEY)).unwrap().permissions().mode();
-        assert_eq!((mode & 0o777, std::fs::read_dir(folder.path()).unwrap().count()), (0o600, 4), "identity, .gitignore, runs, key");
+        assert_eq!((mode & 0o777, std::fs::read_dir(folder.path()).unwrap().count()), (0o600, 3), ".gitignore, runs, key");
         std::fs::write(folder.path().join(SEAL_KEY), "short").unwrap();
         assert_eq!(folder.seal_key().err().unwrap().code, "RW0703");
     }

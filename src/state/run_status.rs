@@ -195,6 +195,16 @@ impl RunStatus {
         }
     }
 
+    fn gate_checked(&mut self, record: &Record, gate: String, hosts: Vec<String>, failure: Option<GateFailure>) {
+        match failure {
+            None => self.proven.extend(hosts.into_iter().map(|host| (host, record.sequence))),
+            Some(GateFailure { code, check }) => {
+                let mark = Mark::new(record, OutageCause::GateFailed { gate, code, check });
+                self.not_passed.extend(hosts.into_iter().map(|host| (host, mark.clone())));
+            }
+        }
+    }
+
     /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
     /// not brought back. Each resource belongs to one node, and each host is one machine in a run, so order does not matter.
     pub fn absorb_into(self, state: &mut State, after: u64) {
@@ -243,18 +253,8 @@ pub fn fold(records: &[Record]) -> RunStatus {
 fn take(status: &mut RunStatus, record: &Record) {
     match record.entry.clone() {
         Entry::RunStarted { run, cluster, plan, inventory, who, machine, .. } => {
-            let cluster = Some(cluster);
-            *status = RunStatus {
-                run,
-                cluster,
-                plan,
-                inventory,
-                who,
-                machine,
-                started_at: record.at.clone(),
-                sequence: 1,
-                ..RunStatus::default()
-            };
+            let (cluster, started_at) = (Some(cluster), record.at.clone());
+            *status = RunStatus { run, cluster, plan, inventory, who, machine, started_at, sequence: 1, ..RunStatus::default() };
         }
         Entry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
         Entry::Ordered { order, .. } => status.paused = (order == OrderKind::Pause).then(|| record.at.clone()),
@@ -283,13 +283,7 @@ fn take(status: &mut RunStatus, record: &Record) {
         Entry::GateChecked { node, hosts, failure } => {
             let gate = status.gates.entry(node.clone()).or_default();
             (gate.checking_since, gate.checked) = (None, Some((failure.is_none(), record.at.clone())));
-            match failure {
-                None => status.proven.extend(hosts.into_iter().map(|host| (host, record.sequence))),
-                Some(GateFailure { code, check }) => {
-                    let mark = Mark::new(record, OutageCause::GateFailed { gate: node, code, check });
-                    status.not_passed.extend(hosts.into_iter().map(|host| (host, mark.clone())));
-                }
-            }
+            status.gate_checked(record, node, hosts, failure);
         }
         Entry::ReturnedToService { hosts, .. } => status.returned.extend(hosts.into_iter().map(|host| (host, record.sequence))),
         Entry::HostRecordWritten { host, serial } => {

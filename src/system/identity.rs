@@ -172,7 +172,9 @@ mod tests {
         assert_eq!(with(elsewhere, ProcessNow::Gone), Life::Unknown);
         assert_eq!(with(|other| other.pid_namespace = "pid:[2] time:[1]".to_owned(), ProcessNow::Gone), Life::Unknown, "a container");
         let nameless = |other: &mut ProcessIdentity| (other.boot_id, other.machine_id) = ("b0".to_owned(), String::new());
-        for empty in [nameless, |other: &mut ProcessIdentity| other.boot_id.clear(), |other: &mut ProcessIdentity| other.pid_namespace.clear()] {
+        for empty in
+            [nameless, |other: &mut ProcessIdentity| other.boot_id.clear(), |other: &mut ProcessIdentity| other.pid_namespace.clear()]
+        {
             assert_eq!(with(empty, ProcessNow::Gone), Life::Unknown);
         }
     }

@@ -289,7 +289,7 @@ mod tests {
     fn what_counts_is_put_in_and_places_are_found_again() {
         let template = "a{% for x in list %}{{ x.y | lower }}é{% endfor %}";
         let counted = Counted::of(template);
-        assert_eq!(counted.text, "a{% for x in (list)|_turns(body=8,operators=0) %}{{ x.y |_weigh| lower }}é{% endfor %}");
+        assert_eq!(counted.text, "a{% for x in (list)|_turns(body=9,operators=0) %}{{ x.y |_weigh| lower }}é{% endfor %}");
         for word in ["list", "x.y", "lower", "endfor"] {
             let (here, there) = (template.find(word).unwrap(), counted.text.find(word).unwrap());
             assert_eq!(counted.place(&(there..there + word.len())), here..here + word.len(), "{word}");

@@ -139,13 +139,7 @@ impl TransportError {
             TransportError::IdentityRefused { .. } => error("RW0415")
                 .effect("the server lets us neither read nor change anything")
                 .next("log in again, or take a fresh kubeconfig; then see who you are: kubectl auth whoami"),
-            TransportError::RecordUnread { secret, .. } => error("RW0416")
-                .effect("what was made there and is no longer wished for is known from it alone, so nothing is judged and nothing written over it")
-                .next(format!("look at it: kubectl -n kube-system get secret {0} -o yaml", one_line(secret, 80)))
-                .next(format!(
-                    "only where it is damaged for good: kubectl -n kube-system delete secret {0}; the memory of the folder that applies then counts",
-                    one_line(secret, 80)
-                )),
+            TransportError::RecordUnread { secret, .. } => unread_record(error("RW0416"), secret),
             TransportError::NoDescriptors { .. } => error("RW0423")
                 .effect("the host was not asked, so nothing is known of it; nothing is wrong with it or its keys")
                 .next("allow more open files: ulimit -n 4096"),
@@ -202,6 +196,16 @@ fn refused_keys(mut diagnostic: Diagnostic, user: &str, tried: &[String]) -> Dia
     diagnostic.next(format!("put the public key into ~{}/.ssh/authorized_keys on the host", one_line(user, 40)))
 }
 
+fn unread_record(diagnostic: Diagnostic, secret: &str) -> Diagnostic {
+    let secret = one_line(secret, 80);
+    diagnostic
+        .effect("what was made there and is no longer wished for is known from it alone, so nothing is judged and nothing written over it")
+        .next(format!("look at it: kubectl -n kube-system get secret {secret} -o yaml"))
+        .next(format!(
+            "only where it is damaged for good: kubectl -n kube-system delete secret {secret}; the memory of the folder that applies then counts"
+        ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,7 +259,7 @@ mod tests {
     #[test]
     fn an_unknown_key_is_pinned_without_trusting_the_network() {
         let next = all()[1].diagnostic().next;
-        assert_eq!(next[0], "compare it on the host's console: ssh-keygen -lf /etc/ssh/ssh_host_ecdsa_key.pub");
-        assert_eq!(next[1], "if it is the same, add this line to known_hosts: gpu-001 ecdsa-sha2-nistp256 AAAA");
+        assert_eq!(next[1], "compare it on the host's console: ssh-keygen -lf /etc/ssh/ssh_host_ecdsa_key.pub");
+        assert_eq!(next[2], "if it is the same, add this line to known_hosts: gpu-001 ecdsa-sha2-nistp256 AAAA");
     }
 }

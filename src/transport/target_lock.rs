@@ -204,7 +204,7 @@ impl TargetLock {
 
 /// An ending that is none of those with a meaning: why.
 fn otherwise(code: i32, stderr: &str) -> String {
-    complaint(stderr).unwrap_or_else(|| format!("exit status {code}: {}", one_line(stderr, 200)))
+    complaint(stderr).unwrap_or_else(|| format!("exit status {code}: {}", one_line(stderr, 600)))
 }
 
 fn first_line(stdout: &str) -> String {

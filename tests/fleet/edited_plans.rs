@@ -29,7 +29,7 @@ fn change(plan: &mut Plan) -> (&mut Vec<railwright::plan::Member>, &mut Arc<[Act
 }
 
 fn told_nothing(room: &Room) {
-    room.host("a", |host| assert!(host.told.is_empty() && host.lock.is_none(), "{:?} {:?}", host.told, host.lock));
+    room.host("a", |host| assert!(host.told.is_empty() && host.lock.held.is_none(), "{:?} {:?}", host.told, host.lock));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use railwright::resource::kubernetes_object::nodes::NodeNow;
 use railwright::resource::probe::Probe;
 use railwright::resource::{Action, Answer, AnswerStatus, Answers, Read};
 use railwright::transport::sim::{Fleet, access};
-use railwright::transport::{BoxFuture, ClusterAccess, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use railwright::transport::{BoxFuture, ClusterAccess, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ impl HostLink for Server {
         Box::pin(async { Ok(answers) })
     }
 
-    fn perform<'a>(&'a self, _: &'a Action, _: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(&'a self, _: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async { Ok(Performed::Unknown { reason: "it only says how its nodes are".to_owned() }) })
     }
 

@@ -7,8 +7,8 @@ use railwright::observe::{HostRequest, identity, observe};
 use railwright::plan::{
     ClusterNodes, Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make,
 };
-use railwright::resource::kubernetes_object::request::KubernetesRead;
 use railwright::resource::diff::texts;
+use railwright::resource::kubernetes_object::request::KubernetesRead;
 use railwright::resource::{Disruption, Observation, Read, Want, Wish, kind_named};
 use railwright::state::host_record::HOST_RECORD_PATH;
 use railwright::state::{Recognition, State, StateFolder};

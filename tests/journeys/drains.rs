@@ -231,8 +231,9 @@ fn what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(room: &Room
     room.machine.host.sh("touch /etc/broken");
     room.told(1, &["apply", "inv", "--yes"]);
     room.wish("fourth", true);
-    let plan = room.told(0, &["plan", "inv"]);
+    let plan = room.told(3, &["plan", "inv"]);
     assert!(plan.contains(". n1 uncordon") && !plan.contains("n1 drain"), "{plan}");
+    assert!(plan.contains("n1 (out of service, verified first)"), "{plan}");
     room.told(0, &["apply", "inv", "--yes"]);
     room.machine.host.sh("rm /etc/broken");
     assert_eq!(room.stands(), (true, false));

@@ -15,7 +15,7 @@ fn a_plan_whose_ground_has_moved() {
     // the plan file
     let text = std::fs::read_to_string(machine.place.path().join("a.plan")).unwrap();
     machine.place.write("edited.plan", text.replace("rails", "roads"));
-    machine.place.write("newer.plan", text.replacen("\"format_version\": \"2.0\"", "\"format_version\": \"3.0\"", 1));
+    machine.place.write("newer.plan", text.replacen("\"format_version\": \"3.0\"", "\"format_version\": \"4.0\"", 1));
     machine.place.write("cut.plan", &text[..text.len() / 2]);
     let screens = ["edited.plan", "newer.plan", "cut.plan"].map(|file| machine.run(&["apply", file, "--yes"])).concat();
     insta::assert_snapshot!(screens, @r##"
@@ -29,7 +29,7 @@ fn a_plan_whose_ground_has_moved() {
     --- exit 4 ---
     $ railwright apply newer.plan --yes
     --- stderr ---
-    error RW0303: newer.plan has plan format 3.0; this railwright reads 2.0
+    error RW0303: newer.plan has plan format 4.0; this railwright reads 3.0
       state:  nothing was changed
       next:   make the plan again with this railwright: railwright plan INVENTORY -o newer.plan
     --- exit 4 ---

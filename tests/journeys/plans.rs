@@ -55,7 +55,7 @@ fn a_saved_plan_is_shown_without_its_inventory() {
     assert!(place.run(&["graph", "lab.plan"]).starts_with("$ railwright graph lab.plan\ndigraph plan {"));
     assert!(place.run(&["graph", "lab.plan", "--format", "mermaid"]).contains("flowchart LR"));
     let json = place.run(&["show", "lab.plan", "--json"]);
-    assert!(json.contains("\"format_version\": \"2.0\""));
+    assert!(json.contains("\"format_version\": \"3.0\""));
 }
 
 #[test]

@@ -148,15 +148,15 @@ impl Host {
         for name in ["upper", "work", "root"] {
             fs::create_dir(at(name)).unwrap();
         }
-        // As every machine that was booted has one of its own.
-        fs::create_dir(at("upper/etc")).unwrap();
-        let id = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap().replace('-', "");
-        fs::write(at("upper/etc/machine-id"), id).unwrap();
         for (from, to) in copies {
             let to = at("upper").join(to);
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             must(Command::new("cp").arg("-a").arg(from).arg(&to));
         }
+        // As every machine that was booted has one of its own.
+        fs::create_dir_all(at("upper/etc")).unwrap();
+        let id = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap().replace('-', "");
+        fs::write(at("upper/etc/machine-id"), id).unwrap();
         let (holder, pid) = hold(base, folder.path());
         Some(Host { holder, pid, root: at("root"), base, folder })
     }

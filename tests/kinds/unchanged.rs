@@ -7,7 +7,7 @@ use crate::bodies::bodies;
 use crate::models::{MODELS, Model, Nic};
 use crate::rig::{Host, Root, wish};
 use crate::tree;
-use railwright::cli::pipeline::prepare_to_record;
+use railwright::cli::pipeline::{Source, prepare_to_record};
 use railwright::observe::sealed::reads_of_all;
 use railwright::resource::action::PackageManager;
 use railwright::resource::counters::Sample;
@@ -54,7 +54,8 @@ fn reads_of_inventories() -> BTreeSet<Read> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let of = |path: &PathBuf| {
-        let prepared = prepare_to_record(path).unwrap_or_else(|failure| panic!("{}: {:?}", path.display(), failure.diagnostics));
+        let prepared =
+            prepare_to_record(path, &Source::Nobody).unwrap_or_else(|failure| panic!("{}: {:?}", path.display(), failure.diagnostics));
         reads_of_all(&prepared.desired.wishes, &Default::default())
     };
     paths.iter().flat_map(of).collect()

@@ -88,12 +88,16 @@ fn hosts_of(recorded: &Recorded) -> Observation {
     found
 }
 
-/// A boot id is of one boot alone, and the kernel with its command line of the machine that this runs on.
+/// A boot id is of one boot alone, and the kernel with its command line and the processor are of the machine that this runs on.
 fn of_any_machine(answer: &str) -> String {
-    let line = |line: &str| match line.split(' ').next() {
+    let line = |line: &str| match line.split([' ', '=']).next() {
         Some("boot_id") => "boot_id 00000000-0000-4000-8000-000000000000\n".to_owned(),
         Some("kernel") => "kernel 6.1.0-22-2-amd64\n".to_owned(),
         Some("cmdline") => "cmdline quiet\n".to_owned(),
+        Some("machine_id" | "pid_namespace") => String::new(),
+        Some("|processor_vendor") => "|processor_vendor=AuthenticAMD\n".to_owned(),
+        Some("|processor") => "|processor=AMD EPYC\n".to_owned(),
+        Some("|microcode") => "|microcode=0x1000065\n".to_owned(),
         _ => line.to_owned(),
     };
     answer.split_inclusive('\n').map(line).collect()

@@ -135,6 +135,7 @@ fn only_commands_that_contact_targets_say_so() {
         "plan",
         "rbac",
         "resume",
+        "state",
         "verify",
         "verify_fabric",
         "watch",

@@ -33,6 +33,9 @@ fn fence() -> Fence {
 }
 
 /// The same with the lock in hand: nothing is done without it.
+/// The servers are of one machine, and it has one lock: who writes there takes turns.
+static HOST: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 async fn locked(access: &HostAccess) -> Arc<dyn HostLink> {
     let link = open(access).await.unwrap();
     lock(&*link).await;
@@ -70,6 +73,7 @@ async fn a_hundred_reads_travel_as_one_command() {
 #[tokio::test]
 async fn an_action_gives_status_and_both_outputs() {
     let Some((_server, access)) = server(&[]) else { return };
+    let _alone = HOST.lock().await;
     let link = locked(&access).await;
     assert_eq!(
         link.perform(&run("cat; echo out; echo err >&2; exit 7", 20), "t", Some(&fence())).await.unwrap(),
@@ -98,6 +102,7 @@ async fn an_action_gives_status_and_both_outputs() {
 #[tokio::test]
 async fn keys_are_exchanged_anew_in_the_midst_of_output() {
     let Some((server, access)) = server(&["RekeyLimit 256K", "LogLevel DEBUG1"]) else { return };
+    let _alone = HOST.lock().await;
     let link = locked(&access).await;
     match link.perform(&run("yes railwright | head -c 4000000", 60), "t", Some(&fence())).await.unwrap() {
         Performed::Ended { code: 0, stdout, .. } => assert!(stdout == "railwright\n".repeat(400_000)[..4_000_000]),
@@ -109,12 +114,13 @@ async fn keys_are_exchanged_anew_in_the_midst_of_output() {
 #[tokio::test]
 async fn many_at_once_keep_within_the_servers_sessions() {
     let Some((_server, access)) = server(&["MaxSessions 3"]) else { return };
-    let link = locked(&access).await;
+    let link = open(&access).await.unwrap();
     let mut tasks = tokio::task::JoinSet::new();
     for i in 0..24 {
         let link = link.clone();
         tasks.spawn(async move {
-            link.perform(&run(&format!("sleep 0.2; echo {i}"), 30), "t", Some(&fence())).await.unwrap() == ended(0, &format!("{i}\n"), "")
+            let check = Probe::ModuleCheck { script: format!("sleep 0.2; echo {i}") };
+            link.probe(&check).await.unwrap() == ended(0, &format!("{i}\n"), "")
         });
     }
     assert!(tasks.join_all().await.into_iter().all(|fine| fine));
@@ -133,6 +139,7 @@ async fn a_hanging_section_and_a_gigabyte_cost_only_themselves() {
 #[tokio::test]
 async fn endless_output_is_let_go() {
     let Some((_server, access)) = server(&[]) else { return };
+    let _alone = HOST.lock().await;
     match locked(&access).await.perform(&run("cat /dev/zero", 60), "t", Some(&fence())).await.unwrap() {
         Performed::Unknown { reason } => assert!(reason.contains("MiB"), "{reason}"),
         other => panic!("{other:?}"),
@@ -149,6 +156,7 @@ async fn cut(server: &Server) {
 #[tokio::test]
 async fn a_cut_connection_is_unknown_and_what_was_read_counts() {
     let Some((server, access)) = server(&[]) else { return };
+    let _alone = HOST.lock().await;
     let folder = tempfile::tempdir().unwrap();
     let flag = folder.path().join("begun").display().to_string();
     let slow = format!("echo half; : >'{flag}'; sleep 3");
@@ -174,13 +182,15 @@ async fn a_cut_connection_is_unknown_and_what_was_read_counts() {
     };
     let link = locked(&access).await;
     let action = run(&slow, 30);
-    let (performed, ()) = tokio::join!(link.perform(&action, "t", Some(&fence())), begun);
+    let shown = fence();
+    let (performed, ()) = tokio::join!(link.perform(&action, "t", Some(&shown)), begun);
     assert!(matches!(performed.unwrap(), Performed::Unknown { .. }), "never failed, never done");
 }
 
 #[tokio::test]
 async fn a_long_step_outlives_its_connection_and_runs_once() {
     let Some((server, access)) = server(&[]) else { return };
+    let _alone = HOST.lock().await;
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let token = format!("test-{}", server.port);
@@ -194,7 +204,8 @@ async fn a_long_step_outlives_its_connection_and_runs_once() {
         cut(&server).await;
         fs::write(at("go"), "").unwrap();
     };
-    let (performed, ()) = tokio::join!(first.perform(&action, &token, Some(&fence())), cut_later);
+    let shown = fence();
+    let (performed, ()) = tokio::join!(first.perform(&action, &token, Some(&shown)), cut_later);
     match performed.unwrap() {
         Performed::Unknown { reason } => assert!(reason.contains(&format!("railwright-{token}")), "{reason}"),
         other => panic!("{other:?}"),
@@ -225,6 +236,7 @@ async fn a_probe_of_the_login_runs_in_the_login_itself() {
 #[tokio::test]
 async fn a_login_that_is_no_shell_is_told_from_a_chatty_one() {
     let Some((_server, access)) = server(&["ForceCommand echo not available >&2; exit 1"]) else { return };
+    let _alone = HOST.lock().await;
     match open(&access).await.unwrap().read(&[a_read()]).await {
         Err(TransportError::Unreachable { reason, .. }) => assert!(reason.contains("not available"), "{reason}"),
         other => panic!("{other:?}"),
@@ -237,6 +249,7 @@ async fn a_login_that_is_no_shell_is_told_from_a_chatty_one() {
 #[tokio::test]
 async fn a_shell_that_is_killed_gives_no_verdict() {
     let Some((_server, access)) = server(&[]) else { return };
+    let _alone = HOST.lock().await;
     match locked(&access).await.perform(&run("kill -KILL $PPID", 20), "t", Some(&fence())).await.unwrap() {
         Performed::Unknown { reason } => assert!(reason.contains("KILL"), "{reason}"),
         other => panic!("{other:?}"),
@@ -285,6 +298,7 @@ async fn what_does_not_speak_ssh_is_unreachable() {
 #[tokio::test]
 async fn another_user_acts_through_sudo_or_is_told_so() {
     let Some((server, access)) = server(&[]) else { return };
+    let _alone = HOST.lock().await;
     let Some(user) = User::add(format!("rwtest{}", server.port)) else { return };
     let access = HostAccess { user: user.0.clone(), ..access };
     let link = open(&access).await.unwrap();
@@ -303,6 +317,7 @@ async fn another_user_acts_through_sudo_or_is_told_so() {
 
 #[tokio::test]
 async fn this_machine_is_a_host_like_any_other() {
+    let _alone = HOST.lock().await;
     let access = HostAccess {
         name: "here".to_owned(),
         address: "local".to_owned(),

@@ -18,7 +18,17 @@ use trace::{Call, Trace};
 use world::{Hostile, World};
 
 /// What the program itself needs, whatever it is asked: libraries, itself, the clock, random numbers, the limits of its control group.
-const OWN_FILES: &[&str] = &["/etc/ld.so.cache", "/etc/ld.so.preload", "/dev/null", "/dev/urandom", "/proc/sys/kernel/hostname"];
+/// The last four tell which machine and process holds a lock.
+const OWN_FILES: &[&str] = &[
+    "/etc/ld.so.cache",
+    "/etc/ld.so.preload",
+    "/dev/null",
+    "/dev/urandom",
+    "/proc/sys/kernel/hostname",
+    "/etc/machine-id",
+    "/proc/sys/kernel/random/boot_id",
+    "/proc/uptime",
+];
 const OWN_FOLDERS: &[&str] = &["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/sys/fs/cgroup/", "/sys/devices/system/cpu/"];
 const OWN_OF_PROCESS: &[&str] = &["maps", "cgroup", "mountinfo", "stat", "status"];
 
@@ -125,7 +135,7 @@ fn tried(row: &Row, hostile: Hostile) -> Vec<String> {
     let world = World::new(hostile);
     let (trace, exit, screen) = world.run(row.words);
     let mut wrong: Vec<String> = trace.calls.iter().filter_map(|call| judged(call, row, hostile, &world)).collect();
-    let reads_inventory = row.words.iter().any(|word| *word == "inv") && !row.is_about_state_alone();
+    let reads_inventory = row.words.contains(&"inv") && !row.is_about_state_alone();
     let spec = world.inventory().join("cluster.yaml");
     if reads_inventory && hostile.is_read() && !trace.calls.iter().any(|call| matches!(call, Call::Opened(path) if *path == spec)) {
         wrong.push(format!("it never came to read the spec: {screen}"));

@@ -221,7 +221,7 @@ impl World {
             }
             Hostile::LinkedState => symlink("../outside/state", self.path("inv/.railwright")).unwrap(),
             Hostile::LinkedRuns => {
-                self.write("inv/.railwright/identity", "mine");
+                self.write("inv/.railwright/fence", "7");
                 symlink("../../outside/state/runs", self.path("inv/.railwright/runs")).unwrap();
             }
             Hostile::LinkedSpec => symlink("../outside/spec.yaml", self.path("inv/more.yaml")).unwrap(),

@@ -276,7 +276,7 @@ fn an_edited_plan_file_is_refused() {
     let text = String::from_utf8(file::bytes(&plan)).unwrap();
     let code = |text: &str| file::parse("p", text.as_bytes()).unwrap_err().code;
     assert_eq!(code(&text.replace("\"limit_s\": 1", "\"limit_s\": 2")), "RW0304");
-    assert_eq!(code(&text.replace("\"format_version\": \"2.0\"", "\"format_version\": \"1.0\"")), "RW0303");
+    assert_eq!(code(&text.replace("\"format_version\": \"3.0\"", "\"format_version\": \"1.0\"")), "RW0303");
     assert_eq!(code("{"), "RW0302");
     assert_eq!(code("[]"), "RW0303");
 }

@@ -100,8 +100,8 @@ fn is_jump(jump: &str) -> bool {
 pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
     let mut by_address: BTreeMap<(&str, u16, &[String]), Vec<&Host>> = BTreeMap::new();
     let reached = hosts.iter().filter_map(|host| Some((host, host.ssh.as_ref()?)));
-    // What is left in braces was reported as unknown already.
-    for (host, ssh) in reached.filter(|(_, ssh)| !ssh.address.contains('{')) {
+    // What is left in braces, or can be no address, was reported already.
+    for (host, ssh) in reached.filter(|(_, ssh)| !ssh.address.contains('{') && is_address(&ssh.address)) {
         by_address.entry((&ssh.address, ssh.port.unwrap_or(22), &ssh.jump)).or_default().push(host);
     }
     for ((address, port, _), hosts) in by_address {

@@ -147,7 +147,7 @@ mod tests {
             let object = ObjectName { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: "c".into() };
             let edit = Edit::Value { pointer: "/a".to_owned(), old: Held::Is(json!(1)), new: Held::Is(json!(22)), up_to: None };
             let action = Action::EditConfigMap { object, key: "conf".to_owned(), edits: vec![edit], mark: None };
-            assert_eq!(told(link.perform(&action, "t").await.unwrap()), (0, String::new(), String::new()), "{status}");
+            assert_eq!(told(link.perform(&action, "t", None).await.unwrap()), (0, String::new(), String::new()), "{status}");
             assert_eq!(*text.lock().unwrap(), json!(r#"{"a": 22}"#));
             assert_eq!(asked.lines().iter().filter(|line| line.starts_with("PATCH")).count(), 1);
         }

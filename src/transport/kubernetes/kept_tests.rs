@@ -33,9 +33,12 @@ fn store(date: Arc<Mutex<String>>) -> impl Fn(&Method, &str, &str) -> Reply + Cl
 /// For a write that was refused because of the lock.
 const LOST: i32 = -1;
 
-fn record(json: String) -> Upkeep {
-    let write = FencedWrite::Record { json, members: Vec::new(), replaces: Default::default() };
+fn write(write: FencedWrite) -> Upkeep {
     Upkeep::Write { fence: Fence::new("a", 5), write }
+}
+
+fn record(json: String) -> Upkeep {
+    write(FencedWrite::Record { json, members: Vec::new(), replaces: Default::default() })
 }
 
 fn clock(second: u32) -> String {
@@ -120,7 +123,7 @@ async fn a_lock_that_is_dated_ahead_is_judged_by_what_is_seen_of_it() {
     assert_eq!(told(link.upkeep(&Upkeep::Lock { holder: holder(), fence: 1 }).await.unwrap()).0, 0);
     *date.lock().unwrap() = "Mon, 23 Nov 2026 00:00:00 GMT".to_owned();
     let age = async || told(link.upkeep(&Upkeep::ReadLock).await.unwrap()).1.lines().nth(2).unwrap().to_owned();
-    let beat = Upkeep::Beat { holder: holder(), note: String::new() };
+    let beat = write(FencedWrite::Beat { note: String::new() });
     let alive = async {
         tokio::time::sleep(std::time::Duration::from_secs(61)).await;
         link.upkeep(&beat).await.unwrap();
@@ -142,10 +145,10 @@ async fn a_write_of_the_lock_whose_answer_got_lost_was_done() {
     let holder = || "a".to_owned();
     for upkeep in [
         Upkeep::Lock { holder: holder(), fence: 1 },
-        Upkeep::Beat { holder: holder(), note: holder() },
-        Upkeep::Steal { holder: holder(), fence: 2 },
+        write(FencedWrite::Beat { note: holder() }),
+        Upkeep::Steal { holder: holder(), fence: 2, grounds: Grounds::Forced },
         Upkeep::Lock { holder: holder(), fence: 3 },
-        Upkeep::Unlock { holder: holder() },
+        write(FencedWrite::Unlock),
     ] {
         *lost.lock().unwrap() = true;
         assert_eq!(told(link.upkeep(&upkeep).await.unwrap()).0, 0, "{upkeep:?}");

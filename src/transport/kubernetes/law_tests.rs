@@ -197,7 +197,7 @@ async fn run(cluster: Cluster, turns: &[bool]) -> (Vec<(i32, String)>, Arc<Mutex
             continue;
         }
         for action in assessment.actions.iter().filter(|action| action.waits_s() == 0) {
-            let (code, _, stderr) = told(link.perform(action, "t").await.unwrap());
+            let (code, _, stderr) = told(link.perform(action, "t", None).await.unwrap());
             said.push((code, stderr));
             if code != 0 {
                 break;
@@ -235,7 +235,7 @@ proptest! {
         let (link, _) = link(move |method, path, body| serving.lock().unwrap().answer(method, path, body));
         let object = ObjectName { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some("zone".into()), name: "conf".into() };
         let manifest = json!({ "metadata": { "annotations": { SUBMISSION: "w1" } } });
-        let (code, ..) = told(runtime.block_on(link.perform(&Action::CreateObject { object, manifest }, "t")).unwrap());
+        let (code, ..) = told(runtime.block_on(link.perform(&Action::CreateObject { object, manifest }, "t", None)).unwrap());
         let cluster = cluster.lock().unwrap();
         let is_own = cluster.object.as_ref().is_some_and(|object| object["metadata"]["annotations"][SUBMISSION] == "w1");
         prop_assert!(code != TAKEN || !is_own, "what was made by it is not taken by others");
@@ -255,7 +255,7 @@ async fn two_specs_that_make_one_object_know_of_each_other() {
     let answers = link.read(&KubernetesObject.reads(&wish)).await.unwrap();
     let actions = KubernetesObject.assess(&wish, &answers).actions;
     cluster.lock().unwrap().put(other);
-    let (code, _, said) = told(link.perform(&actions[0], "t").await.unwrap());
+    let (code, _, said) = told(link.perform(&actions[0], "t", None).await.unwrap());
     let wanted = "railwright: ConfigMap.core zone/conf was not there when it was looked at; it belongs to the spec `other` of railwright by now, and it is left alone\n";
     assert_eq!((code, said.as_str()), (MOVED, wanted));
     assert!(cluster.lock().unwrap().violations.is_empty());

@@ -225,7 +225,7 @@ fn the_scripts_follow_the_rules() {
         let (asked, told) = match random(&mut seed) % 7 {
             0 | 1 => (host.lock(&fence.holder, fence.number), line(rules.take(&fence, now(), &kept).exit())),
             2 => {
-                let grounds = if random(&mut seed) % 2 == 0 { Grounds::Forced } else { Grounds::Silent(u64::from(u32::MAX)) };
+                let grounds = if random(&mut seed).is_multiple_of(2) { Grounds::Forced } else { Grounds::Silent(u64::from(u32::MAX)) };
                 let (code, text) = host.steal(&fence.holder, fence.number, grounds);
                 let outcome = rules.steal(&fence.holder, fence.number, grounds, &now());
                 // Seconds that pass meanwhile are none of the rules.

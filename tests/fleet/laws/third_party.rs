@@ -12,7 +12,7 @@ use railwright::resource::interrupt_affinity::script::Binding;
 use railwright::resource::probe::Probe;
 use railwright::resource::{Action, Answers, Plane, Read, Wish, kind_named};
 use railwright::transport::sim::{Fleet, Trouble};
-use railwright::transport::{BoxFuture, Connector, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use railwright::transport::{BoxFuture, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -179,9 +179,14 @@ impl HostLink for Watched {
         })
     }
 
-    fn perform<'a>(&'a self, action: &'a Action, token: &'a str) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(
+        &'a self,
+        action: &'a Action,
+        token: &'a str,
+        fence: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<Performed, TransportError>> {
         self.witness.call(&self.host);
-        self.inner.perform(action, token)
+        self.inner.perform(action, token, fence)
     }
 
     fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {

@@ -14,7 +14,7 @@ fn host_key(seed: u8) -> PrivateKey {
 
 fn pins(key: &PrivateKey) -> Pins {
     let line = PinnedLine { mark: Mark::Key, file: "known_hosts".to_owned(), number: 1, key: key.public_key().clone() };
-    Pins { names: Names::new("gpu-001", "gpu-001", 22, None), file: "known_hosts".to_owned(), lines: vec![line] }
+    Pins { names: Names::new("gpu-001", "gpu-001", 22, None), file: "known_hosts".to_owned(), lines: vec![line], malformed: Vec::new() }
 }
 
 /// Lets everybody in, and never comes back from opening a session.
