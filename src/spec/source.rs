@@ -92,7 +92,7 @@ impl Sources {
 
     /// What stands in all of them.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.files.iter().map(|source| source.text())
+        self.files().map(Source::text)
     }
 
     /// The file of this name.

@@ -133,7 +133,6 @@ fn nobody_else_is_held_to_dry_runs(plane: &ControlPlane) {
     assert_eq!(String::from_utf8_lossy(&may.stdout), "yes\n");
 }
 
-/// What no policy is asked about is not previewed.
 /// Groups of Kubernetes itself are given nothing, and who is given the role leaves the policies of others as they are.
 pub fn a_policy_for_one_is_not_for_all(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
@@ -154,6 +153,7 @@ pub fn a_policy_for_one_is_not_for_all(plane: &ControlPlane) {
     kubectl(plane, &["delete", "-f", "-"], &own);
 }
 
+/// What no policy is asked about is not previewed.
 fn a_policy_is_compared_field_by_field(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let policy = "  - id: policy

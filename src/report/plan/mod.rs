@@ -76,12 +76,7 @@ fn page(plan: &Plan, next: &Next) -> String {
         }
         out.push_str(&on_hosts_later(&later, &causes));
     }
-    out.push_str(&identity::refused(plan));
-    out.push_str(&identity::reinstalled(plan));
-    out.push_str(&unknown(plan));
-    out.push_str(&dropped(plan));
-    out.push_str(&unreached::no_ssh(&plan.no_ssh));
-    out.push_str(&waived(&plan.waived));
+    out.push_str(&set_aside(plan));
     out.push('\n');
     out.push_str(&closing::planes(&open, &held));
     out.push_str(&behind::behind(&open, &plan.rollout));
@@ -95,6 +90,19 @@ fn page(plan: &Plan, next: &Next) -> String {
     out
 }
 
+/// What the plan leaves alone, and why.
+fn set_aside(plan: &Plan) -> String {
+    [
+        identity::refused(plan),
+        identity::reinstalled(plan),
+        unknown(plan),
+        dropped(plan),
+        unreached::no_ssh(&plan.no_ssh),
+        waived(&plan.waived),
+    ]
+    .concat()
+}
+
 /// What is said of a plan that changes nothing.
 fn without_work(plan: &Plan, next: &Next) -> String {
     let mut out = nothing_to_do(plan);
@@ -103,12 +111,7 @@ fn without_work(plan: &Plan, next: &Next) -> String {
     if plan.has_outages() {
         out.push_str(&out_of_service::of_plan(plan));
     }
-    out.push_str(&identity::refused(plan));
-    out.push_str(&identity::reinstalled(plan));
-    out.push_str(&unknown(plan));
-    out.push_str(&dropped(plan));
-    out.push_str(&unreached::no_ssh(&plan.no_ssh));
-    out.push_str(&waived(&plan.waived));
+    out.push_str(&set_aside(plan));
     out.push_str(&closing::go_on_with_outages(plan, next));
     if !plan.unknown.is_empty() {
         let inventory = if next.inventory.is_empty() { clean_line(&plan.inventory.path) } else { next.inventory.clone() };
