@@ -96,6 +96,8 @@ pub fn desired(
     if !errors.is_empty() {
         return Err(errors);
     }
+    let targets = loaded.hosts.len() + loaded.managed_switches().count() + usize::from(loaded.kubernetes_name().is_some());
+    let _allowance = engine::share_allowance(targets);
     let (mut found, mut places) = (Findings::default(), PlacesSeen::new());
     let (mut out, mut unseen) = (Desired::default(), Findings::default());
     let mut of = |on: Subject, names: serde_json::Result<Value>, found: &mut Findings, out: &mut Desired| {
@@ -186,7 +188,7 @@ impl OfSubject<'_> {
         let modules = self.modules;
         for (at, module) in modules.iter().enumerate() {
             self.made.push(Made::default());
-            if module.on != self.on.kind() {
+            if module.on != self.on.kind() || engine::is_allowance_used_up() {
                 continue;
             }
             let Some(scope) = self.scope(module, out) else { continue };
@@ -280,6 +282,9 @@ impl OfSubject<'_> {
         let module = &self.modules[at];
         let Some(turns) = self.turns(module, resource.each.as_ref(), scope) else { return };
         for (turn, context) in turns {
+            if engine::is_allowance_used_up() {
+                return;
+            }
             if let Some(when) = &resource.when {
                 match self.note(module.engine.holds(when, &context, module.document())) {
                     Some(true) => {}
@@ -367,6 +372,9 @@ impl OfSubject<'_> {
     fn check(&mut self, module: &Module, check: &CheckTemplate, scope: &Scope, out: &mut Desired) {
         let Some(turns) = self.turns(module, check.each.as_ref(), scope) else { return };
         for (_, context) in turns {
+            if engine::is_allowance_used_up() {
+                return;
+            }
             if let Some(when) = &check.when {
                 match self.note(module.engine.holds(when, &context, module.document())) {
                     Some(true) => {}

@@ -185,15 +185,16 @@ impl Engine {
         }
         let mut page = bounded::Page::default();
         work::begin(snippet.operators, context);
-        match self.tera.render_to(&snippet.name, context, &mut page) {
-            Ok(()) => Ok(page.text()),
-            Err(_) if page.is_over => Err(Box::new(too_much(snippet.place(document, &(0..snippet.text.len()))))),
-            Err(error) if work::is_spent() => {
-                let problem = too_much_work(snippet, document, &error);
+        let made = self.tera.render_to(&snippet.name, context, &mut page);
+        match (made, work::end()) {
+            (Ok(()), _) => Ok(page.text()),
+            (Err(_), _) if page.is_over => Err(Box::new(too_much(snippet.place(document, &(0..snippet.text.len()))))),
+            (Err(error), Some(said)) => {
+                let problem = too_much_work(snippet, document, &error, said);
                 self.spent().insert(snippet.name.clone(), problem.clone());
                 Err(Box::new(problem))
             }
-            Err(error) => Err(Box::new(diagnostic(snippet, document, &error))),
+            (Err(error), None) => Err(Box::new(diagnostic(snippet, document, &error))),
         }
     }
 
@@ -229,7 +230,7 @@ fn too_much((file, span): (String, Range<usize>)) -> Diagnostic {
 }
 
 /// Tera tells the byte of what counted; it is the loop or output around it that works too much.
-fn too_much_work(snippet: &Snippet, document: &Document, error: &tera::Error) -> Diagnostic {
+fn too_much_work(snippet: &Snippet, document: &Document, error: &tera::Error, said: &str) -> Diagnostic {
     let part = match error.kind() {
         ErrorKind::RenderingError(report) => in_template(snippet, &report.span().range),
         _ => 0..0,
@@ -237,7 +238,7 @@ fn too_much_work(snippet: &Snippet, document: &Document, error: &tera::Error) ->
     let part = work::piece_around(&snippet.text, part.start).unwrap_or(part);
     let (file, span) = snippet.place(document, &part);
     Diagnostic::error("RW0217", "a template makes too much")
-        .at(file, span, work::TOO_MUCH_WORK)
+        .at(file, span, said)
         .effect("railwright would work on it for minutes or without end")
         .next("take out the loop within a loop, or the filter that is taken in every turn")
 }
@@ -273,6 +274,8 @@ pub fn context(values: &BTreeMap<String, Value>) -> Context {
     }
     context
 }
+
+pub use work::{is_allowance_used_up, share_allowance};
 
 /// Puts another value into a context.
 pub fn add(context: &mut Context, name: &str, value: &Value) {
@@ -372,6 +375,17 @@ mod tests {
         }
         let most = "{% for a in x.list %}{% for b in range(end=64) %}{{ a | upper }}.{{ b }}{% if a == 'x' %}!{% endif %}\n{% endfor %}{% endfor %}";
         assert!(render(most, Makes::Text, value(most)).is_ok(), "a loop over all the rails of a thousand hosts is no such thing");
+    }
+
+    #[test]
+    fn templates_that_share_an_allowance_use_it_up_together() {
+        let text = "{% for a in range(end=99999) %}{% set b = a * 2 %}{% endfor %}";
+        let shared = share_allowance(1);
+        let said = (0..1000).find_map(|_| render(text, Makes::Text, json!(1)).err()).unwrap();
+        assert!(said.starts_with("\"{% for") && said.ends_with(work::TOO_MUCH_TOGETHER), "{said}");
+        assert!(is_allowance_used_up());
+        drop(shared);
+        assert!(render(text, Makes::Text, json!(1)).is_ok(), "what comes after is not charged for it");
     }
 
     #[test]

@@ -14,6 +14,14 @@ pub const WORK_MAX: u64 = 4 << 20;
 /// What is said of more.
 pub const TOO_MUCH_WORK: &str = "this goes through more turns than a template may take";
 
+/// Units that all templates may take together for each target; those of our own modules take a twentieth of it.
+const TOGETHER_A_TARGET: u64 = 1 << 16;
+/// Units that they may take besides, however few the targets are.
+const TOGETHER_MIN: u64 = 16 << 20;
+
+/// What is said of more.
+pub const TOO_MUCH_TOGETHER: &str = "with this, the templates go through more turns than all of them may take together";
+
 /// Bytes of a text that a filter handles in one unit.
 const BYTES_A_UNIT: u64 = 64;
 
@@ -45,18 +53,50 @@ thread_local! {
     static BUDGET: Cell<Budget> = const { Cell::new(Budget { left: WORK_MAX, is_spent: false, operators: 0, largest: 0 }) };
 }
 
+thread_local! {
+    /// What the templates that this thread fills in may still take together, while they share an allowance.
+    static SHARED: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// While it lives, all templates that this thread fills in share one allowance.
+#[must_use]
+pub struct SharedAllowance(());
+
+/// One allowance for all templates that are filled in for so many targets.
+pub fn share_allowance(targets: usize) -> SharedAllowance {
+    SHARED.set(Some(TOGETHER_MIN + TOGETHER_A_TARGET * targets as u64));
+    SharedAllowance(())
+}
+
+impl Drop for SharedAllowance {
+    fn drop(&mut self) {
+        SHARED.set(None);
+    }
+}
+
+/// True when the shared allowance is used up: nothing more can be filled in, and that was said.
+pub fn is_allowance_used_up() -> bool {
+    SHARED.get() == Some(0)
+}
+
 /// Begins a rendering of a template with so many operators.
 pub fn begin(operators: u64, context: &Context) {
-    BUDGET.set(Budget { left: WORK_MAX, is_spent: false, operators, largest: 0 });
+    let left = SHARED.get().map_or(WORK_MAX, |shared| shared.min(WORK_MAX));
+    BUDGET.set(Budget { left, is_spent: false, operators, largest: 0 });
     // A template without an operator copies no value.
     if let Some(largest) = context.get(LARGEST).and_then(Value::as_u64) {
         let _ = hold(largest);
     }
 }
 
-/// True when the rendering in this thread took more than it may.
-pub fn is_spent() -> bool {
-    BUDGET.get().is_spent
+/// Ends the rendering in this thread: what is said where it took more than it may.
+pub fn end() -> Option<&'static str> {
+    let budget = BUDGET.get();
+    let Some(shared) = SHARED.get() else { return budget.is_spent.then_some(TOO_MUCH_WORK) };
+    let allowed = shared.min(WORK_MAX);
+    let taken = if budget.is_spent { allowed } else { allowed - budget.left };
+    SHARED.set(Some(shared - taken));
+    budget.is_spent.then_some(if shared > WORK_MAX { TOO_MUCH_WORK } else { TOO_MUCH_TOGETHER })
 }
 
 /// Takes units away.

@@ -75,3 +75,20 @@ fn a_template_that_would_not_end_is_told_with_its_line() {
     let said = place.run(&["validate", "inv"]);
     assert!(said.contains("RW0217") && said.contains("templates/x.j2:3:1") && said.ends_with("--- exit 1 ---\n"), "{said}");
 }
+
+/// Each of these ends by itself in a tenth of a second; all of them on all hosts take minutes.
+#[test]
+fn many_templates_do_not_work_without_end_together() {
+    let place = Place::new();
+    place.write("inv/cluster.yaml", format!("{SPEC}modules: {{ m: {{ enabled: true }} }}\n"));
+    let mut module = "module: m\nsummary: files\nresources:\n".to_owned();
+    for n in 0..200 {
+        module.push_str(&format!("  - id: x{n}\n    file: {{ path: /etc/x{n}, template: x{n}.j2, mode: '0644' }}\n"));
+        place.write(&format!("inv/modules/m/templates/x{n}.j2"), "{% for a in range(end=99999) %}{% set b = a * 2 %}{% endfor %}\n");
+    }
+    place.write("inv/modules/m/module.yaml", module);
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("all of them may take together") && said.ends_with("--- exit 1 ---\n"), "{said}");
+    let told = said.matches("RW0217").count();
+    assert!(told == 1 && said.contains(".j2:1:1"), "one error that names a template and its line: {said}");
+}
