@@ -269,6 +269,9 @@ impl<'a> Step<'a> {
         };
         self.shared.journal.commit(entry).await?;
         self.shared.note_acted(self.n);
+        if let Some(writer) = &self.writer {
+            self.shared.record_leaving(self.n, writer).await;
+        }
         Ok(intent)
     }
 

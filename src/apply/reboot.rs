@@ -159,6 +159,7 @@ async fn ask(
     };
     shared.journal.commit(entry).await?;
     shared.note_acted(n);
+    shared.record_leaving(n, writer).await;
     (shared.sink)(Event::ActionStarted { node: node.id.clone(), index: 0, count: 1, word: Action::Reboot.word() });
     match writer.perform(&Action::Reboot, &token).await {
         Ok(Performed::Ended { code, stdout, stderr }) if code != 0 => {

@@ -1,15 +1,18 @@
-//! When targets write down what was applied to them. A host does so after each of its steps, of which it has few. A cluster may have ten
+//! When targets write down what was applied to them. A host does so after each of its steps, of which it has few, before it leaves
+//! service, and when a gate has judged it. A cluster may have ten
 //! thousand objects, and its record is written whole each time, as one Secret: it is written before the first step, with the kinds that are
 //! coming, now and then between, and at the end. What a crash leaves unwritten is in the journal, and is written when the run goes on.
 
 use super::shared::{Shared, guard};
 use super::trouble;
 use crate::base::{Diagnostic, Digest, Target, TargetKind};
-use crate::plan::NodeKind;
+use crate::plan::{NodeKind, Outage, OutageCause};
 use crate::resource::kubernetes_object::applyset::is_member;
+use crate::state::journal::GateFailure;
 use crate::state::{Entry, HostRecord};
 use crate::system::clock::{self, Deadline, Stopwatch};
 use crate::transport::{RecordOutcome, TransportError, Writer};
+use futures_util::{StreamExt, stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -51,6 +54,53 @@ impl Shared {
             *next = Deadline::after(PAUSE.max(watch.elapsed() * SHARE));
         }
         problem
+    }
+
+    /// A host writes down that it leaves service, before anything is done to it: so it is known where this folder is not.
+    pub(super) async fn record_leaving(&self, n: usize, writer: &Writer) {
+        let Some(host) = self.host_of(n).filter(|_| self.is_disruptive(n)) else { return };
+        if self.note_outage(&host, OutageCause::Unproven { node: self.plan.nodes[n].id.clone() }) {
+            // Whatever is in the way of it is in the way of the step too, which tells.
+            let _ = self.write_record(&Target::host(&host), writer, Vec::new()).await;
+        }
+    }
+
+    /// Hosts write down what their gate found.
+    pub(super) async fn record_gate(&self, gate: &str, hosts: &[String], failure: Option<&GateFailure>) -> Vec<Diagnostic> {
+        let changed = hosts.iter().filter(|host| match failure {
+            None => guard(&self.state).outages.remove(*host).is_some(),
+            Some(GateFailure { code, check }) => {
+                let cause = OutageCause::GateFailed { gate: gate.to_owned(), code: code.clone(), check: check.clone() };
+                guard(&self.state).outages.insert((*host).clone(), self.outage(cause));
+                true
+            }
+        });
+        let one = |host: String| async move {
+            let target = Target::host(&host);
+            match self.connect(&host).await {
+                Ok(writer) => self.write_record(&target, &writer, Vec::new()).await,
+                Err(error) => Some(trouble::record_not_written(&target, &error.to_string())),
+            }
+        };
+        let changed: Vec<String> = changed.filter(|host| self.is_ready(host)).cloned().collect();
+        let problems = stream::iter(changed).map(one).buffer_unordered(self.context.patience.parallel.max(1));
+        let problems: Vec<Diagnostic> = problems.filter_map(std::future::ready).collect().await;
+        // A host that did not pass may be in no state to write anything, and that was told.
+        if failure.is_some() { Vec::new() } else { problems }
+    }
+
+    /// The host is out of service, if it was not before.
+    pub(super) fn note_outage(&self, host: &str, cause: OutageCause) -> bool {
+        let mut state = guard(&self.state);
+        let is_new = !state.outages.contains_key(host);
+        if is_new {
+            state.outages.insert(host.to_owned(), self.outage(cause));
+        }
+        is_new
+    }
+
+    fn outage(&self, cause: OutageCause) -> Outage {
+        Outage { cause, since: clock::now(), run: self.run.clone() }
     }
 
     /// Clusters write down what was done, while their lock is still ours.

@@ -9,7 +9,7 @@ use super::resume::Decisions;
 use super::steps::Step;
 use super::trouble::Next;
 use crate::base::{Address, Diagnostic, Target, TargetKind};
-use crate::plan::{Applied, Node, Plan};
+use crate::plan::{Applied, Node, OutageCause, Plan};
 use crate::state::journal_writer::JournalWriter;
 use crate::state::run_status::NodeStatus;
 use crate::state::{ClusterIdentity, Entry, Outcome, RunStatus, State};
@@ -188,10 +188,14 @@ impl Shared {
     pub async fn finish(&self, node: &Node, finish: &Finish, writer: Option<&Writer>) -> Option<Diagnostic> {
         let (outcome, applied, removed) = (finish.outcome.clone(), finish.applied.clone(), finish.removed.clone());
         self.journal.note(Entry::NodeFinished { node: node.id.clone(), outcome, applied: applied.clone(), removed: removed.clone() });
-        if applied.is_empty() && removed.is_empty() {
+        let target = node.target.clone()?;
+        let is_lost = matches!(finish.outcome, Outcome::Failed { .. } | Outcome::Unknown { .. });
+        let left = is_lost && target.kind == TargetKind::Host && writer.is_some() && {
+            self.note_outage(&target.name, OutageCause::StepFailed { node: node.id.clone() })
+        };
+        if applied.is_empty() && removed.is_empty() && !left {
             return None;
         }
-        let target = node.target.clone()?;
         {
             let mut state = guard(&self.state);
             state.last_applied.resources.extend(applied);

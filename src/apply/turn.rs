@@ -29,7 +29,8 @@ use tokio::task::JoinSet;
 enum Done {
     Look,
     Step(Box<Finish>),
-    Gate { hosts: Vec<String>, result: GateResult },
+    /// With what kept hosts from writing it down.
+    Gate { hosts: Vec<String>, result: GateResult, unwritten: Vec<Diagnostic> },
 }
 
 /// A run that goes on.
@@ -127,8 +128,9 @@ impl Turn {
                 }
                 Signal::Finished { step, outcome: finish.outcome }
             }
-            Some(Done::Gate { hosts, result }) => {
+            Some(Done::Gate { hosts, result, unwritten }) => {
                 let problem = result.failure();
+                self.problems.extend(unwritten);
                 self.problems.extend(result.problems.iter().cloned());
                 if problem.is_none() {
                     self.proven.extend(hosts.iter().cloned());
@@ -249,7 +251,9 @@ impl Turn {
         (shared.sink)(Event::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
         let handle = self.tasks.spawn(async move {
             let result = shared.context.gatekeeper.check(&hosts, &proven).await;
-            Ok(Done::Gate { hosts, result })
+            let failure = result.first_failure();
+            let unwritten = shared.record_gate(&shared.plan.nodes[step].id, &hosts, failure.as_ref()).await;
+            Ok(Done::Gate { hosts, result, unwritten })
         });
         self.of_task.insert(handle.id(), step);
     }

@@ -4,9 +4,10 @@
 pub mod dot;
 
 use petgraph::Direction;
+use petgraph::algo::{astar, kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use petgraph::visit::{Dfs, IntoNeighbors, Reversed, Visitable};
+use std::collections::BTreeSet;
 
 /// A directed graph over the nodes `0..len`.
 #[derive(Debug, Clone, Default)]
@@ -58,76 +59,43 @@ impl Graph {
         found
     }
 
-    /// An order in which every edge points forward; among the free nodes the smallest comes first, so the order
-    /// depends on the graph alone. Iterative: petgraph's recursive algorithms overflow the stack on long chains.
+    /// An order in which every edge points forward: node by node, each behind what it needs. It depends on the graph alone.
     pub fn order(&self) -> Result<Vec<usize>, Cycle> {
-        let mut waiting: Vec<usize> =
-            self.graph.node_indices().map(|n| self.graph.neighbors_directed(n, Direction::Incoming).count()).collect();
-        let mut free: BinaryHeap<Reverse<usize>> = (0..self.len()).filter(|n| waiting[*n] == 0).map(Reverse).collect();
-        let mut order = Vec::with_capacity(self.len());
-        while let Some(Reverse(node)) = free.pop() {
-            order.push(node);
-            for next in self.graph.neighbors_directed(NodeIndex::new(node), Direction::Outgoing) {
-                waiting[next.index()] -= 1;
-                if waiting[next.index()] == 0 {
-                    free.push(Reverse(next.index()));
-                }
-            }
-        }
-        if order.len() == self.len() { Ok(order) } else { Err(self.shortest_cycle(&waiting)) }
+        let last_first = toposort(Reversed(&self.graph), None).map_err(|_| self.shortest_cycle())?;
+        Ok(last_first.into_iter().rev().map(NodeIndex::index).collect())
     }
 
-    /// What is left after sorting contains all cycles: breadth-first from each left node finds a shortest one.
-    fn shortest_cycle(&self, waiting: &[usize]) -> Cycle {
-        let left: Vec<usize> = (0..self.len()).filter(|n| waiting[*n] > 0).collect();
-        let best = left.iter().take(64).filter_map(|start| self.cycle_through(*start)).min_by_key(|cycle| (cycle.len(), cycle.clone()));
-        Cycle(best.unwrap_or(left))
+    /// A shortest cycle through one of the first nodes that are part of any.
+    fn shortest_cycle(&self) -> Cycle {
+        let rings = kosaraju_scc(&self.graph).into_iter().filter(|ring| ring.len() > 1);
+        let in_rings: BTreeSet<NodeIndex> = rings.flatten().collect();
+        let cycles = in_rings.into_iter().take(64).filter_map(|start| self.cycle_through(start));
+        Cycle(cycles.min_by_key(|cycle| (cycle.len(), cycle.clone())).unwrap_or_default())
     }
 
-    fn cycle_through(&self, start: usize) -> Option<Vec<usize>> {
-        let mut from = vec![usize::MAX; self.len()];
-        let mut queue = VecDeque::from([start]);
-        while let Some(node) = queue.pop_front() {
-            for next in self.after(node) {
-                if next == start {
-                    let mut path = vec![node];
-                    while let Some(&last) = path.last().filter(|last| **last != start) {
-                        path.push(from[last]);
-                    }
-                    path.reverse();
-                    return Some(path);
-                }
-                if from[next] == usize::MAX {
-                    from[next] = node;
-                    queue.push_back(next);
-                }
-            }
-        }
-        None
+    fn cycle_through(&self, start: NodeIndex) -> Option<Vec<usize>> {
+        let closes = |node| self.graph.contains_edge(node, start);
+        let (_, path) = astar(&self.graph, start, closes, |_| 1u32, |_| 0)?;
+        Some(path.into_iter().map(NodeIndex::index).collect())
     }
 
     /// These nodes and all that must come before them.
     pub fn with_prerequisites(&self, nodes: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-        self.closure(nodes, Direction::Incoming)
+        reached(Reversed(&self.graph), nodes)
     }
 
     /// These nodes and all that must come after them.
     pub fn with_dependants(&self, nodes: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-        self.closure(nodes, Direction::Outgoing)
+        reached(&self.graph, nodes)
     }
+}
 
-    fn closure(&self, nodes: impl IntoIterator<Item = usize>, direction: Direction) -> BTreeSet<usize> {
-        let mut seen: BTreeSet<usize> = nodes.into_iter().collect();
-        let mut queue: Vec<usize> = seen.iter().copied().collect();
-        while let Some(node) = queue.pop() {
-            for next in self.graph.neighbors_directed(NodeIndex::new(node), direction) {
-                if seen.insert(next.index()) {
-                    queue.push(next.index());
-                }
-            }
-        }
-        seen
-    }
+fn reached<G>(graph: G, nodes: impl IntoIterator<Item = usize>) -> BTreeSet<usize>
+where
+    G: IntoNeighbors<NodeId = NodeIndex> + Visitable<NodeId = NodeIndex>,
+{
+    let mut walk = Dfs::from_parts(nodes.into_iter().map(NodeIndex::new).collect(), graph.visit_map());
+    std::iter::from_fn(|| walk.next(graph)).map(NodeIndex::index).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::judge::reached;
 use super::{Inputs, LastApplied};
+use crate::base::text::one_line;
 use crate::base::{Digest, Target, TargetKind, nodeset};
 use crate::resource::kubernetes_object::nodes::{Cordon, NodeNow, nodes};
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,19 @@ impl Outage {
             OutageCause::GateFailed { .. } => self.words(),
             OutageCause::StepFailed { node } | OutageCause::Unproven { node } => format!("{} ({node}, {})", self.words(), self.since),
         }
+    }
+
+    /// The same, as it may be shown and kept where it came from a host.
+    pub fn in_plain_lines(self) -> Self {
+        let plain = |text: String| one_line(&text, 300);
+        let cause = match self.cause {
+            OutageCause::GateFailed { gate, code, check } => {
+                OutageCause::GateFailed { gate: plain(gate), code: plain(code), check: plain(check) }
+            }
+            OutageCause::StepFailed { node } => OutageCause::StepFailed { node: plain(node) },
+            OutageCause::Unproven { node } => OutageCause::Unproven { node: plain(node) },
+        };
+        Outage { cause, since: plain(self.since), run: plain(self.run) }
     }
 }
 

@@ -5,7 +5,7 @@ use super::StateFolder;
 use super::last_applied_file::FORMAT_VERSION;
 use super::recognition::ClusterIdentity;
 use crate::base::{Address, Diagnostic, MachineId, Target, TargetKind};
-use crate::plan::Applied;
+use crate::plan::{Applied, Outage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -40,6 +40,9 @@ pub struct HostRecord {
     pub tool: String,
     /// When, RFC 3339.
     pub at: String,
+    /// The host left service, and no gate has passed it since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Outage>,
     /// The host's resources as they were last applied.
     pub resources: BTreeMap<Address, Applied>,
 }
@@ -72,7 +75,7 @@ impl HostRecord {
 /// ourselves stands.
 pub fn parse(target: &Target, json: &str, folder: &StateFolder) -> Result<HostRecord, Diagnostic> {
     let unreadable = |what: &str| unreadable(target, what, folder);
-    let record: HostRecord = serde_json::from_str(json).map_err(|error| unreadable(&error.to_string()))?;
+    let mut record: HostRecord = serde_json::from_str(json).map_err(|error| unreadable(&error.to_string()))?;
     if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
         return Err(unreadable(&format!("it has format {}", crate::base::text::one_line(&record.format_version, 20))));
     }
@@ -85,6 +88,7 @@ pub fn parse(target: &Target, json: &str, folder: &StateFolder) -> Result<HostRe
     if record.resources.keys().any(|address| address.target != *target) {
         return Err(unreadable("it holds resources of another target"));
     }
+    record.outage = record.outage.map(Outage::in_plain_lines);
     Ok(record)
 }
 

@@ -110,6 +110,8 @@ impl State {
         self.host_serials.insert(record.host.clone(), record.serial);
         self.machines.extend(record.machine.clone().map(|machine| (record.host.clone(), machine)));
         self.taken_over.extend(record.taken_over.clone().map(|taken| (record.host.clone(), taken)));
+        // One without an outage ends none: only what this side journals does.
+        self.outages.extend(record.outage.clone().map(|outage| (record.host.clone(), outage)));
         true
     }
 
@@ -129,6 +131,7 @@ impl State {
             plan: plan.to_owned(),
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             at,
+            outage: self.outages.get(host).cloned(),
             resources: slice.map(|(address, applied)| (address.clone(), applied.clone())).collect(),
         }
     }

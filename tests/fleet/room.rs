@@ -5,7 +5,7 @@ use railwright::base::{Address, Diagnostic, Digest, MachineId, Target, TargetKin
 use railwright::observe::sealed::{named_by_host, reads, seal_wishes};
 use railwright::observe::{HostRequest, identity, observe};
 use railwright::plan::{
-    ClusterNodes, Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Plan, RolloutPolicy, Selection, make,
+    ClusterNodes, Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Outages, Plan, RolloutPolicy, Selection, make,
 };
 use railwright::resource::diff::texts;
 use railwright::resource::kubernetes_object::request::KubernetesRead;
@@ -181,13 +181,13 @@ impl Room {
 
     /// The plan of an observation.
     pub fn plan_of(&self, wishes: &[Wish], last: &LastApplied, observation: &Observation, selection: Selection) -> Plan {
-        self.plan_by(wishes, last, observation, &IdentityFindings::default(), selection)
+        self.plan_by(wishes, (last, &self.state().outages), observation, &IdentityFindings::default(), selection)
     }
 
     fn plan_by(
         &self,
         wishes: &[Wish],
-        last: &LastApplied,
+        (last, outages): (&LastApplied, &Outages),
         observation: &Observation,
         identity: &IdentityFindings,
         selection: Selection,
@@ -204,7 +204,7 @@ impl Room {
             no_ssh: Vec::new(),
         };
         let rollout = self.rollout.clone();
-        let (outages, nodes) = (&self.state().outages, self.nodes.clone());
+        let nodes = self.nodes.clone();
         make(&Inputs {
             header,
             wishes,
@@ -230,7 +230,7 @@ impl Room {
     pub async fn narrowed_plan(&self, selection: Selection) -> Plan {
         let (state, wishes, observation, recognition) = self.recognize().await;
         let identity = recognition.findings(state.cluster.as_ref(), "inventories/x");
-        self.plan_by(&wishes, &state.last_applied, &observation, &identity, selection)
+        self.plan_by(&wishes, (&state.last_applied, &state.outages), &observation, &identity, selection)
     }
 
     /// What the hosts say, and whose they are by that.

@@ -106,6 +106,25 @@ fn a_host_that_no_gate_passes_is_returned_to_service_by_a_decision_with_a_reason
 }
 
 #[test]
+fn a_lost_state_folder_does_not_forget_whom_no_gate_passed() {
+    let Some(fleet) = Fleet::start(&["h1", "h2"], None) else { return };
+    for round in 0..2 {
+        let applied = fleet.run(&["apply", "inv", "--yes"]);
+        assert!(applied.ends_with("--- exit 5 ---\n") && applied.contains("GATE FAILED"), "{round}: {applied}");
+        assert_eq!(fleet.disturbed(), [true, false], "{round}");
+        std::fs::remove_dir_all(fleet.place.path().join("inv/.railwright")).unwrap();
+    }
+    // The host's own record tells.
+    let plan = fleet.run(&["plan", "inv"]);
+    assert!(plan.contains("OUT OF SERVICE before anything is done: 1, and 1 may be") && plan.contains("its gate failed"), "{plan}");
+    fleet.hosts.iter().for_each(|(host, _)| drop(host.must("touch /etc/repaired")));
+    assert!(fleet.run(&["apply", "inv", "--yes"]).ends_with("--- exit 0 ---\n"));
+    std::fs::remove_dir_all(fleet.place.path().join("inv/.railwright")).unwrap();
+    let plan = fleet.run(&["plan", "inv"]);
+    assert!(plan.contains("No changes") && !plan.contains("OUT OF SERVICE"), "{plan}");
+}
+
+#[test]
 fn a_host_that_is_down_uses_up_the_budget() {
     let Some(fleet) = Fleet::start(&["h1", "h2"], Some("h9")) else { return };
     let plan = fleet.run(&["plan", "inv"]);

@@ -1,5 +1,5 @@
 //! Law 13: a host that failed a gate, or that a run left disturbed and unproven, is not forgotten by any later run: whatever is applied,
-//! narrowed, crashed, resumed, or gone on with from a copy of the state folder. Judged from what happened.
+//! narrowed, crashed, resumed, or gone on with from a copy of the state folder or without it. Judged from what happened.
 
 use super::case::{Case, benign, cases};
 use super::crash::{Death, Fate};
@@ -28,6 +28,8 @@ enum Later {
     Resume,
     /// Goes on from a copy of the state folder.
     Copy,
+    /// The state folder is gone: a new one knows what the hosts say.
+    Lost,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -53,6 +55,7 @@ fn worlds() -> impl Strategy<Value = World> {
         2 => (0usize..60).prop_map(Later::Crash),
         1 => Just(Later::Resume),
         1 => Just(Later::Copy),
+        1 => Just(Later::Lost),
     ];
     let later = proptest::collection::vec(later, 1..6);
     let failing = proptest::collection::btree_set(0usize..4, 1..3);
@@ -108,7 +111,7 @@ impl Watcher {
 
     /// What is owed is in the state, in the next plan, and verified by its first gate.
     async fn is_remembered(&self, room: &Room) -> Result<(), String> {
-        let known: BTreeSet<String> = room.state().outages.into_keys().collect();
+        let known: BTreeSet<String> = room.recognize().await.0.outages.into_keys().collect();
         ensure!(self.open.is_subset(&known), "{:?} are out of service, and the state knows of {known:?}", self.open);
         let plan = room.plan().await;
         let counted: BTreeSet<String> = plan.unavailable.iter().flat_map(Unavailable::names).collect();
@@ -160,6 +163,7 @@ fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
                     copy(room.context.folder.path(), &to);
                     room.context.folder = folder(&room, &to, &fate);
                 }
+                Later::Lost => room.context.folder = folder(&room, &places.path().join(format!("{}", turn + 1)), &fate),
                 Later::Resume => {
                     if let Some(run) = room.context.folder.newest_run().unwrap() {
                         plan = room.context.folder.read_plan(&run).unwrap();
