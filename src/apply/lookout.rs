@@ -1,17 +1,20 @@
-//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, and nodes of its cluster that are NotReady or
+//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, those that another run works on, and nodes of its cluster that are NotReady or
 //! cordoned by others. Asked before a run disturbs one more host. The cluster is asked each time; its hosts are all asked again only
 //! when the last time is a while ago, by how long that took, and those that were silent then each time.
 
+use super::locks::HeldLock;
 use super::preflight::connect;
 use super::shared::{Shared, guard};
+use crate::base::text::one_line;
 use crate::base::{Target, TargetKind};
 use crate::observe::crowd;
 use crate::plan::Unavailability;
 use crate::resource::Read;
+use crate::resource::host::facts;
 use crate::resource::kubernetes_object::nodes::nodes;
 use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::system::clock::{Deadline, Stopwatch};
-use crate::transport::BoxFuture;
+use crate::system::clock::{self, Deadline, Stopwatch};
+use crate::transport::{BoxFuture, TransportError};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -20,6 +23,8 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_secs(30);
 /// How much longer the pause is than the asking.
 const SHARE: u32 = 10;
+/// A host that says nothing for so long is out of service.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// What was seen so far.
 #[derive(Default)]
@@ -27,7 +32,7 @@ pub(super) struct Lookout(Mutex<Seen>);
 
 #[derive(Default)]
 struct Seen {
-    /// Hosts that did not answer.
+    /// Hosts that did not answer, or that another run has.
     silent: BTreeMap<Target, Unavailability>,
     /// Hosts whose nodes are out of service.
     of_nodes: BTreeMap<Target, Unavailability>,
@@ -62,11 +67,13 @@ impl Lookout {
     async fn ask(&self, shared: &Shared, hosts: Vec<(String, Target)>) {
         let work = |(name, host): (String, Target)| -> BoxFuture<'_, ()> {
             Box::pin(async move {
-                let answer = connect(&name, &shared.context).await;
+                let out = clock::within(ANSWER_LIMIT, look_at_host(shared, &name)).await.unwrap_or_else(|| {
+                    Some(Unavailability::Unreachable { reason: "it can be reached and answers nothing".to_owned() })
+                });
                 let silent = &mut guard(&self.0).silent;
-                match answer {
-                    Ok(_) => drop(silent.remove(&host)),
-                    Err(error) => drop(silent.insert(host, Unavailability::Unreachable { reason: error.trouble().alike })),
+                match out {
+                    None => drop(silent.remove(&host)),
+                    Some(why) => drop(silent.insert(host, why)),
                 }
             })
         };
@@ -82,6 +89,25 @@ impl Lookout {
             }
         }
     }
+}
+
+/// Whether a host is out of service: a login is no answer yet, a host with a dead disk may give one.
+async fn look_at_host(shared: &Shared, name: &str) -> Option<Unavailability> {
+    let look = async {
+        let reader = connect(name, &shared.context).await?.reader();
+        let answers = reader.read(&[Read::Host]).await?;
+        Ok::<_, TransportError>((answers, reader.lock().await?))
+    };
+    let (answers, lock) = match look.await {
+        Ok(found) => found,
+        Err(error) => return Some(Unavailability::Unreachable { reason: error.trouble().alike }),
+    };
+    if let Err(reason) = facts(&answers) {
+        return Some(Unavailability::Unreachable { reason: one_line(&reason, 200) });
+    }
+    let held = HeldLock::from_reading(lock.ok()??, &shared.context.folder.process());
+    let is_ours = held.line == shared.heart.fence(name).holder;
+    (!is_ours && held.is_young()).then(|| Unavailability::WorkedOn { by: held.describe() })
 }
 
 /// The hosts whose nodes the cluster says are out of service, but for those that this run cordoned: they count by that.

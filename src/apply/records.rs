@@ -3,10 +3,11 @@
 //! thousand objects, and its record is written whole each time, as one Secret: it is written before the first step, with the kinds that are
 //! coming, now and then between, and at the end. What a crash leaves unwritten is in the journal, and is written when the run goes on.
 
+use super::gate::GateResult;
 use super::shared::{Shared, guard};
 use super::trouble;
-use crate::base::{Diagnostic, Digest, Target, TargetKind};
-use crate::plan::{NodeKind, Outage, OutageCause};
+use crate::base::{Diagnostic, Digest, Target, TargetKind, nodeset};
+use crate::plan::{NodeKind, Outage, OutageCause, Proof};
 use crate::resource::kubernetes_object::applyset::is_member;
 use crate::state::journal::GateFailure;
 use crate::state::{Entry, HostRecord};
@@ -87,6 +88,17 @@ impl Shared {
         let problems: Vec<Diagnostic> = problems.filter_map(std::future::ready).collect().await;
         // A host that did not pass may be in no state to write anything, and that was told.
         if failure.is_some() { Vec::new() } else { problems }
+    }
+
+    /// A gate without a check ends no outage that a check began.
+    pub(super) fn proves_nothing(&self, hosts: &[String], result: &GateResult) -> Option<Diagnostic> {
+        if self.plan.proof != Proof::Nothing || result.first_failure().is_some() {
+            return None;
+        }
+        let state = guard(&self.state);
+        let failed = |host: &&String| matches!(state.outages.get(*host), Some(Outage { cause: OutageCause::GateFailed { .. }, .. }));
+        let failed: Vec<&String> = hosts.iter().filter(failed).collect();
+        (!failed.is_empty()).then(|| trouble::nothing_to_check(&nodeset::fold(&failed), &self.next))
     }
 
     /// The host is out of service, if it was not before.

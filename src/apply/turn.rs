@@ -250,7 +250,8 @@ impl Turn {
         shared.journal.note(Entry::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
         (shared.sink)(Event::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
         let handle = self.tasks.spawn(async move {
-            let result = shared.context.gatekeeper.check(&hosts, &proven).await;
+            let mut result = shared.context.gatekeeper.check(&hosts, &proven).await;
+            result.problems.extend(shared.proves_nothing(&hosts, &result));
             let failure = result.first_failure();
             let unwritten = shared.record_gate(&shared.plan.nodes[step].id, &hosts, failure.as_ref()).await;
             Ok(Done::Gate { hosts, result, unwritten })
@@ -330,7 +331,11 @@ impl Turn {
     /// Who is out of service, with the reason where it is nobody's doing here.
     fn unavailable(&self) -> BTreeMap<String, Option<String>> {
         let outside = self.lookout.out();
-        let one = |host: &Target| (host.name.to_string(), outside.get(host).map(Unavailability::words));
+        let planned = |host: &Target| {
+            let refused = self.shared.plan.unavailable.iter().filter(|out| matches!(out.why, Unavailability::Refused { .. }));
+            refused.filter(|out| out.names().iter().any(|name| **name == *host.name)).map(|out| out.why.words()).next()
+        };
+        let one = |host: &Target| (host.name.to_string(), outside.get(host).map(Unavailability::words).or_else(|| planned(host)));
         self.scheduler.out_of_service().into_iter().map(one).collect()
     }
 

@@ -93,6 +93,16 @@ pub enum Unavailability {
         /// Why, in one line, without what is the host's own: equal for all hosts with the same trouble.
         reason: String,
     },
+    /// They are another cluster's, or one machine under several names: nothing is done to them, and nothing is known of them.
+    Refused {
+        /// Why, in one line, as for those that could not be reached.
+        reason: String,
+    },
+    /// Another run works on them; only a run sees that.
+    WorkedOn {
+        /// Who.
+        by: String,
+    },
     /// Their nodes of the Kubernetes cluster are not Ready.
     NotReady,
     /// Their nodes of the Kubernetes cluster are cordoned, and not by a run of this spec.
@@ -109,7 +119,8 @@ impl Unavailability {
     pub fn words(&self) -> String {
         match self {
             Unavailability::LeftByRun(outage) => outage.words(),
-            Unavailability::Unreachable { reason } => reason.clone(),
+            Unavailability::Unreachable { reason } | Unavailability::Refused { reason } => reason.clone(),
+            Unavailability::WorkedOn { by } => format!("another run works on it: {by}"),
             Unavailability::NotReady => "the cluster says that the node is NotReady".to_owned(),
             Unavailability::CordonedByOthers => "the node is cordoned, and not by railwright".to_owned(),
             Unavailability::LeftCordoned { run } => format!("run {run} cordoned the node and has not given it back"),
@@ -173,7 +184,9 @@ pub(super) fn unavailable(inputs: &Inputs) -> Vec<Unavailable> {
         let left = inputs.outages.get(&*host.name).cloned().map(Unavailability::LeftByRun);
         let silent = || {
             let finding = reached(inputs.observation, host).err()?;
-            Some(Unavailability::Unreachable { reason: finding.trouble.map_or(finding.reason, |trouble| trouble.alike) })
+            let reason = finding.trouble.map_or(finding.reason, |trouble| trouble.alike);
+            let is_refused = inputs.identity.refused.contains_key(host);
+            Some(if is_refused { Unavailability::Refused { reason } } else { Unavailability::Unreachable { reason } })
         };
         Some((&*host.name, left.or_else(silent).or_else(|| of_nodes.get(host).cloned())?))
     });

@@ -4,7 +4,7 @@
 use super::identity_conflict::IdentityConflict;
 use super::{HostRecord, State, TakeOver};
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
-use crate::plan::IdentityFindings;
+use crate::plan::{IdentityFindings, Outage};
 use crate::resource::Observation;
 use crate::resource::host::{MachineIdReading, RunningMachine};
 use serde::{Deserialize, Serialize};
@@ -87,6 +87,7 @@ impl State {
                 self.remember(target, identity, &mut found);
             }
         }
+        self.follow_outages(seen);
         found
     }
 
@@ -131,6 +132,19 @@ impl State {
                 found.warnings.push(super::identity_conflict::record_of_another_machine(target, of_record, now));
             }
             _ => found.merged |= self.merge(record),
+        }
+    }
+
+    /// A machine that is out of service stays so under a new name of the spec.
+    fn follow_outages(&mut self, seen: &BTreeMap<Target, TargetIdentity>) {
+        let names: BTreeSet<&str> = seen.keys().map(|target| &*target.name).collect();
+        let is_gone = |name: &&String| !names.contains(name.as_str());
+        let gone: Vec<(MachineId, Outage)> =
+            self.outages.iter().filter(|(name, _)| is_gone(name)).filter_map(|(name, outage)| Some((self.machines.get(name)?.clone(), outage.clone()))).collect();
+        for (machine, outage) in gone {
+            for (target, _) in seen.iter().filter(|(_, identity)| identity.machine_id.known() == Some(&machine)) {
+                self.outages.entry(target.name.to_string()).or_insert_with(|| outage.clone());
+            }
         }
     }
 

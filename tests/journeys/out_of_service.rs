@@ -26,7 +26,7 @@ verify:
 ";
 
 impl Fleet {
-    /// These hosts, and one that nobody answers for where it is wanted.
+    /// These hosts, of which a `dead-` one lets everybody log in and answers nothing, and one that nobody answers for where it is wanted.
     fn start(names: &[&str], silent: Option<&str>) -> Option<Fleet> {
         let place = Place::new();
         let mut spec = "cluster: night\nfabric: { kind: none }\nssh: { user: root, host_keys: known_hosts, identities: [ID] }\n\
@@ -35,7 +35,10 @@ impl Fleet {
         let (mut hosts, mut known, mut identities) = (Vec::new(), String::new(), Vec::new());
         for name in names {
             let host = Host::start(&format!("out of service, {name}"), &[])?;
-            let enter = format!("ForceCommand exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"", host.entry());
+            let enter = match name.starts_with("dead-") {
+                true => "ForceCommand /bin/false".to_owned(),
+                false => format!("ForceCommand exec {} /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"", host.entry()),
+            };
             let server = Server::start(&["ed25519"], &[enter])?;
             known.push_str(&format!("{}\n", server.line("ed25519")));
             place.write(&format!("inv/id_{name}"), std::fs::read(server.path("id")).unwrap());
@@ -103,6 +106,28 @@ fn a_host_that_no_gate_passes_is_returned_to_service_by_a_decision_with_a_reason
     assert!(returned.contains("h1 returned to service") && returned.ends_with("--- exit 0 ---\n"), "{returned}");
     let plan = fleet.run(&["plan", "inv"]);
     assert!(!plan.contains("OUT OF SERVICE"), "{plan}");
+}
+
+#[test]
+fn a_host_that_lets_everybody_log_in_and_answers_nothing_uses_up_the_budget() {
+    let Some(fleet) = Fleet::start(&["dead-h1", "h2", "h3"], None) else { return };
+    let plan = fleet.run(&["plan", "inv"]);
+    assert!(plan.contains("OUT OF SERVICE before anything is done: 1, and 1 may be; no other host is disturbed"), "{plan}");
+    let applied = fleet.run(&["apply", "inv", "--yes"]);
+    assert!(applied.contains("RW0620") && applied.contains("dead-h1 (") && applied.ends_with("--- exit 5 ---\n"), "{applied}");
+    assert_eq!(fleet.disturbed(), [false, false, false]);
+}
+
+#[test]
+fn a_machine_that_no_gate_passed_is_out_of_service_under_its_next_name() {
+    let Some(fleet) = Fleet::start(&["h1", "h2"], None) else { return };
+    assert!(fleet.run(&["apply", "inv", "--yes"]).ends_with("--- exit 5 ---\n"));
+    let spec = std::fs::read_to_string(fleet.place.path().join("inv/cluster.yaml")).unwrap();
+    fleet.place.write("inv/cluster.yaml", spec.replace("name: h1,", "name: hx,"));
+    let plan = fleet.run(&["plan", "inv"]);
+    assert!(plan.contains("OUT OF SERVICE before anything is done: 1, and 1 may be") && plan.contains(" ! hx "), "{plan}");
+    assert!(fleet.run(&["apply", "inv", "--yes"]).ends_with("--- exit 5 ---\n"));
+    assert_eq!(fleet.disturbed(), [true, false]);
 }
 
 #[test]

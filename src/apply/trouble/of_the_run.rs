@@ -44,6 +44,15 @@ pub fn still_out_of_service(outages: &BTreeMap<&str, &Outage>, next: &Next) -> D
         .next(format!("{}: takes them as in service", next.return_to_service(&names)))
 }
 
+/// A gate that has nothing to check, on hosts that failed an earlier one.
+pub fn nothing_to_check(hosts: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0658", format!("{hosts} failed an earlier gate, and this one has nothing to check"))
+        .effect("what was wrong then may be so still; nothing else is disturbed until it is known")
+        .state("the hosts are still out of service; nothing was done to them")
+        .next("bring the checks back that the spec had then (a module that was switched off, rails), and apply again")
+        .next(format!("or {}: takes them as in service", next.return_to_service(hosts)))
+}
+
 /// Somebody returns a host to service that is in service.
 pub fn not_out_of_service(host: &str, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0656", format!("{} is not out of service by any run that this folder knows of", one_line(host, 60)))
