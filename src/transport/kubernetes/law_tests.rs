@@ -16,6 +16,20 @@ use std::sync::{Arc, Mutex};
 
 const COLLECTION: &str = "/api/v1/namespaces/zone/configmaps";
 
+/// What the spec says of the object at one time.
+#[derive(Debug, Clone, Copy)]
+enum Turn {
+    /// It is wished for with this text.
+    Wished(&'static str),
+    /// It left the spec. Whether it was there before us: then our marks alone are taken from it.
+    Left { existed: bool },
+}
+
+fn turns(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Turn>> {
+    let left = any::<bool>().prop_map(|existed| Turn::Left { existed });
+    prop::collection::vec(prop_oneof![Just(Turn::Wished("ours")), Just(Turn::Wished("ours by now")), left], count)
+}
+
 /// An API server with one object, and somebody else who writes it too.
 #[derive(Default)]
 struct Cluster {
@@ -153,7 +167,8 @@ impl Cluster {
                 if is_there {
                     self.check("overwritten", &now);
                 }
-                self.is_ours = true;
+                // Whoever gives up its mark does not own it any more.
+                self.is_ours = applies;
                 self.put(now);
                 says(if is_there { 200 } else { 201 }, "")
             }
@@ -173,25 +188,28 @@ fn with_name(mut object: Value) -> Value {
     object
 }
 
-fn wish() -> Wish {
+fn wish(text: &str) -> Wish {
     let manifest =
-        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "conf", "namespace": "zone" }, "data": { "a": "ours" } });
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "conf", "namespace": "zone" }, "data": { "a": text } });
     let path = ["ConfigMap.core", "zone", "conf"].map(str::to_owned).to_vec();
     let address = Address { target: Target::kube("prod"), path: path.into(), attribute: None };
     Wish::of(address, "kubernetes_object", json!({ "cluster": "train", "manifest": manifest }))
 }
 
 /// Wishes for the object or takes it back, so many times; what was said of each action, and what was wrong.
-async fn run(cluster: Cluster, turns: &[bool]) -> (Vec<(i32, String)>, Arc<Mutex<Cluster>>) {
+async fn run(cluster: Cluster, turns: &[Turn]) -> (Vec<(i32, String)>, Arc<Mutex<Cluster>>) {
     let cluster = Arc::new(Mutex::new(cluster));
     let serving = cluster.clone();
     let (link, _) = link(move |method, path, body| serving.lock().unwrap().answer(method, path, body));
-    let (wish, mut said) = (wish(), Vec::new());
-    for is_wished in turns {
+    let (mut wish, mut said) = (wish("ours"), Vec::new());
+    for turn in turns {
+        if let Turn::Wished(text) = turn {
+            wish = self::wish(text);
+        }
         let Ok(answers) = link.read(&KubernetesObject.reads(&wish)).await else { continue };
-        let assessment = match is_wished {
-            true => KubernetesObject.assess(&wish, &answers),
-            false => KubernetesObject.undo(&wish, &json!({ "existed": false }), &answers),
+        let assessment = match turn {
+            Turn::Wished(_) => KubernetesObject.assess(&wish, &answers),
+            Turn::Left { existed } => KubernetesObject.undo(&wish, &json!({ "existed": existed }), &answers),
         };
         if assessment.refusal.is_some() || assessment.has_unknown() {
             continue;
@@ -211,7 +229,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_we_did_not_make_is_left_alone(seed in any::<u64>(), meddles in 0u64..60, loses in 0u64..40, bends in 0u64..30, turns in prop::collection::vec(any::<bool>(), 1..8)) {
+    fn what_we_did_not_make_is_left_alone(seed in any::<u64>(), meddles in 0u64..60, loses in 0u64..40, bends in 0u64..30, turns in turns(1..8)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let (_, cluster) = runtime.block_on(run(Cluster { random: seed, meddles, loses, bends, ..Cluster::default() }, &turns));
         let cluster = cluster.lock().unwrap();
@@ -220,7 +238,7 @@ proptest! {
 
     /// With nobody else there, a lost answer changes nothing of what is said in the end.
     #[test]
-    fn what_we_made_is_never_somebody_elses(seed in any::<u64>(), loses in 0u64..70, turns in prop::collection::vec(any::<bool>(), 1..6)) {
+    fn what_we_made_is_never_somebody_elses(seed in any::<u64>(), loses in 0u64..70, turns in turns(1..6)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let (said, _) = runtime.block_on(run(Cluster { random: seed, loses, ..Cluster::default() }, &turns));
         prop_assert!(said.iter().all(|(code, _)| *code != MOVED), "{said:?}");
@@ -251,7 +269,7 @@ async fn two_specs_that_make_one_object_know_of_each_other() {
     let cluster = Arc::new(Mutex::new(Cluster::default()));
     let serving = cluster.clone();
     let (link, _) = link(move |method, path, body| serving.lock().unwrap().answer(method, path, body));
-    let wish = wish();
+    let wish = wish("ours");
     let answers = link.read(&KubernetesObject.reads(&wish)).await.unwrap();
     let actions = KubernetesObject.assess(&wish, &answers).actions;
     cluster.lock().unwrap().put(other);

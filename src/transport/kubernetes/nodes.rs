@@ -222,6 +222,8 @@ mod tests {
     async fn an_answer_of_another_shape_is_no_empty_node() {
         let pods = Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()));
         let many = format!("{{\"items\":[{}1]}}", "[],".repeat(2_000_000));
+        let one = "{\"metadata\":{\"name\":\"a\"}}";
+        let far_more = format!("{{\"items\":[{}{one}]}}", format!("{one},").repeat(100_000));
         let bodies = [
             "{}",
             "[1,2]",
@@ -232,6 +234,7 @@ mod tests {
             "{\"items\":[{}]}",
             "{\"kind\":\"Status\"}",
             &many,
+            &far_more,
         ];
         for body in bodies.map(str::to_owned) {
             let (link, _) = link(move |_, _, _| (200, Vec::new(), body.clone()));

@@ -222,8 +222,11 @@ async fn an_apply_says_what_came_of_it() {
         r#"daemonsets.apps "a" is forbidden: User "u" cannot patch resource "daemonsets" in API group "apps" in the namespace "n""#;
     let rule =
         "railwright: a rule is missing in the roles of this identity: verb patch, resource daemonsets, API group apps, namespace n\n";
+    // It was to be made, and 201 alone says that it was.
+    let over = "railwright: DaemonSet.apps n/a was there by then, and the server wrote over it all the same\n";
     for (reply, wanted) in [
         ((201, vec![("warning", "299 - \"old \\\"kind\\\"\"".to_owned())], "{}".to_owned()), (0, "old \"kind\"\n", "")),
+        (says(200, ""), (1, "", over)),
         (says(422, "spec.x: Required"), (1, "", "railwright: spec.x: Required\n")),
         (says(403, forbidden), (1, "", rule)),
         (says(504, "Timeout"), (-1, "", "Timeout")),
