@@ -158,6 +158,8 @@ fn silence_is_told_by_a_clock_that_nobody_sets() {
     // In another boot it was seen later than this one is old: what is known is that this one has heard nothing.
     seen("lock", "a\n7", "another-boot", uptime_s() + 10_000);
     assert!(is_about(uptime_s()), "{}", silence());
+    seen("lock", "a\n7", "another-boot", uptime_s() - 1);
+    assert!(is_about(uptime_s()), "seconds of another boot are none of this one: {}", silence());
     // A container that was started anew counts from there, in the same boot of the kernel.
     seen("lock", "a\n7", &boot, uptime_s() + 10_000);
     assert!(is_about(uptime_s()), "{}", silence());
