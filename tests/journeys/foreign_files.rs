@@ -61,6 +61,24 @@ fn a_signing_key_outside_is_neither_shown_nor_sent() {
     }
 }
 
+/// State is neither read nor written where a link of the inventory leads.
+#[test]
+fn a_state_folder_that_leads_elsewhere_is_refused() {
+    for (link, to) in [(".railwright", "../elsewhere"), (".railwright/runs", "../../elsewhere")] {
+        let place = place();
+        place.write("inv/cluster.yaml", SPEC).write("elsewhere/runs/x", POISON);
+        std::fs::create_dir_all(place.path().join("inv").join(link).parent().unwrap()).unwrap();
+        symlink(to, place.path().join("inv").join(link)).unwrap();
+        for words in [&["state", "list", "inv"][..], &["rollout", "status", "inv"], &["rollout", "pause", "inv"], &["plan", "inv"]] {
+            let said = place.run(words);
+            assert!(said.contains(&format!("RW0162: {link} is a link")) && !said.contains(POISON), "{words:?}: {said}");
+            assert!(!said.ends_with("--- exit 0 ---\n"), "{words:?}: {said}");
+        }
+        let left: Vec<_> = std::fs::read_dir(place.path().join("elsewhere")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["runs"], "{link}");
+    }
+}
+
 /// Without a limit this one goes on for hours.
 #[test]
 fn a_template_that_would_not_end_is_told_with_its_line() {
