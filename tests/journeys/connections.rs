@@ -5,8 +5,29 @@ use crate::server::{Server, keygen, public};
 use crate::support::Place;
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
 const NOTE: &str = "  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n";
+
+/// Wherever the descriptors of the program end, it says so: that keys could not be opened is not told as keys that the host refused.
+#[test]
+fn a_program_without_descriptors_says_that_it_has_none() {
+    let Some(machine) = Machine::start("no descriptors", NOTE, &[]) else { return };
+    let mut told = Vec::new();
+    for limit in (4..40).rev() {
+        let plain = machine.place.command(&["plan", "inv"]);
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nofile={limit}:{limit}")).arg(plain.get_program()).args(plain.get_args());
+        command.current_dir(machine.place.path()).stdin(Stdio::null()).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = command.output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(!said.contains("RW0406"), "{limit}: {said}");
+        told.push((limit, said));
+    }
+    assert!(told.iter().any(|(_, said)| said.contains("RW0423")), "{told:?}");
+    assert!(told[0].1.contains("/etc/note.conf"), "{told:?}");
+}
 
 #[test]
 fn a_host_key_that_is_unknown_wrong_or_revoked() {

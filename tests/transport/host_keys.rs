@@ -32,8 +32,10 @@ async fn an_unknown_key_names_the_line_that_would_pin_it() {
     let Some(server) = Server::start(&["ed25519"], &[]) else { return };
     let fingerprint = must("ssh-keygen", &["-l", "-f", server.path("host_ed25519.pub").to_str().unwrap()]);
     let fingerprint = fingerprint.split_whitespace().nth(1).unwrap();
-    match refused(&server.access("other ssh-ed25519 AAAA")).await {
-        TransportError::HostKeyUnknown { fingerprint: shown, line, .. } => {
+    // The line of another host was cut off while it was copied.
+    match refused(&server.access("# a comment\nother ssh-ed25519 AAAA")).await {
+        TransportError::HostKeyUnknown { fingerprint: shown, line, known_hosts, malformed, .. } => {
+            assert_eq!(malformed, [format!("{known_hosts}:2")]);
             assert!(shown.ends_with(fingerprint), "{shown} {fingerprint}");
             assert_eq!(line, server.line("ed25519"));
             assert!(!server.log().contains("Accepted"), "no login before the key is known");
