@@ -67,9 +67,9 @@ impl Lookout {
     async fn ask(&self, shared: &Shared, hosts: Vec<(String, Target)>) {
         let work = |(name, host): (String, Target)| -> BoxFuture<'_, ()> {
             Box::pin(async move {
-                let out = clock::within(ANSWER_LIMIT, look_at_host(shared, &name)).await.unwrap_or_else(|| {
-                    Some(Unavailability::Unreachable { reason: "it can be reached and answers nothing".to_owned() })
-                });
+                let out = clock::within(ANSWER_LIMIT, look_at_host(shared, &name))
+                    .await
+                    .unwrap_or_else(|| Some(Unavailability::Unreachable { reason: "it can be reached and answers nothing".to_owned() }));
                 let silent = &mut guard(&self.0).silent;
                 match out {
                     None => drop(silent.remove(&host)),

@@ -30,7 +30,11 @@ enum Done {
     Look,
     Step(Box<Finish>),
     /// With what kept hosts from writing it down.
-    Gate { hosts: Vec<String>, result: GateResult, unwritten: Vec<Diagnostic> },
+    Gate {
+        hosts: Vec<String>,
+        result: GateResult,
+        unwritten: Vec<Diagnostic>,
+    },
 }
 
 /// A run that goes on.

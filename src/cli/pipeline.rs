@@ -253,11 +253,14 @@ impl Prepared {
 
     /// What a gate has to prove in this cluster.
     fn proof(&self) -> Proof {
-        match (self.inventory.loaded.reached().any(|host| !host.netdevs.is_empty()), self.desired.checks.is_empty()) {
-            (true, _) if self.inventory.loaded.spec.rollout.gate.as_ref().is_some_and(|gate| gate.nccl.is_some()) => Proof::RdmaAndNccl,
-            (true, _) => Proof::Rdma,
+        let has_rails = self.inventory.loaded.reached().any(|host| !host.netdevs.is_empty());
+        let runs_nccl = self.inventory.loaded.spec.rollout.gate.as_ref().is_some_and(|gate| gate.nccl.is_some());
+        match (has_rails, runs_nccl) {
+            (true, true) => Proof::RdmaAndNccl,
+            (true, false) => Proof::Rdma,
+            (false, true) => Proof::Nccl,
+            (false, false) if self.desired.checks.is_empty() => Proof::Nothing,
             (false, false) => Proof::ModuleChecks,
-            (false, true) => Proof::Nothing,
         }
     }
 

@@ -346,6 +346,8 @@ pub enum Proof {
     Rdma,
     /// The same, and NCCL's tests between the hosts with GPUs.
     RdmaAndNccl,
+    /// NCCL's tests, and what modules check besides: the spec has no rails.
+    Nccl,
     /// What modules check: the spec has no rails.
     ModuleChecks,
     /// That the hosts can be reached and were changed as planned, and no more.

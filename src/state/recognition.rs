@@ -139,8 +139,12 @@ impl State {
     fn follow_outages(&mut self, seen: &BTreeMap<Target, TargetIdentity>) {
         let names: BTreeSet<&str> = seen.keys().map(|target| &*target.name).collect();
         let is_gone = |name: &&String| !names.contains(name.as_str());
-        let gone: Vec<(MachineId, Outage)> =
-            self.outages.iter().filter(|(name, _)| is_gone(name)).filter_map(|(name, outage)| Some((self.machines.get(name)?.clone(), outage.clone()))).collect();
+        let gone: Vec<(MachineId, Outage)> = self
+            .outages
+            .iter()
+            .filter(|(name, _)| is_gone(name))
+            .filter_map(|(name, outage)| Some((self.machines.get(name)?.clone(), outage.clone())))
+            .collect();
         for (machine, outage) in gone {
             for (target, _) in seen.iter().filter(|(_, identity)| identity.machine_id.known() == Some(&machine)) {
                 self.outages.entry(target.name.to_string()).or_insert_with(|| outage.clone());

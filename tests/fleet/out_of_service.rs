@@ -3,7 +3,7 @@
 use crate::nodes::Nodes;
 use crate::room::Room;
 use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, GateResult, Gatekeeper, apply, resume, return_to_service};
-use railwright::plan::{OutageCause, Plan, Proof, Selection, Unavailability};
+use railwright::plan::{OutageCause, Plan, Proof, Selection, Unavailability, content};
 use railwright::state::{Outcome, Skip, StateFolder};
 use railwright::transport::BoxFuture;
 use railwright::transport::sim::{Fault, Trouble};
@@ -180,7 +180,8 @@ async fn a_gate_with_nothing_to_check_ends_no_outage_that_a_check_began() {
     is_bad(&room, &["a"]);
     run(&room).await;
     is_bad(&room, &[]);
-    let without = Plan { proof: Proof::Nothing, ..room.plan().await };
+    let mut without = Plan { proof: Proof::Nothing, ..room.plan().await };
+    without.digest = content::digest(&without).to_string();
     let outcome = apply(&without, &room.context, room.sink()).await;
     assert_eq!((outcome.ending, boots(&room, "b")), (Ending::Stopped, 0));
     assert!(codes(&outcome).contains(&"RW0658") && room.state().outages.contains_key("a"), "{:?}", codes(&outcome));

@@ -224,6 +224,7 @@ fn a_gate_says_what_it_proves_and_a_resource_how_it_is_named() {
     for (proof, words) in [
         (Proof::Rdma, "then a gate of RDMA checks"),
         (Proof::RdmaAndNccl, "then a gate of RDMA checks and NCCL's tests"),
+        (Proof::Nccl, "then a gate of NCCL's tests"),
         (Proof::ModuleChecks, "then a gate of the modules' checks"),
         (Proof::Nothing, "then a gate with nothing to check (no rails, no checks)"),
         (Proof::NotSaid, "then a gate"),

@@ -32,6 +32,7 @@ fn text(waves: &[&[String]], policy: &RolloutPolicy, proof: Proof, verified: boo
     let proves = match proof {
         Proof::Rdma => "a gate of RDMA checks",
         Proof::RdmaAndNccl => "a gate of RDMA checks and NCCL's tests",
+        Proof::Nccl => "a gate of NCCL's tests",
         Proof::ModuleChecks => "a gate of the modules' checks",
         Proof::Nothing => "a gate with nothing to check (no rails, no checks)",
         Proof::NotSaid => "a gate",
