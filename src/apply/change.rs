@@ -9,6 +9,7 @@ mod unproven;
 
 use self::look::again_seen;
 use self::settle::{Settled, left_waiting, not_gone, not_ready};
+use super::cluster_node::{Halt, over};
 use super::context::Event;
 use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, see};
 use super::shared::Shared;
@@ -57,9 +58,8 @@ impl Finish {
 
 /// Carries out the change with this number; the outcome is journalled, and written to the host when it is done.
 pub(super) async fn change(shared: &Shared, n: usize) -> Result<Finish, JournalError> {
-    let node = &shared.plan.nodes[n];
-    let host = node.target.as_ref().map_or("", |target| &*target.name);
-    let mut step = Step { shared, n, node, host, writer: None, begun: None, behind: Vec::new() };
+    let mut step = Step::new(shared, n);
+    let node = step.node;
     let mut finish = match step.carry_out().await {
         Ok(finish) => finish,
         Err(Halt::Journal(broken)) => return Err(broken),
@@ -69,20 +69,9 @@ pub(super) async fn change(shared: &Shared, n: usize) -> Result<Finish, JournalE
     Ok(finish)
 }
 
-/// Why a step goes no further.
-enum Halt {
-    Journal(JournalError),
-    Over(Box<Finish>),
-}
-
-impl From<JournalError> for Halt {
-    fn from(broken: JournalError) -> Self {
-        Halt::Journal(broken)
-    }
-}
-
-fn over(outcome: Outcome, problem: Diagnostic) -> Halt {
-    Halt::Over(Box::new(Finish::told(outcome, problem)))
+/// Compares the host of the drain with this number with the plan: no pod is ended for a host that has moved and is left alone.
+pub(super) async fn compare_before_drain(shared: &Shared, n: usize) -> Result<(), Halt> {
+    Step::new(shared, n).look().await.map(drop)
 }
 
 /// How the actions of one attempt ended.
@@ -112,6 +101,12 @@ struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
+    fn new(shared: &'a Shared, n: usize) -> Self {
+        let node = &shared.plan.nodes[n];
+        let host = node.target.as_ref().map_or("", |target| &*target.name);
+        Step { shared, n, node, host, writer: None, begun: None, behind: Vec::new() }
+    }
+
     async fn carry_out(&mut self) -> Result<Finish, Halt> {
         let earlier = self.earlier();
         let mut answers = self.look().await?;

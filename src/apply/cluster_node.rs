@@ -39,7 +39,8 @@ pub(super) fn over(outcome: Outcome, problem: Diagnostic) -> Halt {
 /// A step on a node.
 pub(super) struct NodeStep<'a> {
     pub shared: &'a Shared,
-    n: usize,
+    /// Its number in the plan.
+    pub n: usize,
     /// The step's id.
     pub id: String,
     cluster: &'a str,

@@ -2,7 +2,7 @@
 //! budgets allow. A node that we cordoned and cannot empty is given back at once: nothing was done to its host yet
 //! (kubereboot/kured#1129: a node that stays cordoned after a failed drain is missed for weeks). One that was cordoned before stays so.
 
-use super::change::Finish;
+use super::change::{Finish, compare_before_drain};
 use super::cluster_node::{Halt, NodeStep, over};
 use super::trouble::Next;
 use crate::base::Diagnostic;
@@ -57,6 +57,7 @@ async fn emptied(step: &mut NodeStep<'_>) -> Result<Emptied, Halt> {
         return Ok(Emptied { changed: false, gone: true, disturbed: None });
     };
     let policy = step.shared.plan.rollout.drain.clone().ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
+    compare_before_drain(step.shared, step.n).await?;
     step.intend().await?;
     if now.schedulable {
         let mark = now.cordon_of(&step.shared.run, &step.shared.plan.cluster).text();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
+mod drains;
 mod edited_plans;
 mod guards;
 #[path = "../hostile/mod.rs"]

@@ -1,45 +1,157 @@
-//! A fake API server beside a simulated fleet: it says how the nodes of the hosts are, and does nothing.
+//! A fake API server beside a simulated fleet: it says how the nodes of the hosts are and what runs on them, and has them emptied and given
+//! back. Its lock and its record are those of a simulated host of its name.
 
 use crate::room::Room;
 use railwright::base::Target;
 use railwright::plan::ClusterNodes;
-use railwright::resource::kubernetes_object::nodes::NodeNow;
+use railwright::resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
+use railwright::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID};
 use railwright::resource::probe::Probe;
 use railwright::resource::{Action, Answer, AnswerStatus, Answers, Read};
-use railwright::transport::sim::{Fleet, access};
+use railwright::transport::sim::{Fleet, Host, access};
 use railwright::transport::{BoxFuture, ClusterAccess, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// The cluster's name.
 const NAME: &str = "kube";
 
+/// A node, and the pods on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeState {
+    now: NodeNow,
+    pods: Vec<PodNow>,
+}
+
+impl NodeState {
+    /// A node with a pod of a job, and one of its own.
+    fn new(ready: bool, schedulable: bool) -> Self {
+        let gives = BTreeMap::from([("rdma/hca".to_owned(), json!("8"))]);
+        let pod = |name: &str, owner: &str| PodNow {
+            namespace: "ml".to_owned(),
+            name: name.to_owned(),
+            uid: name.to_owned(),
+            owner: Some(format!("{owner}/{name}")),
+            ..PodNow::default()
+        };
+        let pods = vec![pod("train", "Job"), pod("plugin", "DaemonSet")];
+        NodeState { now: NodeNow { ready, schedulable, cordoned: None, gives }, pods }
+    }
+
+    /// As the API server has it.
+    fn object(&self, name: &str) -> Value {
+        json!({
+            "metadata": { "name": name, "annotations": self.now.cordoned.as_ref().map(|mark| json!({ CORDONED: mark })) },
+            "spec": { "unschedulable": !self.now.schedulable },
+            "status": { "conditions": [{ "type": "Ready", "status": if self.now.ready { "True" } else { "False" } }], "allocatable": self.now.gives },
+        })
+    }
+}
+
 /// The nodes by name, as the API server has them now.
 #[derive(Clone, Default)]
-pub struct Nodes(Arc<Mutex<BTreeMap<String, NodeNow>>>);
+pub struct Nodes(Arc<Mutex<BTreeMap<String, NodeState>>>);
+
+/// What a node's name has before its host's.
+const NODE: &str = "node-";
+
+fn node_of(host: &str) -> String {
+    format!("{NODE}{host}")
+}
 
 impl Nodes {
     /// A cluster beside the hosts of a room, each of them a Ready node that takes pods.
     pub fn beside(room: &mut Room) -> Self {
         let nodes = Nodes::default();
-        let hosts: Vec<String> = room.context.hosts.keys().cloned().collect();
+        let is_host = |access: &&HostAccess| !access.switch;
+        let hosts: Vec<String> = room.context.hosts.values().filter(is_host).map(|access| access.name.clone()).collect();
         for host in &hosts {
             nodes.set(host, true, true);
         }
-        let by_host: BTreeMap<Target, String> = hosts.iter().map(|host| (Target::host(host), format!("node-{host}"))).collect();
+        let by_host: BTreeMap<Target, String> = hosts.iter().map(|host| (Target::host(host), node_of(host))).collect();
         room.context.nodes = by_host.iter().map(|(host, node)| (node.clone(), host.clone())).collect();
         room.nodes = Some(ClusterNodes { cluster: Target::kube(NAME), spec: "c".to_owned(), by_host });
         let cluster = ClusterAccess { kubeconfig: None, context: None, keeps: "railwright".to_owned(), folder: PathBuf::new() };
         room.context.hosts.insert(NAME.to_owned(), HostAccess { cluster: Some(cluster), ..access(NAME) });
-        room.context.connector = room.context.secrets.carried_by(Arc::new(Beside { fleet: room.fleet.clone(), nodes: nodes.clone() }));
+        let mut all = room.fleet.hosts();
+        all.insert(NAME.to_owned(), Host::fresh());
+        room.fleet.replace(all);
+        let connector = Beside { fleet: room.fleet.clone(), nodes: nodes.clone() };
+        room.context.connector = room.context.secrets.carried_by(Arc::new(connector));
+        room.server = Some(nodes.clone());
         nodes
     }
 
     /// The node of this host is like this now.
     pub fn set(&self, host: &str, ready: bool, schedulable: bool) {
-        let now = NodeNow { ready, schedulable, cordoned: None, gives: BTreeMap::new() };
-        self.0.lock().unwrap().insert(format!("node-{host}"), now);
+        self.0.lock().unwrap().insert(node_of(host), NodeState::new(ready, schedulable));
+    }
+
+    /// All of them as they are.
+    pub fn states(&self) -> BTreeMap<String, NodeState> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// The hosts on whose nodes pods are put, or are that would have to go first.
+    pub fn in_use(&self) -> BTreeSet<String> {
+        let all = self.0.lock().unwrap();
+        let is_in_use = |node: &NodeState| node.now.schedulable || node.pods.iter().any(|pod| !pod.stays() && !pod.ends);
+        let names = all.iter().filter(|(_, node)| is_in_use(node)).filter_map(|(name, _)| name.strip_prefix(NODE));
+        names.map(str::to_owned).collect()
+    }
+
+    /// Those that we cordoned and did not give back.
+    pub fn cordoned(&self) -> Vec<String> {
+        let all = self.0.lock().unwrap();
+        all.iter().filter(|(_, node)| node.now.cordoned.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn answer(&self, read: &KubernetesRead) -> (i32, String) {
+        let mut all = self.0.lock().unwrap();
+        match read {
+            KubernetesRead::Nodes => {
+                let now: BTreeMap<&String, &NodeNow> = all.iter().map(|(name, node)| (name, &node.now)).collect();
+                (0, serde_json::to_string(&now).unwrap())
+            }
+            KubernetesRead::Object(object) if object.kind == "Node" => {
+                all.get(&object.name).map_or((ABSENT, String::new()), |node| (0, node.object(&object.name).to_string()))
+            }
+            // Those that were told to end do so when they are looked at.
+            KubernetesRead::PodsOn(name) => {
+                let pods = all.get_mut(name).map(|node| std::mem::take(&mut node.pods)).unwrap_or_default();
+                let stay: Vec<PodNow> = pods.into_iter().filter(|pod| !pod.ends).collect();
+                let out = serde_json::to_string(&stay).unwrap();
+                all.entry(name.clone()).and_modify(|node| node.pods = stay);
+                (0, out)
+            }
+            KubernetesRead::Access(_) | KubernetesRead::Object(_) => (0, String::new()),
+            _ => (NOT_SAID, "this is a fake".to_owned()),
+        }
+    }
+
+    fn perform(&self, action: &Action) -> Option<()> {
+        let mut all = self.0.lock().unwrap();
+        match action {
+            Action::CordonNode { node, mark } => {
+                let now = &mut all.get_mut(node)?.now;
+                if now.schedulable {
+                    (now.schedulable, now.cordoned) = (false, Some(mark.clone()));
+                }
+            }
+            Action::UncordonNode { node } => {
+                let now = &mut all.get_mut(node)?.now;
+                if now.cordoned.take().is_some() {
+                    now.schedulable = true;
+                }
+            }
+            Action::EvictPod { uid, .. } => {
+                all.values_mut().flat_map(|node| &mut node.pods).filter(|pod| pod.uid == *uid).for_each(|pod| pod.ends = true);
+            }
+            _ => return None,
+        }
+        Some(())
     }
 }
 
@@ -50,32 +162,55 @@ struct Beside {
 
 impl Connector for Beside {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
-        match access.cluster {
-            Some(_) => Box::pin(async { Ok(Arc::new(Server(self.nodes.clone())) as Arc<dyn HostLink>) }),
-            None => self.fleet.connect(access),
-        }
+        Box::pin(async {
+            let link = self.fleet.connect(access).await?;
+            if access.cluster.is_none() {
+                return Ok(link);
+            }
+            Ok(Arc::new(Server { keeper: link, fleet: self.fleet.clone(), nodes: self.nodes.clone() }) as Arc<dyn HostLink>)
+        })
     }
 }
 
-struct Server(Nodes);
+struct Server {
+    /// What keeps its lock and its record.
+    keeper: Arc<dyn HostLink>,
+    fleet: Fleet,
+    nodes: Nodes,
+}
+
+fn ended(code: i32) -> Performed {
+    Performed::Ended { code, stdout: String::new(), stderr: String::new() }
+}
 
 impl HostLink for Server {
     fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
-        let out = serde_json::to_string(&*self.0.0.lock().unwrap()).unwrap();
-        let mut answers = Answers::default();
-        reads.iter().for_each(|read| answers.insert(read.key(), Answer { status: AnswerStatus::Exit(0), out: out.clone() }));
-        Box::pin(async { Ok(answers) })
+        Box::pin(async move {
+            let (asked, others): (Vec<Read>, Vec<Read>) =
+                reads.iter().cloned().partition(|read| matches!(read, Read::Kubernetes(_) | Read::Host));
+            let mut answers = self.keeper.read(&others).await?;
+            for read in asked {
+                let (code, out) = if let Read::Kubernetes(read) = &read { self.nodes.answer(read) } else { (0, String::new()) };
+                answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out });
+            }
+            Ok(answers)
+        })
     }
 
-    fn perform<'a>(&'a self, _: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async { Ok(Performed::Unknown { reason: "it only says how its nodes are".to_owned() }) })
+    fn perform<'a>(&'a self, action: &'a Action, _: &'a str, fence: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        Box::pin(async move {
+            self.keeper.read(&[]).await?;
+            let is_holder = fence.is_some_and(|fence| self.fleet.with(NAME, |host| host.lock.check(fence).is_ok()) == Some(true));
+            assert!(is_holder, "{} without the lock", action.word());
+            Ok(ended(if self.nodes.perform(action).is_some() { 0 } else { 1 }))
+        })
     }
 
     fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(async { Ok(Performed::Unknown { reason: "it only says how its nodes are".to_owned() }) })
     }
 
-    fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async { Ok(Performed::Unknown { reason: "it only says how its nodes are".to_owned() }) })
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        self.keeper.upkeep(upkeep)
     }
 }

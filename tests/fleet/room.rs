@@ -1,5 +1,6 @@
 //! A simulated fleet with a state folder, wishes and a gate: all that a whole run needs, in virtual time.
 
+use crate::nodes::Nodes;
 use railwright::apply::{Context, Event, EventSink, GateResult, Gatekeeper, Patience};
 use railwright::base::{Address, Diagnostic, Digest, MachineId, Target, TargetKind};
 use railwright::observe::sealed::{named_by_host, reads, seal_wishes};
@@ -17,6 +18,7 @@ use railwright::transport::sim::{Fault, Fleet, Host, Trouble, access};
 use railwright::transport::{BoxFuture, HostAccess, Secrets};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -61,6 +63,8 @@ pub struct Room {
     pub rollout: RolloutPolicy,
     /// The hosts as nodes of a cluster, where there is one.
     pub nodes: Option<ClusterNodes>,
+    /// What serves that cluster.
+    pub server: Option<Nodes>,
     pub interrupt: watch::Sender<u32>,
     pub context: Context,
     pub events: Arc<Mutex<Vec<Event>>>,
@@ -70,6 +74,18 @@ pub struct Room {
 /// Where state folders are made: in memory, since thousands of runs would else wait for the disk at every record.
 pub fn temporary() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Copies a folder with all that is in it.
+pub fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_folder(&entry.path(), &to.join(entry.file_name())),
+            false => drop(std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        }
+    }
 }
 
 impl Room {
@@ -112,6 +128,7 @@ impl Room {
             gate,
             wishes: Vec::new(),
             nodes: None,
+            server: None,
             rollout: RolloutPolicy { canary: 1, max_unavailable: 2, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
             interrupt,
             context,

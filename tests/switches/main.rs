@@ -32,6 +32,7 @@ mod server;
 #[allow(dead_code, reason = "the journeys use the rest of it")]
 mod support;
 
+mod unchanged;
 mod unreadable;
 
 macro_rules! stories {

@@ -12,7 +12,7 @@ const OVER_SSH: &str = "ssh: { user: root, address: 127.0.0.1, port: PORT }";
 const OVER_NVUE: &str =
     "nvue: { address: 127.0.0.1, port: PORT, user: operator, password: { file: password }, certificate: \"{name}.pem\" }";
 
-fn start(story: &str) -> Option<Fabric> {
+pub fn start(story: &str) -> Option<Fabric> {
     let switch = Switch::start_nvue(&format!("nvue-{story}"))?;
     let place = Place::new();
     place.write("inv/known_hosts", switch.known_hosts() + "\n").write("inv/id", switch.identity());

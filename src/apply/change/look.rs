@@ -15,14 +15,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl<'a> Step<'a> {
-    /// Connects and reads. The first step on a host also compares what the later ones will find with the plan, so that a
-    /// host that moved is left alone before anything of it is changed.
+    /// Connects and reads. The first step on a host, and the drain of its node, also compares what the later ones will find with
+    /// the plan, so that a host that moved is left alone before anything of it is changed, and keeps its pods.
     pub(super) async fn look(&mut self) -> Result<Answers, Halt> {
         let writer = self.shared.connect(self.host).await.map_err(|error| self.unreachable(&error))?;
         if let Err(lost) = self.shared.heart.confirm(self.host, &writer).await {
             return Err(over(Outcome::LockLost { reason: lost.message.clone() }, *lost));
         }
-        let ahead = if self.node.is_change() && self.shared.is_first_on(self.host) { self.ahead() } else { Vec::new() };
+        let is_drain = matches!(self.node.kind, NodeKind::Drain { .. });
+        let compares = is_drain || self.node.is_change() && self.shared.is_first_on(self.host);
+        let ahead = if compares { self.ahead() } else { Vec::new() };
         let mut wanted = self.wanted();
         wanted.extend(ahead.iter().flat_map(|(_, member)| reads(member)));
         let answers = read(&writer, &wanted).await.map_err(|error| self.unreachable(&error))?;

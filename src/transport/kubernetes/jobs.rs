@@ -98,7 +98,7 @@ mod tests {
             "allocatable": { "aliyun/erdma": "200", "cpu": "64" } } });
         let pod = |phase: &str, node: &str, asks: u64| {
             let resources = json!({ "limits": { "aliyun/erdma": asks.to_string() } });
-            json!({ "metadata": { "name": "a" }, "spec": { "nodeName": node, "containers": [{ "name": "c", "resources": resources }] }, "status": { "phase": phase } })
+            json!({ "metadata": { "name": format!("a{asks}") }, "spec": { "nodeName": node, "containers": [{ "name": "c", "resources": resources }] }, "status": { "phase": phase } })
         };
         let pods = [pod("Running", "gpu-1", 150), pod("Pending", "gpu-1", 40), pod("Succeeded", "gpu-1", 9), pod("Pending", "", 7)];
         let (link, asked) = link(move |_, path, _| {

@@ -84,15 +84,17 @@ impl Kinds {
     }
 }
 
-/// Subresources (`pods/log`) are left out: they have kinds of other things.
+/// Subresources (`pods/log`) are left out: they have kinds of other things. An entry of another shape is no kind that is missing.
 fn resources(list: &Value) -> Option<BTreeMap<String, Resource>> {
-    let one = |entry: &Value| {
+    let mut all = BTreeMap::new();
+    for entry in list.get("resources")?.as_array()? {
         let (name, kind) = (entry.get("name")?.as_str()?, entry.get("kind")?.as_str()?);
         let namespaced = entry.get("namespaced")?.as_bool()?;
-        let plural = segment(name)?;
-        Some((kind.to_owned(), Resource { plural, namespaced }))
-    };
-    Some(list.get("resources")?.as_array()?.iter().filter_map(one).collect())
+        if let Some(plural) = segment(name) {
+            all.insert(kind.to_owned(), Resource { plural, namespaced });
+        }
+    }
+    Some(all)
 }
 
 /// Where a group's objects are: `/api/v1`, `/apis/apps/v1`.

@@ -8,6 +8,7 @@ use crate::base::text::one_line;
 use crate::resource::kubernetes_object::request::{NOT_SAID, ObjectName};
 use crate::resource::{Answer, AnswerStatus};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Objects of a page, as kubectl asks for them.
 const PAGE: usize = 500;
@@ -64,17 +65,24 @@ pub(super) async fn pages<T>(
         Ok(path) => path,
         Err(reason) => return Ok(Err(exit(NOT_SAID, reason))),
     };
-    let (mut all, mut next) = (Vec::new(), String::new());
+    let no_list = |why: &str| exit(NOT_SAID, format!("what came is no list of {}{why}", kind.plural));
+    let (mut all, mut next, mut known) = (Vec::new(), String::new(), BTreeSet::new());
     for _ in 0..PAGES {
         let call = Call { limit: PAGE_LIMIT_BYTES, ..Call::get(format!("{path}?limit={PAGE}{query}{next}")) };
         let reply = server.ask(&call).await?;
-        let list = match page(&reply) {
-            Some(list) => list,
-            None => return Ok(Err(unlisted(name, kind, &reply))),
+        let Some(list) = (reply.status == 200 && !reply.cut).then(|| reply.json()).flatten() else {
+            return Ok(Err(unlisted(name, kind, &reply)));
         };
-        let Some(items) = items(&list) else { return Ok(Err(exit(NOT_SAID, format!("what came is no list of {}", kind.plural)))) };
-        all.extend(items.iter().filter_map(&of));
-        match list.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty()) {
+        let Some(page) = Page::of(&list, &name.kind) else { return Ok(Err(no_list(""))) };
+        let is_new = |item: &Value| known.insert((text(item, "/metadata/namespace").to_owned(), text(item, "/metadata/name").to_owned()));
+        if !page.items.iter().all(is_new) {
+            return Ok(Err(no_list(": its pages repeat")));
+        }
+        if known.len() > PAGE * PAGES {
+            break;
+        }
+        all.extend(page.items.iter().filter_map(&of));
+        match page.token {
             Some(token) => next = format!("&continue={}", kinds::query_value(token)),
             None => return Ok(Ok(all)),
         }
@@ -82,15 +90,27 @@ pub(super) async fn pages<T>(
     Ok(Err(exit(NOT_SAID, format!("there are more than {} {}", PAGE * PAGES, kind.plural))))
 }
 
-fn page(reply: &Reply) -> Option<Value> {
-    if reply.status == 200 && !reply.cut { reply.json() } else { None }
+/// A page of a list.
+struct Page<'a> {
+    items: &'a [Value],
+    /// With which the next one is asked for.
+    token: Option<&'a str>,
 }
 
-/// The objects of a page. An answer of another shape is no empty page, and one with far more than was asked for is not looked into.
-fn items(list: &Value) -> Option<&[Value]> {
-    let items = list.get("items")?.as_array()?;
-    let is_object = |item: &Value| item.pointer("/metadata/name").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
-    (items.len() <= ITEMS && items.iter().all(is_object)).then_some(items)
+impl<'a> Page<'a> {
+    /// Of objects of this kind. An answer of another shape is no empty page and no last one, and one with far more than was asked for is not
+    /// looked into.
+    fn of(list: &'a Value, kind: &str) -> Option<Self> {
+        let is_object = |item: &Value| !text(item, "/metadata/name").is_empty() && item.get("kind").is_none_or(|of| of == kind);
+        let items = list.get("items")?.as_array()?;
+        let token = match list.pointer("/metadata/continue") {
+            None | Some(Value::Null) => None,
+            Some(token) => Some(token.as_str()?).filter(|token| !token.is_empty()),
+        };
+        // Set only where objects are missing on this page (kubernetes.io/docs/reference/kubernetes-api/common-definitions/list-meta).
+        let is_cut = token.is_none() && list.pointer("/metadata/remainingItemCount").is_some_and(|left| *left != 0 && !left.is_null());
+        (items.len() <= ITEMS && !is_cut && items.iter().all(is_object)).then_some(Page { items, token })
+    }
 }
 
 fn unlisted(name: &ObjectName, kind: &Resource, reply: &Reply) -> Answer {

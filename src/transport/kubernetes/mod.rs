@@ -17,9 +17,13 @@ mod kept_tests;
 mod kinds;
 #[cfg(test)]
 mod law_tests;
+#[cfg(test)]
+mod list_law_tests;
 mod lists;
 mod lock;
 mod node_edit;
+#[cfg(test)]
+mod node_law_tests;
 mod nodes;
 mod pod_exec;
 mod proxy;

@@ -2,21 +2,18 @@
 //! the plan, nodes that others cordoned, gates that failed in an earlier run, also with a budget in percent and a plan that is narrowed
 //! away from them. Judged from what happened, by rules of its own: not by what the scheduler thinks.
 
-use super::case::{Case, cases, troubles};
+use super::case::{Case, Freedom, free_cases, troubles};
 use super::{Held, ensure, law, switch_off_and_on};
 use crate::nodes::Nodes;
 use crate::room::Room;
 use proptest::prelude::*;
 use railwright::apply::{Decisions, Ending, Event, apply, resume};
-use railwright::plan::{Plan, Selection};
+use railwright::plan::{Node, NodeKind, Plan};
 use railwright::resource::Disruption;
-use railwright::spec::model::Rollout;
 use railwright::state::Outcome;
 use railwright::transport::sim::{Fault, Trouble};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// Who is out of service, as somebody who only watches would say.
 struct Watcher<'a> {
@@ -25,44 +22,56 @@ struct Watcher<'a> {
     out: BTreeSet<String>,
     /// Not reached when it was asked last.
     silent: BTreeSet<String>,
+    /// Its node was cordoned by us, and not given back since.
+    cordoned: BTreeSet<String>,
     /// Down before the plan was made, or taken out of service by others.
     elsewhere: BTreeSet<String>,
     budget: usize,
-    worst: usize,
     disruptions: usize,
 }
 
 impl<'a> Watcher<'a> {
     fn new(plan: &'a Plan, budget: usize) -> Self {
         let nobody = BTreeSet::new;
-        Watcher { plan, out: nobody(), silent: nobody(), elsewhere: nobody(), budget, worst: 0, disruptions: 0 }
+        Watcher { plan, out: nobody(), silent: nobody(), cordoned: nobody(), elsewhere: nobody(), budget, disruptions: 0 }
+    }
+
+    fn step(&self, node: &str) -> Option<&'a Node> {
+        self.plan.nodes.iter().find(|other| other.id == node)
     }
 
     fn host(&self, node: &str) -> Option<String> {
-        let node = self.plan.nodes.iter().find(|other| other.id == node)?;
-        node.target.as_ref().map(|target| target.name.to_string())
+        self.step(node)?.target.as_ref().map(|target| target.name.to_string())
     }
 
     fn is_disruptive(&self, node: &str) -> bool {
-        self.plan.nodes.iter().any(|other| other.id == node && other.disruption >= Disruption::Restart)
+        self.step(node).is_some_and(|step| step.disruption >= Disruption::Restart)
+    }
+
+    fn unavailable(&self) -> BTreeSet<String> {
+        [&self.out, &self.silent, &self.cordoned, &self.elsewhere].into_iter().flatten().cloned().collect()
     }
 
     fn see(&mut self, event: &Event) -> Result<(), String> {
         match event {
             Event::ActionStarted { node, index: 0, .. } if self.is_disruptive(node) => {
                 let own = self.host(node).unwrap_or_default();
-                let was_out = [&self.out, &self.silent, &self.elsewhere].iter().any(|some| some.contains(&own));
+                let was_out = self.unavailable().contains(&own);
                 self.out.insert(own);
                 self.disruptions += 1;
-                let unavailable: BTreeSet<&String> = self.out.iter().chain(&self.silent).chain(&self.elsewhere).collect();
-                self.worst = self.worst.max(unavailable.len());
-                let budget = self.budget;
+                let unavailable = self.unavailable();
+                let (count, budget) = (unavailable.len(), self.budget);
                 // Mending a host that is out already puts nobody else out.
-                ensure!(
-                    was_out || unavailable.len() <= budget,
-                    "{node} began with {unavailable:?} out of service, and the budget is {budget}"
-                );
+                ensure!(was_out || count <= budget, "{node} began with {unavailable:?} out of service, and the budget is {budget}");
             }
+            Event::StepFinished { node, outcome: Outcome::Done { .. } } => match self.step(node).map(|step| &step.kind) {
+                Some(NodeKind::Drain { .. }) => self.cordoned.extend(self.host(node)),
+                Some(NodeKind::Uncordon { .. }) => {
+                    let host = self.host(node);
+                    self.cordoned.retain(|other| Some(other) != host.as_ref());
+                }
+                _ => {}
+            },
             Event::StepFinished { node, outcome: Outcome::Failed { .. } | Outcome::Unknown { .. } } => self.out.extend(self.host(node)),
             Event::StepFinished { node, outcome: Outcome::Unreachable { .. } } => self.silent.extend(self.host(node)),
             Event::HostUnreachable { host, .. } => self.silent.extend([host.clone()]),
@@ -78,41 +87,23 @@ impl<'a> Watcher<'a> {
 }
 
 /// What is so before the run that is judged, and who else takes hosts out of service.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct World {
     case: Case,
-    /// Hosts that do not pass their gate in the run before; whether they pass later.
-    failing: BTreeSet<usize>,
+    /// Whether the hosts that do not pass their gate in the run before pass it later.
     healed: bool,
     /// Hosts that go down after that run.
     down: BTreeSet<usize>,
     /// Hosts whose nodes somebody cordons or that are NotReady, by whether they are Ready.
     nodes: BTreeMap<usize, bool>,
-    /// The budget as a share of all hosts.
-    percent: Option<usize>,
-    /// The plan is narrowed to this host.
-    target: Option<usize>,
-}
-
-impl fmt::Debug for World {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(self).unwrap())
-    }
 }
 
 fn worlds() -> impl Strategy<Value = World> {
     let some = || proptest::collection::btree_set(0usize..6, 0..3);
     let nodes = proptest::collection::btree_map(0usize..6, any::<bool>(), 0..2);
-    let rest = (some(), any::<bool>(), some(), nodes, proptest::option::of(15usize..101), proptest::option::of(0usize..6));
-    (cases(6, troubles(), 6), rest).prop_map(|(case, (failing, healed, down, nodes, percent, target))| World {
-        case,
-        failing,
-        healed,
-        down,
-        nodes,
-        percent,
-        target,
-    })
+    let freedom = Freedom { failing: 2, policy: true, ..Freedom::default() };
+    let case = free_cases(6, troubles(), 6, freedom);
+    (case, any::<bool>(), some(), nodes).prop_map(|(case, healed, down, nodes)| World { case, healed, down, nodes })
 }
 
 impl World {
@@ -120,11 +111,6 @@ impl World {
     fn names(&self, hosts: impl IntoIterator<Item = usize>) -> BTreeSet<String> {
         let names = self.case.names();
         hosts.into_iter().filter_map(|host| names.get(host).cloned()).collect()
-    }
-
-    /// Hosts that may be out of service, by an account of its own.
-    fn budget(&self) -> usize {
-        self.percent.map_or(self.case.max_unavailable, |percent| self.case.hosts.len() * percent / 100)
     }
 }
 
@@ -156,20 +142,11 @@ fn law_7_never_more_out_of_service_than_the_budget_allows() {
     law("law_7", worlds(), async |world: &World| {
         let case = &world.case;
         let mut room = case.room();
-        if let Some(percent) = world.percent {
-            let rollout: Rollout = serde_json::from_value(json!({ "max_unavailable": format!("{percent}%") })).unwrap();
-            room.rollout.max_unavailable = rollout.max_unavailable(case.hosts.len());
-        }
-        if world.budget() == 0 {
-            // Such a spec is no valid one (RW0116).
-            return Ok(Held::Beside);
-        }
-        let nodes = Nodes::beside(&mut room);
+        let nodes = room.server.clone().unwrap_or_else(|| Nodes::beside(&mut room));
         let mut switched = BTreeMap::new();
-        *room.gate.bad.lock().unwrap() = world.names(world.failing.iter().copied());
         let first = room.plan().await;
         through(&room, case, &first, &mut switched).await;
-        let mut watcher = Watcher::new(&first, world.budget());
+        let mut watcher = Watcher::new(&first, case.budget());
         watch(&room, &mut watcher, 0, &mut switched)?;
         // Another spec, on a fleet of which some hosts are down or taken by others.
         if world.healed {
@@ -182,9 +159,7 @@ fn law_7_never_more_out_of_service_than_the_budget_allows() {
         for (host, ready) in &world.nodes {
             world.names([*host]).iter().for_each(|host| nodes.set(host, *ready, false));
         }
-        let target = world.target.and_then(|host| world.names([host]).pop_first());
-        let selection = Selection { targets: target.map(|host| format!("host/{host}")).into_iter().collect(), excludes: Vec::new() };
-        let second = room.narrowed_plan(selection).await;
+        let second = case.plan(&room).await;
         case.strike(&room);
         let since = room.events.lock().unwrap().len();
         through(&room, case, &second, &mut switched).await;

@@ -3,14 +3,17 @@
 
 use super::leaf::{Port, port_wishes};
 use super::third_party::{EDITS, Edited, edit};
+use crate::nodes::Nodes;
 use crate::room::{Room, wish};
 use crate::switches::{LEAF, delivered, port};
 use proptest::prelude::*;
 use railwright::apply::apply;
 use railwright::base::Address;
+use railwright::plan::{DrainPolicy, Plan, Selection};
 use railwright::resource::action::UnitVerb;
 use railwright::resource::interrupt_affinity::script::Binding;
 use railwright::resource::{Action, Disruption, Wish};
+use railwright::spec::model::Rollout;
 use railwright::transport::sim::links::Link;
 use railwright::transport::sim::modules::ModuleFile;
 use railwright::transport::sim::packages::Installed;
@@ -19,7 +22,6 @@ use railwright::transport::sim::{Fault, Host, Trouble};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::time::Duration;
 
 /// How long a host stays down, in seconds, if nobody switches it on.
@@ -53,7 +55,7 @@ pub struct Struck {
 }
 
 /// All of it.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// One entry a host.
     pub hosts: Vec<There>,
@@ -81,11 +83,34 @@ pub struct Case {
     /// The spec was applied once before, and is another one since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lived: bool,
+    /// How much it may disturb, and how many may be out of service.
+    #[serde(default, skip_serializing_if = "Policy::is_default")]
+    pub policy: Policy,
+    /// Hosts that do not pass their gate.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub failing: BTreeSet<usize>,
 }
 
-impl fmt::Debug for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(self).unwrap())
+/// What a rollout may do, beside the number of hosts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    /// The budget as a share of all hosts, in place of the number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<usize>,
+    /// The hosts are nodes of a cluster, which are emptied for what disturbs at least so much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drains: Option<Disruption>,
+    /// What is above a drain is held.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub boots_nobody: bool,
+    /// Plans are narrowed to this host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<usize>,
+}
+
+impl Policy {
+    fn is_default(&self) -> bool {
+        *self == Policy::default()
     }
 }
 
@@ -233,8 +258,41 @@ impl Case {
         }
         room.wishes = self.wished(&BTreeSet::new());
         (room.rollout.canary, room.rollout.max_unavailable) = (self.canary, self.max_unavailable);
-        room.rollout.max_disruption = Disruption::Reboot;
+        room.rollout.max_disruption = if self.policy.boots_nobody { Disruption::Drain } else { Disruption::Reboot };
+        if let Some(percent) = self.policy.percent {
+            let rollout: Rollout = serde_json::from_value(json!({ "max_unavailable": format!("{percent}%") })).unwrap();
+            room.rollout.max_unavailable = rollout.max_unavailable(self.hosts.len());
+        }
+        if let Some(from) = self.policy.drains {
+            Nodes::beside(&mut room);
+            let drain = DrainPolicy { from, evict: true, timeout_s: 900, evict_unmanaged: false, delete_local_data: false };
+            room.rollout.drain = Some(drain);
+        }
+        *room.gate.bad.lock().unwrap() = self.failing.iter().map(|number| name(*number)).collect();
         room
+    }
+
+    /// The plan of a room, narrowed where the case has it so.
+    pub async fn plan(&self, room: &Room) -> Plan {
+        let targets = self.policy.target.map(|number| format!("host/{}", name(number))).into_iter().collect();
+        room.narrowed_plan(Selection { targets, excludes: Vec::new() }).await
+    }
+
+    /// Whether the host with this number is in its plans.
+    pub fn covers(&self, number: usize) -> bool {
+        self.policy.target.is_none_or(|target| target == number)
+    }
+
+    /// The hosts that its plans are not about.
+    pub fn others(&self, room: &Room) -> BTreeMap<String, Host> {
+        let mut all = room.fleet.effects();
+        all.retain(|host, _| (0..self.hosts.len()).any(|number| *host == name(number) && !self.covers(number)));
+        all
+    }
+
+    /// Hosts that may be out of service, by an account of its own.
+    pub fn budget(&self) -> usize {
+        self.policy.percent.map_or(self.max_unavailable, |percent| self.hosts.len() * percent / 100)
     }
 
     /// From now on things go wrong.
@@ -360,6 +418,31 @@ pub struct Freedom {
     pub leaf: bool,
     /// The spec may have been applied once before.
     pub lived: bool,
+    /// Budgets in percent, nodes that are emptied, plans that are narrowed or boot nobody.
+    pub policy: bool,
+    /// Up to so many hosts do not pass their gate.
+    pub failing: usize,
+}
+
+impl Freedom {
+    fn policy(self) -> impl Strategy<Value = Policy> {
+        let drains = prop_oneof![Just(Disruption::Restart), Just(Disruption::LinkBlip), Just(Disruption::Reboot)];
+        let percent = proptest::option::of(1usize..=100);
+        let target = proptest::option::weighted(0.3, 0usize..6);
+        let all = (percent, proptest::option::of(drains), proptest::bool::weighted(0.1), target);
+        all.prop_map(move |(percent, drains, boots_nobody, target)| match self.policy {
+            true => Policy { percent, drains, boots_nobody, target },
+            false => Policy::default(),
+        })
+    }
+}
+
+impl Policy {
+    /// For so many hosts: a share that comes to none of them makes no valid spec (RW0116), and none but them is a target.
+    fn for_hosts(self, hosts: usize) -> Self {
+        let least = 100usize.div_ceil(hosts);
+        Policy { percent: self.percent.map(|percent| percent.max(least)), target: self.target.map(|host| host % hosts), ..self }
+    }
 }
 
 /// Cases with up to so many hosts and faults of this sort.
@@ -378,8 +461,10 @@ pub fn free_cases(hosts: usize, trouble: BoxedStrategy<Trouble>, faults: usize, 
     let down = proptest::collection::vec(any::<prop::sample::Index>(), 0..=most(1, freedom.down));
     let port = (prop_oneof![Just(None), Just(Some(9100u32)), Just(Some(9216))], prop_oneof![Just(None), Just(Some(true))], any::<bool>());
     let ports = proptest::collection::vec(port.prop_map(|(mtu, up, lossless)| Port { mtu, up, lossless }), 0..=most(2, freedom.leaf));
-    let more = (proptest::collection::vec(edited, 0..=freedom.edits), down, ports, any::<bool>());
-    let made = (hosts, wishes(), dropped, rest, more).prop_map(move |(hosts, wishes, dropped, rest, (edited, down, leaf, lived))| {
+    let failing = proptest::collection::btree_set(0usize..6, 0..=freedom.failing);
+    let more = (proptest::collection::vec(edited, 0..=freedom.edits), down, ports, any::<bool>(), freedom.policy(), failing);
+    let made = (hosts, wishes(), dropped, rest, more).prop_map(move |(hosts, wishes, dropped, rest, more)| {
+        let (edited, down, leaf, lived, policy, failing) = more;
         let (max_unavailable, canary, struck, crash) = rest;
         let strike = |(host, after, trouble): (prop::sample::Index, u32, Trouble)| Struck {
             host: host.index(hosts.len()),
@@ -390,7 +475,9 @@ pub fn free_cases(hosts: usize, trouble: BoxedStrategy<Trouble>, faults: usize, 
         let edits = edited.into_iter().map(edit).collect();
         // Of one host there would be nobody left to plan for.
         let down = down.into_iter().filter(|_| hosts.len() > 1).map(|host| host.index(hosts.len())).collect();
-        Case { wishes, dropped, max_unavailable, canary, faults, crash, edits, down, leaf, lived: lived && freedom.lived, hosts }
+        let failing = failing.into_iter().filter(|host| *host < hosts.len()).collect();
+        let (policy, lived) = (policy.for_hosts(hosts.len()), lived && freedom.lived);
+        Case { wishes, dropped, max_unavailable, canary, faults, crash, edits, down, leaf, lived, policy, failing, hosts }
     });
     made.boxed()
 }

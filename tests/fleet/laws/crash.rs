@@ -5,6 +5,7 @@ use super::case::{Case, Freedom, benign, free_cases};
 use super::settled::{calm, comes_to_what_it_would};
 use super::third_party::Witness;
 use super::{Held, ensure, law, switch_off_and_on};
+use crate::nodes::{NodeState, Nodes};
 use crate::room::{Room, runtime};
 use railwright::apply::{ApplyOutcome, Decisions, Ending, apply, resume};
 use railwright::base::Address;
@@ -111,14 +112,14 @@ impl JournalStore for Mortal {
 }
 
 /// What everything comes to.
-type End = (BTreeMap<String, Host>, State);
+type End = (BTreeMap<String, Host>, State, Option<BTreeMap<String, NodeState>>);
 
 fn end_of(room: &Room) -> End {
     let mut state = room.state();
     (state.serial, state.absorbed, state.cluster) = (0, None, None);
     state.host_serials.clear();
     state.last_applied.resources.values_mut().for_each(|applied| (applied.at, applied.run) = (String::new(), String::new()));
-    (room.fleet.effects(), state)
+    (room.fleet.effects(), state, room.server.as_ref().map(Nodes::states))
 }
 
 fn has(outcome: &ApplyOutcome, code: &str) -> bool {
@@ -131,8 +132,8 @@ pub fn undecided(outcome: &ApplyOutcome) -> BTreeSet<Address> {
     next.filter_map(|command| command.split_once("--redo ")?.1.split_once(' ')?.0.parse().ok()).collect()
 }
 
-async fn begin(room: &Room) -> ApplyOutcome {
-    let plan = room.plan().await;
+async fn begin(case: &Case, room: &Room) -> ApplyOutcome {
+    let plan = case.plan(room).await;
     apply(&plan, &room.context, room.sink()).await
 }
 
@@ -141,7 +142,7 @@ async fn story(case: &Case, room: &mut Room, fate: &Fate, deaths: &mut Vec<usize
     let mut last = None;
     for without in [BTreeSet::new(), case.dropped.clone()] {
         room.wishes = case.wished(&without);
-        let mut outcome = begin(room).await;
+        let mut outcome = begin(case, room).await;
         // Whoever finds the run dead goes on with it, and dies again as often as there are deaths left. Where there is
         // nothing to go on with it died before its first record, or all of it was done: a plan tells which.
         loop {
@@ -150,7 +151,7 @@ async fn story(case: &Case, room: &mut Room, fate: &Fate, deaths: &mut Vec<usize
                 fate.die_at(deaths.pop());
                 outcome = resume(&room.context, Decisions::default(), room.sink()).await;
             } else if has(&outcome, "RW0623") {
-                outcome = begin(room).await;
+                outcome = begin(case, room).await;
             } else {
                 // A connection lost twice in a step is for a person to look at, who says: do it again.
                 let redo = undecided(&outcome);
@@ -202,12 +203,13 @@ fn compare(case: &Case, crashed: &(ApplyOutcome, End, usize), whole: &End) -> Re
     for name in case.targets() {
         ensure_equal(&name, &end.0[&name], &whole.0[&name])?;
     }
-    ensure_equal("the state", &end.1, &whole.1)
+    ensure_equal("the state", &end.1, &whole.1)?;
+    ensure_equal("the cluster", &end.2, &whole.2)
 }
 
 #[test]
 fn law_3_a_crash_and_resume_is_as_no_crash() {
-    let freedom = Freedom { leaf: true, ..Freedom::default() };
+    let freedom = Freedom { leaf: true, policy: true, ..Freedom::default() };
     law("law_3_a_crash", free_cases(3, benign(), 2, freedom), async |case: &Case| {
         let calm = Case { faults: Vec::new(), ..case.clone() };
         let (outcome, whole, records) = run(&calm, Vec::new(), Death::Before).await?;
@@ -223,14 +225,14 @@ fn law_3_a_crash_and_resume_is_as_no_crash() {
 
 #[test]
 fn law_3_holds_with_others_at_work() {
-    let freedom = Freedom { edits: 3, ..Freedom::default() };
+    let freedom = Freedom { edits: 3, policy: true, failing: 1, ..Freedom::default() };
     law("law_3_holds_with_others", free_cases(3, benign(), 2, freedom), async |case: &Case| {
         let mut room = case.room();
         let fate = Fate::decide(&mut room, Some(case.crash.0 % 40), Death::of(case));
         let witness = Witness::of(&mut room);
         case.strike(&room);
         witness.let_in(case);
-        let plan = room.plan().await;
+        let plan = case.plan(&room).await;
         apply(&plan, &room.context, witness.sink()).await;
         if !fate.has_died() || witness.edits().is_empty() {
             return Ok(Held::Beside);
@@ -239,6 +241,7 @@ fn law_3_holds_with_others_at_work() {
         resume(&room.context, Decisions::default(), witness.sink()).await;
         witness.nothing_was_written_over(&plan)?;
         witness.nothing_was_done_twice(&plan)?;
+        witness.nobody_was_disturbed(&plan)?;
         witness.go_away();
         calm(&room).await;
         comes_to_what_it_would(case, &room).await?;

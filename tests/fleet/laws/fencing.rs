@@ -3,7 +3,7 @@
 
 use super::case::{Case, benign, cases};
 use super::{Held, ensure, law};
-use crate::room::Room;
+use crate::room::{Room, copy_folder};
 use proptest::prelude::*;
 use railwright::apply::{ApplyOutcome, Ending, apply, locks};
 use railwright::resource::probe::Probe;
@@ -15,8 +15,6 @@ use railwright::transport::sim::Fleet;
 use railwright::transport::{BoxFuture, Connector, Fence, FencedWrite, Grounds, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,7 +40,7 @@ struct Nap {
 }
 
 /// Two controllers.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Duel {
     world: Case,
     folder: Folder,
@@ -57,12 +55,6 @@ struct Duel {
     steal: Option<bool>,
     /// Then the time of day jumps by so many seconds on the first one's machine.
     clock_s: i64,
-}
-
-impl fmt::Debug for Duel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(self).unwrap())
-    }
 }
 
 fn duels() -> impl Strategy<Value = Duel> {
@@ -247,21 +239,10 @@ fn process(machine: &str) -> ProcessIdentity {
     ProcessIdentity { machine: name(), machine_id: name(), boot_id: name(), ..ProcessIdentity::own() }
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => drop(std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
-        }
-    }
-}
-
 /// The second controller: takes the locks away where it is to, and applies until it was let do so.
 async fn second(duel: &Duel, room: &mut Room, first: &StateFolder) -> ApplyOutcome {
     if duel.folder == Folder::Copied && first.path().exists() {
-        copy(first.path(), room.context.folder.path());
+        copy_folder(first.path(), room.context.folder.path());
     }
     let hosts = duel.world.names();
     if let Some(force) = duel.steal {

@@ -3,14 +3,13 @@
 
 use super::case::{Case, benign, cases, host};
 use super::{Held, ensure, law};
-use crate::room::Room;
+use crate::room::{Room, copy_folder};
 use railwright::apply::take_over::{TakeOverDecision, take_over};
 use railwright::apply::{ApplyOutcome, Ending, apply};
 use railwright::base::Target;
 use railwright::plan::Plan;
 use railwright::transport::sim::Host;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 async fn run(room: &Room) -> (Plan, ApplyOutcome) {
     let plan = room.plan().await;
@@ -84,22 +83,12 @@ fn law_another_cluster_changes_nothing_before_it_takes_over() {
     });
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().flatten() {
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => drop(std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
-        }
-    }
-}
-
 /// The spec, the spec without what is dropped, and nothing any more; between the last two the state is kept, lost or put back
 /// as it was before the second.
 async fn story(case: &Case, loses: Option<bool>) -> Result<Option<BTreeMap<String, Host>>, String> {
     let Some(mut room) = applied(case).await else { return Ok(None) };
     let (folder, aside) = (room.context.folder.path().to_owned(), tempfile::tempdir().unwrap());
-    copy(&folder, &aside.path().join("state"));
+    copy_folder(&folder, &aside.path().join("state"));
     room.wishes = case.wished(&case.dropped);
     if run(&room).await.1.ending != Ending::Done {
         return Ok(None);
@@ -108,7 +97,7 @@ async fn story(case: &Case, loses: Option<bool>) -> Result<Option<BTreeMap<Strin
     if let Some(is_lost) = loses {
         std::fs::remove_dir_all(&folder).unwrap();
         if !is_lost {
-            copy(&aside.path().join("state"), &folder);
+            copy_folder(&aside.path().join("state"), &folder);
         }
     }
     let next = room.plan().await;

@@ -19,6 +19,7 @@ use crate::room::{Room, runtime};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use railwright::apply::ApplyOutcome;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::time::Duration;
@@ -67,7 +68,11 @@ pub fn config() -> Config {
 }
 
 /// Tries a law. At least one case in twenty has to be one that the law says something about.
-fn law<T: DeserializeOwned + Debug>(name: &str, cases: impl Strategy<Value = T>, check: impl AsyncFn(&T) -> Result<Held, String>) {
+fn law<T: DeserializeOwned + Serialize + Debug>(
+    name: &str,
+    cases: impl Strategy<Value = T>,
+    check: impl AsyncFn(&T) -> Result<Held, String>,
+) {
     if let Ok(line) = std::env::var("RAILWRIGHT_CASE") {
         let case: T = serde_json::from_str(&line).unwrap();
         let held = runtime().block_on(check(&case));
@@ -85,7 +90,8 @@ fn law<T: DeserializeOwned + Debug>(name: &str, cases: impl Strategy<Value = T>,
             assert!(spoken.get() * 20 >= schedules(), "{name} says next to nothing: {} of {}", spoken.get(), schedules());
         }
         Err(TestError::Fail(why, case)) => {
-            panic!("{why}\nagain: RAILWRIGHT_CASE='{case:?}' cargo test --test fleet {name} -- --nocapture\n")
+            let case = serde_json::to_string(&case).unwrap();
+            panic!("{why}\nagain: RAILWRIGHT_CASE='{case}' cargo test --test fleet {name} -- --nocapture\n")
         }
         Err(other) => panic!("{other}"),
     }

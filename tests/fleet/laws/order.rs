@@ -12,7 +12,7 @@ use railwright::resource::{Observation, Wish, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A world that has lived, and is not done.
-const LIVED: Freedom = Freedom { edits: 3, down: true, leaf: true, lived: true };
+const LIVED: Freedom = Freedom { edits: 3, down: true, leaf: true, lived: true, policy: true, failing: 0 };
 
 #[test]
 fn law_5_the_plan_does_not_depend_on_order_or_parallelism() {

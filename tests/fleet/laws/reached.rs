@@ -13,25 +13,18 @@ use railwright::resource::guard::SWITCH_S;
 use railwright::transport::sim::switch::Tables;
 use railwright::transport::sim::{Fault, Trouble};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::time::Duration;
 
 /// What a patch that still runs may take after the guard's time is over, and then the boot that a power loss brings.
 const GRACE: Duration = Duration::from_secs(2100);
 
 /// A wish of each port, what goes wrong, and the journal's record before which railwright dies.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Case {
     ports: Vec<Port>,
     faults: Vec<Fault>,
     death: Option<usize>,
     torn: bool,
-}
-
-impl fmt::Debug for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(self).unwrap())
-    }
 }
 
 impl Case {

@@ -3,10 +3,12 @@
 
 use super::case::{Case, name};
 use super::ensure;
+use crate::nodes::Nodes;
 use crate::room::Room;
 use railwright::apply::{Event, EventSink};
 use railwright::base::{Address, Digest};
-use railwright::plan::{Member, Node, Plan, Reason};
+use railwright::plan::by_hand::is_by_hand;
+use railwright::plan::{Member, Node, NodeKind, Plan, Reason};
 use railwright::resource::action::{PackageManager, PackageVersion, UnitVerb};
 use railwright::resource::interrupt_affinity::script::Binding;
 use railwright::resource::probe::Probe;
@@ -84,6 +86,8 @@ enum Happened {
     Edited(String, usize),
     /// The run told of something.
     Told(Event),
+    /// When an action went out, pods were on the nodes of these hosts, or were put there.
+    InUse(BTreeSet<String>),
 }
 
 #[derive(Default)]
@@ -98,14 +102,17 @@ struct Log {
 #[derive(Clone)]
 pub struct Witness {
     fleet: Fleet,
+    connector: Arc<dyn Connector>,
+    nodes: Option<Nodes>,
     log: Arc<Mutex<Log>>,
 }
 
 impl Witness {
     /// One who sees all that goes on in a room from now on.
     pub fn of(room: &mut Room) -> Self {
-        let witness = Witness { fleet: room.fleet.clone(), log: Arc::default() };
-        room.context.connector = room.context.secrets.carried_by(Arc::new(witness.clone()));
+        let (fleet, connector, nodes) = (room.fleet.clone(), room.context.connector.clone(), room.server.clone());
+        let witness = Witness { fleet, connector, nodes, log: Arc::default() };
+        room.context.connector = Arc::new(witness.clone());
         witness
     }
 
@@ -119,7 +126,13 @@ impl Witness {
     /// Keeps what the run tells of.
     pub fn sink(&self) -> EventSink {
         let witness = self.clone();
-        Arc::new(move |event| witness.keep(Happened::Told(event)))
+        Arc::new(move |event| {
+            let acts = matches!(event, Event::ActionStarted { .. });
+            witness.keep(Happened::Told(event));
+            if let Some(nodes) = witness.nodes.as_ref().filter(|_| acts) {
+                witness.keep(Happened::InUse(nodes.in_use()));
+            }
+        })
     }
 
     /// The others go away, and nothing more is kept.
@@ -203,7 +216,7 @@ impl Connector for Witness {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             self.call(&access.name);
-            let inner = self.fleet.connect(access).await?;
+            let inner = self.connector.connect(access).await?;
             let (host, witness) = (access.name.clone(), self.clone());
             Ok(Arc::new(Watched { inner, host, witness }) as Arc<dyn HostLink>)
         })
@@ -262,6 +275,22 @@ impl Witness {
                 };
                 ensure!(!has_moved(member, answers), "{node} began, and {} is not as it was planned", member.wish.address);
             }
+        }
+        Ok(())
+    }
+
+    /// Whatever needs an empty node finds it empty and cordoned: at every action of it, not only at the first.
+    pub fn nobody_was_disturbed(&self, plan: &Plan) -> Result<(), String> {
+        let log = self.log.lock().unwrap();
+        let from = plan.rollout.drain.as_ref().map(|drain| drain.from);
+        let needs_empty = |node: &&Node| {
+            let acts = matches!(node.kind, NodeKind::Change { .. } | NodeKind::Reboot);
+            acts && !is_by_hand(node) && from.is_some_and(|from| node.disruption >= from)
+        };
+        for pair in log.happened.windows(2) {
+            let [Happened::Told(Event::ActionStarted { node, .. }), Happened::InUse(hosts)] = pair else { continue };
+            let target = plan.nodes.iter().filter(needs_empty).find(|step| step.id == *node).and_then(|step| step.target.as_ref());
+            ensure!(!target.is_some_and(|target| hosts.contains(&*target.name)), "{node} began with pods on its node");
         }
         Ok(())
     }

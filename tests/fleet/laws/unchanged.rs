@@ -2,6 +2,7 @@
 
 use super::case::{Case, Freedom, benign, cases, free_cases};
 use super::{Held, ensure, law};
+use crate::nodes::Nodes;
 use crate::room::Room;
 use proptest::prelude::*;
 use railwright::drift;
@@ -19,11 +20,12 @@ fn all(room: &Room) -> BTreeMap<String, Host> {
 #[test]
 fn law_4_plan_and_drift_change_nothing() {
     let silent = prop_oneof![(0usize..12).prop_map(Trouble::CutOff), (1u32..4000).prop_map(Trouble::Unreachable)].boxed();
-    let freedom = Freedom { edits: 3, down: true, leaf: true, lived: true };
+    let freedom = Freedom { edits: 3, down: true, leaf: true, lived: true, policy: true, failing: 1 };
     law("law_4", free_cases(4, silent, 3, freedom), async |case: &Case| {
         let room = case.lived_room().await;
         case.strike(&room);
-        let (before, log) = (all(&room), room.fleet.log().len());
+        let nodes = || room.server.as_ref().map(Nodes::states);
+        let (before, log, nodes_before) = (all(&room), room.fleet.log().len(), nodes());
         let plan = room.plan().await;
         let state = room.state();
         let observation = room.observe(&room.wishes, &state.last_applied, 3).await;
@@ -40,6 +42,7 @@ fn law_4_plan_and_drift_change_nothing() {
         );
         ensure!(all(&room) == before, "a host is another one");
         ensure!(room.fleet.log().len() == log, "a host was told something");
+        ensure!(nodes() == nodes_before, "a node is another one");
         let spoke = !plan.nodes.is_empty() || findings.has_drift();
         Ok(if spoke { Held::Yes } else { Held::Beside })
     });
