@@ -170,6 +170,7 @@ fn what_others_do_meanwhile_is_not_undone() {
     raced::two_specs_know_of_each_other(&plane);
     raced::a_lost_answer_changes_nothing(&plane);
     raced::a_job_whose_answer_got_lost_is_submitted(&plane);
+    raced::a_run_that_slept_overwrites_no_record(&plane);
     rbac::a_policy_for_one_is_not_for_all(&plane);
 }
 

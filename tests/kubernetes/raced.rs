@@ -130,3 +130,36 @@ pub fn a_job_whose_answer_got_lost_is_submitted(plane: &ControlPlane) {
         plane.kubectl(&["delete", "deployment,service", "-l", "railwright.io/job=lost"]);
     }
 }
+
+/// A run that comes to its record only after another one, of a folder elsewhere, took the lock over by force and wrote what it did.
+pub fn a_run_that_slept_overwrites_no_record(plane: &ControlPlane) {
+    let (slept, awake) = (Cluster::new(plane, "admin"), Cluster::new(plane, "admin"));
+    slept.wishes(WISH);
+    slept.told(0, &["apply", INV, "--yes"]);
+    awake.wishes(&(WISH.replace("wished", "theirs") + &WISH.replace("conf", "other")));
+    let steals = awake.command(&["lock", "steal", INV, "--reason", "it hangs", "--force"]);
+    let meanwhile = Mutex::new(vec![steals, awake.command(&["apply", INV, "--yes"])]);
+    let way = Meanwhile::watch(plane, move |head| {
+        let line = first_line(head);
+        // The record itself, which is applied by force.
+        if line.starts_with("PATCH /api/v1/namespaces/kube-system/secrets/railwright-train") && line.contains("force=true") {
+            for mut command in meanwhile.lock().unwrap().drain(..) {
+                let output = command.output().unwrap();
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            }
+        }
+    });
+    through(&slept, &way);
+    slept.wishes(&WISH.replace("wished", "stale"));
+    let said = slept.flat(3, &["apply", INV, "--yes"]);
+    assert!(said.contains("RW0631: the cluster's lock is no longer this run's"), "{said}");
+    assert_eq!(plane.kubectl(&["get", "configmap", "conf", "-o", "jsonpath={.data.a}"]), "theirs");
+    assert!(awake.told(0, &["plan", INV]).contains("No changes."));
+    // Whoever has no folder knows from the record what the other run made.
+    let third = Cluster::new(plane, "admin");
+    third.wishes("  []\n");
+    let plan = third.flat(0, &["plan", INV]);
+    assert!(plan.contains("- kube/prod ConfigMap default/other") && plan.contains("- kube/prod ConfigMap default/conf"), "{plan}");
+    third.told(0, &["apply", INV, "--yes"]);
+    assert_eq!(found(plane), "");
+}

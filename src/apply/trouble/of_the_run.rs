@@ -137,14 +137,17 @@ pub fn record_not_written(target: &Target, reason: &str) -> Diagnostic {
         .next("the next apply writes it again")
 }
 
-/// Another record stands on the host than the one that ours was to replace.
+/// Another record stands on the target than the one that ours was to replace.
 pub fn record_moved(target: &Target, next: &Next) -> Diagnostic {
     let word = target.kind.noun();
     Diagnostic::error("RW0712", format!("the record that the {word} keeps was changed by somebody else while this run had its lock"))
         .on(target.to_string())
         .effect("written over it, what somebody else recorded would be forgotten, and never taken back")
         .state("the step is done, and remembered on this side; the record was left as it is")
-        .next(format!("find out who wrote /var/lib/railwright/record.json on the {word}"))
+        .next(match target.kind {
+            TargetKind::Kube => "find out who wrote the Secret: kubectl -n kube-system get secret -l applyset.kubernetes.io/id -o yaml --show-managed-fields".to_owned(),
+            TargetKind::Host | TargetKind::Switch => format!("find out who wrote /var/lib/railwright/record.json on the {word}"),
+        })
         .next(format!("then make a new plan, which reads it: {}", next.plan()))
 }
 

@@ -1,33 +1,51 @@
 //! What a cluster keeps of us, the lock and the record, on a server that is a function.
 
 use super::NAMESPACE;
-use super::tests::{Reply, link, told};
-use crate::resource::Read;
-use crate::transport::{Fence, FencedWrite, Grounds, HostLink, TransportError, Upkeep};
+use super::tests::{Reply, daemon_set, link, told};
+use crate::base::Digest;
+use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
+use crate::resource::{Action, Read};
+use crate::transport::target_lock::RECORD_MOVED;
+use crate::transport::{Fence, FencedWrite, Grounds, HostLink, NO_RECORD, TransportError, Upkeep};
 use http::Method;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// One object that is kept as an API server keeps it: by resource version.
+/// Objects that are kept as an API server keeps them: by resource version.
 fn store(date: Arc<Mutex<String>>) -> impl Fn(&Method, &str, &str) -> Reply + Clone + Send + Sync + 'static {
-    let kept: Arc<Mutex<Option<Value>>> = Arc::default();
-    move |method, _, body| {
+    let kept: Arc<Mutex<BTreeMap<String, Value>>> = Arc::default();
+    move |method, path, body| {
         let mut kept = kept.lock().unwrap();
         let head = vec![("date", date.lock().unwrap().clone())];
-        let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap_or("0").parse::<u64>().unwrap();
-        let mut sent: Value = serde_json::from_str(body).unwrap_or_default();
-        match (method, &*kept) {
-            (&Method::GET, None) => (404, head, json!({ "kind": "Status", "message": "not found" }).to_string()),
-            (&Method::GET, Some(object)) => (200, head, object.to_string()),
-            (&Method::PATCH, Some(_)) if version(&sent) == 1 => (409, head, json!({ "message": "conflict" }).to_string()),
-            (&Method::PUT, Some(object)) if version(object) != version(&sent) => (409, head, json!({ "message": "conflict" }).to_string()),
-            (_, before) => {
-                sent["metadata"]["resourceVersion"] = json!((before.as_ref().map_or(1, version) + 1).to_string());
-                *kept = Some(sent);
-                (200, head, "{}".to_owned())
-            }
+        let conflict = || (409, head.clone(), json!({ "message": "conflict" }).to_string());
+        let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().map(|text| text.parse::<u64>().unwrap());
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let sent: Value = serde_json::from_str(body).unwrap_or_default();
+        let before = kept.get(path).cloned();
+        match (method, &before) {
+            (&Method::GET, None) => return (404, head, json!({ "kind": "Status", "message": "not found" }).to_string()),
+            (&Method::GET, Some(object)) => return (200, head, object.to_string()),
+            (_, Some(object)) if version(&sent).is_some_and(|sent| version(object) != Some(sent)) => return conflict(),
+            (_, None) if version(&sent).is_some_and(|sent| sent > 1) => return conflict(),
+            _ => {}
         }
+        let is_apply = *method == Method::PUT || query.contains("force=true");
+        let mut object = if is_apply { sent } else { merged(before.clone().unwrap_or_default(), &sent) };
+        object["metadata"]["name"] = json!(path.rsplit('/').next());
+        object["metadata"]["uid"] = json!(path);
+        object["metadata"]["resourceVersion"] = json!((before.as_ref().and_then(version).unwrap_or(1) + 1).to_string());
+        kept.insert(path.to_owned(), object);
+        (200, head, "{}".to_owned())
     }
+}
+
+/// RFC 7396, as far as it is used.
+fn merged(mut object: Value, patch: &Value) -> Value {
+    for (field, value) in patch.as_object().into_iter().flatten() {
+        object[field] = if value.is_object() { merged(object[field].clone(), value) } else { value.clone() };
+    }
+    object
 }
 
 /// For a write that was refused because of the lock.
@@ -61,10 +79,10 @@ async fn the_lock_is_held_by_one_and_its_number_outlives_it() {
     let lock = |holder: &String, fence| Upkeep::Lock { holder: holder.clone(), fence };
     let beat = |holder: &String| write(holder, FencedWrite::Beat { note: "run r1\nx".to_owned() });
     let steal = |holder: &String, fence| Upkeep::Steal { holder: holder.clone(), fence, grounds: Grounds::Forced };
-    let fine = (0, String::new());
+    let (fine, had) = ((0, String::new()), (0, format!("{NO_RECORD}\n")));
     assert_eq!((keep(Upkeep::ReadLock).await.0, keep(beat(&a)).await.0, keep(steal(&a, 9)).await.0), (1, LOST, 1), "nobody has it");
-    assert_eq!(keep(lock(&a, 5)).await, fine);
-    assert_eq!(keep(lock(&a, 5)).await, fine, "the same holder may ask again");
+    assert_eq!(keep(lock(&a, 5)).await, had);
+    assert_eq!(keep(lock(&a, 5)).await, had, "the same holder may ask again");
     assert_eq!(keep(lock(&b, 6)).await, (75, format!("{a}\n")));
     *date.lock().unwrap() = clock(40);
     assert_eq!(keep(Upkeep::ReadLock).await, (0, format!("{a}\n\n40\n5\n")));
@@ -75,12 +93,12 @@ async fn the_lock_is_held_by_one_and_its_number_outlives_it() {
     assert_eq!((keep(unlock(&a)).await, keep(unlock(&a)).await), (fine.clone(), fine.clone()));
     assert_eq!(keep(Upkeep::ReadLock).await, (1, String::new()));
     assert_eq!(keep(lock(&b, 4)).await, (76, "5\n".to_owned()), "the number stays");
-    assert_eq!(keep(lock(&b, 6)).await, fine);
+    assert_eq!(keep(lock(&b, 6)).await, had);
     assert_eq!(keep(Upkeep::ReadLock).await.1.lines().nth(1), Some(""), "an earlier holder's note is gone");
     assert_eq!(keep(steal(&a, 8)).await, (75, "b\n".to_owned()), "another one than was looked at");
     assert_eq!(keep(steal(&b, 8)).await, fine);
     assert_eq!((keep(beat(&b)).await.0, keep(lock(&b, 7)).await), (LOST, (76, "8\n".to_owned())));
-    assert_eq!(keep(lock(&a, 8)).await, fine);
+    assert_eq!(keep(lock(&a, 8)).await, had);
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,6 +114,7 @@ async fn of_many_at_once_one_gets_the_lock() {
 async fn the_record_is_packed_and_read_again() {
     let (link, asked) = link(store(Arc::new(Mutex::new(clock(0)))));
     assert_eq!(told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()).0, 1);
+    link.upkeep(&Upkeep::Lock { holder: "a".to_owned(), fence: 5 }).await.unwrap();
     let json = format!("{{\"a\":\"{}ä\"}}", "x".repeat(2 << 20));
     assert_eq!(told(link.upkeep(&record(json.clone())).await.unwrap()).0, 0);
     assert_eq!(told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()), (0, format!("{json}\n"), String::new()));
@@ -120,7 +139,7 @@ async fn a_lock_that_is_dated_ahead_is_judged_by_what_is_seen_of_it() {
     let date = Arc::new(Mutex::new(clock(0)));
     let (link, _) = link(store(date.clone()));
     let holder = || "a".to_owned();
-    assert_eq!(told(link.upkeep(&Upkeep::Lock { holder: holder(), fence: 1 }).await.unwrap()).0, 0);
+    assert_eq!(told(link.upkeep(&Upkeep::Lock { holder: holder(), fence: 5 }).await.unwrap()).0, 0);
     *date.lock().unwrap() = "Mon, 23 Nov 2026 00:00:00 GMT".to_owned();
     let age = async || told(link.upkeep(&Upkeep::ReadLock).await.unwrap()).1.lines().nth(2).unwrap().to_owned();
     let beat = write(FencedWrite::Beat { note: String::new() });
@@ -144,14 +163,135 @@ async fn a_write_of_the_lock_whose_answer_got_lost_was_done() {
     });
     let holder = || "a".to_owned();
     for upkeep in [
-        Upkeep::Lock { holder: holder(), fence: 1 },
+        Upkeep::Lock { holder: holder(), fence: 5 },
         write(FencedWrite::Beat { note: holder() }),
-        Upkeep::Steal { holder: holder(), fence: 2, grounds: Grounds::Forced },
-        Upkeep::Lock { holder: holder(), fence: 3 },
+        record("{}".to_owned()),
+        Upkeep::Steal { holder: holder(), fence: 5, grounds: Grounds::Forced },
+        Upkeep::Lock { holder: holder(), fence: 5 },
         write(FencedWrite::Unlock),
     ] {
         *lost.lock().unwrap() = true;
         assert_eq!(told(link.upkeep(&upkeep).await.unwrap()).0, 0, "{upkeep:?}");
     }
     assert_eq!(told(link.upkeep(&Upkeep::ReadLock).await.unwrap()).0, 1);
+}
+
+fn digest(record: &str) -> String {
+    Digest::of_bytes(format!("{record}\n").as_bytes()).as_str().to_owned()
+}
+
+/// A record of this holder with this token, in the place of one with this digest.
+fn record_of(holder: &str, number: u64, json: &str, replaces: &str) -> Upkeep {
+    let replaces = BTreeSet::from([replaces.to_owned()]);
+    let write = FencedWrite::Record { json: json.to_owned(), members: Vec::new(), replaces };
+    Upkeep::Write { fence: Fence::new(holder, number), write }
+}
+
+/// Another machine takes the lock over, and writes its record or does not yet; a thread, because a server that is a function waits for it.
+fn taken_over(kept: impl Fn(&Method, &str, &str) -> Reply + Clone + Send + Sync + 'static, writes: bool) {
+    let taking = async move {
+        let (theirs, _) = link(kept);
+        let steal = Upkeep::Steal { holder: "a".to_owned(), fence: 6, grounds: Grounds::Forced };
+        assert_eq!(told(theirs.upkeep(&steal).await.unwrap()).0, 0);
+        let (code, stood, _) = told(theirs.upkeep(&Upkeep::Lock { holder: "b".to_owned(), fence: 6 }).await.unwrap());
+        assert_eq!(
+            (code, stood),
+            (
+                0,
+                format!(
+                    "{}
+",
+                    digest("first")
+                )
+            )
+        );
+        if writes {
+            assert_eq!(told(theirs.upkeep(&record_of("b", 6, "second", &digest("first"))).await.unwrap()).0, 0);
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    std::thread::spawn(move || runtime.block_on(taking)).join().unwrap();
+}
+
+/// Between any two requests with which a run writes its record another one takes the lock over.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_slept_overwrites_no_record() {
+    for (asleep_at, writes) in [(0, false), (0, true), (1, false), (1, true), (2, false), (2, true)] {
+        let kept = store(Arc::new(Mutex::new(clock(0))));
+        let (first, _) = link(kept.clone());
+        let lock = Upkeep::Lock { holder: "a".to_owned(), fence: 5 };
+        assert_eq!(
+            told(first.upkeep(&lock).await.unwrap()).1,
+            format!(
+                "{NO_RECORD}
+"
+            )
+        );
+        assert_eq!(told(first.upkeep(&record_of("a", 5, "first", NO_RECORD)).await.unwrap()).0, 0);
+        let (count, woke) = (Arc::new(Mutex::new(0)), kept.clone());
+        let (slept, _) = link(move |method: &Method, path: &str, body: &str| {
+            let turn = {
+                let mut count = count.lock().unwrap();
+                *count += 1;
+                *count
+            };
+            if turn == asleep_at + 1 {
+                taken_over(woke.clone(), writes);
+            }
+            woke(method, path, body)
+        });
+        let ended = slept.upkeep(&record_of("a", 5, "stale", &digest("first"))).await;
+        assert!(matches!(&ended, Err(TransportError::LockLost { holder, .. }) if holder.as_deref() == Some("b")), "{asleep_at}: {ended:?}");
+        let stands = if writes { "second" } else { "first" };
+        assert_eq!(
+            told(first.upkeep(&Upkeep::ReadRecord).await.unwrap()).1,
+            format!(
+                "{stands}
+"
+            ),
+            "asleep at {asleep_at}"
+        );
+        // Nor does it change an object any more.
+        let action = Action::DeleteObject { object: daemon_set(), precondition: ObjectPrecondition::Absent, anew: false };
+        let acted = slept.perform(&action, "t", Some(&Fence::new("a", 5))).await;
+        assert!(matches!(acted, Err(TransportError::LockLost { .. })), "{acted:?}");
+    }
+}
+
+/// Somebody restored or edited it; and a token that the Lease forgot is known by the record.
+#[tokio::test(start_paused = true)]
+async fn another_record_than_was_known_is_left_alone() {
+    let kept = store(Arc::new(Mutex::new(clock(0))));
+    let (link, _) = link(kept.clone());
+    let lock = |fence| Upkeep::Lock { holder: "a".to_owned(), fence };
+    link.upkeep(&lock(5)).await.unwrap();
+    assert_eq!(told(link.upkeep(&record_of("a", 5, "first", NO_RECORD)).await.unwrap()).0, 0);
+    assert_eq!(told(link.upkeep(&record_of("a", 5, "second", NO_RECORD)).await.unwrap()).0, RECORD_MOVED);
+    assert_eq!(
+        told(link.upkeep(&Upkeep::ReadRecord).await.unwrap()).1,
+        "first
+"
+    );
+    assert_eq!(told(link.upkeep(&record_of("a", 5, "second", &digest("first"))).await.unwrap()).0, 0);
+    let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/railwright");
+    let forgotten = json!({ "kind": "Lease", "metadata": { "annotations": {} } }).to_string();
+    assert_eq!(kept(&Method::PUT, &lease, &forgotten).0, 200);
+    assert_eq!(
+        told(link.upkeep(&lock(4)).await.unwrap()),
+        (
+            76,
+            "5
+"
+            .to_owned(),
+            String::new()
+        )
+    );
+    assert_eq!(
+        told(link.upkeep(&lock(6)).await.unwrap()).1,
+        format!(
+            "{}
+",
+            digest("second")
+        )
+    );
 }

@@ -11,14 +11,16 @@ use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::clock::{self, Deadline};
-use crate::transport::{Performed, TransportError};
+use crate::transport::target_lock::lock_lost;
+use crate::transport::{Fence, Performed, TransportError};
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 const HOLDER: &str = "railwright.io/holder";
-const FENCE: &str = "railwright.io/fence";
+/// The highest fencing token that was seen, on the Lease and on the record.
+pub(super) const FENCE: &str = "railwright.io/fence";
 const NOTE: &str = "railwright.io/note";
 /// As often a write that met another one is begun again.
 const TRIES: u32 = 16;
@@ -59,35 +61,58 @@ enum Step {
 }
 
 impl KubernetesLink {
-    pub(super) async fn lock(&self, holder: &str, fence: u64) -> Result<Performed, TransportError> {
-        let holder = flat(holder);
+    /// Takes the lock, and tells which record stands there from then on: none that an earlier holder writes comes after it.
+    pub(super) async fn lock(&self, fence: &Fence) -> Result<Performed, TransportError> {
+        let taken = self.take(fence).await?;
+        if !matches!(taken, Performed::Ended { code: 0, .. }) {
+            return Ok(taken);
+        }
+        let fenced = self.fence_record(fence.number).await;
+        if !matches!(fenced, Ok(Performed::Ended { code: 0, .. })) {
+            let _ = self.unlock(fence).await;
+        }
+        fenced
+    }
+
+    async fn take(&self, fence: &Fence) -> Result<Performed, TransportError> {
         self.decided(|lease| match (lease.holder(), lease.fence()) {
-            (Some(other), _) if other != holder => held(&other),
-            (_, Some(high)) if fence < high => Step::Ended { code: 76, stdout: high.to_string() },
-            (Some(_), Some(high)) if fence == high => done(0),
-            (own, _) => Step::Write(Wish { note: own.and_then(|_| lease.note()), holder: Some(holder.clone()), fence: Some(fence) }),
+            (Some(other), _) if other != fence.holder => held(&other),
+            (_, Some(high)) if fence.number < high => Step::Ended { code: 76, stdout: high.to_string() },
+            (Some(_), Some(high)) if fence.number == high => done(0),
+            (own, _) => {
+                let note = own.and_then(|_| lease.note());
+                Step::Write(Wish { note, holder: Some(fence.holder.clone()), fence: Some(fence.number) })
+            }
         })
         .await
     }
 
-    pub(super) async fn unlock(&self, holder: &str) -> Result<Performed, TransportError> {
-        let holder = flat(holder);
+    pub(super) async fn unlock(&self, fence: &Fence) -> Result<Performed, TransportError> {
         self.decided(|lease| match lease.holder() {
             None => done(0),
-            Some(other) if other != holder => held(&other),
+            Some(other) if !lease.is_of(fence) => held(&other),
             Some(_) => Step::Write(Wish { fence: lease.fence(), ..Wish::default() }),
         })
         .await
     }
 
-    pub(super) async fn beat(&self, holder: &str, note: &str) -> Result<Performed, TransportError> {
-        let (holder, note) = (flat(holder), flat(note));
+    pub(super) async fn beat(&self, fence: &Fence, note: &str) -> Result<Performed, TransportError> {
+        let note = flat(note);
         self.decided(|lease| match lease.holder() {
             None => done(1),
-            Some(other) if other != holder => held(&other),
-            Some(_) => Step::Write(Wish { holder: Some(holder.clone()), note: Some(note.clone()), fence: lease.fence() }),
+            Some(other) if !lease.is_of(fence) => held(&other),
+            Some(_) => Step::Write(Wish { holder: Some(fence.holder.clone()), note: Some(note.clone()), fence: lease.fence() }),
         })
         .await
+    }
+
+    /// Goes on only while the lock is this writer's; what the server said instead where it did not say.
+    pub(super) async fn while_locked(&self, fence: &Fence) -> Result<Option<Performed>, TransportError> {
+        match self.lease().await? {
+            Ok(lease) if lease.is_of(fence) => Ok(None),
+            Ok(lease) => Err(lock_lost(&self.server.cluster, lease.holder().as_deref())),
+            Err(refused) => Ok(Some(refused)),
+        }
     }
 
     pub(super) async fn steal(&self, holder: &str, fence: u64) -> Result<Performed, TransportError> {
@@ -179,6 +204,11 @@ impl Lease {
 
     fn fence(&self) -> Option<u64> {
         self.annotation(FENCE)?.parse().ok()
+    }
+
+    /// Whether it is this taking's.
+    fn is_of(&self, fence: &Fence) -> bool {
+        self.holder().as_ref() == Some(&fence.holder) && self.fence() == Some(fence.number)
     }
 
     fn note(&self) -> Option<String> {

@@ -44,6 +44,7 @@ use crate::resource::{Action, Answers, Read};
 use crate::system::clock::Deadline;
 use exec::InPod;
 use helm::Helm;
+use record::NewRecord;
 use server::Server;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -134,7 +135,7 @@ impl KubernetesLink {
         match upkeep {
             Upkeep::ReadLock => self.lock_now().await,
             Upkeep::ReadRecord => self.record_now().await,
-            Upkeep::Lock { holder, fence } => self.lock(holder, *fence).await,
+            Upkeep::Lock { holder, fence } => self.lock(&Fence::new(holder, *fence)).await,
             Upkeep::Steal { holder, fence, .. } => self.steal(holder, *fence).await,
             Upkeep::Write { fence, write } => self.write_fenced(fence, write).await,
             // Requests have no life of their own: none goes on when we are gone.
@@ -145,9 +146,9 @@ impl KubernetesLink {
 
     async fn write_fenced(&self, fence: &Fence, write: &FencedWrite) -> Result<Performed, TransportError> {
         match write {
-            FencedWrite::Record { json, members, .. } => self.write_record(json, members).await,
-            FencedWrite::Unlock => self.while_held(self.unlock(&fence.holder).await?),
-            FencedWrite::Beat { note } => self.while_held(self.beat(&fence.holder, note).await?),
+            FencedWrite::Record { json, members, replaces } => self.write_record(fence, &NewRecord { json, members, replaces }).await,
+            FencedWrite::Unlock => self.while_held(self.unlock(fence).await?),
+            FencedWrite::Beat { note } => self.while_held(self.beat(fence, note).await?),
             // There is nothing to arm.
             FencedWrite::Arm { .. } => Ok(ended(69, "", "an API server has no guard that puts things back")),
             FencedWrite::Disarm { .. } | FencedWrite::Fire { .. } => Ok(ended(1, "", "")),
@@ -174,9 +175,18 @@ impl HostLink for KubernetesLink {
         &'a self,
         action: &'a Action,
         _token: &'a str,
-        _fence: Option<&'a Fence>,
+        fence: Option<&'a Fence>,
     ) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(self.act(action))
+        Box::pin(async move {
+            let refused = match fence {
+                Some(fence) => self.while_locked(fence).await?,
+                None => None,
+            };
+            match refused {
+                Some(refused) => Ok(refused),
+                None => self.act(action).await,
+            }
+        })
     }
 
     fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {

@@ -1,21 +1,33 @@
 //! The record that the cluster keeps of itself: a Secret of its own for each cluster of a spec, because it may hold what stood somewhere before, with
-//! the record's JSON in gzip. Its owner is our field manager, so one request writes it, whether it is there or not.
+//! the record's JSON in gzip.
+//!
+//! It bears the fencing token of whoever wrote it or took the lock last. A server writes no two objects at once, so the order is what keeps a
+//! run that slept away from another one's record: a writer looks at the record first, then whether the lock is its own, and writes only over
+//! the version that it looked at; whoever takes the lock puts its token on the record, which makes every earlier look one of another version.
 
 use super::answer::{self, exit};
+use super::edit::merge;
 use super::fault::Trouble;
+use super::lock::FENCE;
 use super::read::{APPLY, apply_path};
-use super::server::{Call, Reply};
+use super::server::{Call, Reply, Sent};
+use super::write::OF_NOTHING;
 use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
+use crate::base::Digest;
 use crate::resource::Answer;
 use crate::resource::file::base64;
 use crate::resource::kubernetes_object::applyset::Members;
 use crate::resource::kubernetes_object::request::ObjectName;
-use crate::transport::{Performed, TransportError};
+use crate::system::clock;
+use crate::transport::target_lock::RECORD_MOVED;
+use crate::transport::{Fence, NO_RECORD, Performed, TransportError};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::Read as _;
+use std::time::Duration;
 
 const KEY: &str = "record.json";
 const TYPE: &str = "railwright.io/record";
@@ -25,12 +37,60 @@ const RECORD_LIMIT_BYTES: usize = 900 << 10;
 const ANSWER_LIMIT_BYTES: usize = 3 << 20;
 /// What a record may grow to when it is unpacked.
 const UNPACKED_LIMIT_BYTES: u64 = 64 << 20;
+/// As often a write that met another one is begun again.
+const TRIES: u32 = 8;
+const PAUSE: Duration = Duration::from_millis(30);
 
 enum Found {
     Nothing,
-    Record(String),
-    Damaged,
+    Kept(KeptRecord),
     Refused(Reply),
+}
+
+/// The Secret that is there.
+struct KeptRecord {
+    secret: Value,
+    /// Its record, where it holds one.
+    json: Option<String>,
+}
+
+/// What is to be written.
+pub(super) struct NewRecord<'a> {
+    pub json: &'a str,
+    /// Objects that are ours or are about to be, whose kinds and places stand beside it.
+    pub members: &'a [String],
+    /// The digests of which one has to be that of the record which is replaced; any where there are none.
+    pub replaces: &'a BTreeSet<String>,
+}
+
+impl Found {
+    /// The same as a host tells of the file that it keeps.
+    fn digest(&self) -> String {
+        match self {
+            Found::Kept(kept) => {
+                let text = kept.json.as_ref().map_or_else(|| kept.secret["data"].to_string(), |json| format!("{json}\n"));
+                Digest::of_bytes(text.as_bytes()).as_str().to_owned()
+            }
+            Found::Nothing | Found::Refused(_) => NO_RECORD.to_owned(),
+        }
+    }
+
+    /// The fencing token that it bears.
+    fn fence(&self) -> u64 {
+        let Found::Kept(kept) = self else { return 0 };
+        let token = kept.secret.pointer("/metadata/annotations").and_then(|all| all.get(FENCE)?.as_str()?.parse().ok());
+        token.unwrap_or_default()
+    }
+
+    /// What a write names so that it is refused where another one came in between.
+    fn precondition(&self) -> Value {
+        match self {
+            Found::Kept(KeptRecord { secret, .. }) => {
+                json!({ "uid": secret["metadata"]["uid"], "resourceVersion": secret["metadata"]["resourceVersion"] })
+            }
+            Found::Nothing | Found::Refused(_) => json!({ "resourceVersion": OF_NOTHING }),
+        }
+    }
 }
 
 impl KubernetesLink {
@@ -38,7 +98,10 @@ impl KubernetesLink {
         let call = Call { limit: ANSWER_LIMIT_BYTES, ..Call::get(path(&self.keeps)) };
         let reply = self.server.ask(&call).await?;
         Ok(match reply.status {
-            200 => unpacked(&reply),
+            200 => match reply.json().filter(|found| answer::is_of(&secret(&self.keeps), found)) {
+                Some(secret) => Found::Kept(KeptRecord { json: unpacked(&secret), secret }),
+                None => Found::Refused(reply),
+            },
             // The API server's own word; a proxy between says the same of what it does not know.
             404 if reply.json().is_some() => Found::Nothing,
             _ => Found::Refused(reply),
@@ -48,8 +111,8 @@ impl KubernetesLink {
     pub(super) async fn record_now(&self) -> Result<Performed, TransportError> {
         Ok(match self.record().await.map_err(|trouble| trouble.error(&self.server))? {
             Found::Nothing => ended(1, "", ""),
-            Found::Record(json) => ended(0, &json, ""),
-            Found::Damaged => ended(NOT_KEPT, "", &format!("the Secret {NAMESPACE}/{} holds no record", self.keeps)),
+            Found::Kept(KeptRecord { json: Some(json), .. }) => ended(0, &json, ""),
+            Found::Kept(_) => ended(NOT_KEPT, "", &format!("the Secret {NAMESPACE}/{} holds no record", self.keeps)),
             Found::Refused(reply) => ended(NOT_KEPT, "", &refused(&self.keeps, &reply)),
         })
     }
@@ -58,8 +121,8 @@ impl KubernetesLink {
     pub(super) async fn record_as_file(&self) -> Result<Answer, Trouble> {
         Ok(match self.record().await? {
             Found::Nothing => exit(1, ""),
-            Found::Record(json) => exit(0, format!("600 root root {} regular file\n{json}", json.len())),
-            Found::Damaged => return Err(self.record_unread("the Secret holds none".to_owned())),
+            Found::Kept(KeptRecord { json: Some(json), .. }) => exit(0, format!("600 root root {} regular file\n{json}", json.len())),
+            Found::Kept(_) => return Err(self.record_unread("the Secret holds none".to_owned())),
             Found::Refused(reply) => match answer::lacking(&reply) {
                 Some(verb) => answer::denied(&secret(&self.keeps), &verb, "secrets"),
                 None => return Err(self.record_unread(format!("the API server answers {}: {}", reply.status, reply.message()))),
@@ -73,29 +136,115 @@ impl KubernetesLink {
         Trouble::NotSent(TransportError::RecordUnread { cluster, secret, reason })
     }
 
-    pub(super) async fn write_record(&self, json: &str, members: &[String]) -> Result<Performed, TransportError> {
-        let packed = match packed(json) {
-            Ok(packed) if packed.len() > RECORD_LIMIT_BYTES => {
-                let size = packed.len() >> 10;
-                return Ok(ended(
-                    NOT_KEPT,
-                    "",
-                    &format!("the record has {size} KiB in gzip, and a Secret takes {} KiB", RECORD_LIMIT_BYTES >> 10),
-                ));
+    /// Puts the fencing token of whoever has just taken the lock on the record: stdout the digest of the record that stands there from then
+    /// on. 76 where it bears a higher one, stdout that one: the Lease of its writer was removed.
+    pub(super) async fn fence_record(&self, token: u64) -> Result<Performed, TransportError> {
+        let mut last = None;
+        for n in 0..TRIES {
+            let found = match self.record_after(last.as_deref()).await? {
+                Ok(found) => found,
+                Err(over) => return Ok(over),
+            };
+            if found.fence() > token {
+                return Ok(ended(76, &found.fence().to_string(), ""));
             }
-            Ok(packed) => packed,
-            Err(error) => return Ok(ended(NOT_KEPT, "", &format!("the record cannot be packed: {error}"))),
-        };
-        let (labels, annotations) = Members::of(members).of_parent(&self.keeps);
-        let metadata = json!({ "name": self.keeps, "namespace": NAMESPACE, "labels": labels, "annotations": annotations });
-        let manifest = json!({ "apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": metadata,
-                               "data": { KEY: base64::encode(&packed) } });
-        let call = Call::with(Method::PATCH, apply_path(&path(&self.keeps)), APPLY, manifest.to_string());
-        match self.server.ask(&call).await {
-            Err(trouble) => trouble.performed(),
-            Ok(reply) if matches!(reply.status, 200 | 201) => Ok(ended(0, "", "")),
-            Ok(reply) => Ok(ended(NOT_KEPT, "", &refused(&self.keeps, &reply))),
+            if matches!(found, Found::Nothing) || found.fence() == token {
+                return Ok(ended(0, &found.digest(), ""));
+            }
+            let mut patch = json!({ "metadata": found.precondition() });
+            patch["metadata"]["annotations"] = json!({ FENCE: token.to_string() });
+            match self.sent(&merge(&path(&self.keeps), &patch), n, &mut last).await? {
+                Some(reply) if reply.status != 200 => return Ok(ended(NOT_KEPT, "", &refused(&self.keeps, &reply))),
+                // What stands there is looked at once more.
+                _ => (),
+            }
         }
+        Ok(given_up(last))
+    }
+
+    /// Writes it while the lock is this writer's, in the place of one that it may replace.
+    pub(super) async fn write_record(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<Performed, TransportError> {
+        let manifest = match self.manifest(fence, record) {
+            Ok(manifest) => manifest,
+            Err(why) => return Ok(ended(NOT_KEPT, "", &why)),
+        };
+        let own = Digest::of_bytes(format!("{}\n", record.json).as_bytes());
+        let mut last = None;
+        for n in 0..TRIES {
+            let found = match self.record_after(last.as_deref()).await? {
+                Ok(found) => found,
+                Err(over) => return Ok(over),
+            };
+            // After the look: whoever took the lock before it has put another token on what was looked at.
+            if let Some(refused) = self.while_locked(fence).await? {
+                return Ok(refused);
+            }
+            if last.is_some() && found.digest() == own.as_str() && found.fence() == fence.number {
+                return Ok(ended(0, "", ""));
+            }
+            let may_be_replaced = record.replaces.is_empty() || record.replaces.contains(&found.digest());
+            if !may_be_replaced || found.fence() > fence.number {
+                return Ok(ended(RECORD_MOVED, "", ""));
+            }
+            let mut manifest = manifest.clone();
+            for (field, value) in found.precondition().as_object().into_iter().flatten() {
+                manifest["metadata"][field] = value.clone();
+            }
+            let call = Call::with(Method::PATCH, apply_path(&path(&self.keeps)), APPLY, manifest.to_string());
+            match self.sent(&call, n, &mut last).await? {
+                Some(reply) if matches!(reply.status, 200 | 201) => return Ok(ended(0, "", "")),
+                Some(reply) => return Ok(ended(NOT_KEPT, "", &refused(&self.keeps, &reply))),
+                None => (),
+            }
+        }
+        Ok(given_up(last))
+    }
+
+    /// The record that a write goes by; how the write is over where that cannot be known. After one whose answer got lost, nobody knows.
+    async fn record_after(&self, last: Option<&str>) -> Result<Result<Found, Performed>, TransportError> {
+        let unknown = |reason: &str| Performed::Unknown { reason: reason.to_owned() };
+        match (self.record().await, last) {
+            (Ok(Found::Refused(_)) | Err(_), Some(reason)) => Ok(Err(unknown(reason))),
+            (Ok(Found::Refused(reply)), None) => Ok(Err(ended(NOT_KEPT, "", &refused(&self.keeps, &reply)))),
+            (Ok(found), _) => Ok(Ok(found)),
+            (Err(trouble), None) => Err(trouble.error(&self.server)),
+        }
+    }
+
+    /// Sends a write; none where it met another one, or its answer got lost, and a look has to tell.
+    async fn sent(&self, call: &Call, n: u32, last: &mut Option<String>) -> Result<Option<Reply>, TransportError> {
+        match self.server.send(call).await {
+            Err(trouble) => Err(trouble.error(&self.server)),
+            Ok(Sent::Answered(reply)) if reply.status == 409 => {
+                clock::pause(PAUSE * (n + 1)).await;
+                Ok(None)
+            }
+            Ok(Sent::Answered(reply)) => Ok(Some(reply)),
+            Ok(Sent::Unsure { reason, again_after, .. }) => {
+                *last = Some(reason);
+                clock::pause(again_after).await;
+                Ok(None)
+            }
+        }
+    }
+
+    fn manifest(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<Value, String> {
+        let packed = packed(record.json).map_err(|error| format!("the record cannot be packed: {error}"))?;
+        if packed.len() > RECORD_LIMIT_BYTES {
+            let size = packed.len() >> 10;
+            return Err(format!("the record has {size} KiB in gzip, and a Secret takes {} KiB", RECORD_LIMIT_BYTES >> 10));
+        }
+        let (labels, mut annotations) = Members::of(record.members).of_parent(&self.keeps);
+        annotations[FENCE] = fence.number.to_string().into();
+        let metadata = json!({ "name": self.keeps, "namespace": NAMESPACE, "labels": labels, "annotations": annotations });
+        Ok(json!({ "apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": metadata, "data": { KEY: base64::encode(&packed) } }))
+    }
+}
+
+fn given_up(last: Option<String>) -> Performed {
+    match last {
+        Some(reason) => Performed::Unknown { reason },
+        None => ended(NOT_KEPT, "", "the cluster's record is written by others all the time"),
     }
 }
 
@@ -117,13 +266,9 @@ fn packed(json: &str) -> std::io::Result<Vec<u8>> {
     Ok(out)
 }
 
-fn unpacked(reply: &Reply) -> Found {
-    let data = || {
-        let secret = reply.json()?;
-        let bytes = base64::decode(secret.get("data")?.get(KEY)?.as_str()?)?;
-        let mut out = String::new();
-        let read = GzDecoder::new(bytes.as_slice()).take(UNPACKED_LIMIT_BYTES + 1).read_to_string(&mut out).ok()?;
-        (read as u64 <= UNPACKED_LIMIT_BYTES).then_some(out)
-    };
-    data().map_or(Found::Damaged, Found::Record)
+fn unpacked(secret: &Value) -> Option<String> {
+    let bytes = base64::decode(secret.get("data")?.get(KEY)?.as_str()?)?;
+    let mut out = String::new();
+    let read = GzDecoder::new(bytes.as_slice()).take(UNPACKED_LIMIT_BYTES + 1).read_to_string(&mut out).ok()?;
+    (read as u64 <= UNPACKED_LIMIT_BYTES).then_some(out)
 }
