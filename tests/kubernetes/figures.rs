@@ -61,6 +61,36 @@ pub fn a_plan_asks_once_for_each_object(plane: &ControlPlane) {
     }
 }
 
+/// Nothing that holds for all objects is asked for each: with every object changed, the server's version and its kinds are asked as often as for
+/// one. What is asked as time goes by (heartbeats, the record) is not counted.
+pub fn an_apply_asks_once_what_holds_for_all(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let requests = Requests::default();
+    let seen = requests.clone();
+    let way = Meanwhile::watch(plane, move |head| seen.note(head));
+    cluster.file("inv/way.kubeconfig", &way.kubeconfig());
+    cluster.file("inv/cluster.yaml", "cluster: train\nkubernetes: { name: prod, kubeconfig: way.kubeconfig }\n");
+    let names: Vec<String> = (1..OBJECTS).map(|n| format!("counted-{n}")).collect();
+    let all = |text: &str| names.iter().map(|name| config_map(name, text)).collect::<String>();
+    cluster.wishes(&all("9000"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    requests.taken();
+    cluster.wishes(&all("9216"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let taken: BTreeMap<String, usize> = requests.taken().into_iter().collect();
+    let count = |sort: &str| taken.get(sort).copied().unwrap_or_default();
+    let objects = "/api/v1/namespaces/default/configmaps";
+    // Once for the plan, once for the run.
+    assert_eq!((count("GET /version"), count("GET /api/v1")), (2, 2), "{taken:#?}");
+    assert_eq!(count(&format!("PATCH {objects}")), names.len(), "{taken:#?}");
+    // By the plan, at the first step, before the step, in the write itself and after it.
+    for sort in [format!("GET {objects}"), format!("PATCH {objects}, a dry run")] {
+        assert!(count(&sort) <= 5 * names.len(), "{sort}: {taken:#?}");
+    }
+    cluster.wishes("  []\n");
+    cluster.told(0, &["apply", INV, "--yes"]);
+}
+
 /// Objects that differ, by name, as railwright has them and as kubectl has them.
 pub fn kubectl_finds_the_same_objects(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");

@@ -224,6 +224,7 @@ fn images_are_looked_into_through_their_pods() {
 fn a_large_cluster_is_asked_little_and_judged_as_kubectl_does() {
     let Some(plane) = ControlPlane::start() else { return };
     figures::a_plan_asks_once_for_each_object(&plane);
+    figures::an_apply_asks_once_what_holds_for_all(&plane);
     figures::kubectl_finds_the_same_objects(&plane);
 }
 

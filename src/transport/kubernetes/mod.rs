@@ -57,9 +57,6 @@ const NOT_KEPT: i32 = 74;
 /// How long a client is used for new connections too: files that are renewed under a run are read again after it.
 const KEPT_FOR: Duration = Duration::from_secs(300);
 
-/// How long an answer to a greeting holds. A server that does not know us any more says so to whatever is asked of it.
-const GREETED_FOR: Duration = Duration::from_secs(10);
-
 /// Opens connections to API servers. Each step of a run has one of its own, and the exec plugin of a kubeconfig takes a second or two: what it gave is
 /// used again, as long as the server takes it. No step changes the way to the server, as one of a host may, so there is none to be proven afresh.
 #[derive(Default)]
@@ -71,8 +68,6 @@ pub struct KubernetesConnector {
 struct Kept {
     access: HostAccess,
     until: Deadline,
-    /// It answered and knew us a moment ago, and need not be asked until then.
-    greeted_until: Deadline,
     server: Arc<Server>,
 }
 
@@ -84,27 +79,22 @@ impl KubernetesConnector {
 
     async fn server(&self, access: &HostAccess) -> Result<Arc<Server>, TransportError> {
         let is_fit = |kept: &&Kept| kept.access == *access && !kept.until.left().is_zero();
-        let kept = self.kept().as_ref().filter(is_fit).map(|kept| (kept.server.clone(), kept.greeted_until));
-        if let Some((server, greeted_until)) = kept {
-            if !greeted_until.left().is_zero() && !server.is_stranger() {
+        let kept = self.kept().as_ref().filter(is_fit).map(|kept| kept.server.clone());
+        if let Some(server) = kept {
+            // One that goes away, or does not know us any more, says so to whatever is asked of it.
+            if !server.is_stranger() {
                 return Ok(server);
             }
             match server.greet().await {
                 // What we are known by may have been renewed since.
                 Err(TransportError::IdentityRefused { .. }) => (),
                 Err(error) => return Err(error),
-                Ok(()) => {
-                    if let Some(kept) = self.kept().as_mut().filter(|kept| Arc::ptr_eq(&kept.server, &server)) {
-                        kept.greeted_until = Deadline::after(GREETED_FOR);
-                    }
-                    return Ok(server);
-                }
+                Ok(()) => return Ok(server),
             }
         }
         let server = Arc::new(identity::open(access).await?);
         server.greet().await?;
-        let (until, greeted_until) = (Deadline::after(KEPT_FOR), Deadline::after(GREETED_FOR));
-        *self.kept() = Some(Kept { access: access.clone(), until, greeted_until, server: server.clone() });
+        *self.kept() = Some(Kept { access: access.clone(), until: Deadline::after(KEPT_FOR), server: server.clone() });
         Ok(server)
     }
 }
