@@ -11,6 +11,7 @@ use self::look::again_seen;
 use self::settle::{Settled, left_waiting, not_gone, not_ready};
 use super::cluster_node::{Halt, over};
 use super::context::Event;
+use super::occupied::confirm_empty;
 use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, see};
 use super::shared::Shared;
 use super::trouble;
@@ -191,6 +192,7 @@ impl<'a> Step<'a> {
         let mut intent = earlier;
         for turn in 1..=tries {
             self.keep_to_the_limit(&seen)?;
+            self.confirm_empty().await?;
             let begun = self.intend(&actions, &seen, intent.take(), token.take()).await?;
             self.begun = Some(begun.clone());
             let acted = self.perform(&actions, &begun.token).await;
@@ -221,6 +223,11 @@ impl<'a> Step<'a> {
             }
         }
         Err(self.unknown("the connection was lost every time".to_owned()))
+    }
+
+    /// In the last moment before the intent: the node that was emptied for this step still is.
+    async fn confirm_empty(&self) -> Result<(), Halt> {
+        confirm_empty(self.shared, self.n).await.map_err(Halt::Over)
     }
 
     fn keep_to_the_limit(&self, seen: &[Seen]) -> Result<(), Halt> {

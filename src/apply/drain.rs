@@ -90,7 +90,7 @@ enum Stay {
 }
 
 /// What keeps pods, in words, by pod.
-type Kept = BTreeMap<String, String>;
+pub(super) type Kept = BTreeMap<String, String>;
 
 /// The look that found it empty.
 async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<Looked, Stay> {
@@ -126,20 +126,20 @@ async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<Lo
 }
 
 /// One look at the node.
-struct Looked {
+pub(super) struct Looked {
     /// The pods that have to go.
-    open: Vec<PodNow>,
+    pub open: Vec<PodNow>,
     /// Those of the others that have devices of the node, in words.
     disturbed: Option<String>,
     /// Somebody took the cordon away.
-    takes_pods: bool,
+    pub takes_pods: bool,
     /// It is no node any more: the cluster itself forgets its pods (kubernetes/kubernetes pkg/controller/podgc).
-    gone: bool,
+    pub gone: bool,
 }
 
 /// Of a node whose kubelet is silent those that were told to end count as gone: nobody would say so. The node is read last, so that
 /// no pod was put on one that is empty.
-async fn look(step: &NodeStep<'_>) -> Result<Looked, String> {
+pub(super) async fn look(step: &NodeStep<'_>) -> Result<Looked, String> {
     let pods = step.pods().await?;
     let keep: Vec<&PodNow> = pods.iter().filter(|pod| pod.keeps_devices()).collect();
     let disturbed = (!keep.is_empty()).then(|| some(keep.into_iter().map(|pod| format!("{}: {}", pod.shown(), pod.devices.join(", ")))));
@@ -184,7 +184,8 @@ async fn evict(step: &NodeStep<'_>, open: &[PodNow], end: &clock::Deadline) -> K
     kept
 }
 
-fn left(open: &[PodNow], kept: &Kept) -> String {
+/// The pods that are left, in words, with what keeps them.
+pub(super) fn left(open: &[PodNow], kept: &Kept) -> String {
     let one = |pod: &PodNow| match kept.get(&pod.uid) {
         Some(why) => format!("{}: {why}", pod.shown()),
         None => pod.shown(),

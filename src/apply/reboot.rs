@@ -2,6 +2,7 @@
 
 use super::change::Finish;
 use super::context::Event;
+use super::occupied::confirm_empty;
 use super::precondition::{Seen, reads, see};
 use super::preflight::host_now;
 use super::shared::Shared;
@@ -75,6 +76,9 @@ async fn begin(shared: &Shared, n: usize, host: &str, order: &mut Order) -> Resu
         Some(before) if before != now => Ok(Ok(before)),
         _ if !is_needed(shared, n, &writer).await => over(Finish::of(Outcome::Done { changed: false })),
         _ => {
+            if let Err(finish) = confirm_empty(shared, n).await {
+                return Ok(Err(finish));
+            }
             order.attempt += 1;
             Ok(ask(shared, n, host, &writer, &now, order).await?.map(|()| now))
         }

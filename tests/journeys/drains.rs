@@ -3,9 +3,11 @@
 
 use crate::control_plane::ControlPlane;
 use crate::machine::Machine;
+use crate::meanwhile::{Meanwhile, first_line};
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::process::{Child, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// A step that needs an empty node, and goes on once it may.
@@ -27,10 +29,15 @@ impl Room {
     fn start() -> Option<Self> {
         let machine = Machine::start("a node is emptied", "", &[])?;
         let plane = ControlPlane::start()?;
-        let access = format!("kubernetes: {{ name: prod, kubeconfig: {} }}\n", plane.kubeconfig("admin").display());
-        machine.place.write("inv/kubernetes.yaml", access);
         plane.nodes(&["n1"], &[("nvidia.com/gpu", "8")]);
-        Some(Room { machine, plane })
+        let room = Room { machine, plane };
+        room.goes_by(&room.plane.kubeconfig("admin").display().to_string());
+        Some(room)
+    }
+
+    /// The way to the cluster.
+    fn goes_by(&self, kubeconfig: &str) {
+        self.machine.place.write("inv/kubernetes.yaml", format!("kubernetes: {{ name: prod, kubeconfig: {kubeconfig} }}\n"));
     }
 
     /// The step is wished under a new name, and goes through as soon as it may.
@@ -166,6 +173,7 @@ fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_prov
     assert!(room.machine.file("/etc/first").is_some());
     assert!(room.told(0, &["plan", "inv", "--detailed-exitcode"]).contains("No changes."));
 
+    a_pod_that_comes_after_the_node_was_emptied_holds_the_step(&room);
     a_pod_that_nothing_would_make_anew_keeps_its_node(&room);
     a_node_is_not_given_back_before_it_gives_what_it_gave(&room);
     what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(&room);
@@ -177,6 +185,33 @@ fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_prov
     a_node_that_goes_away_is_not_waited_for(&room);
     what_somebody_else_cordoned_stays_cordoned(&room);
     a_host_waits_for_what_its_cluster_brings(&room);
+}
+
+/// It names its node itself, so that no cordon keeps it away, and comes once the last look has found the node empty.
+fn a_pod_that_comes_after_the_node_was_emptied_holds_the_step(room: &Room) {
+    let pod = ["run", "late", "--image=example.invalid/a:1", "--overrides", r#"{"spec":{"nodeName":"n1"}}"#];
+    let pod = Mutex::new(Some(room.plane.kubectl_command(&pod)));
+    // The cordon, the pods, and the node, which is read last.
+    let ahead = Mutex::new(vec!["GET /api/v1/nodes/n1 ", "GET /api/v1/pods?", "PATCH /api/v1/nodes/n1?"]);
+    let way = Meanwhile::watch(&room.plane, move |piece| {
+        let (line, mut ahead) = (first_line(piece), ahead.lock().unwrap());
+        if ahead.last().is_some_and(|next| line.starts_with(next)) {
+            ahead.pop();
+            if let (true, Some(mut pod)) = (ahead.is_empty(), pod.lock().unwrap().take()) {
+                assert!(pod.output().unwrap().status.success());
+            }
+        }
+    });
+    room.machine.place.write("inv/way.kubeconfig", way.kubeconfig());
+    room.goes_by("way.kubeconfig");
+    room.wish("late", true);
+    let said = room.told(1, &["apply", "inv", "--yes"]);
+    assert!(said.contains("error RW0729: the node n1 is not empty any more: 1 pod is on it still: default/late"), "{said}");
+    assert_eq!((room.stands(), room.machine.file("/etc/log")), ((false, true), None), "nothing was begun on the host");
+    room.plane.kubectl(&["delete", "pod", "late"]);
+    room.told(0, &["resume", "inv"]);
+    assert_eq!((room.stands(), room.pods()), ((true, false), vec!["plugin".to_owned()]));
+    room.goes_by(&room.plane.kubeconfig("admin").display().to_string());
 }
 
 fn a_pod_that_nothing_would_make_anew_keeps_its_node(room: &Room) {

@@ -30,6 +30,9 @@ mod kubelet;
 mod left_cordoned;
 mod lost;
 mod machine;
+#[path = "../kubernetes/meanwhile.rs"]
+#[allow(dead_code, reason = "the stories of Kubernetes use the rest of it")]
+mod meanwhile;
 mod moved;
 mod nccl_gate;
 mod no_ssh;

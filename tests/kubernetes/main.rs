@@ -28,6 +28,7 @@ mod rig;
 mod transport;
 mod workloads;
 
+use rig as control_plane;
 use rig::ControlPlane;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,6 +1,6 @@
 //! A way to the API server on which something happens right before a request is passed on: `kubectl proxy`, and a relay before it.
 
-use crate::rig::ControlPlane;
+use crate::control_plane::ControlPlane;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};

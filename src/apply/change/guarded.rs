@@ -70,6 +70,7 @@ impl<'a> Step<'a> {
         let guard = Guard::over(&actions, wishes).map_err(|word| {
             self.refused(Verdict::Unannounced(format!("{because}, and no guard can put back what {} does", word.replace('_', " "))))
         })?;
+        self.confirm_empty().await?;
         let begun = self.intend(&actions, &seen, earlier, None).await?;
         let watch = self.arm(guard, &begun).await?;
         let proven = match self.prove(&watch, actions, &seen).await {
