@@ -206,7 +206,12 @@ pub enum Action {
     /// Sets or takes one label or taint of nodes, and nothing else of them, if it is as each edit says.
     EditNodes { field: NodeField, edits: Vec<NodeEdit> },
     /// Installs a release of Helm, or makes a new revision of it, as one whole wish.
-    UpgradeRelease { release: Box<Release> },
+    UpgradeRelease {
+        release: Box<Release>,
+        /// The newest revision that was looked at; nothing where there was none. Of another one nothing is changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        looked_at: Option<u64>,
+    },
     /// Uninstalls a release of Helm.
     UninstallRelease {
         name: String,
@@ -214,6 +219,9 @@ pub enum Action {
         /// What Helm deletes with it, as far as it is known before.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         deletes: Vec<ObjectName>,
+        /// The newest revision that was looked at. Of another one nothing is deleted.
+        #[serde(default)]
+        looked_at: u64,
     },
     /// Has no more pods put on a node, and marks it as cordoned by us. One that somebody else cordoned is left as it is.
     CordonNode { node: String, mark: String },
@@ -276,7 +284,7 @@ impl Action {
         let mut filled = self.clone();
         match &mut filled {
             Action::WriteFile { content, .. } => *content = secret::fill(content, find)?,
-            Action::UpgradeRelease { release } => **release = release.filled(find)?,
+            Action::UpgradeRelease { release, .. } => **release = release.filled(find)?,
             Action::RunCommand { environment, input, .. } => {
                 for text in environment.values_mut().chain(input) {
                     *text = secret::fill(text, &find)?;
@@ -307,7 +315,7 @@ impl Action {
         if let Action::Await { within_s, .. } = self { *within_s } else { 0 }
     }
 
-    /// Whether it changes nothing of an object of a cluster that is no longer as it was looked at, and says so (`request::MOVED`).
+    /// Whether it changes nothing of an object or a release of a cluster that is no longer as it was looked at, and says so (`request::MOVED`).
     pub fn leaves_moved_alone(&self) -> bool {
         matches!(
             self,
@@ -316,6 +324,8 @@ impl Action {
                 | Action::UnmarkObject { .. }
                 | Action::EditConfigMap { .. }
                 | Action::EditNodes { .. }
+                | Action::UpgradeRelease { .. }
+                | Action::UninstallRelease { .. }
         )
     }
 

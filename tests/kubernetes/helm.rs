@@ -3,6 +3,7 @@
 use crate::cluster::Cluster;
 use crate::rig::ControlPlane;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -46,6 +47,19 @@ impl<'a> Story<'a> {
         }
         cluster.spec("admin", "secrets: { token: { env: RAILS_TOKEN } }\n");
         Story { helm: program(plane).display().to_string(), authority: None, cluster }
+    }
+
+    /// Runs this script in the place of Helm.
+    pub fn uses_helm(&mut self, script: &str) {
+        let path = self.cluster.folder().join("helm");
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self.helm = path.display().to_string();
+    }
+
+    /// Runs Helm itself again.
+    pub fn uses_no_other_helm(&mut self, plane: &ControlPlane) {
+        self.helm = program(plane).display().to_string();
     }
 
     /// The release with these values, and more of its fields.

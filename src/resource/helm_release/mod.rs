@@ -245,7 +245,8 @@ fn compare(wish: &Wish, found: Found, assessment: &mut Assessment) {
         assessment.refusal = Some("somebody else installed this release; `adopt: true` beside its name takes it over".to_owned());
     }
     if assessment.refusal.is_none() {
-        assessment.actions = vec![Action::UpgradeRelease { release: Box::new(release(wish)) }];
+        let looked_at = installed.map(|installed| installed.revision);
+        assessment.actions = vec![Action::UpgradeRelease { release: Box::new(release(wish)), looked_at }];
     }
 }
 
@@ -396,8 +397,9 @@ fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let keeps = last_applied.body.get("keeps").and_then(Value::as_array).into_iter().flatten();
     assessment.residue.extend(keeps.filter_map(Value::as_str).map(str::to_owned));
     if assessment.refusal.is_none() {
-        assessment.actions =
-            vec![Action::UninstallRelease { name: release.name, namespace: release.namespace, deletes: installed.deletes }];
+        let (name, namespace) = (release.name, release.namespace);
+        let (deletes, looked_at) = (installed.deletes, installed.revision);
+        assessment.actions = vec![Action::UninstallRelease { name, namespace, deletes, looked_at }];
     }
     assessment
 }

@@ -108,7 +108,7 @@ fn a_removal_says_what_goes_along_and_what_stays() {
     };
     let ours = undone(installed("deployed", true), false);
     let (name, namespace, deletes) = ("rails".to_owned(), "kube-system".to_owned(), vec![config_map()]);
-    let uninstall = Action::UninstallRelease { name, namespace, deletes };
+    let uninstall = Action::UninstallRelease { name, namespace, deletes, looked_at: 3 };
     assert_eq!(of_action(&uninstall), [Verb::Get, Verb::Delete].map(|verb| (config_map(), verb)));
     assert_eq!(ours.actions, [uninstall]);
     let half = undone(installed("uninstalling", true), false);

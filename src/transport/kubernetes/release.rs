@@ -1,7 +1,7 @@
 //! A release of Helm: what is installed, what a wish would come to, and the two actions. A read changes nothing: it asks for a dry run, and
 //! the API server for each object.
 
-use super::act::complaint;
+use super::act::{Stop, complaint, failed, moved, unsure};
 use super::answer::exit;
 use super::helm::{Chart, Client, Failed, QUESTION, Said, WITH_REASONS};
 use super::read::Groups;
@@ -13,7 +13,7 @@ use crate::resource::kubernetes_object::manifest;
 use crate::resource::kubernetes_object::part_of;
 use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
 use crate::resource::{Answer, AnswerStatus, rights};
-use crate::transport::{Performed, TransportError};
+use crate::transport::Performed;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -212,31 +212,65 @@ impl KubernetesLink {
         }
     }
 
-    pub(super) async fn upgrade_release(&self, release: &Release) -> Result<Performed, TransportError> {
-        let done = async {
-            let program = self.helm.program().await?;
-            let chart = match self.helm.chart(&program, release).await? {
-                Chart::Here(path) => path,
-                Chart::Another(reason) | Chart::Unknown(reason) => return Err(Failed::Local(format!("nothing was changed; {reason}"))),
-            };
-            let mut words = upgrade(&program, release, &chart);
-            let marks = [format!("--labels={MEMBERSHIP}={}", part_of(&release.cluster)), format!("--description={DESCRIPTION}")];
-            words.extend(marks);
-            self.helm.call(&program, &words, release.values.as_bytes(), HOOKS + QUESTION).await
+    pub(super) async fn upgrade_release(&self, release: &Release, looked_at: Option<u64>) -> Result<Performed, Stop> {
+        let program = self.helm.program().await.map_err(not_done)?;
+        let chart = match self.helm.chart(&program, release).await.map_err(not_done)? {
+            Chart::Here(path) => path,
+            Chart::Another(reason) | Chart::Unknown(reason) => return Err(failed(&format!("nothing was changed; {reason}"))),
         };
-        Ok(performed(done.await))
+        let mut words = upgrade(&program, release, &chart);
+        let marks = [format!("--labels={MEMBERSHIP}={}", part_of(&release.cluster)), format!("--description={DESCRIPTION}")];
+        words.extend(marks);
+        words.push("--output=json".to_owned());
+        if self.revision_now(&program, &release.name, &release.namespace, looked_at).await?.is_none() && looked_at.is_some() {
+            return Err(moved(&format!("the release {}/{} is gone, and is left alone", release.namespace, release.name)));
+        }
+        let said = self.helm.call(&program, &words, release.values.as_bytes(), HOOKS + QUESTION).await.map_err(not_done)?;
+        let made = serde_json::from_str::<Value>(&said.out).ok().and_then(|made| made.get("version")?.as_u64());
+        let between = made.and_then(|made| made.checked_sub(1)).filter(|before| said.well && *before != looked_at.unwrap_or_default());
+        match between {
+            Some(theirs) => Ok(ended(1, "", &complaint(&overtaken(release, theirs)))),
+            None => Ok(performed(said)),
+        }
     }
 
-    pub(super) async fn uninstall_release(&self, name: &str, namespace: &str) -> Result<Performed, TransportError> {
-        let done = async {
-            let program = self.helm.program().await?;
-            let mut words: Vec<String> = ["uninstall", name, WITH_REASONS].map(str::to_owned).to_vec();
-            words.extend([format!("--namespace={namespace}"), format!("--timeout={}s", HOOKS.as_secs())]);
-            let said = self.helm.call(&program, &words, b"", HOOKS + QUESTION).await?;
-            Ok(Said { well: said.well || said.complaint.contains("release: not found"), ..said })
-        };
-        Ok(performed(done.await))
+    pub(super) async fn uninstall_release(&self, name: &str, namespace: &str, looked_at: u64) -> Result<Performed, Stop> {
+        let program = self.helm.program().await.map_err(not_done)?;
+        let mut words: Vec<String> = ["uninstall", name, WITH_REASONS].map(str::to_owned).to_vec();
+        words.extend([format!("--namespace={namespace}"), format!("--timeout={}s", HOOKS.as_secs())]);
+        if self.revision_now(&program, name, namespace, Some(looked_at)).await?.is_none() {
+            return Ok(ended(0, "", ""));
+        }
+        let said = self.helm.call(&program, &words, b"", HOOKS + QUESTION).await.map_err(not_done)?;
+        Ok(performed(Said { well: said.well || said.complaint.contains("release: not found"), ..said }))
     }
+
+    /// The newest revision in the last moment before Helm begins, which has no precondition of its own; nothing where the release is gone. Helm
+    /// looks once more by itself and makes the next revision under a name that nobody else can take meanwhile, so that only a revision that
+    /// is made between these two looks is not seen before (helm/helm: pkg/action/upgrade.go, `prepareUpgrade` and `performUpgrade`).
+    async fn revision_now(&self, program: &Client, name: &str, namespace: &str, looked_at: Option<u64>) -> Result<Option<u64>, Stop> {
+        let place = format!("--namespace={namespace}");
+        let status = self.ask(program, &["status", name, &place, "--output=json"]).await.map_err(|why| failed(&why.reason()))?;
+        let is_gone = !status.well && status.complaint.contains("release: not found");
+        let now = if is_gone { None } else { json(&status).map_err(|why| failed(&why.reason()))?.get("version").and_then(Value::as_u64) };
+        match (looked_at, now) {
+            (Some(before), Some(now)) if before != now => Err(moved(&format!(
+                "the release {namespace}/{name} is of revision {now} by now, and {before} was looked at; it is left alone"
+            ))),
+            (None, Some(now)) => Err(moved(&format!(
+                "the release {namespace}/{name} was not there when it was looked at; somebody installed revision {now} by now, and it is left alone"
+            ))),
+            _ => Ok(now),
+        }
+    }
+}
+
+/// Somebody else's revision came between our last look and Helm's own.
+fn overtaken(release: &Release, theirs: u64) -> String {
+    let Release { name, namespace, .. } = release;
+    format!(
+        "somebody else made revision {theirs} of the release {namespace}/{name} in the moment before Helm began, and ours is upon it: look at `helm -n {namespace} history {name}`; `helm -n {namespace} rollback {name} {theirs}` brings it back"
+    )
 }
 
 /// A release as a whole wish. It does not wait for pods, and is not taken back when it fails: on a first install that would delete what the
@@ -271,11 +305,14 @@ fn json(said: &Said) -> Result<Value, Failed> {
     serde_json::from_str(&said.out).map_err(|_| Failed::Local("helm printed no JSON".to_owned()))
 }
 
-fn performed(done: Result<Said, Failed>) -> Performed {
-    match done {
-        Ok(said) if said.well => ended(0, "", ""),
-        Ok(said) => ended(1, "", &complaint(&said.complaint)),
-        Err(timed_out @ Failed::TimedOut(_)) => Performed::Unknown { reason: timed_out.reason() },
-        Err(failed) => ended(1, "", &complaint(&failed.reason())),
+fn performed(said: Said) -> Performed {
+    if said.well { ended(0, "", "") } else { ended(1, "", &complaint(&said.complaint)) }
+}
+
+/// Why a call has no end; one that takes too long may still be at work.
+fn not_done(why: Failed) -> Stop {
+    match why {
+        Failed::TimedOut(_) => unsure(&why.reason()),
+        Failed::NoHelm(reason) | Failed::Local(reason) => failed(&reason),
     }
 }
