@@ -142,3 +142,36 @@ pub fn a_removal_that_nobody_can_judge_stops_nothing(plane: &ControlPlane) {
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
+
+/// The spec has the same name, and is another cluster's: a record of that name is not its own.
+pub fn another_clusters_record_is_left_alone_until_it_is_taken_over(plane: &ControlPlane) {
+    let (first, other) = (Cluster::new(plane, "admin"), Cluster::new(plane, "admin"));
+    first.wishes(&config_map("theirs", "a"));
+    first.told(0, &["apply", INV, "--yes"]);
+    let spec = std::fs::read_to_string(other.folder().join("inv/cluster.yaml")).unwrap();
+    other.file("inv/cluster.yaml", &spec.replace("cluster: train", "cluster: other"));
+    for wishes in [&config_map("own", "a"), "  []\n"] {
+        other.wishes(wishes);
+        other.told(0, &["apply", INV, "--yes"]);
+    }
+    other.file("inv/cluster.yaml", &spec);
+    let refused = other.flat(4, &["plan", INV]);
+    assert!(refused.contains("kube/prod the whole target RW0720") && refused.contains("belongs to the cluster `train`"), "{refused}");
+    assert!(refused.contains("railwright state take-over inv 'kube/prod' --reason TEXT"), "{refused}");
+    assert!(other.flat(4, &["apply", INV, "--yes"]).contains("RW0720") && there(plane, "configmap/theirs"));
+    let own = first.flat(4, &["state", "take-over", INV, "kube/prod", "--reason", "x"]);
+    assert!(own.contains("RW0728"), "{own}");
+
+    let taken = other.flat(0, &["state", "take-over", INV, "kube/prod", "--reason", "the first one is no more"]);
+    assert!(taken.contains("kube/prod taken over from the cluster `train`"), "{taken}");
+    assert!(taken.contains("1 resource of it not managed here: kube/prod/ConfigMap.core/default/theirs"), "{taken}");
+    assert!(other.told(0, &["plan", INV]).contains("No changes.") && there(plane, "configmap/theirs"));
+    let listed = other.flat(0, &["state", "list", INV]);
+    assert!(listed.contains("the first one is no more 1 resource of it not managed here"), "{listed}");
+    assert!(first.flat(4, &["plan", INV]).contains("RW0720"), "it is refused from then on");
+    first.told(0, &["state", "take-over", INV, "kube/prod", "--reason", "back"]);
+    assert!(first.flat(0, &["plan", INV]).contains("No changes."), "it remembers what it brought");
+    first.wishes("  []\n");
+    first.told(0, &["apply", INV, "--yes"]);
+    assert!(!there(plane, "configmap/theirs"));
+}

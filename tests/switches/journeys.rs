@@ -236,3 +236,34 @@ pub fn a_full_flash_loses_no_saved_configuration() {
     as_it_was(&fabric.saved(), &before);
     as_it_was(&fabric.switch.config(), &before);
 }
+
+/// A second inventory names a switch that the first one manages.
+pub fn another_fabrics_switch_is_left_alone_until_it_is_taken_over() {
+    let Some(fabric) = Fabric::start("taken-over", "60s") else { return };
+    let told = |code: i32, words: &[&str]| {
+        let said = fabric.run(words);
+        assert!(said.ends_with(&format!("--- exit {code} ---\n")), "{said}");
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    told(0, &["apply", "inv", "--yes"]);
+    let applied = fabric.switch.config();
+    let bare = "cluster: zzz
+ssh: { host_keys: known_hosts, identities: [id] }
+switches: [{ name: leaf1, os: sonic, ssh: { user: root, address: 127.0.0.1, port: PORT }, ports: \"Ethernet[0,4]\" }]
+";
+    fabric.place.write("zzz/cluster.yaml", bare.replace("PORT", &fabric.switch.server.port.to_string()));
+    fabric.place.write("zzz/known_hosts", fabric.switch.known_hosts() + "\n").write("zzz/id", fabric.switch.identity());
+    let refused = told(4, &["plan", "zzz"]);
+    assert!(refused.contains("leaf1 the whole target RW0720") && refused.contains("belongs to the cluster `fab`"), "{refused}");
+    assert!(refused.contains("railwright state take-over zzz 'switch/leaf1' --reason TEXT"), "{refused}");
+    told(4, &["apply", "zzz", "--yes"]);
+
+    let taken = told(0, &["state", "take-over", "zzz", "switch/leaf1", "--reason", "leaf1 moved to zzz"]);
+    assert!(taken.contains("switch/leaf1 taken over from the cluster `fab`") && taken.contains("Ethernet4"), "{taken}");
+    assert!(!told(0, &["plan", "zzz"]).contains("removed from spec"), "nothing of the other cluster is removed");
+    assert!(told(0, &["state", "list", "zzz"]).contains("leaf1 moved to zzz"));
+    assert!(told(4, &["plan", "inv"]).contains("belongs to the cluster `zzz`"), "the first one is refused from then on");
+    told(0, &["state", "take-over", "inv", "leaf1", "--reason", "back"]);
+    assert!(told(0, &["plan", "inv"]).contains("No changes."), "it remembers what it brought");
+    assert_eq!(differing(&fabric.switch.config(), &applied), [""; 0], "nobody wrote to it");
+}

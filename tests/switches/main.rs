@@ -48,4 +48,5 @@ stories! {
     a_switch_that_is_left_alone_comes_back_by_itself
     a_switch_without_power_in_the_middle_is_as_it_was
     a_full_flash_loses_no_saved_configuration
+    another_fabrics_switch_is_left_alone_until_it_is_taken_over
 }
