@@ -46,7 +46,7 @@ fn occupied(step: &NodeStep<'_>, words: &str) -> Diagnostic {
     let node = step.node;
     Diagnostic::error("RW0729", format!("the node {node} is not empty any more: {}", one_line(words, 900)))
         .on(step.id.clone())
-        .effect("its host would be disturbed with these pods on it, so this step was not begun; a pod that names its node itself passes a cordon")
+        .effect("its host would be disturbed with these pods on it, so nothing more was begun there; a pod that names its node itself passes a cordon")
         .state("steps before this one are done; the node stays cordoned, and its host counts as out of service")
         .next(format!("kubectl get pods -A --field-selector spec.nodeName={node} -o wide; keep whoever makes them from the node"))
         .next(format!("{} empties it again and goes on", step.shared.next.resume()))
