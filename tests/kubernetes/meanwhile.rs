@@ -28,9 +28,14 @@ impl Meanwhile {
         let left = std::sync::atomic::AtomicUsize::new(count);
         let is_taken = move || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         let message = format!(r#"{{"kind":"Status","status":"Failure","message":"lost","code":{status}}}"#);
+        Meanwhile::answer(plane, status, &message, move |line| is_lost(line) && is_taken())
+    }
+
+    /// This status and this document come back to such requests, by their first lines; the server does what is asked.
+    pub fn answer(plane: &ControlPlane, status: u16, body: &str, is_met: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         let head = "Content-Type: application/json\r\nConnection: close\r\nContent-Length";
-        let answer = format!("HTTP/1.1 {status} Lost\r\n{head}: {}\r\n\r\n{message}", message.len());
-        Meanwhile::between(plane, move |head| (is_lost(&first_line(head)) && is_taken()).then(|| answer.clone()))
+        let answer = format!("HTTP/1.1 {status} Instead\r\n{head}: {}\r\n\r\n{body}", body.len());
+        Meanwhile::between(plane, move |head| is_met(&first_line(head)).then(|| answer.clone()))
     }
 
     /// `sees` is given each piece of a request before it is passed on; a head begins one.

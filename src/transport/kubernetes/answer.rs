@@ -24,7 +24,7 @@ pub fn of(read: &KubernetesRead, object: &ObjectName, plural: &str, reply: &Repl
             Some(found) => exit(0, found.to_string()),
             None => exit(NOT_SAID, format!("what came is no {}", object.kind)),
         },
-        404 if previews => exit(NO_KIND, reply.message()),
+        404 if reply.is_not_found() && previews => exit(NO_KIND, reply.message()),
         404 if reply.is_not_found() => exit(ABSENT, ""),
         404 => exit(NOT_SAID, format!("what answers there is no API server: {}", reply.message())),
         400 if reply.message().contains("does not support dry run") => exit(NOT_SAID, reply.message()),

@@ -40,7 +40,7 @@ impl KubernetesLink {
             }
             match self.send(&merge(&path, &patch)).await? {
                 Sent::Answered(reply) if reply.status == 200 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
-                Sent::Answered(reply) if reply.status == 404 => return Err(gone(object)),
+                Sent::Answered(reply) if reply.is_not_found() => return Err(doubt.over(gone(object))),
                 Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
                 Sent::Answered(reply) => return Err(refused(object, &resource, &reply)),
                 Sent::Unsure { reason, may_come, again_after } => {
@@ -62,7 +62,7 @@ impl KubernetesLink {
         let reply = self.change(&merge(&path, &patch)).await?;
         match reply.status {
             200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
-            404 => Err(failed(&format!("{object} is gone: nothing starts anew"))),
+            _ if reply.is_not_found() => Err(failed(&format!("{object} is gone: nothing starts anew"))),
             _ => Err(refused(object, &resource, &reply)),
         }
     }

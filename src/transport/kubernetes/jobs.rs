@@ -78,7 +78,7 @@ pub async fn log(server: &Server, asked: &Log<'_>) -> Result<Answer, Trouble> {
     Ok(match reply.status {
         200 if reply.cut => Answer { status: AnswerStatus::TooLong, out: text() },
         200 => exit(0, text()),
-        404 => exit(ABSENT, ""),
+        _ if reply.is_not_found() => exit(ABSENT, ""),
         _ => exit(NOT_SAID, reply.message()),
     })
 }

@@ -24,7 +24,9 @@ fn store(date: Arc<Mutex<String>>) -> impl Fn(&Method, &str, &str) -> Reply + Cl
         let sent: Value = serde_json::from_str(body).unwrap_or_default();
         let before = kept.get(path).cloned();
         match (method, &before) {
-            (&Method::GET, None) => return (404, head, json!({ "kind": "Status", "message": "not found" }).to_string()),
+            (&Method::GET, None) => {
+                return (404, head, json!({ "kind": "Status", "reason": "NotFound", "message": "not found" }).to_string());
+            }
             (&Method::GET, Some(object)) => return (200, head, object.to_string()),
             (_, Some(object)) if version(&sent).is_some_and(|sent| version(object) != Some(sent)) => return conflict(),
             (_, None) if version(&sent).is_some_and(|sent| sent > 1) => return conflict(),

@@ -1,18 +1,22 @@
 //! What the server calls the objects of a kind, and whether they are in a namespace: asked once of a server, and again when a kind is
 //! missing, because an apply may bring it, or when its objects are not found, because a removal may have taken it.
 
+use super::act::LOOK;
 use super::answer;
 use super::fault::Trouble;
 use super::server::{Call, Server};
 use crate::base::text::one_line;
 use crate::resource::Answer;
 use crate::resource::kubernetes_object::request::ObjectName;
+use crate::system::clock;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A group with many kinds lists all of them at once.
 const LIST_LIMIT_BYTES: usize = 4 << 20;
+/// How often a group is asked for that is listed and not served.
+const LOOKS: u32 = 6;
 
 /// One kind as the server has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,20 +72,53 @@ impl Kinds {
     async fn asked(&self, server: &Server, api_version: &str) -> Result<Group, NotKnown> {
         let Some(path) = root(api_version) else { return Ok(Group::default()) };
         let call = Call { limit: LIST_LIMIT_BYTES, ..Call::get(path) };
-        let reply = server.ask(&call).await.map_err(NotKnown::Trouble)?;
-        let group = match (reply.status, reply.json().as_ref().and_then(resources)) {
-            (200, Some(kinds)) => Arc::new(kinds),
-            (404, _) => Group::default(),
-            // Whoever took it for none would take the objects of all kinds for absent.
-            _ => return Err(NotKnown::Said(answer::of_kinds(api_version, &reply))),
+        let mut looks = 1..LOOKS;
+        let group = loop {
+            let reply = server.ask(&call).await.map_err(NotKnown::Trouble)?;
+            match (reply.status, reply.json().as_ref().and_then(resources)) {
+                (200, Some(kinds)) => break Arc::new(kinds),
+                (404, _) if self.is_unlisted(server, api_version).await? => break Group::default(),
+                // A group that is about to be served is listed a moment before, and one that goes a moment longer.
+                (404, _) if looks.next().is_some() => clock::pause(LOOK).await,
+                // Whoever took it for none would take the objects of all kinds for absent.
+                _ => return Err(NotKnown::Said(answer::of_kinds(api_version, &reply))),
+            }
         };
         self.known().insert(api_version.to_owned(), group.clone());
         Ok(group)
     }
 
+    /// Whether the server's own list of its groups leaves this one out. Of a path that it does not know it has no word of its own, and anything
+    /// between says the same.
+    async fn is_unlisted(&self, server: &Server, api_version: &str) -> Result<bool, NotKnown> {
+        let path = if api_version.contains('/') { "/apis" } else { "/api" };
+        let call = Call { limit: LIST_LIMIT_BYTES, ..Call::get(path.to_owned()) };
+        let reply = server.ask(&call).await.map_err(NotKnown::Trouble)?;
+        let list = reply.json().filter(|_| reply.status == 200);
+        match list.as_ref().and_then(versions) {
+            Some(listed) => Ok(!listed.contains(api_version)),
+            None => Err(NotKnown::Said(answer::of_kinds(api_version, &reply))),
+        }
+    }
+
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Group>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The groups and versions of a list of groups (`APIGroupList`), or of the versions that are in none (`APIVersions`). An entry of another
+/// shape is none that is missing.
+fn versions(list: &Value) -> Option<BTreeSet<&str>> {
+    if let Some(versions) = list.get("versions") {
+        return versions.as_array()?.iter().map(Value::as_str).collect();
+    }
+    let mut all = BTreeSet::new();
+    for group in list.get("groups")?.as_array()? {
+        for version in group.get("versions")?.as_array()? {
+            all.insert(version.get("groupVersion")?.as_str()?);
+        }
+    }
+    Some(all)
 }
 
 /// Subresources (`pods/log`) are left out: they have kinds of other things. An entry of another shape is no kind that is missing.
@@ -148,6 +185,45 @@ fn segment(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::Read;
+    use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID};
+    use crate::transport::HostLink as _;
+    use crate::transport::kubernetes::tests::{daemon_set, link};
+    use serde_json::json;
+
+    /// What stands between us says the same of what it does not know, in any words.
+    #[tokio::test(start_paused = true)]
+    async fn a_group_is_unknown_and_an_object_absent_only_by_the_servers_own_word() {
+        let object = Read::Kubernetes(KubernetesRead::Object(daemon_set()));
+        let groups =
+            |version: &str| json!({ "kind": "APIGroupList", "groups": [{ "versions": [{ "groupVersion": version }] }] }).to_string();
+        for (list, of_list, code) in [
+            (404, "404 page not found".to_owned(), NOT_SAID),
+            (200, "{}".to_owned(), NOT_SAID),
+            (200, groups("apps/v1"), NOT_SAID),
+            (200, groups("batch/v1"), NO_KIND),
+        ] {
+            let said = of_list.clone();
+            let (link, _) = link(move |_, path, _| match path {
+                "/apis" => (list, Vec::new(), said.clone()),
+                _ => (404, Vec::new(), "404 page not found".to_owned()),
+            });
+            let answers = link.read(std::slice::from_ref(&object)).await.unwrap();
+            assert_eq!(answers.output(&object).unwrap().0, code, "{list} {of_list}");
+        }
+        for (said, code) in [
+            (r#"{"error":"no route"}"#, NOT_SAID),
+            (r#"{"kind":"Status","message":"no route"}"#, NOT_SAID),
+            (r#"{"kind":"Status","reason":"NotFound"}"#, ABSENT),
+        ] {
+            let (link, _) = link(move |_, path, _| match path {
+                "/apis/apps/v1" => crate::transport::kubernetes::tests::kinds(),
+                _ => (404, Vec::new(), said.to_owned()),
+            });
+            let answers = link.read(std::slice::from_ref(&object)).await.unwrap();
+            assert_eq!(answers.output(&object).unwrap().0, code, "{said}");
+        }
+    }
 
     #[test]
     fn a_name_leads_to_its_own_object_and_to_no_other() {

@@ -137,7 +137,8 @@ impl KubernetesLink {
         });
         let reply = self.change(&Call::with(Method::POST, format!("{path}/eviction"), "application/json", eviction.to_string())).await?;
         match reply.status {
-            200 | 201 | 404 | 409 => Ok(ended(0, "", "")),
+            200 | 201 | 409 => Ok(ended(0, "", "")),
+            _ if reply.is_not_found() => Ok(ended(0, "", "")),
             // The words of the budget are in the causes (kubernetes/kubernetes: pkg/registry/core/pod/storage/eviction.go).
             429 => {
                 let why = reply.json().as_ref().map(|status| text(status, "/details/causes/0/message").to_owned()).unwrap_or_default();

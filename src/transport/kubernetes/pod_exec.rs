@@ -24,7 +24,7 @@ pub async fn exec(server: &Server, asked: &PodExec) -> Result<Answer, Trouble> {
         return Ok(answer::denied(&object, &verb, "pods"));
     }
     let found = match (reply.status, reply.json()) {
-        (404, _) => return Ok(exit(ABSENT, format!("no pod {name} is in namespace {namespace}"))),
+        _ if reply.is_not_found() => return Ok(exit(ABSENT, format!("no pod {name} is in namespace {namespace}"))),
         (200, Some(pod)) => RunningPod::of(&pod),
         (200, None) => return Ok(exit(NOT_SAID, "what came is no pod")),
         _ => return Ok(exit(NOT_SAID, reply.message())),
@@ -84,7 +84,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn why_it_cannot_be_asked_is_said() {
-        let status = |message: &str| json!({ "kind": "Status", "status": "Failure", "message": message });
+        let status = |message: &str| json!({ "kind": "Status", "status": "Failure", "reason": "NotFound", "message": message });
         let (gone, _) = answer((404, status("pods \"train-0\" not found")), (403, ""), None).await;
         assert_eq!(gone, exit(ABSENT, "no pod train-0 is in namespace ml"));
         let (waits, lines) = answer((200, a_pod("Pending", &["main"])), (403, ""), None).await;

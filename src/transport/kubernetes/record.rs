@@ -102,8 +102,7 @@ impl KubernetesLink {
                 Some(secret) => Found::Kept(KeptRecord { json: unpacked(&secret), secret }),
                 None => Found::Refused(reply),
             },
-            // The API server's own word; a proxy between says the same of what it does not know.
-            404 if reply.json().is_some() => Found::Nothing,
+            _ if reply.is_not_found() => Found::Nothing,
             _ => Found::Refused(reply),
         })
     }

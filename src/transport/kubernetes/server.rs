@@ -257,7 +257,12 @@ impl Reply {
 
     /// The API server's own word that it does not have what was asked for; what stands between us says the same of what it does not know.
     pub fn is_not_found(&self) -> bool {
-        self.status == 404 && self.json().is_some_and(|status| status.get("kind").is_some_and(|kind| kind == "Status"))
+        self.status == 404 && self.json().is_some_and(|status| status["kind"] == "Status" && status["reason"] == "NotFound")
+    }
+
+    /// Whether it says how it stands with what was asked, whatever became of earlier tries: it is done, gone, another one, or not now.
+    pub fn settles(&self) -> bool {
+        matches!(self.status, 200..=299 | 409 | 429) || self.is_not_found()
     }
 
     /// What the server says of a request that it did not do, in one line.

@@ -128,7 +128,7 @@ impl KubernetesLink {
         };
         let warnings = match self.write(&place, precondition, call, is_going).await? {
             Written::Gone => return Ok(ended(0, "", "")),
-            Written::Answered(reply) if reply.status == 404 => return Ok(ended(0, "", "")),
+            Written::Answered(reply) if reply.is_not_found() => return Ok(ended(0, "", "")),
             Written::Answered(reply) if matches!(reply.status, 200 | 202) => reply.warnings.join("\n"),
             Written::Answered(reply) => return Err(refused(object, &place.resource, &reply)),
             Written::Landed => String::new(),
@@ -167,7 +167,7 @@ impl KubernetesLink {
         match self.write(&place, precondition, call, |live| is_same(precondition, live) && is_unmarked(live)).await? {
             Written::Answered(reply) if reply.status == 200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
             Written::Gone | Written::Landed => Ok(ended(0, "", "")),
-            Written::Answered(reply) if reply.status == 404 => Ok(ended(0, "", "")),
+            Written::Answered(reply) if reply.is_not_found() => Ok(ended(0, "", "")),
             Written::Answered(reply) => Err(refused(object, &place.resource, &reply)),
         }
     }
