@@ -4,7 +4,7 @@
 use super::StateFolder;
 use super::last_applied_file::FORMAT_VERSION;
 use super::recognition::ClusterIdentity;
-use crate::base::{Address, Diagnostic, MachineId, Target, TargetKind};
+use crate::base::{Address, Diagnostic, MachineId, Target, TargetKind, bounded};
 use crate::plan::{Applied, Outage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -75,6 +75,9 @@ impl HostRecord {
 /// ourselves stands.
 pub fn parse(target: &Target, json: &str, folder: &StateFolder) -> Result<HostRecord, Diagnostic> {
     let unreadable = |what: &str| unreadable(target, what, folder);
+    if !bounded::is_of_record(json) {
+        return Err(unreadable(&format!("it holds more than {} values", bounded::RECORD_VALUES)));
+    }
     let mut record: HostRecord = serde_json::from_str(json).map_err(|error| unreadable(&error.to_string()))?;
     if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
         return Err(unreadable(&format!("it has format {}", crate::base::text::one_line(&record.format_version, 20))));
@@ -125,6 +128,8 @@ mod tests {
         assert!(parse(&Target::host("a"), &record("b", "host/b/file/x")).is_err());
         assert!(parse(&Target::host("a"), &record("a", "host/b/file/x")).is_err());
         assert!(parse(&Target::host("a"), "{").is_err());
+        let bomb = record("a", "host/a/file/x").replace("\"body\":1", &format!("\"body\":[{}1]", "{},".repeat(bounded::RECORD_VALUES)));
+        assert!(parse(&Target::host("a"), &bomb).unwrap_err().message.contains("it holds more than 500000 values"));
         let of_cluster = parse(&Target::kube("prod"), "{").unwrap_err();
         assert!(!format!("{of_cluster:?}").contains("host"), "{of_cluster:?}");
         assert!(of_cluster.message.contains("a Secret in kube-system"), "{of_cluster:?}");

@@ -1,15 +1,15 @@
 //! What a cluster keeps of us, the lock and the record, on a server that is a function.
 
 use super::NAMESPACE;
-use super::tests::{Reply, daemon_set, link, told};
-use crate::base::Digest;
-use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
-use crate::resource::{Action, Read};
+use super::tests::{Reply, link, told};
+use crate::base::{Digest, bounded};
+use crate::resource::Read;
 use crate::transport::target_lock::RECORD_MOVED;
 use crate::transport::{Fence, FencedWrite, Grounds, HostLink, NO_RECORD, TransportError, Upkeep};
 use http::Method;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 
 /// Objects that are kept as an API server keeps them: by resource version.
@@ -253,10 +253,6 @@ async fn a_run_that_slept_overwrites_no_record() {
             ),
             "asleep at {asleep_at}"
         );
-        // Nor does it change an object any more.
-        let action = Action::DeleteObject { object: daemon_set(), precondition: ObjectPrecondition::Absent, anew: false };
-        let acted = slept.perform(&action, "t", Some(&Fence::new("a", 5))).await;
-        assert!(matches!(acted, Err(TransportError::LockLost { .. })), "{acted:?}");
     }
 }
 
@@ -296,4 +292,28 @@ async fn another_record_than_was_known_is_left_alone() {
             digest("second")
         )
     );
+}
+
+/// 59 kB of gzip took 7.8 GB of memory.
+#[tokio::test(start_paused = true)]
+async fn a_record_of_too_many_values_is_not_read() {
+    let (link, asked) = link(store(Arc::new(Mutex::new(clock(0)))));
+    link.upkeep(&Upkeep::Lock { holder: "a".to_owned(), fence: 5 }).await.unwrap();
+    let many = |count: usize| format!("[{}1]", "{},".repeat(count / 2));
+    assert_eq!(told(link.upkeep(&record(many(bounded::RECORD_VALUES - 2))).await.unwrap()).0, 0);
+    let (code, _, said) = told(link.upkeep(&record(many(bounded::RECORD_VALUES))).await.unwrap());
+    assert!(code == 74 && said.contains("more than 500000 values"), "{said}");
+    // One that was packed by somebody else.
+    let mut secret: Value = serde_json::from_str(&asked.last_body()).unwrap();
+    secret["kind"] = json!("Secret");
+    secret["metadata"]["name"] = json!("railwright");
+    let mut packed = Vec::new();
+    let bomb = many(2 * bounded::RECORD_VALUES);
+    flate2::read::GzEncoder::new(bomb.as_bytes(), flate2::Compression::best()).read_to_end(&mut packed).unwrap();
+    secret["data"]["record.json"] = json!(crate::resource::file::base64::encode(&packed));
+    let secret = secret.to_string();
+    let (bombed, _) = super::tests::link(move |_, _, _| (200, Vec::new(), secret.clone()));
+    assert_eq!(told(bombed.upkeep(&Upkeep::ReadRecord).await.unwrap()).0, 74);
+    let read = Read::File { path: "/var/lib/railwright/record.json".to_owned() };
+    assert!(matches!(bombed.read(std::slice::from_ref(&read)).await, Err(TransportError::RecordUnread { .. })));
 }

@@ -4,7 +4,6 @@
 mod access;
 mod act;
 mod answer;
-mod bounded;
 mod create;
 mod edit;
 mod exec;

@@ -13,7 +13,7 @@ use super::read::{APPLY, apply_path};
 use super::server::{Call, Reply, Sent};
 use super::write::OF_NOTHING;
 use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
-use crate::base::Digest;
+use crate::base::{Digest, bounded};
 use crate::resource::Answer;
 use crate::resource::file::base64;
 use crate::resource::kubernetes_object::applyset::Members;
@@ -36,7 +36,7 @@ const RECORD_LIMIT_BYTES: usize = 900 << 10;
 /// Of the Secret as JSON.
 const ANSWER_LIMIT_BYTES: usize = 3 << 20;
 /// What a record may grow to when it is unpacked.
-const UNPACKED_LIMIT_BYTES: u64 = 64 << 20;
+const UNPACKED_LIMIT_BYTES: u64 = 32 << 20;
 /// As often a write that met another one is begun again.
 const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(30);
@@ -228,6 +228,9 @@ impl KubernetesLink {
     }
 
     fn manifest(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<Value, String> {
+        if record.json.len() as u64 > UNPACKED_LIMIT_BYTES || !bounded::is_of_record(record.json) {
+            return Err(format!("the record holds more than {} values or {} MiB", bounded::RECORD_VALUES, UNPACKED_LIMIT_BYTES >> 20));
+        }
         let packed = packed(record.json).map_err(|error| format!("the record cannot be packed: {error}"))?;
         if packed.len() > RECORD_LIMIT_BYTES {
             let size = packed.len() >> 10;
@@ -269,5 +272,5 @@ fn unpacked(secret: &Value) -> Option<String> {
     let bytes = base64::decode(secret.get("data")?.get(KEY)?.as_str()?)?;
     let mut out = String::new();
     let read = GzDecoder::new(bytes.as_slice()).take(UNPACKED_LIMIT_BYTES + 1).read_to_string(&mut out).ok()?;
-    (read as u64 <= UNPACKED_LIMIT_BYTES).then_some(out)
+    (read as u64 <= UNPACKED_LIMIT_BYTES && bounded::is_of_record(&out)).then_some(out)
 }

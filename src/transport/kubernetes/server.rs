@@ -1,10 +1,10 @@
 //! Requests to one API server, each bounded in time and size, and tried again where the server is busy.
 
-use super::bounded;
 use super::fault::{self, Trouble};
 use super::identity::Words;
 use super::kinds::Kinds;
 use crate::base::text::one_line;
+use crate::base::{Redaction, bounded};
 use crate::system::clock;
 use crate::transport::TransportError;
 use futures_util::{Stream, StreamExt as _};

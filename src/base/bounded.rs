@@ -1,4 +1,4 @@
-//! JSON of a server that nobody vouches for: a text of a few MiB may hold millions of values, each of which takes a hundred times its bytes.
+//! JSON of a target that nobody vouches for: a text of a few MiB may hold millions of values, each of which takes a hundred times its bytes.
 
 use serde_json::Value;
 
@@ -8,6 +8,14 @@ const VALUES: usize = 3_000_000;
 /// The document; nothing where it is none, or holds too many values.
 pub fn parse(bytes: &[u8]) -> Option<Value> {
     if values(bytes) > VALUES { None } else { serde_json::from_slice(bytes).ok() }
+}
+
+/// A record of more values is neither read nor written. What a Secret takes of a record has fewer.
+pub const RECORD_VALUES: usize = 500_000;
+
+/// Whether a text is short enough, in values, for a record.
+pub fn is_of_record(text: &str) -> bool {
+    values(text.as_bytes()) <= RECORD_VALUES
 }
 
 /// How many values and names a text holds, at most: each but the first comes after one of these. How deep they lie the parser limits itself.
