@@ -12,7 +12,7 @@ use crate::base::text::one_line;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::clock::{self, Deadline};
 use crate::transport::target_lock::lock_lost;
-use crate::transport::{Fence, Performed, TransportError};
+use crate::transport::{Fence, Grounds, Performed, TransportError};
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -27,7 +27,7 @@ const TRIES: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(30);
 /// Clocks of the API servers of one cluster differ by less, in seconds.
 const CLOCKS_DIFFER_S: i64 = 5;
-/// How long a lock is looked at whose date says nothing, and how often: a holder that is alive writes three times in that time.
+/// How long a lock is looked at whose date says nothing, and how often any is: a holder that is alive writes three times in that time.
 const OBSERVED_FOR: Duration = Duration::from_secs(200);
 const OBSERVED_EVERY: Duration = Duration::from_secs(5);
 
@@ -115,8 +115,20 @@ impl KubernetesLink {
         }
     }
 
-    pub(super) async fn steal(&self, holder: &str, fence: u64) -> Result<Performed, TransportError> {
-        self.decided(|lease| stolen(lease, holder, fence)).await
+    /// Takes it away from this holder. That one gave no heartbeat for a while is seen by our own clock: the dates of the Lease and of the server's
+    /// answers are whatever wrote them or stands between.
+    pub(super) async fn steal(&self, holder: &str, fence: u64, grounds: Grounds) -> Result<Performed, TransportError> {
+        let Grounds::Silent(seconds) = grounds else { return self.decided(|lease| stolen(lease, holder, fence)).await };
+        let first = match self.lease().await? {
+            Ok(lease) => lease,
+            Err(refused) => return Ok(refused),
+        };
+        let is_silent = self.is_silent(&first, Duration::from_secs(seconds)).await;
+        self.decided(|lease| match stolen(lease, holder, fence) {
+            Step::Write(_) if !is_silent || lease.version() != first.version() => Step::Ended { code: 77, stdout: "0".to_owned() },
+            step => step,
+        })
+        .await
     }
 
     pub(super) async fn lock_now(&self) -> Result<Performed, TransportError> {
@@ -180,15 +192,20 @@ impl KubernetesLink {
         if !lease.is_ahead() {
             return lease.age_s();
         }
-        let deadline = Deadline::after(OBSERVED_FOR);
+        if self.is_silent(lease, OBSERVED_FOR).await { i64::from(u32::MAX) } else { 0 }
+    }
+
+    /// Whether nobody writes the lock for so long, by our own monotonic clock.
+    async fn is_silent(&self, lease: &Lease, within: Duration) -> bool {
+        let deadline = Deadline::after(within);
         while !deadline.left().is_zero() {
             clock::pause(OBSERVED_EVERY).await;
             match self.lease().await {
-                Ok(Ok(now)) if now.version() != lease.version() => return 0,
+                Ok(Ok(now)) if now.version() != lease.version() => return false,
                 _ => {}
             }
         }
-        i64::from(u32::MAX)
+        true
     }
 }
 

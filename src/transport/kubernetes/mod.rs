@@ -125,7 +125,7 @@ impl KubernetesLink {
             Upkeep::ReadLock => self.lock_now().await,
             Upkeep::ReadRecord => self.record_now().await,
             Upkeep::Lock { holder, fence } => self.lock(&Fence::new(holder, *fence)).await,
-            Upkeep::Steal { holder, fence, .. } => self.steal(holder, *fence).await,
+            Upkeep::Steal { holder, fence, grounds } => self.steal(holder, *fence, *grounds).await,
             Upkeep::Write { fence, write } => self.write_fenced(fence, write).await,
             // Requests have no life of their own: none goes on when we are gone.
             Upkeep::Idle { .. } => Ok(ended(0, "", "")),
