@@ -78,7 +78,7 @@ pub async fn delete(
         return Ok(Ok((Gone::WasGone, BTreeSet::new())));
     }
     let stays = volumes(&live);
-    let action = Action::DeleteObject { object: object.clone(), precondition: ObjectPrecondition::of(&live), anew: false };
+    let action = Action::DeleteObject { object: object.clone(), precondition: ObjectPrecondition::for_deletion(&live), anew: false };
     let unsure = match writer.perform(&action, "job").await? {
         Performed::Ended { code: 0, .. } => None,
         Performed::Ended { stderr, .. } => return Ok(Err(one_line(stderr.trim_start_matches("railwright: "), 300))),

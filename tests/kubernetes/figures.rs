@@ -108,12 +108,21 @@ pub fn kubectl_finds_the_same_objects(plane: &ControlPlane) {
     let ours: BTreeSet<String> =
         members.map(|member| member["wish"]["address"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect();
 
-    // The same wishes as kubectl takes them, with the marks that railwright adds.
+    // The same wishes as kubectl takes them, with the marks that railwright adds, and what it notes of who made it.
     let set = plane.kubectl(&["get", "configmap", "same", "-o", "jsonpath={.metadata.labels.applyset\\.kubernetes\\.io/part-of}"]);
     let manifest = |name: &str| {
         let labels = json!({ "role": "rails", "railwright.io/part-of": "train", "applyset.kubernetes.io/part-of": set });
+        let noted = plane.kubectl(&[
+            "get",
+            "configmap",
+            name,
+            "--ignore-not-found",
+            "-o",
+            "jsonpath={.metadata.annotations.railwright\\.io/attempt}",
+        ]);
         let text = if name == "longer" { "9000 and more" } else { "9000" };
-        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "default", "labels": labels }, "data": { "text": text } })
+        let metadata = json!({ "name": name, "namespace": "default", "labels": labels, "annotations": { "railwright.io/attempt": noted } });
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "text": text } })
     };
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": names.map(manifest) });
     let words = ["diff", "--server-side", "--force-conflicts", "--field-manager=railwright", "-f", "-"];

@@ -26,6 +26,7 @@ mod ready;
 mod refused;
 mod remembered;
 mod rig;
+mod stale;
 mod transport;
 mod workloads;
 
@@ -174,6 +175,14 @@ fn what_others_do_meanwhile_is_not_undone() {
     raced::a_job_whose_answer_got_lost_is_submitted(&plane);
     raced::a_run_that_slept_overwrites_no_record(&plane);
     rbac::a_policy_for_one_is_not_for_all(&plane);
+}
+
+#[test]
+fn what_is_stale_is_not_written() {
+    let Some(plane) = ControlPlane::start() else { return };
+    stale::a_run_whose_lock_was_taken_over_writes_nothing_more(&plane);
+    stale::what_changes_hands_in_the_last_moment_is_not_deleted(&plane);
+    stale::a_404_of_something_between_is_no_absence(&plane);
 }
 
 #[test]

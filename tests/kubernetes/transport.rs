@@ -129,7 +129,7 @@ async fn apply_if(link: &dyn HostLink, object: &ObjectName, rest: Value, precond
 }
 
 async fn delete(link: &dyn HostLink, object: &ObjectName, uid: &str) -> (i32, String) {
-    let precondition = ObjectPrecondition::Present { uid: uid.to_owned(), part_of: None };
+    let precondition = ObjectPrecondition::Present { uid: uid.to_owned(), part_of: None, hands: None };
     performed(link.perform(&Action::DeleteObject { object: object.clone(), precondition, anew: true }, "t", None).await)
 }
 
@@ -207,7 +207,7 @@ async fn preconditions_are_held_by_the_server(plane: &ControlPlane, admin: &dyn 
     assert!(patch(json!({ "uid": uid })).0);
     let (code, said) = apply_if(admin, &object, json!({ "data": { "a": "theirs" } }), ObjectPrecondition::Absent).await;
     assert!(code == MOVED && said.contains("railwright made it by now, and it is left alone"), "{said}");
-    let another = ObjectPrecondition::Present { uid: "u".to_owned(), part_of: None };
+    let another = ObjectPrecondition::Present { uid: "u".to_owned(), part_of: None, hands: None };
     assert_eq!(apply_if(admin, &object, json!({ "data": { "a": "theirs" } }), another).await.0, MOVED);
     assert_eq!(get(admin, &object).await.1["data"], json!({ "a": "ours" }));
     plane.kubectl(&["delete", "configmap", "raced"]);

@@ -1,6 +1,7 @@
 //! The wish for one object: as a map in the module's manifest, or as the YAML text of a template file.
 
 use super::known_kinds;
+use super::ownership::ATTEMPT;
 use super::request::ObjectName;
 use crate::resource::BodyError;
 use crate::resource::fields::Fields;
@@ -169,7 +170,7 @@ fn is_part(part: &str) -> bool {
     !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
 }
 
-/// The object without what only the server writes, and without what kubectl and the controllers note for themselves.
+/// The object without what only the server writes, and without what kubectl, the controllers and we note for ourselves.
 pub fn without_servers_part(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
@@ -187,9 +188,13 @@ pub fn without_servers_part(object: &Value) -> Value {
     object
 }
 
-/// What kubectl and the controllers note for themselves (kubernetes.io/docs/reference/labels-annotations-taints).
-const NOTES: [&str; 3] =
-    ["deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation", "kubectl.kubernetes.io/last-applied-configuration"];
+/// What kubectl, the controllers (kubernetes.io/docs/reference/labels-annotations-taints) and we note for ourselves.
+const NOTES: [&str; 4] = [
+    "deployment.kubernetes.io/revision",
+    "deprecated.daemonset.template.generation",
+    "kubectl.kubernetes.io/last-applied-configuration",
+    ATTEMPT,
+];
 
 fn is_empty_without_notes(annotations: &mut Map<String, Value>) -> bool {
     annotations.retain(|name, _| !NOTES.contains(&name.as_str()));

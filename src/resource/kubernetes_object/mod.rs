@@ -367,12 +367,11 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
         assessment.refusal = Some(never_ours(asked, object, &theirs));
     }
     anew = anew.or_else(|| replace::of_changes(asked, &fields, assessment));
-    let looked_at = ObjectPrecondition::of(object);
     match anew {
-        Some(because) => replace::replace(asked, looked_at, because, assessment),
+        Some(because) => replace::replace(asked, ObjectPrecondition::for_deletion(object), because, assessment),
         None => {
             pods::disturb(asked, &fields, assessment);
-            assessment.actions = asked.apply_and_wait(looked_at);
+            assessment.actions = asked.apply_and_wait(ObjectPrecondition::of(object));
         }
     }
 }

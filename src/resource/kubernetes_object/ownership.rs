@@ -11,6 +11,7 @@ use crate::base::text::one_line;
 use crate::resource::assessment::SET_BY;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Our name as a field manager.
 pub const MANAGER: &str = "railwright";
@@ -20,6 +21,9 @@ pub const MANAGER: &str = "railwright";
 pub const MEMBERSHIP: &str = "railwright.io/part-of";
 /// The annotation of what was taken over, or may have been: it is never deleted.
 pub const ADOPTED: &str = "railwright.io/adopted";
+
+/// The annotation of what was made, with the token of the attempt that made it, until it is written again: what a lost answer left is known by it.
+pub const ATTEMPT: &str = "railwright.io/attempt";
 
 /// Somebody who set a field, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,11 +70,6 @@ pub fn is_ours(object: &Value, cluster: &str) -> bool {
     has_mark(object, MEMBERSHIP, &part_of(cluster)) || has_mark(object, applyset::PART_OF, &applyset::id(&keeper(cluster)))
 }
 
-/// True when an object bears the mark that this manifest gives it, as we set it.
-pub fn bears_mark_of(object: &Value, manifest: &Value) -> bool {
-    label(manifest, MEMBERSHIP).is_some_and(|value| has_mark(object, MEMBERSHIP, value))
-}
-
 fn has_mark(object: &Value, name: &str, value: &str) -> bool {
     let path = ["metadata", "labels", name].map(|name| Step::Field(name.to_owned()));
     label(object, name) == Some(value) && holders(object, &path).iter().any(|holder| holder.manager == MANAGER)
@@ -78,6 +77,13 @@ fn has_mark(object: &Value, name: &str, value: &str) -> bool {
 
 fn label<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
     object.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str)
+}
+
+/// Everybody who set fields of an object by its main resource: what controllers note as its status, or set by another part of it, is left out.
+pub fn managers(object: &Value) -> BTreeSet<String> {
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    let of_the_object = entries.filter(|entry| entry.get("subresource").and_then(Value::as_str).unwrap_or_default().is_empty());
+    of_the_object.filter_map(|entry| entry.get("manager")?.as_str()).map(str::to_owned).collect()
 }
 
 /// Whose an object is, in words.
@@ -89,6 +95,17 @@ pub fn maker(object: &Value) -> String {
         Some(manager) => format!("{} made it", one_line(manager, 63)),
         None => "somebody else made it".to_owned(),
     }
+}
+
+/// The manifest of an object that an attempt with this token makes.
+pub fn bearing_attempt(mut manifest: Value, token: &str) -> Value {
+    mark(&mut manifest, "annotations", ATTEMPT, token);
+    manifest
+}
+
+/// True when an attempt with this token made the object.
+pub fn is_of_attempt(object: &Value, token: &str) -> bool {
+    object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(ATTEMPT)).is_some_and(|found| found == token)
 }
 
 /// True when the object was there before us, or may have been.
@@ -146,7 +163,7 @@ pub fn taken_over(mut manifest: Value) -> Value {
 /// The merge patch (RFC 7386) that takes our marks from an object, and nothing else.
 pub fn unmarking() -> Value {
     let labels = json!({ MEMBERSHIP: null, applyset::PART_OF: null });
-    json!({ "metadata": { "labels": labels, "annotations": { ADOPTED: null } } })
+    json!({ "metadata": { "labels": labels, "annotations": { ADOPTED: null, ATTEMPT: null } } })
 }
 
 /// True where an object bears none of our marks.

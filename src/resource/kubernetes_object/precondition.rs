@@ -1,11 +1,12 @@
 //! What a write of an object goes by: the object as it was looked at. Between that look and the write somebody else may make the object,
 //! delete it and make it anew, or take it over; then the write leaves it alone.
 
-use super::ownership::{MEMBERSHIP, maker};
+use super::ownership::{MEMBERSHIP, is_adopted, maker, managers};
 use super::request::ObjectName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// How an object was when it was looked at, as far as a later write may not find it otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +21,19 @@ pub enum ObjectPrecondition {
         /// The value of the label by which a spec knows what is its own; nothing where it bore none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         part_of: Option<String>,
+        /// Of an object that is to be deleted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hands: Option<Hands>,
     },
+}
+
+/// Through which hands an object has gone: what it takes to delete it is judged by them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hands {
+    /// It bore the mark of what was there before us.
+    pub adopted: bool,
+    /// Everybody who had set fields of it.
+    pub managers: BTreeSet<String>,
 }
 
 impl ObjectPrecondition {
@@ -30,13 +43,29 @@ impl ObjectPrecondition {
         ObjectPrecondition::Present {
             uid: text(object.pointer("/metadata/uid")).unwrap_or_default(),
             part_of: text(object.pointer("/metadata/labels").and_then(|labels| labels.get(MEMBERSHIP))),
+            hands: None,
         }
+    }
+
+    /// Of an object that is to be deleted: nobody else's hand may come to it any more.
+    pub fn for_deletion(object: &Value) -> Self {
+        let mut of = Self::of(object);
+        if let ObjectPrecondition::Present { hands, .. } = &mut of {
+            *hands = Some(Hands { adopted: is_adopted(object), managers: managers(object) });
+        }
+        of
+    }
+
+    /// Whether it is of an object that is to be deleted.
+    pub fn is_for_deletion(&self) -> bool {
+        matches!(self, ObjectPrecondition::Present { hands: Some(_), .. })
     }
 
     /// Whether an object that is there now is the one that was looked at, and is whose it was.
     pub fn holds_for(&self, object: &Value) -> bool {
+        let now = if self.is_for_deletion() { Self::for_deletion(object) } else { Self::of(object) };
         // An object without a UID is none that a server keeps.
-        matches!(self, ObjectPrecondition::Present { uid, .. } if !uid.is_empty()) && *self == Self::of(object)
+        matches!(self, ObjectPrecondition::Present { uid, .. } if !uid.is_empty()) && *self == now
     }
 
     /// Why a write left alone what is there now.

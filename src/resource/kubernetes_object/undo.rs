@@ -51,13 +51,13 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
     } else {
         None
     };
-    let precondition = ObjectPrecondition::of(&object);
     if let Some(why) = stays {
         assessment.stays = true;
         assessment.residue.push(format!("{} stays as it is: {why}", asked.object));
         if was_there && ours {
             let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("ours"));
             assessment.attributes.insert(MARKS.to_owned(), attribute);
+            let precondition = ObjectPrecondition::of(&object);
             assessment.actions = vec![Action::UnmarkObject { object: asked.object, precondition }];
         }
         return assessment;
@@ -75,6 +75,7 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
         assessment.disruption = Disruption::Restart;
         assessment.interrupts = vec![format!("pods of {} end", asked.object)];
     }
+    let precondition = ObjectPrecondition::for_deletion(&object);
     assessment.actions = vec![Action::DeleteObject { object: asked.object, precondition, anew: false }, gone];
     assessment
 }

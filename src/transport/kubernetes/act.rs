@@ -2,12 +2,14 @@
 //! necessary, never sufficient: the object is read again.
 
 use super::answer;
+use super::fault::Trouble;
 use super::kinds::{NotKnown, Resource};
 use super::server::{Call, Reply, Sent};
 use super::{KubernetesLink, NOT_HERE, ended};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::request::{MOVED, ObjectName};
 use crate::resource::{Action, AnswerStatus};
+use crate::system::clock;
 use crate::transport::{Performed, TransportError};
 use std::time::Duration;
 
@@ -22,11 +24,56 @@ pub(super) enum Stop {
     Failed(TransportError),
 }
 
+impl From<Trouble> for Stop {
+    fn from(trouble: Trouble) -> Self {
+        trouble.performed().map_or_else(Stop::Failed, Stop::Ended)
+    }
+}
+
+/// What is not known of one write, over all its tries: one whose outcome is not known leaves every later error so.
+#[derive(Default)]
+pub(super) struct Doubt {
+    /// Why, of the last such try.
+    reason: Option<String>,
+    /// Some try may still be done.
+    may_come: bool,
+}
+
+impl Doubt {
+    /// Of a try whose outcome is not known.
+    pub fn add(&mut self, reason: String, may_come: bool) {
+        self.reason = Some(reason);
+        self.may_come |= may_come;
+    }
+
+    /// True once the outcome of a try was not known.
+    pub fn is_there(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    /// What an error comes to after these tries. Of a lock that was lost nothing is said of the write.
+    pub fn over(&self, stop: Stop) -> Stop {
+        match (&self.reason, stop) {
+            (_, lost @ Stop::Failed(TransportError::LockLost { .. })) => lost,
+            (Some(reason), _) => unsure(reason),
+            (None, stop) => stop,
+        }
+    }
+
+    /// What tries that came to nothing are told as, where a look has found nothing of them.
+    pub fn given_up(&self, otherwise: Stop) -> Stop {
+        match &self.reason {
+            Some(reason) if !self.may_come => failed(reason),
+            _ => self.over(otherwise),
+        }
+    }
+}
+
 impl KubernetesLink {
-    pub(super) async fn act(&self, action: &Action) -> Result<Performed, TransportError> {
+    pub(super) async fn act(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
         let limit = Duration::from_secs(action.limit_s().into());
         let done = match action {
-            Action::ApplyObject { object, manifest, precondition } => self.apply(object, manifest, precondition).await,
+            Action::ApplyObject { object, manifest, precondition } => self.apply(object, manifest, precondition, token).await,
             Action::CreateObject { object, manifest } => self.create(object, manifest).await,
             Action::DeleteObject { object, precondition, anew } => self.delete(object, precondition, anew.then_some(limit)).await,
             Action::UnmarkObject { object, precondition } => self.unmark(object, precondition).await,
@@ -59,18 +106,35 @@ impl KubernetesLink {
         }
     }
 
-    /// A request that changes something and is sent once.
+    /// A request that changes something and is sent once, while the lock is its writer's.
     pub(super) async fn send(&self, call: &Call) -> Result<Sent, Stop> {
-        self.server.send(call).await.map_err(|trouble| trouble.performed().map_or_else(Stop::Failed, Stop::Ended))
+        self.server.send_while(call, || self.confirm_lock()).await
     }
 
-    /// A request that changes something and may be repeated. A server that gave up half way does not say whether it did.
-    pub(super) async fn change(&self, call: &Call) -> Result<Reply, Stop> {
-        match self.server.ask(call).await {
-            Ok(reply) if reply.status == 504 => Err(Stop::Ended(Performed::Unknown { reason: reply.message() })),
-            Ok(reply) => Ok(reply),
-            Err(trouble) => Err(trouble.performed().map_or_else(Stop::Failed, Stop::Ended)),
+    /// Goes on only while the lock is this writer's. Between this and what is written after it nothing holds but the write's own precondition.
+    pub(super) async fn confirm_lock(&self) -> Result<(), Stop> {
+        let Some(fence) = &self.fence else { return Ok(()) };
+        match self.while_locked(fence).await {
+            Ok(None) => Ok(()),
+            Ok(Some(refused)) => Err(Stop::Ended(refused)),
+            Err(error) => Err(Stop::Failed(error)),
         }
+    }
+
+    /// A request that changes something and may be repeated, whatever became of it.
+    pub(super) async fn change(&self, call: &Call) -> Result<Reply, Stop> {
+        let mut doubt = Doubt::default();
+        for _ in 1..TRIES {
+            match self.send(call).await.map_err(|stop| doubt.over(stop))? {
+                Sent::Answered(reply) if !doubt.is_there() || reply.settles() => return Ok(reply),
+                Sent::Answered(reply) => return Err(doubt.over(failed(&reply.message()))),
+                Sent::Unsure { reason, may_come, again_after } => {
+                    doubt.add(reason, may_come);
+                    clock::pause(again_after).await;
+                }
+            }
+        }
+        Err(doubt.given_up(failed("the server is too busy")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Edits of what others own: parts of a text in a ConfigMap, and the annotation that starts a workload's pods anew. Both are merge
 //! patches (RFC 7386): unlike an apply they never create what is gone, and they name nothing but what they change.
 
-use super::act::{LOOK, Stop, TRIES, failed, moved, refused, unsure};
+use super::act::{Doubt, LOOK, Stop, TRIES, failed, moved, refused};
 use super::answer;
 use super::kinds::{self, Resource};
 use super::read::no_kind;
@@ -23,36 +23,32 @@ impl KubernetesLink {
     /// left whose answer got lost is found by the edits themselves: they are made.
     pub(super) async fn edit(&self, object: &ObjectName, key: &str, edits: &[Edit], mark: Option<&Mark>) -> Result<Performed, Stop> {
         let (path, resource) = self.place(object).await?;
-        let mut last: Option<(String, bool)> = None;
+        let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
-            let looked = self.live(object, &path, &resource).await;
-            let live = looked.map_err(|stop| last.as_ref().map_or(stop, |(reason, _)| unsure(reason)))?;
+            let live = self.live(object, &path, &resource).await.map_err(|stop| doubt.over(stop))?;
             let text = live.pointer("/data").and_then(|data| data.get(key)).and_then(Value::as_str);
-            let Some(text) = text else { return Err(moved(&format!("{object} has no text `{key}` by now"))) };
-            if last.is_some() && are_made(text, edits) && mark.is_none_or(|mark| is_marked(&live, mark)) {
+            let text = text.ok_or_else(|| doubt.over(moved(&format!("{object} has no text `{key}` by now"))))?;
+            if doubt.is_there() && are_made(text, edits) && mark.is_none_or(|mark| is_marked(&live, mark)) {
                 return Ok(ended(0, "", ""));
             }
-            let new = edited(text, edits).map_err(|reason| moved(&format!("`{key}` of {object}: {reason}")))?;
+            let new = edited(text, edits).map_err(|reason| doubt.over(moved(&format!("`{key}` of {object}: {reason}"))))?;
             let version = live.pointer("/metadata/resourceVersion");
             let mut patch = json!({ "metadata": { "resourceVersion": version }, "data": { key: new } });
             if let Some(mark) = mark {
                 patch["metadata"]["annotations"] = json!({ &mark.name: mark.value });
             }
-            match self.send(&merge(&path, &patch)).await? {
+            match self.send(&merge(&path, &patch)).await.map_err(|stop| doubt.over(stop))? {
                 Sent::Answered(reply) if reply.status == 200 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
                 Sent::Answered(reply) if reply.is_not_found() => return Err(doubt.over(gone(object))),
                 Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
-                Sent::Answered(reply) => return Err(refused(object, &resource, &reply)),
+                Sent::Answered(reply) => return Err(doubt.over(refused(object, &resource, &reply))),
                 Sent::Unsure { reason, may_come, again_after } => {
-                    last = Some((reason, may_come));
+                    doubt.add(reason, may_come);
                     clock::pause(again_after).await;
                 }
             }
         }
-        Err(match last {
-            Some((reason, _)) => unsure(&reason),
-            None => failed(&format!("{object} changes all the time; nothing was changed by us")),
-        })
+        Err(doubt.over(failed(&format!("{object} changes all the time; nothing was changed by us"))))
     }
 
     /// Sets or takes an annotation of the template.

@@ -2,8 +2,8 @@
 //! standard input. Cache, plugins and configuration are a folder of our own for as long as the connection lasts; only a pull sees the
 //! user's configuration, where logins of registries are.
 
-use crate::base::Digest;
 use crate::base::text::one_line;
+use crate::base::{Digest, Redaction};
 use crate::resource::helm_release::request::Release;
 use crate::system::fed::{self, Bounds};
 use crate::system::process::{self, Program};
@@ -44,6 +44,8 @@ const ELSEWHERE: [&str; 9] = [
 /// The program, and the cluster that it is told to use.
 pub struct Helm {
     access: ClusterAccess,
+    /// Of what the kubeconfig holds: helm passes the server's complaints on.
+    redaction: Redaction,
     /// Its folders, once there are any.
     home: OnceLock<PathBuf>,
 }
@@ -102,8 +104,8 @@ pub enum Chart {
 
 impl Helm {
     /// For this cluster; nothing is started yet.
-    pub fn new(access: ClusterAccess) -> Self {
-        Helm { access, home: OnceLock::new() }
+    pub fn new(access: ClusterAccess, redaction: Redaction) -> Self {
+        Helm { access, redaction, home: OnceLock::new() }
     }
 
     /// The program; why there is none that can be used as the error.
@@ -140,7 +142,8 @@ impl Helm {
         if let Some(context) = &self.access.context {
             call = call.argument(format!("--kube-context={context}"));
         }
-        ended(&call, input, limit).await
+        let said = ended(&call, input, limit).await?;
+        Ok(Said { complaint: self.redaction.apply(&said.complaint), ..said })
     }
 
     fn quiet(&self, program: &Client) -> Result<Program, Failed> {

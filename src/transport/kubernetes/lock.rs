@@ -54,6 +54,12 @@ struct Unsure {
     let_go: bool,
 }
 
+impl Unsure {
+    fn performed(&self) -> Performed {
+        Performed::Unknown { reason: self.reason.clone() }
+    }
+}
+
 /// What a look at the lock leads to.
 enum Step {
     Ended { code: i32, stdout: String },
@@ -148,7 +154,7 @@ impl KubernetesLink {
         for n in 0..TRIES {
             let lease = match (self.lease().await, &last) {
                 (Ok(Ok(lease)), _) => lease,
-                (_, Some(unsure)) => return Ok(Performed::Unknown { reason: unsure.reason.clone() }),
+                (_, Some(unsure)) => return Ok(unsure.performed()),
                 (Ok(Err(refused)), None) => return Ok(refused),
                 (Err(error), None) => return Err(error),
             };
@@ -159,19 +165,20 @@ impl KubernetesLink {
                 Step::Ended { code, stdout } => return Ok(ended(code, &stdout, "")),
                 Step::Write(wish) => wish,
             };
-            match self.server.send(&lease.write(&wish, &self.keeps)).await {
-                Err(trouble) => return trouble.performed(),
-                Ok(Sent::Answered(reply)) if matches!(reply.status, 200 | 201) => return Ok(ended(0, "", "")),
-                Ok(Sent::Answered(reply)) if reply.status == 409 => clock::pause(PAUSE * (n + 1)).await,
-                Ok(Sent::Answered(reply)) => return Ok(refused(&self.keeps, &reply)),
-                Ok(Sent::Unsure { reason, again_after, .. }) => {
+            match (self.server.send(&lease.write(&wish, &self.keeps)).await, &last) {
+                (Ok(Sent::Answered(reply)), _) if matches!(reply.status, 200 | 201) => return Ok(ended(0, "", "")),
+                (Ok(Sent::Answered(reply)), _) if reply.status == 409 => clock::pause(PAUSE * (n + 1)).await,
+                (Ok(Sent::Answered(_)) | Err(_), Some(unsure)) => return Ok(unsure.performed()),
+                (Ok(Sent::Answered(reply)), None) => return Ok(refused(&self.keeps, &reply)),
+                (Err(trouble), None) => return trouble.performed(),
+                (Ok(Sent::Unsure { reason, again_after, .. }), _) => {
                     last = Some(Unsure { reason, let_go: wish.holder.is_none() });
                     clock::pause(again_after).await;
                 }
             }
         }
         Ok(match last {
-            Some(unsure) => Performed::Unknown { reason: unsure.reason },
+            Some(unsure) => unsure.performed(),
             None => ended(NOT_KEPT, "", "the cluster's lock is written by others all the time"),
         })
     }

@@ -32,6 +32,8 @@ mod release;
 mod running_pod;
 mod server;
 #[cfg(test)]
+mod stale_tests;
+#[cfg(test)]
 mod tests;
 mod write;
 
@@ -112,12 +114,20 @@ struct KubernetesLink {
     server: Arc<Server>,
     /// The name of the Lease and the Secret.
     keeps: String,
-    helm: Helm,
+    helm: Arc<Helm>,
+    /// Of the lock under which it writes; a job has none.
+    fence: Option<Fence>,
 }
 
 impl KubernetesLink {
     fn new(server: Arc<Server>, access: ClusterAccess) -> Self {
-        KubernetesLink { server, keeps: access.keeps.clone(), helm: Helm::new(access) }
+        let helm = Arc::new(Helm::new(access.clone(), server.words.redaction.clone()));
+        KubernetesLink { server, keeps: access.keeps, helm, fence: None }
+    }
+
+    /// The same, writing only while the lock is this writer's.
+    fn under(&self, fence: Option<&Fence>) -> Self {
+        KubernetesLink { server: self.server.clone(), keeps: self.keeps.clone(), helm: self.helm.clone(), fence: fence.cloned() }
     }
 
     async fn keep(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {
@@ -163,19 +173,10 @@ impl HostLink for KubernetesLink {
     fn perform<'a>(
         &'a self,
         action: &'a Action,
-        _token: &'a str,
+        token: &'a str,
         fence: Option<&'a Fence>,
     ) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async move {
-            let refused = match fence {
-                Some(fence) => self.while_locked(fence).await?,
-                None => None,
-            };
-            match refused {
-                Some(refused) => Ok(refused),
-                None => self.act(action).await,
-            }
-        })
+        Box::pin(async move { self.under(fence).act(action, token).await })
     }
 
     fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {

@@ -1,6 +1,6 @@
 //! A label or a taint of many nodes: each is read, and written as long as nobody changed it meanwhile; many nodes at a time.
 
-use super::act::{LOOK, Stop, TRIES, complaint, failed, refused, unsure};
+use super::act::{Doubt, LOOK, Stop, TRIES, complaint, failed, refused};
 use super::edit::merge;
 use super::kinds;
 use super::nodes::node;
@@ -52,36 +52,39 @@ impl KubernetesLink {
     async fn edit_node(&self, field: &NodeField, name: &str, change: &Change) -> Result<Done, Stop> {
         let (object, resource) = node(name);
         let path = kinds::path(&object, &resource).map_err(|reason| failed(&reason))?;
-        let mut last = None;
+        let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
             let live = match self.live(&object, &path, &resource).await {
                 Ok(live) => live,
                 // With the node went all that it bore.
                 Err(Stop::Ended(Performed::Ended { code: MOVED, .. })) if change.mark.is_none() => return Ok(Done::Well),
-                Err(Stop::Ended(Performed::Ended { code: MOVED, .. })) => return Ok(Done::Moved(format!("{object} is gone"))),
-                Err(stop) => return Err(last.as_deref().map_or(stop, unsure)),
+                Err(Stop::Ended(Performed::Ended { code: MOVED, .. })) if !doubt.is_there() => {
+                    return Ok(Done::Moved(format!("{object} is gone")));
+                }
+                Err(stop) => return Err(doubt.over(stop)),
             };
             let now = field.of(&live);
             match change.next(&now) {
                 Next::Nothing => return Ok(Done::Well),
                 Next::Moved => {
                     let is = now.value.map_or_else(|| "absent".to_owned(), |value| one_line(&field.shown(&value), 80));
-                    return Ok(Done::Moved(format!("on {name} it is {is} by now")));
+                    let moved = format!("on {name} it is {is} by now");
+                    return if doubt.is_there() { Err(doubt.over(failed(&moved))) } else { Ok(Done::Moved(moved)) };
                 }
                 Next::Write => {}
             }
             let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
-            match self.send(&merge(&path, &patch)).await? {
+            match self.send(&merge(&path, &patch)).await.map_err(|stop| doubt.over(stop))? {
                 Sent::Answered(reply) if reply.status == 200 => return Ok(Done::Well),
                 Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
-                Sent::Answered(reply) => return Err(refused(&object, &resource, &reply)),
-                Sent::Unsure { reason, again_after, .. } => {
-                    last = Some(reason);
+                Sent::Answered(reply) => return Err(doubt.over(refused(&object, &resource, &reply))),
+                Sent::Unsure { reason, may_come, again_after } => {
+                    doubt.add(reason, may_come);
                     clock::pause(again_after).await;
                 }
             }
         }
-        Err(last.map_or_else(|| failed(&format!("{object} changes all the time")), |reason| unsure(&reason)))
+        Err(doubt.over(failed(&format!("{object} changes all the time"))))
     }
 }
 

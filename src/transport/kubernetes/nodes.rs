@@ -1,7 +1,7 @@
 //! Nodes and the pods on them: what they are, and the three actions that empty one and give it back. A cordon is a merge patch
 //! that names nothing but its two fields, and holds for the version of the node that was looked at.
 
-use super::act::{LOOK, Stop, TRIES, complaint, failed, refused, unsure};
+use super::act::{Doubt, LOOK, Stop, TRIES, complaint, failed, refused};
 use super::answer::exit;
 use super::edit::merge;
 use super::fault::Trouble;
@@ -104,25 +104,25 @@ impl KubernetesLink {
     async fn schedule(&self, name: &str, decide: impl Fn(&NodeNow) -> Option<(Value, Value)>) -> Result<Performed, Stop> {
         let (object, resource) = node(name);
         let path = kinds::path(&object, &resource).map_err(|reason| failed(&reason))?;
-        let mut last = None;
+        let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
-            let looked = self.live(&object, &path, &resource).await;
-            let live = looked.map_err(|stop| last.as_deref().map_or(stop, unsure))?;
+            let live = self.live(&object, &path, &resource).await.map_err(|stop| doubt.over(stop))?;
             let Some((unschedulable, mark)) = decide(&NodeNow::of(&live)) else { return Ok(ended(0, "", "")) };
             let version = live.pointer("/metadata/resourceVersion");
             let metadata = json!({ "resourceVersion": version, "annotations": { CORDONED: mark } });
-            match self.send(&merge(&path, &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }))).await? {
+            let patch = merge(&path, &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }));
+            match self.send(&patch).await.map_err(|stop| doubt.over(stop))? {
                 Sent::Answered(reply) if reply.status == 200 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
                 Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
-                Sent::Answered(reply) => return Err(refused(&object, &resource, &reply)),
+                Sent::Answered(reply) => return Err(doubt.over(refused(&object, &resource, &reply))),
                 // It is as it is to be, or is written again.
-                Sent::Unsure { reason, again_after, .. } => {
-                    last = Some(reason);
+                Sent::Unsure { reason, may_come, again_after } => {
+                    doubt.add(reason, may_come);
                     clock::pause(again_after).await;
                 }
             }
         }
-        Err(last.map_or_else(|| failed(&format!("{object} changes all the time; nothing was changed by us")), |reason| unsure(&reason)))
+        Err(doubt.over(failed(&format!("{object} changes all the time; nothing was changed by us"))))
     }
 
     /// Has a pod end. One that is gone, or is another one by now, is done with.

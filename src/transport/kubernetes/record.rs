@@ -213,12 +213,13 @@ impl KubernetesLink {
     /// Sends a write; none where it met another one, or its answer got lost, and a look has to tell.
     async fn sent(&self, call: &Call, n: u32, last: &mut Option<String>) -> Result<Option<Reply>, TransportError> {
         match self.server.send(call).await {
-            Err(trouble) => Err(trouble.error(&self.server)),
-            Ok(Sent::Answered(reply)) if reply.status == 409 => {
+            Ok(Sent::Answered(reply)) if reply.status != 409 && (last.is_none() || reply.settles()) => Ok(Some(reply)),
+            Err(trouble) if last.is_none() => Err(trouble.error(&self.server)),
+            // Once an answer got lost, no later error says that it was not done.
+            Ok(Sent::Answered(_)) | Err(_) => {
                 clock::pause(PAUSE * (n + 1)).await;
                 Ok(None)
             }
-            Ok(Sent::Answered(reply)) => Ok(Some(reply)),
             Ok(Sent::Unsure { reason, again_after, .. }) => {
                 *last = Some(reason);
                 clock::pause(again_after).await;

@@ -225,6 +225,7 @@ impl KubernetesLink {
         if self.revision_now(&program, &release.name, &release.namespace, looked_at).await?.is_none() && looked_at.is_some() {
             return Err(moved(&format!("the release {}/{} is gone, and is left alone", release.namespace, release.name)));
         }
+        self.confirm_lock().await?;
         let said = self.helm.call(&program, &words, release.values.as_bytes(), HOOKS + QUESTION).await.map_err(not_done)?;
         let made = serde_json::from_str::<Value>(&said.out).ok().and_then(|made| made.get("version")?.as_u64());
         let between = made.and_then(|made| made.checked_sub(1)).filter(|before| said.well && *before != looked_at.unwrap_or_default());
@@ -241,6 +242,7 @@ impl KubernetesLink {
         if self.revision_now(&program, name, namespace, Some(looked_at)).await?.is_none() {
             return Ok(ended(0, "", ""));
         }
+        self.confirm_lock().await?;
         let said = self.helm.call(&program, &words, b"", HOOKS + QUESTION).await.map_err(not_done)?;
         Ok(performed(Said { well: said.well || said.complaint.contains("release: not found"), ..said }))
     }

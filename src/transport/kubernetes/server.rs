@@ -151,11 +151,20 @@ impl Server {
     /// One request that changes something. It is sent again only where the server says that it has not taken it: an error of its own may
     /// come after the change, and so may one of what stands between us.
     pub async fn send(&self, call: &Call) -> Result<Sent, Trouble> {
+        self.send_while(call, || std::future::ready(Ok(()))).await
+    }
+
+    /// The same, with what has to hold asked right before each time that it is sent.
+    pub async fn send_while<E: From<Trouble>, F>(&self, call: &Call, holds: impl Fn() -> F) -> Result<Sent, E>
+    where
+        F: Future<Output = Result<(), E>>,
+    {
         let mut pause = FIRST_PAUSE;
         for turn in 1..=TRIES {
+            holds().await?;
             let reply = match self.once(call).await {
                 Ok(reply) => reply,
-                Err(Trouble::NotSent(error)) => return Err(Trouble::NotSent(error)),
+                Err(Trouble::NotSent(error)) => return Err(Trouble::NotSent(error).into()),
                 Err(trouble) => return Ok(Sent::Unsure { reason: trouble.reason(), may_come: true, again_after: FIRST_PAUSE }),
             };
             let again_after = reply.retry_after.unwrap_or(pause).min(LONGEST_PAUSE);
@@ -164,7 +173,7 @@ impl Server {
                 500.. if !reply.is_about_schema() => {
                     return Ok(Sent::Unsure { reason: reply.message(), may_come: reply.status == 504, again_after });
                 }
-                _ => return self.known(reply).map(Sent::Answered),
+                _ => return self.known(reply).map(Sent::Answered).map_err(E::from),
             }
             pause *= 2;
         }

@@ -26,6 +26,10 @@ impl Asked {
         self.0.lock().unwrap().last().map(|(_, _, body)| body.clone()).unwrap_or_default()
     }
 
+    pub(super) fn bodies(&self) -> Vec<String> {
+        self.0.lock().unwrap().iter().map(|(.., body)| body.clone()).collect()
+    }
+
     pub(super) fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap().iter().map(|(method, path, _)| format!("{method} {path}")).collect()
     }
@@ -207,7 +211,7 @@ fn there(finalizer: &str) -> Reply {
 }
 
 fn delete(anew: bool) -> Action {
-    let precondition = ObjectPrecondition::Present { uid: "u1".to_owned(), part_of: None };
+    let precondition = ObjectPrecondition::Present { uid: "u1".to_owned(), part_of: None, hands: None };
     Action::DeleteObject { object: daemon_set(), precondition, anew }
 }
 

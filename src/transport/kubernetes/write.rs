@@ -2,13 +2,14 @@
 //! other: each request carries its UID and its resource version, and one that makes an object a version that no object ever has, so that the
 //! server itself refuses whatever came in between (kubernetes.io/docs/reference/using-api/api-concepts, "Resource versions").
 
-use super::act::{LOOK, Stop, TRIES, failed, moved, refused, unsure};
+use super::act::{Doubt, LOOK, Stop, TRIES, failed, moved, refused};
 use super::edit::merge;
 use super::kinds::{self, Resource};
 use super::read::{APPLY, apply_path, no_kind};
 use super::server::{Call, Reply, Sent};
 use super::{KubernetesLink, ended};
-use crate::resource::kubernetes_object::ownership::{bears_mark_of, is_unmarked, unmarking};
+use crate::resource::kubernetes_object::manifest::without_servers_part;
+use crate::resource::kubernetes_object::ownership::{bearing_attempt, is_of_attempt, is_unmarked, unmarking};
 use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::resource::kubernetes_object::{finalizers, owns_nothing};
@@ -44,7 +45,13 @@ enum Written {
 }
 
 impl KubernetesLink {
-    pub(super) async fn apply(&self, object: &ObjectName, manifest: &Value, precondition: &ObjectPrecondition) -> Result<Performed, Stop> {
+    pub(super) async fn apply(
+        &self,
+        object: &ObjectName,
+        manifest: &Value,
+        precondition: &ObjectPrecondition,
+        token: &str,
+    ) -> Result<Performed, Stop> {
         let deadline = Deadline::after(KIND_LIMIT);
         let resource = loop {
             match self.resource(object).await? {
@@ -56,43 +63,43 @@ impl KubernetesLink {
         let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
         let place = Place { object, resource, path };
         match precondition {
-            ObjectPrecondition::Absent => self.make(&place, manifest).await,
+            ObjectPrecondition::Absent => self.make(&place, manifest, token).await,
             ObjectPrecondition::Present { .. } => self.overwrite(&place, manifest, precondition).await,
         }
     }
 
-    /// Applies an object that is not there. One that bears our mark by then was made by an earlier try whose answer got lost.
-    async fn make(&self, place: &Place<'_>, manifest: &Value) -> Result<Performed, Stop> {
-        let call = applied(&place.path, manifest, &json!({ "resourceVersion": OF_NOTHING }));
-        let mut last = None;
+    /// Applies an object that is not there. One that bears the token of this attempt by then was made by an earlier try whose answer got lost; the
+    /// mark of the spec says nothing of that, because another run makes it too.
+    async fn make(&self, place: &Place<'_>, manifest: &Value, token: &str) -> Result<Performed, Stop> {
+        let call = applied(&place.path, &bearing_attempt(manifest.clone(), token), &json!({ "resourceVersion": OF_NOTHING }));
+        let mut doubt = Doubt::default();
+        let mut conflict = None;
         for _ in 0..TRIES {
-            let pause = match self.send(&call).await? {
+            let pause = match self.send(&call).await.map_err(|stop| doubt.over(stop))? {
                 Sent::Answered(reply) if reply.status == 201 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
                 // A server that does not hold to the precondition: better said than hidden.
                 Sent::Answered(reply) if reply.status == 200 => {
                     return Err(failed(&format!("{} was there by then, and the server wrote over it all the same", place.object)));
                 }
-                Sent::Answered(reply) if reply.status != 409 && last.is_none() => {
+                Sent::Answered(reply) if reply.status != 409 && !doubt.is_there() => {
                     return Err(refused(place.object, &place.resource, &reply));
                 }
                 Sent::Answered(reply) => {
-                    last = last.or(Some((reply.message(), false)));
+                    conflict = Some(reply.message());
                     LOOK
                 }
                 Sent::Unsure { reason, may_come, again_after } => {
-                    last = Some((reason, may_come));
+                    doubt.add(reason, may_come);
                     again_after
                 }
             };
-            match self.look(place, last.as_ref()).await? {
-                Some(found) if bears_mark_of(&found, manifest) => {
-                    return self.overwrite(place, manifest, &ObjectPrecondition::of(&found)).await;
-                }
+            match self.look(place, &doubt).await? {
+                Some(found) if is_of_attempt(&found, token) => return Ok(ended(0, "", "")),
                 Some(found) => return Err(moved(&ObjectPrecondition::Absent.violated_by(place.object, &found))),
                 None => clock::pause(pause).await,
             }
         }
-        Err(given_up(place, last))
+        Err(doubt.given_up(failed(&conflict.unwrap_or_else(|| changing(place)))))
     }
 
     async fn overwrite(&self, place: &Place<'_>, manifest: &Value, precondition: &ObjectPrecondition) -> Result<Performed, Stop> {
@@ -172,7 +179,8 @@ impl KubernetesLink {
         }
     }
 
-    /// Looks, and writes what was looked at if it is what the action goes by; again where somebody wrote in between, or the answer got lost.
+    /// Looks, and writes what was looked at if it is what the action goes by; again where somebody wrote in between, or the answer got lost. What
+    /// is to be deleted is left alone where somebody changed more of it in between than the server notes for itself.
     async fn write(
         &self,
         place: &Place<'_>,
@@ -180,37 +188,43 @@ impl KubernetesLink {
         call: impl Fn(&Value) -> Call + Send + Sync,
         has_landed: impl Fn(&Value) -> bool + Send + Sync,
     ) -> Result<Written, Stop> {
-        let mut last: Option<(String, bool)> = None;
+        let mut doubt = Doubt::default();
+        let mut first = None;
         for turn in 1..=TRIES {
-            let Some(live) = self.look(place, last.as_ref()).await? else { return Ok(Written::Gone) };
-            if last.is_some() && has_landed(&live) {
+            let Some(live) = self.look(place, &doubt).await? else { return Ok(Written::Gone) };
+            if doubt.is_there() && has_landed(&live) {
                 return Ok(Written::Landed);
             }
             if !precondition.holds_for(&live) {
-                return Err(moved(&precondition.violated_by(place.object, &live)));
+                return Err(doubt.over(moved(&precondition.violated_by(place.object, &live))));
             }
-            match self.send(&call(&live)).await? {
+            // Of what is deleted the judgement holds for the content that was looked at; only what the server notes may have changed since.
+            let content = without_servers_part(&live);
+            if precondition.is_for_deletion() && *first.get_or_insert_with(|| content.clone()) != content {
+                return Err(doubt.over(moved(&format!("{} was changed since it was looked at, and is left alone", place.object))));
+            }
+            match self.send(&call(&live)).await.map_err(|stop| doubt.over(stop))? {
                 Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
+                Sent::Answered(reply) if doubt.is_there() && (!reply.settles() || reply.status == 409) => {
+                    return Err(doubt.over(refused(place.object, &place.resource, &reply)));
+                }
                 Sent::Answered(reply) => return Ok(Written::Answered(reply)),
                 Sent::Unsure { reason, may_come, again_after } => {
-                    last = Some((reason, may_come));
+                    doubt.add(reason, may_come);
                     clock::pause(again_after).await;
                 }
             }
         }
-        match self.look(place, last.as_ref()).await? {
+        match self.look(place, &doubt).await? {
             None => Ok(Written::Gone),
             Some(live) if has_landed(&live) => Ok(Written::Landed),
-            Some(_) => Err(given_up(place, last)),
+            Some(_) => Err(doubt.given_up(failed(&changing(place)))),
         }
     }
 
-    /// The object as it is now. After a request whose outcome is not known, a look that fails leaves it so.
-    async fn look(&self, place: &Place<'_>, last: Option<&(String, bool)>) -> Result<Option<Value>, Stop> {
-        match self.find(place.object, &place.path, &place.resource).await {
-            Err(stop) => Err(last.map_or(stop, |(reason, _)| unsure(reason))),
-            found => found,
-        }
+    /// The object as it is now.
+    async fn look(&self, place: &Place<'_>, doubt: &Doubt) -> Result<Option<Value>, Stop> {
+        self.find(place.object, &place.path, &place.resource).await.map_err(|stop| doubt.over(stop))
     }
 }
 
@@ -236,10 +250,6 @@ fn is_same(precondition: &ObjectPrecondition, object: &Value) -> bool {
     matches!(precondition, ObjectPrecondition::Present { uid: looked_at, .. } if Some(looked_at.as_str()) == uid)
 }
 
-fn given_up(place: &Place<'_>, last: Option<(String, bool)>) -> Stop {
-    match last {
-        Some((reason, true)) => unsure(&reason),
-        Some((reason, false)) => failed(&reason),
-        None => failed(&format!("{} changes all the time; nothing was changed by us", place.object)),
-    }
+fn changing(place: &Place<'_>) -> String {
+    format!("{} changes all the time; nothing was changed by us", place.object)
 }
