@@ -163,7 +163,12 @@ async fn run(server: &Server, object: &ObjectName, query: &str, limit: Duration)
         }
     };
     let late = || exit(NOT_SAID, not_run(&format!("no end within {} s", limit.as_secs())));
-    clock::within(limit, ran).await.unwrap_or_else(late)
+    let answer = clock::within(limit, ran).await.unwrap_or_else(late);
+    match answer.status {
+        AnswerStatus::Exit(0) => answer,
+        // The server's words, which may quote what we are known by.
+        status => Answer { out: server.words.redaction.apply(&answer.out), status },
+    }
 }
 
 /// What containerd says before the reason why a program could not be started; a name of chance stands in it (so with that of Debian 12:

@@ -13,6 +13,7 @@ use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, Cluster, Config, ExecInteractiveMode, Kubeconfig, KubeconfigError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub struct Words {
     pub identity: String,
     /// The plugin's program.
     pub plugin: String,
-    /// What the kubeconfig hands to the plugin.
+    /// The secrets that the kubeconfig names: what it hands to the plugin, and what we show to the server.
     pub redaction: Redaction,
 }
 
@@ -65,6 +66,10 @@ pub async fn open(access: &HostAccess) -> Result<Server, TransportError> {
 
 fn prepare(name: String, cluster: &ClusterAccess, timeout: Duration, waits_for: &Mutex<String>) -> Result<Server, String> {
     let Chosen { mut config, place } = choose(cluster)?;
+    let auth = &config.auth_info;
+    for path in [&auth.token_file, &auth.client_certificate, &auth.client_key].into_iter().flatten() {
+        is_readable(Path::new(path))?;
+    }
     config.connect_timeout = Some(timeout);
     // Tries are counted where it is known what is asked.
     config.default_retry = false;
@@ -225,7 +230,19 @@ fn words(auth: &AuthInfo, place: &str) -> Words {
         _ => "no token and no certificate",
     };
     let handed = auth.exec.iter().flat_map(|exec| exec.env.iter().flatten());
-    let secrets = handed.filter_map(|pair| Some((pair.get("name")?.clone(), pair.get("value")?.clone()))).collect();
+    let mut secrets: BTreeMap<String, String> =
+        handed.filter_map(|pair| Some((pair.get("name")?.clone(), pair.get("value")?.clone()))).collect();
+    let in_file = auth.token_file.as_ref().and_then(|path| std::fs::read_to_string(path).ok()).map(|text| text.trim().to_owned());
+    let written = serde_json::to_value(auth).unwrap_or_default();
+    let [token, password] = ["token", "password"].map(|field| written[field].as_str().map(str::to_owned));
+    // As basic authentication shows both to the server (RFC 7617).
+    let basic =
+        auth.username.as_ref().zip(password.as_ref()).map(|(name, password)| base64::encode(format!("{name}:{password}").as_bytes()));
+    for (name, secret) in
+        [("bearer token", token), ("token of the file", in_file), ("basic password", password), ("name and password", basic)]
+    {
+        secrets.extend(secret.map(|secret| (name.to_owned(), secret)));
+    }
     let plugin = plugin.map_or_else(|| "(none)".to_owned(), |path| one_line(&file_name(path), 60));
     Words { identity: format!("{what} of {place}"), plugin, redaction: Redaction::of(&secrets) }
 }
@@ -237,6 +254,10 @@ fn file_name(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::kubernetes::server::Call;
+    use serde_json::json;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
 
     async fn said(kubeconfig: &Path) -> String {
         let cluster = ClusterAccess { kubeconfig: Some(kubeconfig.display().to_string()), ..ClusterAccess::default() };
@@ -244,9 +265,61 @@ mod tests {
         open(&access).await.err().map(|error| error.one_line()).unwrap_or_default()
     }
 
+    fn kubeconfig(server: &str, user: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"{server}\"}}}}]\nusers: [{{name: u, user: {user}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+        )
+    }
+
+    /// A server that refuses everything, and quotes what it was shown.
+    fn quoting() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for mut client in listener.incoming().map_while(Result::ok) {
+                let mut lines = BufReader::new(client.try_clone().unwrap()).lines().map_while(Result::ok);
+                let shown: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+                let shown = shown.iter().find(|line| line.to_ascii_lowercase().starts_with("authorization:")).cloned().unwrap_or_default();
+                let body =
+                    json!({ "kind": "Status", "message": format!("who is this? {shown}"), "details": { "name": shown } }).to_string();
+                let head =
+                    format!("HTTP/1.1 403 Forbidden\r\nWarning: 299 - \"{shown}\"\r\nConnection: close\r\nContent-Length: {}", body.len());
+                let _ = client.write_all(format!("{head}\r\n\r\n{body}").as_bytes());
+            }
+        });
+        place
+    }
+
+    #[tokio::test]
+    async fn what_we_are_known_by_is_never_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, in_file) = (folder.path().join("config"), folder.path().join("token"));
+        std::fs::write(&in_file, "SECRET-of-a-file").unwrap();
+        let of_file = format!("{{tokenFile: {}}}", in_file.display());
+        for (user, secret, word) in [
+            ("{token: SECRET-token-value}", "SECRET", "[secret bearer token]"),
+            (of_file.as_str(), "SECRET", "[secret token of the file]"),
+            ("{username: ann, password: SECRET-password}", "YW5uOlNFQ1JFVC1wYXNzd29yZA==", "[secret name and password]"),
+        ] {
+            std::fs::write(&config, kubeconfig(&quoting(), user)).unwrap();
+            let cluster = ClusterAccess { kubeconfig: Some(config.display().to_string()), ..ClusterAccess::default() };
+            let access = HostAccess { cluster: Some(cluster), ..crate::transport::sim::access("prod") };
+            let server = open(&access).await.unwrap();
+            let reply = server.ask(&Call::get("/api/v1/nodes".to_owned())).await.unwrap();
+            let all = format!("{} {} {:?}", reply.message(), reply.json().unwrap(), reply.warnings);
+            assert!(!all.contains(secret) && reply.message().contains(word), "{all}");
+        }
+    }
+
     #[tokio::test]
     async fn what_never_ends_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
+        let of_user = folder.path().join("of-user");
+        for user in ["{tokenFile: /dev/zero}", "{client-certificate: /dev/zero, client-key: /dev/zero}"] {
+            std::fs::write(&of_user, kubeconfig("http://127.0.0.1:1", user)).unwrap();
+            let said = said(&of_user).await;
+            assert!(said.contains("/dev/zero is no file"), "{said}");
+        }
         let (pipe, huge) = (folder.path().join("pipe"), folder.path().join("huge"));
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         std::fs::File::create(&huge).unwrap().set_len(64 << 20).unwrap();
@@ -270,10 +343,7 @@ mod tests {
             "{{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: /bin/sh, args: [-c, \"touch {}; sleep 5\"]}}",
             begun.display()
         );
-        let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"http://127.0.0.1:1\"}}}}]\nusers: [{{name: u, user: {{exec: {exec}}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
-        );
-        std::fs::write(&config, text).unwrap();
+        std::fs::write(&config, kubeconfig("http://127.0.0.1:1", &format!("{{exec: {exec}}}"))).unwrap();
         let jumps = async {
             while !begun.exists() {
                 tokio::time::sleep(Duration::from_millis(10)).await;

@@ -210,12 +210,13 @@ impl Server {
             let response = self.client.send(request).await.map_err(|error| fault::of_request(&error, self))?;
             let (head, body) = response.into_parts();
             let (body, cut) = taken(body, call.limit).await.map_err(Trouble::Lost)?;
+            let redaction = &self.words.redaction;
             Ok(Reply {
                 status: head.status.as_u16(),
-                body,
+                body: if head.status.is_success() { body } else { without_secrets(body, redaction) },
                 cut,
                 now: date(&head.headers),
-                warnings: warnings(&head.headers),
+                warnings: warnings(&head.headers).iter().map(|warning| redaction.apply(warning)).collect(),
                 retry_after: header(&head.headers, "retry-after").and_then(|text| text.parse().ok()).map(Duration::from_secs),
             })
         };
@@ -242,7 +243,7 @@ impl Server {
                 Ok(Upgrade::Done(Box::pin(messages)))
             }
             Err(kube::Error::Api(status)) => {
-                let body = serde_json::to_vec(&status).unwrap_or_default();
+                let body = without_secrets(serde_json::to_vec(&status).unwrap_or_default(), &self.words.redaction);
                 let (now, warnings) = (date(&HeaderMap::new()), Vec::new());
                 let reply = Reply { status: status.code, body, cut: false, now, warnings, retry_after: None };
                 self.known(reply).map(Upgrade::Refused)
@@ -313,6 +314,12 @@ async fn taken(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), String> 
         }
     }
     Ok((bytes, false))
+}
+
+/// What a server complains of may quote what we are known by, and is shown.
+fn without_secrets(body: Vec<u8>, redaction: &Redaction) -> Vec<u8> {
+    let text = String::from_utf8_lossy(&body);
+    if redaction.finds_in(&text) { redaction.replace(&text).into_bytes() } else { body }
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
