@@ -91,7 +91,10 @@ pub fn maker(object: &Value) -> String {
     if let Some(spec) = label(object, MEMBERSHIP) {
         return format!("it belongs to the spec `{}` of railwright", one_line(spec, 63));
     }
-    match object.pointer("/metadata/managedFields/0/manager").and_then(Value::as_str) {
+    // Applies stand first in the list, however late they came; whoever touched it last long ago is the closest to who made it.
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    let time = |entry: &&Value| entry.get("time").and_then(Value::as_str).unwrap_or_default().to_owned();
+    match entries.min_by_key(time).and_then(|entry| entry.get("manager")?.as_str()) {
         Some(manager) => format!("{} made it", one_line(manager, 63)),
         None => "somebody else made it".to_owned(),
     }
@@ -224,6 +227,13 @@ mod tests {
 
     fn item(index: usize, item: Value) -> Step {
         Step::Item { index, item }
+    }
+
+    #[test]
+    fn whoever_came_first_made_it() {
+        let entry = |manager: &str, time: &str| json!({ "manager": manager, "time": time });
+        let entries = [entry("argocd", "2026-01-02T00:00:00Z"), entry("kubectl-create", "2026-01-01T00:00:00Z")];
+        assert_eq!(maker(&json!({ "metadata": { "managedFields": entries } })), "kubectl-create made it");
     }
 
     #[test]
