@@ -170,6 +170,8 @@ fn what_others_do_meanwhile_is_not_undone() {
     raced::two_specs_know_of_each_other(&plane);
     raced::a_lost_answer_changes_nothing(&plane);
     raced::a_job_whose_answer_got_lost_is_submitted(&plane);
+    raced::what_was_made_anew_since_the_list_is_not_deleted(&plane);
+    raced::what_could_not_be_looked_for_is_not_said_to_be_gone(&plane);
     rbac::a_policy_for_one_is_not_for_all(&plane);
 }
 
