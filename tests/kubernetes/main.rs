@@ -287,6 +287,7 @@ fn json_of_others_is_edited() {
     json::drift_is_named_and_mended(&plane);
     json::edits_of_others_are_not_lost(&plane);
     json::edits_of_others_between_read_and_write_are_kept(&plane);
+    json::what_was_made_anew_meanwhile_is_left_alone(&plane);
     json::what_comes_with_another_step_is_edited_after_it(&plane);
     json::what_cannot_be_edited_is_left_alone(&plane);
     json::terway_is_kept_away_from_erdma(&plane);
