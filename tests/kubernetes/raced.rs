@@ -151,6 +151,24 @@ pub fn what_could_not_be_looked_for_is_not_said_to_be_gone(plane: &ControlPlane)
     assert!(said.contains("Service.core default/lost is gone"), "{said}");
 }
 
+/// An object that never changes is deleted to be made anew; somebody makes one in between.
+pub fn what_is_half_made_anew_is_said(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let wish = WISH
+        .replace("    kubernetes_object:\n", "    kubernetes_object:\n      replace: true\n")
+        .replace(", data: {", ", immutable: true, data: {");
+    cluster.wishes(&wish);
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let way = before(plane, &[&THEIRS], |line| line.starts_with("PATCH ") && is_write(line));
+    through(&cluster, &way);
+    cluster.wishes(&wish.replace("wished", "another"));
+    let said = cluster.flat(1, &["apply", INV, "--yes"]);
+    let wanted = ["kubectl-create made it by now, and it is left alone", "this step is half done: delete object ended well before it"];
+    assert!(wanted.iter().all(|words| said.contains(words)) && !said.contains("RW0610"), "{said}");
+    assert_eq!(found(plane), PRECIOUS);
+    plane.kubectl(&GONE);
+}
+
 /// What a lost answer left is ours: it is neither denied nor taken back.
 pub fn a_job_whose_answer_got_lost_is_submitted(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
