@@ -6,7 +6,7 @@ use super::answer::exit;
 use super::edit::merge;
 use super::fault::Trouble;
 use super::kinds::{self, Resource};
-use super::lists::{pages, text};
+use super::lists::{Selection, pages, text};
 use super::server::{Call, Sent, Server};
 use super::{KubernetesLink, ended};
 use crate::resource::kubernetes_job::JobPod;
@@ -51,7 +51,7 @@ pub async fn of_all(server: &Server, reads: &[&Read]) -> Result<Vec<Answer>, Tro
         let said: Vec<Value> = reads.iter().map(|read| of(read, node).unwrap_or_default()).collect();
         Some((text(node, "/metadata/name").to_owned(), said))
     };
-    let nodes = match pages(server, &name, &kind, "", all).await? {
+    let nodes = match pages(server, &name, &kind, Selection::All, all).await? {
         Ok(nodes) => nodes,
         Err(answer) => return Ok(vec![answer; reads.len()]),
     };
@@ -65,8 +65,7 @@ pub async fn of_all(server: &Server, reads: &[&Read]) -> Result<Vec<Answer>, Tro
 /// The pods of a node.
 pub async fn pods_on(server: &Server, node: &str) -> Result<Answer, Trouble> {
     let (name, kind) = pod(None, "");
-    let query = format!("&fieldSelector={}", kinds::query_value(&format!("spec.nodeName={node}")));
-    Ok(match pages(server, &name, &kind, &query, |pod| Some(pod_now(pod))).await? {
+    Ok(match pages(server, &name, &kind, Selection::OnNode(node), |pod| Some(pod_now(pod))).await? {
         Err(answer) => answer,
         Ok(pods) => exit(0, json!(pods).to_string()),
     })
@@ -223,7 +222,7 @@ mod tests {
         let pods = Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()));
         let many = format!("{{\"items\":[{}1]}}", "[],".repeat(2_000_000));
         let one = "{\"metadata\":{\"name\":\"a\"}}";
-        let far_more = format!("{{\"items\":[{}{one}]}}", format!("{one},").repeat(100_000));
+        let far_more = format!("{{\"kind\":\"PodList\",\"items\":[{}{one}]}}", format!("{one},").repeat(100_000));
         let bodies = [
             "{}",
             "[1,2]",
@@ -233,6 +232,12 @@ mod tests {
             "{\"items\":[1,2]}",
             "{\"items\":[{}]}",
             "{\"kind\":\"Status\"}",
+            "{\"items\":[]}",
+            "{\"kind\":\"Status\",\"status\":\"Failure\",\"items\":[]}",
+            "{\"kind\":\"SecretList\",\"items\":[]}",
+            "{\"kind\":\"PodList\",\"items\":[],\"metadata\":{\"continue\":7}}",
+            "{\"kind\":\"PodList\",\"items\":[],\"metadata\":{\"remainingItemCount\":2}}",
+            "{\"kind\":\"NodeList\",\"items\":[],\"metadata\":{\"continue\":{}}}",
             &many,
             &far_more,
         ];
@@ -259,18 +264,54 @@ mod tests {
         let owners = json!([{ "kind": "Other", "name": "x" }, { "kind": "Job", "name": "train", "controller": true }]);
         let pod = json!({
             "metadata": { "name": "train-0", "namespace": "ml", "uid": "u", "ownerReferences": owners, "deletionTimestamp": "2026-01-01T00:00:00Z" },
-            "spec": { "volumes": volumes },
+            "spec": { "nodeName": "gpu-1", "volumes": volumes },
             "status": { "phase": "Running" },
         });
-        let mirror = json!({ "metadata": { "name": "proxy", "namespace": "kube-system", "uid": "m", "annotations": { MIRROR: "x" } }, "status": { "phase": "Failed" } });
+        let metadata = json!({ "name": "proxy", "namespace": "kube-system", "uid": "m", "annotations": { MIRROR: "x" } });
+        let mirror = json!({ "metadata": metadata, "spec": { "nodeName": "gpu-1" }, "status": { "phase": "Failed" } });
         let (link, asked) = link(move |_, path, _| {
-            let items = if path.starts_with("/api/v1/nodes") { json!([node]) } else { json!([pod, mirror]) };
-            (200, Vec::new(), json!({ "items": items }).to_string())
+            let (kind, items) =
+                if path.starts_with("/api/v1/nodes") { ("NodeList", json!([node])) } else { ("PodList", json!([pod, mirror])) };
+            (200, Vec::new(), json!({ "kind": kind, "items": items }).to_string())
         });
         let reads = [Read::Kubernetes(KubernetesRead::Nodes), Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()))];
         let answers = link.read(&reads).await.unwrap();
         insta::assert_snapshot!(answers.output(&reads[0]).unwrap().1, @r#"{"gpu-1":{"cordoned":"{}","gives":{"nvidia.com/gpu":"8"},"ready":true,"schedulable":false}}"#);
         insta::assert_snapshot!(answers.output(&reads[1]).unwrap().1, @r#"[{"ends":true,"local_data":["cache"],"name":"train-0","namespace":"ml","owner":"Job/train","uid":"u"},{"finished":true,"mirror":true,"name":"proxy","namespace":"kube-system","uid":"m"}]"#);
         assert_eq!(asked.lines()[1], "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dgpu-1");
+    }
+
+    /// What these pods, which the server says are of gpu-1, come to, with this Ready condition of the node at this time of the server.
+    async fn pods_told(pods: Value, ready: Value, now: &'static str) -> Result<Vec<PodNow>, String> {
+        let node = json!({ "kind": "Node", "metadata": { "name": "gpu-1" }, "status": { "conditions": [ready] } });
+        let (link, _) = link(move |_, path, _| {
+            let body = if path.starts_with("/api/v1/nodes/") { node.clone() } else { json!({ "kind": "PodList", "items": pods }) };
+            (200, vec![("date", now.to_owned())], body.to_string())
+        });
+        let read = Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()));
+        let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
+        match answers.output(&read).unwrap() {
+            (0, out) => Ok(serde_json::from_str(out).unwrap()),
+            (_, why) => Err(why.to_owned()),
+        }
+    }
+
+    const NOW: &str = "Thu, 01 Jan 2026 00:10:00 GMT";
+
+    #[tokio::test]
+    async fn objects_that_were_not_asked_for_make_a_list_none() {
+        let of = |node: &str| json!([{ "metadata": { "name": "train-0", "namespace": "ml", "uid": "u" }, "spec": { "nodeName": node } }]);
+        assert_eq!(pods_told(of("gpu-1"), json!({}), NOW).await.unwrap().len(), 1);
+        let said = pods_told(of("gpu-2"), json!({}), NOW).await.unwrap_err();
+        assert_eq!(said, "what came is no list of pods: train-0 is among them, which was not asked for");
+        let (link, _) = link(|_, _, _| {
+            let pod = |name: &str, labels: Value| json!({ "metadata": { "name": name, "labels": labels } });
+            let pods = [pod("a", json!({ "job": "nccl", "role": "worker" })), pod("b", json!({ "job": "other", "role": "worker" }))];
+            (200, Vec::new(), json!({ "kind": "PodList", "items": pods }).to_string())
+        });
+        for (selector, code) in [("role=worker", 0), ("role=worker,job=nccl", NOT_SAID), ("job=", NOT_SAID)] {
+            let read = Read::Kubernetes(KubernetesRead::JobPods { namespace: "ml".to_owned(), selector: selector.to_owned() });
+            assert_eq!(link.read(std::slice::from_ref(&read)).await.unwrap().output(&read).unwrap().0, code, "{selector}");
+        }
     }
 }
