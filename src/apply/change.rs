@@ -83,6 +83,8 @@ enum Acted {
         code: i32,
         stdout: String,
         stderr: String,
+        /// Its place among the actions: those before it ended well.
+        index: usize,
     },
     Lost(String),
     /// The lock of the target is no longer ours; who has it. This action was not begun.
@@ -199,13 +201,14 @@ impl<'a> Step<'a> {
             (intent, token) = (Some(begun.clone()), Some(begun.token.clone()));
             match acted {
                 Acted::All => return self.confirm(&seen, begun, &actions).await,
-                Acted::Failed { code: MOVED, stderr, .. } if actions.first().is_some_and(Action::leaves_moved_alone) => {
+                Acted::Failed { code: MOVED, stderr, index: 0, .. } if actions.first().is_some_and(Action::leaves_moved_alone) => {
                     return Err(self.refused(Verdict::Stale(complaint(&stderr).unwrap_or_default())));
                 }
-                Acted::Failed { word, code, stdout, stderr } => {
+                Acted::Failed { word, code, stdout, stderr, index } => {
                     let untouched = self.is_untouched(&seen).await;
+                    let done = actions.get(..index).unwrap_or_default();
                     let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)
-                        .state(trouble::after_failure(&self.node.id, untouched));
+                        .state(trouble::after_failure(&self.node.id, untouched, done));
                     return Err(over(Outcome::Failed { reason: format!("{word} ended with exit status {code}") }, problem));
                 }
                 Acted::LockLost(holder) => return Err(self.lock_lost(holder.as_deref())),
@@ -292,7 +295,7 @@ impl<'a> Step<'a> {
             self.shared.journal.note(Entry::ActionEnded { node, index, code });
             match performed {
                 Performed::Ended { code: 0, .. } => {}
-                Performed::Ended { code, stdout, stderr } => return Acted::Failed { word, code, stdout, stderr },
+                Performed::Ended { code, stdout, stderr } => return Acted::Failed { word, code, stdout, stderr, index },
                 Performed::Unknown { reason } => return Acted::Lost(reason),
             }
         }

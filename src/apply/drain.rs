@@ -30,8 +30,10 @@ const TOLD: usize = 5;
 pub(super) async fn drain(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
     let finish = match emptied(&mut step).await {
         Ok(Emptied { changed, gone: true, .. }) => Finish::told(Outcome::Done { changed }, gone(step.node, &step.id)),
-        Ok(Emptied { changed, disturbed, .. }) => {
-            let problems = disturbed.map(|pods| keep_devices(step.node, &pods, &step.id)).into_iter().collect();
+        Ok(Emptied { changed, disturbed, lost, .. }) => {
+            let disturbed = disturbed.map(|pods| keep_devices(step.node, &pods, &step.id));
+            let lost = lost.map(|pods| count_as_gone(step.node, &pods, &step.id));
+            let problems = disturbed.into_iter().chain(lost).collect();
             Finish { problems, ..Finish::of(Outcome::Done { changed }) }
         }
         Err(Halt::Journal(broken)) => return Err(broken),
@@ -49,12 +51,14 @@ struct Emptied {
     gone: bool,
     /// Pods that belong to the node and have devices of it, in words.
     disturbed: Option<String>,
+    /// Pods that count as gone though nobody says so, in words.
+    lost: Option<String>,
 }
 
 async fn emptied(step: &mut NodeStep<'_>) -> Result<Emptied, Halt> {
     step.connect().await?;
     let Some(now) = step.now().await.map_err(|reason| step.unreadable(&reason))? else {
-        return Ok(Emptied { changed: false, gone: true, disturbed: None });
+        return Ok(Emptied { changed: false, gone: true, disturbed: None, lost: None });
     };
     let policy = step.shared.plan.rollout.drain.clone().ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
     compare_before_drain(step.shared, step.n).await?;
@@ -64,7 +68,7 @@ async fn emptied(step: &mut NodeStep<'_>) -> Result<Emptied, Halt> {
         step.perform(Action::CordonNode { node: step.node.to_owned(), mark }).await.map_err(|reason| step.unreadable(&reason))?;
     }
     match until_empty(step, &policy).await {
-        Ok(looked) => Ok(Emptied { changed: true, gone: looked.gone, disturbed: looked.disturbed }),
+        Ok(looked) => Ok(Emptied { changed: true, gone: looked.gone, disturbed: looked.disturbed, lost: looked.lost }),
         Err(stay) => {
             // What an earlier run cordoned it may have changed, and no gate has proven it.
             let state = if now.schedulable { given_back(step).await } else { STAYS.to_owned() };
@@ -131,24 +135,23 @@ pub(super) struct Looked {
     pub open: Vec<PodNow>,
     /// Those of the others that have devices of the node, in words.
     disturbed: Option<String>,
+    /// Those that count as gone, in words: a kubelet that is silent says of no pod that it ended.
+    lost: Option<String>,
     /// Somebody took the cordon away.
     pub takes_pods: bool,
     /// It is no node any more: the cluster itself forgets its pods (kubernetes/kubernetes pkg/controller/podgc).
     pub gone: bool,
 }
 
-/// Of a node whose kubelet is silent those that were told to end count as gone: nobody would say so. The node is read last, so that
-/// no pod was put on one that is empty.
+/// The node is read last, so that no pod was put on one that is empty.
 pub(super) async fn look(step: &NodeStep<'_>) -> Result<Looked, String> {
     let pods = step.pods().await?;
     let keep: Vec<&PodNow> = pods.iter().filter(|pod| pod.keeps_devices()).collect();
     let disturbed = (!keep.is_empty()).then(|| some(keep.into_iter().map(|pod| format!("{}: {}", pod.shown(), pod.devices.join(", ")))));
-    let mut open: Vec<PodNow> = pods.into_iter().filter(|pod| !pod.stays()).collect();
+    let (lost, open): (Vec<PodNow>, Vec<PodNow>) = pods.into_iter().filter(|pod| !pod.stays()).partition(|pod| pod.lost);
+    let lost = (!lost.is_empty()).then(|| some(lost.iter().map(PodNow::shown)));
     let now = step.now().await?;
-    if !now.as_ref().is_some_and(|now| now.ready) {
-        open.retain(|pod| !pod.ends);
-    }
-    Ok(Looked { open, disturbed, gone: now.is_none(), takes_pods: now.is_some_and(|now| now.schedulable) })
+    Ok(Looked { open, disturbed, lost, gone: now.is_none(), takes_pods: now.is_some_and(|now| now.schedulable) })
 }
 
 /// Pods that nobody allowed us to end.
@@ -236,6 +239,14 @@ fn keep_devices(node: &str, pods: &str, id: &str) -> Diagnostic {
         .effect("their controller would put them there again at once, so they are not ended; whatever disturbs the host takes the devices from them")
         .state("the node counts as empty, and the run goes on with its host")
         .next("where they must not be disturbed, stop the run and keep their DaemonSet from the node first")
+}
+
+fn count_as_gone(node: &str, pods: &str, id: &str) -> Diagnostic {
+    Diagnostic::warning("RW0652", format!("pods of the node {node} count as gone, and nobody has said so: {}", one_line(pods, 600)))
+        .on(id)
+        .effect("its kubelet is silent: if the host still runs, so may they, and they are disturbed with it")
+        .state("they were told to end, their time to do so is over, and the run goes on with the host")
+        .next(format!("kubectl get node {node}; where its host runs after all, find out why its kubelet does not reach the API server"))
 }
 
 fn left_emptying(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {

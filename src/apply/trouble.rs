@@ -10,7 +10,7 @@ use crate::base::text::{clean, one_line};
 use crate::base::{Diagnostic, seal};
 use crate::plan::Plan;
 use crate::resource::complaint::{LOCKED, complaint, status_word};
-use crate::resource::{Assessment, Plane, Reading};
+use crate::resource::{Action, Assessment, Plane, Reading};
 use crate::state::StateFolder;
 use crate::transport::TransportError;
 
@@ -141,7 +141,7 @@ pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &s
     Diagnostic::error("RW0612", format!("{} ended with exit status {code}{status}; {said}", word.replace('_', " ")))
         .on(node)
         .effect(out_of_service(node))
-        .state(after_failure(node, false))
+        .state(after_failure(node, false, &[]))
         .next(match code {
             LOCKED => format!("when that program has ended: {}", next.resume()),
             _ => format!("mend the cause on the {}, then {}; or correct the spec, then {}", place(node), next.resume(), next.plan()),
@@ -149,8 +149,13 @@ pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &s
 }
 
 /// The state that a failed step leaves, by another look at its resources.
-pub fn after_failure(node: &str, untouched: bool) -> String {
-    let what = if untouched { "read again, everything of this step is as it was before" } else { "this step may be half done" };
+pub fn after_failure(node: &str, untouched: bool, done: &[Action]) -> String {
+    let done: Vec<String> = done.iter().map(|action| action.word().replace('_', " ")).collect();
+    let what = match (untouched, done.is_empty()) {
+        (true, _) => "read again, everything of this step is as it was before".to_owned(),
+        (false, true) => "this step may be half done".to_owned(),
+        (false, false) => format!("this step is half done: {} ended well before it", done.join(", ")),
+    };
     format!("{what}; the rest of this {} was left alone", place(node))
 }
 

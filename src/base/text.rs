@@ -79,10 +79,34 @@ pub fn yaml(text: &str) -> String {
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain);
     match is_word && !NO_TEXT.contains(&text.to_ascii_lowercase().as_str()) {
         true => text.to_owned(),
-        false => {
-            let quoted = serde_json::Value::from(text).to_string();
-            let acts = |c: char| c.is_control() || is_unseen(c);
-            quoted.chars().map(|c| if acts(c) { format!("\\u{:04x}", c as u32) } else { c.to_string() }).collect()
+        false => escape_unseen(&serde_json::Value::from(text).to_string()),
+    }
+}
+
+/// A JSON document in which what a terminal would act upon is written as its number, which is the same document to who reads it. Line ends
+/// stay: no text in it has one.
+pub fn escape_unseen(document: &str) -> String {
+    let acts = |c: char| (c.is_control() && c != '\n') || is_unseen(c);
+    let mut escaped = String::with_capacity(document.len());
+    for c in document.chars() {
+        match acts(c) {
+            true => escaped.push_str(&format!("\\u{:04x}", c as u32)),
+            false => escaped.push(c),
         }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_acts_on_no_terminal_and_says_the_same() {
+        let said = serde_json::json!({ "a\u{9b}": "x\u{7f}\u{202e}\u{1b}[2J\nß" });
+        let document = serde_json::to_string_pretty(&said).unwrap();
+        let escaped = escape_unseen(&document);
+        assert_eq!(escaped, "{\n  \"a\\u009b\": \"x\\u007f\\u202e\\u001b[2J\\nß\"\n}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), said);
     }
 }

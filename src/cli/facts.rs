@@ -56,7 +56,7 @@ pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
                 file.display()
             ));
         }
-        None => report::out::print(&serde_json::to_string_pretty(&observation.redacted()).unwrap_or_default()),
+        None => report::out::print(&report::document::text(&observation.redacted())),
     }
     let without_ssh = prepared.inventory.loaded.without_ssh();
     if !without_ssh.is_empty() {

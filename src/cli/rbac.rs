@@ -64,6 +64,10 @@ pub enum Word {
 }
 
 impl Word {
+    fn purpose(self) -> Purpose {
+        self.level().map_or(Purpose::Jobs, Purpose::from)
+    }
+
     /// How far it goes with what the inventory wishes; nothing where it is for something else.
     fn level(self) -> Option<Level> {
         match self {
@@ -118,7 +122,8 @@ fn of_jobs(arguments: &Rbac, prepared: &Prepared) -> Role {
 
 /// Prints the roles.
 pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
-    if let Some(reason) = arguments.subject().and_then(|subject| subject.reserved()) {
+    let given = arguments.subject().zip(arguments.role);
+    if let Some(reason) = given.and_then(|(subject, role)| subject.reserved(role.purpose())) {
         return Err(reserved(&reason).into());
     }
     let prepared = pipeline::prepare_partly(&arguments.inventory, &Source::Nobody)?;

@@ -2,6 +2,7 @@
 
 use super::{Failure, output, pipeline};
 use crate::base::Diagnostic;
+use crate::report::document;
 use crate::resource::Observation;
 use crate::resource::observation::FORMAT_VERSION;
 use crate::system::files;
@@ -32,8 +33,5 @@ pub fn read(file: &Path) -> Result<Observation, Failure> {
 
 /// Writes an observation file, for its owner alone: it holds what files of the hosts say.
 pub fn write(file: &Path, observation: &Observation) -> Result<(), Failure> {
-    let mut text =
-        serde_json::to_string_pretty(&observation.redacted()).expect("our own types have string keys and serialise without fail");
-    text.push('\n');
-    output::write(file, &text, 0o600)
+    output::write(file, &document::text(&observation.redacted()), 0o600)
 }

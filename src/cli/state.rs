@@ -98,7 +98,7 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             let state = State::load(&folder(inventory)?)?;
             let address = known(&state, |known| subject::one(&address.join(" "), known))?;
             let applied = listing::show(&state, &address).map_err(|problem| problem.next(list(inventory)))?;
-            report::out::print(&serde_json::to_string_pretty(applied).unwrap_or_default());
+            report::out::print(&report::document::text(applied));
         }
         Command::ReturnToService { inventory, hosts, reason } => return_to_service(inventory, hosts, reason).await?,
         Command::Forget { inventory, addresses } => {

@@ -1,8 +1,10 @@
 //! Takes a job away: its object, whose pods go with it, and all that was submitted with it.
 
-use super::look::Found;
+use super::kind::JOB_LABEL;
+use super::look::{Found, Said, said};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_job::JobNow;
+use crate::resource::kubernetes_object::ownership::maker;
 use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
 use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName, SUBMISSION};
 use crate::resource::{Action, Read};
@@ -28,54 +30,113 @@ pub enum Gone {
     Gone,
     /// It was not there any more.
     WasGone,
+    /// What has its name now is no longer the object that was listed, and was left alone: who made it.
+    LeftAlone(String),
     /// It was told to end, and is still there after so many seconds.
     StillEnds(u64),
 }
 
-/// All objects of a job: those that bear its name as their label, and it.
-pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[Found]) -> Result<Vec<ObjectName>, TransportError> {
+/// An object of a job, as the list has it that is shown before anything is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedObject {
+    /// Its name.
+    pub name: ObjectName,
+    /// The server's own name for this very object.
+    uid: String,
+    /// The job that it was submitted for.
+    job: Option<String>,
+}
+
+/// All objects of a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobObjects {
+    /// Those that bear its name as their label, and it.
+    pub listed: Vec<ListedObject>,
+    /// Kinds that could not be read, each with the reason: some of its objects may be of these.
+    pub unread: Vec<(String, String)>,
+}
+
+/// Which object of a name is deleted.
+#[derive(Debug, Clone, Copy)]
+pub enum Deletable<'a> {
+    /// The very one that was listed.
+    Listed(&'a ListedObject),
+    /// The one that the submission with this word made.
+    Submitted { name: &'a ObjectName, word: &'a str },
+}
+
+impl Deletable<'_> {
+    fn name(&self) -> &ObjectName {
+        match self {
+            Deletable::Listed(listed) => &listed.name,
+            Deletable::Submitted { name, .. } => name,
+        }
+    }
+
+    /// Whether what is there now is it.
+    fn is(&self, live: &Value) -> bool {
+        match self {
+            Deletable::Listed(listed) => uid(live) == Some(&listed.uid) && job_of(live) == listed.job.as_deref(),
+            Deletable::Submitted { word, .. } => of_submission(live) == Some(word),
+        }
+    }
+
+    /// What it means that something else has its name by now.
+    fn replaced_by(&self, live: &Value) -> Gone {
+        match self {
+            Deletable::Listed(_) => Gone::LeftAlone(maker(live)),
+            Deletable::Submitted { .. } => Gone::WasGone,
+        }
+    }
+}
+
+/// All objects of a job.
+pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[Found]) -> Result<JobObjects, TransportError> {
     let read = |(api_version, kind): &(&str, &str)| KubernetesRead::Jobs {
         api_version: (*api_version).to_owned(),
         kind: (*kind).to_owned(),
         namespace: namespace.to_owned(),
     };
-    let reads: Vec<Read> = BESIDE.iter().map(|one| Read::Kubernetes(read(one))).collect();
-    let answers = reader.read(&reads).await?;
-    let mut objects: Vec<ObjectName> = main.iter().map(Found::object).collect();
-    let mut seen: BTreeSet<ObjectName> = objects.iter().cloned().collect();
+    let reads: Vec<KubernetesRead> = BESIDE.iter().map(read).collect();
+    let answers = reader.read(&reads.iter().cloned().map(Read::Kubernetes).collect::<Vec<_>>()).await?;
+    let listed = |name: ObjectName, now: &JobNow| ListedObject { name, uid: now.uid.clone(), job: now.job.clone() };
+    let mut objects = JobObjects { listed: main.iter().map(|found| listed(found.object(), &found.job)).collect(), ..JobObjects::default() };
+    let mut seen: BTreeSet<ObjectName> = objects.listed.iter().map(|object| object.name.clone()).collect();
     for (read, (api_version, kind)) in reads.iter().zip(BESIDE) {
-        // Somebody who may not list Services has made none of them through us.
-        let Ok((0, out)) = answers.output(read) else { continue };
-        let found: Vec<JobNow> = serde_json::from_str(out).unwrap_or_default();
-        for one in found.into_iter().filter(|one| one.job.as_deref() == Some(name)) {
+        let found = match said::<Vec<JobNow>>(&answers, read) {
+            Said::Is(found) => found,
+            // Somebody who may not list Services has made none of them through us.
+            Said::NoKind | Said::Denied(_) => continue,
+            Said::Unread(reason) => {
+                objects.unread.push((kind.to_owned(), reason));
+                continue;
+            }
+        };
+        for one in found.iter().filter(|one| one.job.as_deref() == Some(name)) {
             let object = ObjectName {
                 api_version: api_version.to_owned(),
                 kind: kind.to_owned(),
                 namespace: Some(namespace.to_owned()),
-                name: one.name,
+                name: one.name.clone(),
             };
             if seen.insert(object.clone()) {
-                objects.push(object);
+                objects.listed.push(listed(object, one));
             }
         }
     }
     Ok(objects)
 }
 
-/// Takes an object away and waits until it is gone; the volumes in which it left something are named. With the word of a submission only
-/// what that submission made: another one of its name is left alone, and what it is for is gone.
-pub async fn delete(
-    writer: &JobWriter,
-    object: &ObjectName,
-    submission: Option<&str>,
-) -> Result<Result<(Gone, BTreeSet<String>), String>, TransportError> {
+/// Takes an object away and waits until it is gone; the volumes in which it left something are named. Another one of its name is left alone.
+pub async fn delete(writer: &JobWriter, which: Deletable<'_>) -> Result<Result<(Gone, BTreeSet<String>), String>, TransportError> {
+    let object = which.name();
     let live = match of(writer, object).await? {
         Ok(Some(live)) => live,
         Ok(None) => return Ok(Ok((Gone::WasGone, BTreeSet::new()))),
         Err(reason) => return Ok(Err(reason)),
     };
-    if submission.is_some() && submission != of_submission(&live) {
-        return Ok(Ok((Gone::WasGone, BTreeSet::new())));
+    if !which.is(&live) {
+        return Ok(Ok((which.replaced_by(&live), BTreeSet::new())));
     }
     let stays = volumes(&live);
     let action = Action::DeleteObject { object: object.clone(), precondition: ObjectPrecondition::for_deletion(&live), anew: false };
@@ -84,11 +145,10 @@ pub async fn delete(
         Performed::Ended { stderr, .. } => return Ok(Err(one_line(stderr.trim_start_matches("railwright: "), 300))),
         Performed::Unknown { reason } => Some(one_line(&reason, 300)),
     };
-    let uid = live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
     let deadline = Deadline::after(GOES_WITHIN);
     loop {
         let now = of(writer, object).await?;
-        let is_there = matches!(&now, Ok(Some(now)) if now.pointer("/metadata/uid").and_then(Value::as_str) == Some(uid));
+        let is_there = matches!(&now, Ok(Some(now)) if uid(now) == uid(&live));
         if !is_there && now.is_ok() {
             return Ok(Ok((Gone::Gone, stays)));
         }
@@ -97,6 +157,15 @@ pub async fn delete(
         }
         clock::pause(LOOK).await;
     }
+}
+
+fn uid(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/uid")?.as_str()
+}
+
+/// The job that an object was submitted for.
+fn job_of(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/labels")?.get(JOB_LABEL)?.as_str().filter(|job| !job.is_empty())
 }
 
 /// The word of the submission that made an object.

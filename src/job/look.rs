@@ -82,7 +82,7 @@ impl<'a> Look<'a> {
         let jobs = match said::<Vec<JobNow>>(&answers, &read) {
             Said::Is(jobs) => jobs,
             Said::NoKind => return Ok(None),
-            Said::Unread(reason) => return Ok(Some(View::unread(found, reason))),
+            Said::Denied(reason) | Said::Unread(reason) => return Ok(Some(View::unread(found, reason))),
         };
         let Some(job) = jobs.into_iter().find(|job| job.uid == found.job.uid) else { return Ok(None) };
         let pods: Result<Vec<JobPod>, String> = said(&answers, &pods).result();
@@ -133,7 +133,7 @@ impl Looked {
         for (api_version, said) in versions {
             match said {
                 Said::NoKind => continue,
-                Said::Unread(reason) => self.unread.push((kind, reason)),
+                Said::Unread(reason) | Said::Denied(reason) => self.unread.push((kind, reason)),
                 // What is served in two versions is the same objects.
                 Said::Is(_) if is_known => continue,
                 Said::Is(jobs) => {
@@ -156,9 +156,11 @@ impl Looked {
 }
 
 /// What an answer came to.
-enum Said<T> {
+pub(super) enum Said<T> {
     Is(T),
     NoKind,
+    /// No role allows it.
+    Denied(String),
     Unread(String),
 }
 
@@ -167,18 +169,20 @@ impl<T> Said<T> {
         match self {
             Said::Is(is) => Ok(is),
             Said::NoKind => Err("the cluster does not have the kind".to_owned()),
-            Said::Unread(reason) => Err(reason),
+            Said::Denied(reason) | Said::Unread(reason) => Err(reason),
         }
     }
 }
 
-fn said<T: DeserializeOwned>(answers: &Answers, read: &KubernetesRead) -> Said<T> {
-    match answers.output(&Read::Kubernetes(read.clone())) {
+pub(super) fn said<T: DeserializeOwned>(answers: &Answers, read: &KubernetesRead) -> Said<T> {
+    let read = Read::Kubernetes(read.clone());
+    match answers.output(&read) {
         Ok((0, out)) => {
             serde_json::from_str(&answers.shown(out)).map_or_else(|_| Said::Unread("the answer makes no sense".to_owned()), Said::Is)
         }
         Ok((NO_KIND, _)) => Said::NoKind,
         Ok((_, why)) => Said::Unread(one_line(&answers.shown(why), 300)),
+        Err(reason) if answers.get(&read).is_some_and(|answer| answer.status == AnswerStatus::Denied) => Said::Denied(reason),
         Err(reason) => Said::Unread(reason),
     }
 }

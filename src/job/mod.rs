@@ -13,7 +13,7 @@ mod rights;
 mod submit;
 mod view;
 
-pub use delete::{Gone, delete, objects_of};
+pub use delete::{Deletable, Gone, JobObjects, ListedObject, delete, objects_of};
 pub use keeps::keeps;
 pub use kind::{JOB_LABEL, JobKind, Phase};
 pub use log::Tail;

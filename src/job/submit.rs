@@ -1,12 +1,11 @@
 //! Makes the objects of a job, all or none: one whose name is taken is left alone, and what was made before a refusal is taken back.
 
-use super::delete::{Gone, delete};
+use super::delete::{Deletable, Gone, delete};
 use super::kind::{JOB_LABEL, JobKind};
 use crate::base::text::one_line;
 use crate::resource::Action;
 use crate::resource::kubernetes_object::manifest;
 use crate::resource::kubernetes_object::request::{ObjectName, SUBMISSION, TAKEN};
-use crate::system::clock;
 use crate::transport::{JobWriter, Performed, TransportError};
 use serde_json::Value;
 
@@ -84,12 +83,11 @@ pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
 
 /// Makes all objects. Each bears a word that no other submission has: what is there when an answer got lost is known by it, and so is
 /// what may be taken back.
-pub async fn submit(writer: &JobWriter, submission: &Submission) -> Result<Submitted, TransportError> {
-    let word = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no random numbers: {error}") })?;
+pub async fn submit(writer: &JobWriter, submission: &Submission, word: &str) -> Result<Submitted, TransportError> {
     let mut made: Vec<ObjectName> = Vec::new();
     let mut warnings = Vec::new();
     for (object, manifest) in &submission.objects {
-        let action = Action::CreateObject { object: object.clone(), manifest: bearing(manifest, &word) };
+        let action = Action::CreateObject { object: object.clone(), manifest: bearing(manifest, word) };
         let object = object.clone();
         match writer.perform(&action, "job").await {
             Ok(Performed::Ended { code: 0, stdout, .. }) => {
@@ -98,11 +96,11 @@ pub async fn submit(writer: &JobWriter, submission: &Submission) -> Result<Submi
             }
             Ok(Performed::Ended { code: TAKEN, stderr, .. }) => {
                 let why = said(&stderr);
-                return Ok(Submitted::Taken { object, why, left: take_back(writer, &made, &word).await });
+                return Ok(Submitted::Taken { object, why, left: take_back(writer, &made, word).await });
             }
             Ok(Performed::Ended { stderr, .. }) => {
                 let why = said(&stderr);
-                return Ok(Submitted::Refused { object, why, left: take_back(writer, &made, &word).await });
+                return Ok(Submitted::Refused { object, why, left: take_back(writer, &made, word).await });
             }
             Ok(Performed::Unknown { reason }) => {
                 return Ok(Submitted::Unknown { object, why: one_line(&reason, 300), left: made });
@@ -138,7 +136,8 @@ fn bearing(manifest: &Value, word: &str) -> Value {
 async fn take_back(writer: &JobWriter, made: &[ObjectName], word: &str) -> Vec<ObjectName> {
     let mut left = Vec::new();
     for object in made.iter().rev() {
-        if !matches!(delete(writer, object, Some(word)).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
+        let which = Deletable::Submitted { name: object, word };
+        if !matches!(delete(writer, which).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
             left.push(object.clone());
         }
     }

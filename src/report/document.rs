@@ -4,6 +4,7 @@
 use crate::apply::status::RolloutStatus;
 use crate::apply::{ApplyOutcome, Counts, Ending};
 use crate::base::nodeset;
+use crate::base::text::escape_unseen;
 use crate::drift::DriftReport;
 use crate::plan::{Applied, LastApplied, Outages, Plan};
 use crate::report::cabling::document::CablingDocument;
@@ -350,11 +351,10 @@ impl<'a> RbacDocument<'a> {
     }
 }
 
-/// A document with a line break at its end.
+/// A document with a line break at its end. What a terminal would act upon is written as its number.
 pub fn text(document: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(document).expect("our own types have string keys and serialise without fail");
-    text.push('\n');
-    text
+    let text = serde_json::to_string_pretty(document).expect("our own types have string keys and serialise without fail");
+    escape_unseen(&text) + "\n"
 }
 
 /// Makes the schema of a document.

@@ -58,14 +58,23 @@ impl Subject {
         format!("{}-{}", shown.trim_matches('-'), Digest::of(self).short())
     }
 
-    /// Why it is nobody whom a role of ours may be given to: the server's own names are of whole groups of users, or of parts of the server.
-    pub fn reserved(&self) -> Option<String> {
+    /// Why it is nobody whom a role of ours may be given to: the server's own names are of whole groups of users, or of parts of the server,
+    /// and so are the service accounts of its controllers (kubernetes.io/docs/reference/access-authn-authz/rbac, "Controller roles").
+    pub fn reserved(&self, purpose: Purpose) -> Option<String> {
         let (what, name) = match self {
             Subject::User { name } => ("user", name),
             Subject::Group { name } => ("group", name),
-            Subject::ServiceAccount { .. } => return None,
+            Subject::ServiceAccount { namespace, name } => {
+                let is_reserved = namespace == "kube-system" && matches!(purpose, Purpose::Preview | Purpose::Apply);
+                return is_reserved
+                    .then(|| format!("the service account {namespace}/{name} is in the namespace of Kubernetes' own controllers"));
+            }
         };
         let who = match (what, name.as_str()) {
+            // Whom kubeadm gives the rights of cluster-admin to (kubernetes.io/docs/setup/best-practices/certificates).
+            ("user", "kubernetes-admin" | "kubernetes-super-admin") | ("group", "kubeadm:cluster-admins") => {
+                "an administrator of the cluster"
+            }
             _ if !name.starts_with("system:") => return None,
             (_, "system:authenticated") => "everybody whom the API server knows",
             (_, "system:unauthenticated" | "system:anonymous") => "everybody whom the API server does not know",

@@ -193,16 +193,18 @@ pub enum Action {
     /// Takes our marks from an object of Kubernetes, and nothing else; one that is another than the one that was looked at is left alone.
     UnmarkObject { object: ObjectName, precondition: ObjectPrecondition },
     /// Changes parts of a JSON text in a ConfigMap and nothing else of it, if each part is as the edit says; with it the mark that
-    /// its readers' pods have to bear.
+    /// its readers' pods have to bear. One that is another than the one that was looked at is left alone.
     EditConfigMap {
         object: ObjectName,
+        precondition: ObjectPrecondition,
         key: String,
         edits: Vec<Edit>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mark: Option<Mark>,
     },
-    /// Sets or takes an annotation of a workload's template of pods, so that its controller starts them anew.
-    MarkPodTemplate { object: ObjectName, mark: Mark },
+    /// Sets or takes an annotation of a workload's template of pods, so that its controller starts them anew; those of a workload that
+    /// is another than the one that was looked at go on.
+    MarkPodTemplate { object: ObjectName, precondition: ObjectPrecondition, mark: Mark },
     /// Sets or takes one label or taint of nodes, and nothing else of them, if it is as each edit says.
     EditNodes { field: NodeField, edits: Vec<NodeEdit> },
     /// Installs a release of Helm, or makes a new revision of it, as one whole wish.
@@ -323,6 +325,7 @@ impl Action {
                 | Action::DeleteObject { .. }
                 | Action::UnmarkObject { .. }
                 | Action::EditConfigMap { .. }
+                | Action::MarkPodTemplate { .. }
                 | Action::EditNodes { .. }
                 | Action::UpgradeRelease { .. }
                 | Action::UninstallRelease { .. }

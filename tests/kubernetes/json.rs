@@ -193,6 +193,53 @@ pub fn edits_of_others_between_read_and_write_are_kept(plane: &ControlPlane) {
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
+/// Somebody else's text and somebody else's workload, made in the place of those that were looked at right before we write.
+pub fn what_was_made_anew_meanwhile_is_left_alone(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    write(plane, CONF);
+    let places = [
+        ("configmap", "eni-config", "/api/v1/namespaces/kube-system/configmaps/eni-config?"),
+        ("daemonset", "terway-eniip", "/apis/apps/v1/namespaces/kube-system/daemonsets/terway-eniip?"),
+    ];
+    for (kind, name, path) in places {
+        let theirs = plane.kubectl(&["-n", "kube-system", "get", kind, name, "-o", "json"]);
+        let mut theirs: Value = serde_json::from_str(&theirs).unwrap();
+        theirs["metadata"] = json!({ "name": name, "namespace": "kube-system", "labels": { "of": "somebody-else" } });
+        let file = plane.work().join(format!("{kind}.json"));
+        std::fs::write(&file, theirs.to_string()).unwrap();
+        let remake = [
+            plane.kubectl_command(&["-n", "kube-system", "delete", kind, name]),
+            plane.kubectl_command(&["create", "-f", file.to_str().unwrap()]),
+        ];
+        let remake = std::sync::Mutex::new(Vec::from(remake));
+        let way = Meanwhile::watch(plane, move |head| {
+            if head.starts_with(format!("PATCH {path}").as_bytes()) {
+                for mut command in remake.lock().unwrap().drain(..) {
+                    assert!(command.output().unwrap().status.success());
+                }
+            }
+        });
+        cluster.file("inv/way.kubeconfig", &way.kubeconfig());
+        cluster.file("inv/cluster.yaml", "cluster: train\nkubernetes: { name: prod, kubeconfig: way.kubeconfig }\n");
+        cluster.wishes(WHITELIST);
+        let code = if kind == "configmap" { 3 } else { 1 };
+        let said = cluster.flat(code, &["apply", INV, "--yes"]);
+        let wanted = format!("kube-system/{name} is another object of that name by now, and is left alone");
+        assert!(said.contains(&wanted), "{said}");
+        let stands = plane.kubectl(&["-n", "kube-system", "get", kind, name, "-o", "json"]);
+        let stands: Value = serde_json::from_str(&stands).unwrap();
+        assert_eq!(
+            (&stands["data"], &stands["spec"]["template"]),
+            (&theirs["data"], &theirs["spec"]["template"]),
+            "nothing of it was written"
+        );
+    }
+    cluster.spec("admin", "");
+    write(plane, CONF);
+    cluster.told(0, &["apply", INV, "--yes"]);
+    rolled_out(plane);
+}
+
 /// A ConfigMap that somebody makes once another object is there: the plan says when its parts are known, and the run goes on.
 pub fn what_comes_with_another_step_is_edited_after_it(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");

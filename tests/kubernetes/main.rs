@@ -174,6 +174,9 @@ fn what_others_do_meanwhile_is_not_undone() {
     raced::a_lost_answer_changes_nothing(&plane);
     raced::a_job_whose_answer_got_lost_is_submitted(&plane);
     raced::a_run_that_slept_overwrites_no_record(&plane);
+    raced::what_was_made_anew_since_the_list_is_not_deleted(&plane);
+    raced::what_could_not_be_looked_for_is_not_said_to_be_gone(&plane);
+    raced::what_is_half_made_anew_is_said(&plane);
     rbac::a_policy_for_one_is_not_for_all(&plane);
 }
 
@@ -299,6 +302,7 @@ fn json_of_others_is_edited() {
     json::drift_is_named_and_mended(&plane);
     json::edits_of_others_are_not_lost(&plane);
     json::edits_of_others_between_read_and_write_are_kept(&plane);
+    json::what_was_made_anew_meanwhile_is_left_alone(&plane);
     json::what_comes_with_another_step_is_edited_after_it(&plane);
     json::what_cannot_be_edited_is_left_alone(&plane);
     json::terway_is_kept_away_from_erdma(&plane);

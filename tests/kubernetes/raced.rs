@@ -26,10 +26,15 @@ fn is_write(line: &str) -> bool {
 
 /// Runs kubectl with these words once, right before we write the object.
 fn before_our_write(plane: &ControlPlane, all: &[&[&str]]) -> Meanwhile {
+    before(plane, all, is_write)
+}
+
+/// Runs kubectl with these words once, right before such a request is passed on.
+fn before(plane: &ControlPlane, all: &[&[&str]], is_meant: impl Fn(&str) -> bool + Send + Sync + 'static) -> Meanwhile {
     let commands: Vec<_> = all.iter().map(|words| plane.kubectl_command(words)).collect();
     let commands = Mutex::new(commands);
     Meanwhile::watch(plane, move |head| {
-        if is_write(&first_line(head)) {
+        if is_meant(&first_line(head)) {
             for mut command in commands.lock().unwrap().drain(..) {
                 assert!(command.output().unwrap().status.success());
             }
@@ -112,6 +117,57 @@ kind: Deployment
 metadata: { name: lost }
 spec: { replicas: 1, selector: { matchLabels: { app: lost } }, template: { metadata: { labels: { app: lost } }, spec: { containers: [{ name: a, image: 'example.invalid/a:1' }] } } }
 ";
+
+/// Between the list that is shown and our look at an object somebody makes another one of its name.
+pub fn what_was_made_anew_since_the_list_is_not_deleted(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.file("job.yaml", JOB);
+    cluster.told(0, &["job", "submit", "job.yaml", "-i", INV]);
+    let remade: [&[&str]; 2] = [&["delete", "service", "lost"], &["create", "service", "clusterip", "lost", "--tcp=81:81"]];
+    let way = before(plane, &remade, |line| line.starts_with("GET /api/v1/namespaces/default/services/lost "));
+    through(&cluster, &way);
+    let said = cluster.flat(3, &["job", "delete", "lost", "-i", INV, "--yes"]);
+    let wanted = "Service.core default/lost is no longer what was listed, and was left alone: kubectl-create made it";
+    assert!(said.contains(wanted) && said.contains("Deployment.apps default/lost is gone"), "{said}");
+    assert_eq!(plane.kubectl(&["get", "service", "lost", "-o", "jsonpath={.spec.ports[0].port}"]), "81");
+    plane.kubectl(&["delete", "service", "lost"]);
+}
+
+/// Where the list of a kind fails, nobody knows whether the job has objects of it.
+pub fn what_could_not_be_looked_for_is_not_said_to_be_gone(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.file("job.yaml", JOB);
+    cluster.told(0, &["job", "submit", "job.yaml", "-i", INV]);
+    let way = Meanwhile::lose(plane, 500, usize::MAX, |line| line.starts_with("GET /api/v1/namespaces/default/services?"));
+    through(&cluster, &way);
+    let told = "Service could not be read, so objects of the job may be left: lost";
+    let said = cluster.flat(3, &["job", "delete", "lost", "-i", INV, "--yes"]);
+    assert!(said.contains("Deployment.apps default/lost is gone") && said.contains(told), "{said}");
+    let again = cluster.flat(3, &["job", "delete", "lost", "-i", INV, "--yes"]);
+    assert!(again.contains(told) && !again.contains("Nothing is left"), "{again}");
+    drop(way);
+    cluster.spec("admin", "");
+    let said = cluster.flat(0, &["job", "delete", "lost", "-i", INV, "--yes"]);
+    assert!(said.contains("Service.core default/lost is gone"), "{said}");
+}
+
+/// An object that never changes is deleted to be made anew; somebody makes one in between.
+pub fn what_is_half_made_anew_is_said(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let wish = WISH
+        .replace("    kubernetes_object:\n", "    kubernetes_object:\n      replace: true\n")
+        .replace(", data: {", ", immutable: true, data: {");
+    cluster.wishes(&wish);
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let way = before(plane, &[&THEIRS], |line| line.starts_with("PATCH ") && is_write(line));
+    through(&cluster, &way);
+    cluster.wishes(&wish.replace("wished", "another"));
+    let said = cluster.flat(1, &["apply", INV, "--yes"]);
+    let wanted = ["kubectl-create made it by now, and it is left alone", "this step is half done: delete object ended well before it"];
+    assert!(wanted.iter().all(|words| said.contains(words)) && !said.contains("RW0610"), "{said}");
+    assert_eq!(found(plane), PRECIOUS);
+    plane.kubectl(&GONE);
+}
 
 /// What a lost answer left is ours: it is neither denied nor taken back.
 pub fn a_job_whose_answer_got_lost_is_submitted(plane: &ControlPlane) {

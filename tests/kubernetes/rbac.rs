@@ -140,6 +140,16 @@ pub fn a_policy_for_one_is_not_for_all(plane: &ControlPlane) {
         let refused = cluster.flat(1, &["rbac", INV, "--role", "preview", "--group", group]);
         assert!(refused.contains("RW1247") && !refused.contains("kind:"), "{refused}");
     }
+    for subject in [
+        ["--service-account", "kube-system/generic-garbage-collector"],
+        ["--group", "kubeadm:cluster-admins"],
+        ["--user", "kubernetes-admin"],
+    ] {
+        for role in ["preview", "apply"] {
+            let refused = cluster.flat(1, &["rbac", INV, "--role", role, subject[0], subject[1]]);
+            assert!(refused.contains("RW1247") && !refused.contains("kind:"), "{refused}");
+        }
+    }
     let own = cluster.told(0, &["rbac", INV, "--role", "preview"]);
     let of_group = cluster.told(0, &["rbac", INV, "--role", "preview", "--group", "oncall"]);
     assert!(of_group.contains("refuses every user of the group oncall every write of the whole cluster"), "{of_group}");

@@ -137,7 +137,7 @@ impl<'a> Step<'a> {
         let mut done: Vec<Action> = Vec::new();
         for round in 1.. {
             let acted = clock::within(watch.prove.left(), self.perform(&actions, &watch.token)).await;
-            if let Some(Acted::Failed { word, code, stdout, stderr }) = acted {
+            if let Some(Acted::Failed { word, code, stdout, stderr, .. }) = acted {
                 return Err(Unproven::Action { word, code, stdout, stderr });
             }
             if let Some(Acted::LockLost(holder)) = acted {
@@ -189,7 +189,7 @@ impl<'a> Step<'a> {
         let actions = self.only_to_save(&now).unwrap_or_default();
         match self.perform(&actions, &begun.token).await {
             Acted::All => self.confirm(&now, begun, &actions).await,
-            Acted::Failed { word, code, stdout, stderr } => {
+            Acted::Failed { word, code, stdout, stderr, .. } => {
                 let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)
                     .state("the switch runs what was wished, which was proven and confirmed; a boot would take it back to what is saved");
                 Err(over(Outcome::Failed { reason: format!("confirmed and not saved: {}", complaint_of(code, &stderr)) }, problem))

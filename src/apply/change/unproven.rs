@@ -42,7 +42,7 @@ impl Step<'_> {
             && as_before
             && self.is_switch()
         {
-            let problem = trouble::action_failed(id, word, NOT_TAKEN, stdout, stderr, next).state(trouble::after_failure(id, true));
+            let problem = trouble::action_failed(id, word, NOT_TAKEN, stdout, stderr, next).state(trouble::after_failure(id, true, &[]));
             return (Outcome::Failed { reason: format!("not taken by the switch: {}", complaint_of(NOT_TAKEN, stderr)) }, problem);
         }
         let why = why.sentence();

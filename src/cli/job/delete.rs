@@ -1,16 +1,17 @@
 //! `railwright job delete`.
 
 use super::cluster::{Cluster, Named, named};
-use crate::base::text::counted;
+use crate::base::text::{counted, one_line};
 use crate::cli::{Exit, Failure};
-use crate::job::{Gone, delete, objects_of};
+use crate::job::{Deletable, Gone, JobObjects, Looked, delete, objects_of};
 use crate::report::out;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::terminal;
+use std::collections::BTreeMap;
 
 /// Delete a job with its pods and all that was submitted with it; may be run again
 ///
-/// What it wrote on volumes stays, and is named.
+/// What it wrote on volumes stays, and is named. Exit code 3 where an object is still there, or a kind could not be read.
 #[derive(Debug, clap::Args)]
 pub struct Delete {
     #[command(flatten)]
@@ -27,26 +28,38 @@ pub async fn run(arguments: &Delete) -> Result<Exit, Failure> {
     let (reader, writer) = (cluster.reader(), cluster.writer());
     let looked = named(&reader, asked).await?;
     let objects = objects_of(&reader, &asked.place.namespace, &asked.job, &looked.jobs).await.map_err(|error| error.diagnostic())?;
-    if objects.is_empty() {
+    let unread = unread(&looked, &objects);
+    if objects.listed.is_empty() {
         // Of what could not be read nobody knows that it is gone.
         if !looked.unread.is_empty() {
             return Err(super::cluster::none(asked, &looked).into());
         }
-        out::print(&format!("Nothing is left of a job {} in namespace {}.\n", asked.job, asked.place.namespace));
-        return Ok(Exit::Done);
+        if unread.is_empty() {
+            out::print(&format!("Nothing is left of a job {} in namespace {}.\n", asked.job, asked.place.namespace));
+        }
+    } else {
+        let listed: String = objects.listed.iter().map(|object| format!("  {}\n", object.name)).collect();
+        out::note(&format!("{} of the job {}, with the pods of each:\n{listed}", counted(objects.listed.len(), "object"), asked.job));
+        if !arguments.yes && !terminal::confirm("Delete them? Only `yes` is taken: ") {
+            return Err(Failure::nobody_said_yes());
+        }
     }
-    let listed: String = objects.iter().map(|object| format!("  {object}\n")).collect();
-    out::note(&format!("{} of the job {}, with the pods of each:\n{listed}", counted(objects.len(), "object"), asked.job));
-    if !arguments.yes && !terminal::confirm("Delete them? Only `yes` is taken: ") {
-        return Err(Failure::nobody_said_yes());
-    }
-    let mut worst = Exit::Done;
-    for object in &objects {
-        let told = delete(&writer, object, None).await.map_err(|error| error.diagnostic())?;
-        let exit = tell(object, told);
+    let mut worst = if unread.is_empty() { Exit::Done } else { Exit::Incomplete };
+    for object in &objects.listed {
+        let told = delete(&writer, Deletable::Listed(object)).await.map_err(|error| error.diagnostic())?;
+        let exit = tell(&object.name, told);
         worst = if worst == Exit::Failed || exit == Exit::Done { worst } else { exit };
     }
+    for (kind, why) in &unread {
+        out::print(&format!("{kind} could not be read, so objects of the job may be left: {}\n", one_line(why, 300)));
+    }
     Ok(worst)
+}
+
+/// Kinds of which objects of the job may be left, each told once.
+fn unread(looked: &Looked, objects: &JobObjects) -> BTreeMap<String, String> {
+    let of_jobs = looked.unread.iter().map(|(kind, why)| (kind.word().to_owned(), why.clone()));
+    objects.unread.iter().cloned().chain(of_jobs).collect()
 }
 
 type Told = Result<(Gone, std::collections::BTreeSet<String>), String>;
@@ -57,7 +70,11 @@ fn tell(object: &ObjectName, told: Told) -> Exit {
             out::print(&format!("{object} was told to end, and is still there after {seconds} s\n"));
             Exit::Incomplete
         }
-        Ok((_, stays)) => {
+        Ok((Gone::LeftAlone(maker), _)) => {
+            out::print(&format!("{object} is no longer what was listed, and was left alone: {maker}\n"));
+            Exit::Incomplete
+        }
+        Ok((Gone::Gone | Gone::WasGone, stays)) => {
             out::print(&format!("{object} is gone\n"));
             stays.iter().for_each(|volume| out::print(&format!("  what it wrote stays on {volume}\n")));
             Exit::Done

@@ -7,7 +7,7 @@ use crate::base::text::{duration, one_line};
 use crate::cli::pipeline;
 use crate::cli::{Exit, Failure, verification};
 use crate::doctor::ladder::{Ladder, Outcome, Rung, judge};
-use crate::job::{self, Found, Gone, Look, Phase, Progress, Submission, Submitted, Tail, View};
+use crate::job::{self, Deletable, Found, Gone, Look, Phase, Progress, Submission, Submitted, Tail, View};
 use crate::report::job::ladder as screen;
 use crate::report::out;
 use crate::system::clock::{self, Stopwatch};
@@ -180,7 +180,7 @@ impl Climb<'_> {
         let writer = self.cluster.writer();
         let submitted = tokio::select! {
             () = clock::pause(SUBMITTED_WITHIN) => None,
-            submitted = job::submit(&writer, &submission) => Some(submitted),
+            submitted = job::submit(&writer, &submission, &nonce) => Some(submitted),
         };
         let outcome = match submitted {
             Some(Ok(Submitted::Made(_))) => tokio::select! {
@@ -194,7 +194,7 @@ impl Climb<'_> {
             Some(Err(error)) => Err(error.diagnostic().into()),
             None => Ok(Some(Outcome::NotKnown("the API server did not say whether it made the job".to_owned()))),
         };
-        self.clean(&submission).await;
+        self.clean(&submission, &nonce).await;
         // An interrupt that came while the job was made.
         if interrupts.has_changed().unwrap_or(false) { Ok(None) } else { outcome }
     }
@@ -263,9 +263,10 @@ impl Climb<'_> {
     }
 
     /// The trial leaves nothing; what could not be taken away is named.
-    async fn clean(&self, submission: &Submission) {
+    async fn clean(&self, submission: &Submission, word: &str) {
         for (object, _) in submission.objects.iter().rev() {
-            if !matches!(job::delete(&self.cluster.writer(), object, None).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
+            let which = Deletable::Submitted { name: object, word };
+            if !matches!(job::delete(&self.cluster.writer(), which).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
                 let (name, place) = (&submission.name, format!("-i {} -n {}", quote::path(self.inventory), self.namespace));
                 out::note(&format!("{object} may still be there: railwright job delete {name} {place} takes it away"));
             }

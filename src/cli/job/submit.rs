@@ -8,7 +8,7 @@ use crate::cli::{Exit, Failure};
 use crate::job::{JobKind, Look, Submission, Submitted, read, submit};
 use crate::report::out;
 use crate::resource::kubernetes_object::request::ObjectName;
-use crate::system::files;
+use crate::system::{clock, files};
 use std::path::{Path, PathBuf};
 
 /// A job is not larger.
@@ -38,7 +38,8 @@ pub async fn run(arguments: &Submit) -> Result<Exit, Failure> {
     let text = String::from_utf8(text).map_err(|_| bad(&shown, "it is no text"))?;
     let submission = read(&text, Some(&arguments.place.namespace)).map_err(|why| bad(&shown, &why))?;
     let cluster = Cluster::of(&arguments.place.inventory).await?;
-    let submitted = submit(&cluster.writer(), &submission).await.map_err(|error| error.diagnostic())?;
+    let word = clock::nonce().map_err(|error| bad(&shown, &format!("no random numbers: {error}")))?;
+    let submitted = submit(&cluster.writer(), &submission, &word).await.map_err(|error| error.diagnostic())?;
     let inventory = quote::path(&arguments.place.inventory);
     let place = format!("-i {inventory} -n {}", submission.namespace);
     match submitted {

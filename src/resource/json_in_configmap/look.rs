@@ -1,19 +1,16 @@
 //! What the server says of the ConfigMap, and of the workload that reads it.
 
 use super::edit::Edit;
-use super::mark::{self, Mark};
+use super::mark::{self, Mark, OF_OBJECT, OF_TEMPLATE};
 use super::text::Document;
 use super::{Action, Answers, Attribute, Plane, Read, Reading, TEXT, Wish, body};
 use crate::base::text::one_line;
 use crate::resource::kubernetes_object::looks::{Live, looked_at};
 use crate::resource::kubernetes_object::ownership::{MANAGER, holders};
 use crate::resource::kubernetes_object::paths::Step;
+use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
 use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
 use serde_json::Value;
-
-/// Where objects, and the pods of a template, have their annotations.
-const OF_OBJECT: &str = "/metadata/annotations";
-const OF_TEMPLATE: &str = "/spec/template/metadata/annotations";
 
 /// Nothing to compare with.
 pub enum Trouble {
@@ -112,12 +109,14 @@ impl Look {
     pub fn edit(&self, edits: Vec<Edit>, value: Option<String>) -> Action {
         let is_marked = value.is_some() || self.mark_of_text().is_some();
         let mark = is_marked.then(|| Mark { name: self.mark(), value });
-        Action::EditConfigMap { object: self.object.clone(), key: self.key.clone(), edits, mark }
+        let precondition = ObjectPrecondition::of(&self.live);
+        Action::EditConfigMap { object: self.object.clone(), precondition, key: self.key.clone(), edits, mark }
     }
 
     /// What starts the pods anew.
     pub fn mark_template(&self, reader: &Reader, value: Option<String>) -> Action {
-        Action::MarkPodTemplate { object: reader.object.clone(), mark: Mark { name: self.mark(), value } }
+        let (object, precondition) = (reader.object.clone(), ObjectPrecondition::of(&reader.live));
+        Action::MarkPodTemplate { object, precondition, mark: Mark { name: self.mark(), value } }
     }
 }
 

@@ -20,6 +20,11 @@ pub struct Mark {
     pub value: Option<String>,
 }
 
+/// Where an object has its annotations.
+pub const OF_OBJECT: &str = "/metadata/annotations";
+/// Where the template of its pods has theirs.
+pub const OF_TEMPLATE: &str = "/spec/template/metadata/annotations";
+
 /// The name of an annotation has at most so many characters after its prefix.
 const NAME_LIMIT: usize = 63;
 

@@ -1,5 +1,6 @@
 //! An object whose pods do a job, as `KubernetesRead::Jobs` tells it.
 
+use crate::base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -37,7 +38,7 @@ pub struct JobNow {
 impl JobNow {
     /// Of the object as the API server has it.
     pub fn of(object: &Value) -> Self {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer: &str| one_line(object.pointer(pointer).and_then(Value::as_str).unwrap_or_default(), 253);
         let flag = |pointer: &str| object.pointer(pointer).and_then(Value::as_bool) == Some(true);
         let labels = object.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
         let pair = |(key, value): (&String, &Value)| Some(format!("{key}={}", value.as_str()?));

@@ -1,5 +1,6 @@
 //! A pod of a job, as `KubernetesRead::JobPods` tells it.
 
+use crate::base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -57,6 +58,11 @@ pub struct Ended {
     pub message: String,
 }
 
+/// No name of Kubernetes is longer, in characters.
+const NAME_LIMIT: usize = 317;
+/// What is kept of a reason in words, in characters.
+const TEXT_LIMIT: usize = 600;
+
 /// Labels that say what a pod is in its job: kubeflow/training-operator, pkg/apis/kubeflow.org/v1/common_types.go (`ReplicaTypeLabel`,
 /// `JobRoleLabel`), kubeflow/mpi-operator, pkg/apis/kubeflow/v2beta1/constants.go, ray-project/kuberay, ray-operator/controllers/ray/utils/constant.go.
 const ROLES: [&str; 3] = ["training.kubeflow.org/replica-type", "training.kubeflow.org/job-role", "ray.io/node-type"];
@@ -64,12 +70,13 @@ const ROLES: [&str; 3] = ["training.kubeflow.org/replica-type", "training.kubefl
 impl JobPod {
     /// Of the pod as the API server has it.
     pub fn of(pod: &Value) -> Self {
-        let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        // Whoever reads a pod shows it: nothing of it acts on a terminal.
+        let text = |pointer: &str| one_line(pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default(), NAME_LIMIT);
         let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let condition =
             |kind: &str, status: &str| list("/status/conditions").iter().find(|one| one["type"] == kind && one["status"] == status);
         let statuses = || list("/status/initContainerStatuses").iter().chain(list("/status/containerStatuses"));
-        let said = |of: &Value| [field(of, "reason"), field(of, "message")].join(" ").trim().to_owned();
+        let said = |of: &Value| one_line(&[field(of, "reason"), field(of, "message")].join(" "), TEXT_LIMIT);
         let is_why = |waiting: &&Value| !matches!(field(waiting, "reason"), "PodInitializing" | "ContainerCreating" | "");
         let labels = pod.pointer("/metadata/labels");
         JobPod {
@@ -79,8 +86,8 @@ impl JobPod {
             address: text("/status/podIP").parse().ok(),
             phase: text("/status/phase"),
             ready: condition("Ready", "True").is_some(),
-            role: ROLES.iter().find_map(|label| Some(labels?.get(*label)?.as_str()?.to_lowercase())),
-            container: list("/spec/containers").first().map(|one| field(one, "name").to_owned()).unwrap_or_default(),
+            role: ROLES.iter().find_map(|label| Some(one_line(&labels?.get(*label)?.as_str()?.to_lowercase(), NAME_LIMIT))),
+            container: list("/spec/containers").first().map(|one| one_line(field(one, "name"), NAME_LIMIT)).unwrap_or_default(),
             restarts: statuses().filter_map(|one| one.get("restartCount")?.as_u64()).sum(),
             waits: statuses().filter_map(|one| one.pointer("/state/waiting")).find(is_why).map(said),
             unscheduled: condition("PodScheduled", "False").map(said),
@@ -99,13 +106,14 @@ fn ended<'v>(pod: &'v Value, statuses: impl Iterator<Item = &'v Value>) -> Optio
     let status = pod.get("status")?;
     let reason = field(status, "reason");
     if !reason.is_empty() && field(status, "phase") == "Failed" {
-        return Some(Ended { code: None, reason: reason.to_owned(), message: field(status, "message").to_owned() });
+        let message = one_line(field(status, "message"), TEXT_LIMIT);
+        return Some(Ended { code: None, reason: one_line(reason, NAME_LIMIT), message });
     }
     let terminated = statuses.filter_map(|one| one.pointer("/state/terminated"));
     let ended = terminated.map(|one| Ended {
         code: one.get("exitCode").and_then(Value::as_i64),
-        reason: field(one, "reason").to_owned(),
-        message: field(one, "message").to_owned(),
+        reason: one_line(field(one, "reason"), NAME_LIMIT),
+        message: one_line(field(one, "message"), TEXT_LIMIT),
     });
     let is_through = matches!(field(status, "phase"), "Succeeded" | "Failed");
     ended.max_by_key(|ended| ended.code != Some(0)).filter(|_| is_through)
@@ -124,7 +132,7 @@ pub fn asks(pod: &Value) -> BTreeMap<String, u64> {
                 own.entry(name).or_insert_with(|| amount(value));
             }
             for (name, value) in own {
-                let sum = all.entry(name.clone()).or_default();
+                let sum = all.entry(one_line(name, NAME_LIMIT)).or_default();
                 *sum = join(*sum, value);
             }
         }
@@ -172,6 +180,22 @@ mod tests {
                 "message": "0/2 nodes are available: 2 Insufficient aliyun/erdma." }] },
         }));
         insta::assert_snapshot!(serde_json::to_string(&pod).unwrap(), @r#"{"name":"nccl-worker-0","uid":"u","phase":"Pending","role":"worker","container":"worker","restarts":0,"unscheduled":"Unschedulable 0/2 nodes are available: 2 Insufficient aliyun/erdma.","asks":{"aliyun/erdma":1001,"nvidia.com/gpu":9}}"#);
+    }
+
+    #[test]
+    fn nothing_of_a_pod_acts_on_a_terminal() {
+        let bad = "a\u{1b}[31m\u{7}\u{9b}2J\u{202e}b\r\nfake line";
+        let state = json!({ "name": bad, "state": { "waiting": { "reason": bad, "message": bad } } });
+        let pod = JobPod::of(&json!({
+            "metadata": { "name": bad, "uid": bad, "labels": { "ray.io/node-type": bad } },
+            "spec": { "nodeName": bad, "containers": [{ "name": bad, "resources": { "limits": { (format!("x/{bad}")): "1" } } }] },
+            "status": { "phase": bad, "containerStatuses": [state], "conditions": [{ "type": "PodScheduled", "status": "False", "reason": bad }] },
+        }));
+        let failed = JobPod::of(&json!({ "status": { "phase": "Failed", "reason": bad, "message": bad } }));
+        for text in [serde_json::to_string(&pod).unwrap(), serde_json::to_string(&failed).unwrap()] {
+            let acts = |c: char| c.is_control() || c == '\u{202e}';
+            assert!(text.contains("fake line") && !text.contains(acts) && !text.contains("\\u00") && !text.contains("\\n"), "{text}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::looks::listed;
 use super::paths::quantity;
 use super::request::KubernetesRead;
+use crate::base::text::one_line;
 use crate::resource::{Answers, Read};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -121,7 +122,8 @@ pub struct PodNow {
     pub name: String,
     /// Its UID: another pod may have its name a moment later.
     pub uid: String,
-    /// Kind and name of its controller, `Job/train`; nothing where none would make it anew.
+    /// Kind and name of its controller, `Job/train`; nothing where none would make it anew. `DaemonSet` is that of Kubernetes itself, and one of
+    /// another API group is written with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// The kubelet has it from a file of its own: the API server cannot end it.
@@ -133,6 +135,9 @@ pub struct PodNow {
     /// It was told to end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends: bool,
+    /// It was told to end, its time to do so is over, and its node's kubelet has been silent for long: nobody would say that it is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
     /// Volumes on the node's disk that go with it (`emptyDir`, other than in memory).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub local_data: Vec<String>,
@@ -156,7 +161,7 @@ impl PodNow {
     /// `ml/train-0 (Job train)`.
     pub fn shown(&self) -> String {
         let owner = self.owner.as_ref().map(|owner| format!(" ({})", owner.replacen('/', " ", 1))).unwrap_or_default();
-        format!("{}/{}{owner}", self.namespace, self.name)
+        one_line(&format!("{}/{}{owner}", self.namespace, self.name), 200)
     }
 }
 
@@ -208,6 +213,7 @@ mod tests {
         assert!(!pod(json!({ "owner": "DaemonSet/plugin" })).keeps_devices());
         let job = pod(json!({ "owner": "Job/train", "ends": true }));
         assert_eq!((job.stays(), job.shown().as_str()), (false, "ml/train-0 (Job train)"));
+        assert_eq!(pod(json!({ "name": "a\u{9b}2J\nfake" })).shown(), "ml/a\u{fffd}2J fake");
         assert_eq!((pod(json!({})).stays(), pod(json!({})).shown().as_str()), (false, "ml/train-0"));
     }
 }

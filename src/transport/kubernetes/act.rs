@@ -77,8 +77,10 @@ impl KubernetesLink {
             Action::CreateObject { object, manifest } => self.create(object, manifest).await,
             Action::DeleteObject { object, precondition, anew } => self.delete(object, precondition, anew.then_some(limit)).await,
             Action::UnmarkObject { object, precondition } => self.unmark(object, precondition).await,
-            Action::EditConfigMap { object, key, edits, mark } => self.edit(object, key, edits, mark.as_ref()).await,
-            Action::MarkPodTemplate { object, mark } => self.mark(object, mark).await,
+            Action::EditConfigMap { object, precondition, key, edits, mark } => {
+                self.edit(object, precondition, key, edits, mark.as_ref()).await
+            }
+            Action::MarkPodTemplate { object, precondition, mark } => self.mark(object, precondition, mark).await,
             Action::EditNodes { field, edits } => self.edit_nodes(field, edits).await,
             Action::CordonNode { node, mark } => self.cordon(node, mark).await,
             Action::UncordonNode { node } => self.uncordon(node).await,

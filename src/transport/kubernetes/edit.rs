@@ -1,5 +1,5 @@
-//! Edits of what others own: parts of a text in a ConfigMap, and the annotation that starts a workload's pods anew. Both are merge
-//! patches (RFC 7386): unlike an apply they never create what is gone, and they name nothing but what they change.
+//! Edits of a text that others own in a ConfigMap. They are merge patches (RFC 7386): unlike an apply they never create what is gone, and
+//! they name nothing but what they change, besides the object and its version that they are for.
 
 use super::act::{Doubt, LOOK, Stop, TRIES, failed, moved, refused};
 use super::answer;
@@ -8,8 +8,9 @@ use super::read::no_kind;
 use super::server::{Call, Reply, Sent};
 use super::{KubernetesLink, ended};
 use crate::resource::json_in_configmap::edit::{Edit, are_made, edited};
-use crate::resource::json_in_configmap::mark::Mark;
+use crate::resource::json_in_configmap::mark::{self, Mark, OF_OBJECT};
 use crate::resource::kubernetes_object::MANAGER;
+use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::clock;
 use crate::transport::Performed;
@@ -21,19 +22,28 @@ const MERGE: &str = "application/merge-patch+json";
 impl KubernetesLink {
     /// Reads the text, edits what is as the edits say, and writes it if the object has not changed meanwhile; else again. What a request
     /// left whose answer got lost is found by the edits themselves: they are made.
-    pub(super) async fn edit(&self, object: &ObjectName, key: &str, edits: &[Edit], mark: Option<&Mark>) -> Result<Performed, Stop> {
+    pub(super) async fn edit(
+        &self,
+        object: &ObjectName,
+        precondition: &ObjectPrecondition,
+        key: &str,
+        edits: &[Edit],
+        mark: Option<&Mark>,
+    ) -> Result<Performed, Stop> {
         let (path, resource) = self.place(object).await?;
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
             let live = self.live(object, &path, &resource).await.map_err(|stop| doubt.over(stop))?;
+            if !precondition.holds_for(&live) {
+                return Err(doubt.over(moved(&precondition.violated_by(object, &live))));
+            }
             let text = live.pointer("/data").and_then(|data| data.get(key)).and_then(Value::as_str);
             let text = text.ok_or_else(|| doubt.over(moved(&format!("{object} has no text `{key}` by now"))))?;
             if doubt.is_there() && are_made(text, edits) && mark.is_none_or(|mark| is_marked(&live, mark)) {
                 return Ok(ended(0, "", ""));
             }
             let new = edited(text, edits).map_err(|reason| doubt.over(moved(&format!("`{key}` of {object}: {reason}"))))?;
-            let version = live.pointer("/metadata/resourceVersion");
-            let mut patch = json!({ "metadata": { "resourceVersion": version }, "data": { key: new } });
+            let mut patch = json!({ "metadata": identity(&live), "data": { key: new } });
             if let Some(mark) = mark {
                 patch["metadata"]["annotations"] = json!({ &mark.name: mark.value });
             }
@@ -51,19 +61,7 @@ impl KubernetesLink {
         Err(doubt.over(failed(&format!("{object} changes all the time; nothing was changed by us"))))
     }
 
-    /// Sets or takes an annotation of the template.
-    pub(super) async fn mark(&self, object: &ObjectName, mark: &Mark) -> Result<Performed, Stop> {
-        let (path, resource) = self.place(object).await?;
-        let patch = json!({ "spec": { "template": { "metadata": { "annotations": { &mark.name: mark.value } } } } });
-        let reply = self.change(&merge(&path, &patch)).await?;
-        match reply.status {
-            200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
-            _ if reply.is_not_found() => Err(failed(&format!("{object} is gone: nothing starts anew"))),
-            _ => Err(refused(object, &resource, &reply)),
-        }
-    }
-
-    async fn place(&self, object: &ObjectName) -> Result<(String, Resource), Stop> {
+    pub(super) async fn place(&self, object: &ObjectName) -> Result<(String, Resource), Stop> {
         let resource = self.resource(object).await?.ok_or_else(|| failed(&no_kind(object)))?;
         let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
         Ok((path, resource))
@@ -95,8 +93,12 @@ impl KubernetesLink {
 }
 
 fn is_marked(object: &Value, mark: &Mark) -> bool {
-    let found = object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(&mark.name)).and_then(Value::as_str);
-    found == mark.value.as_deref()
+    mark::borne(object, OF_OBJECT, &mark.name) == mark.value.as_deref()
+}
+
+/// What a patch carries so that the server refuses it for any other object, and for any other version of this one.
+pub(super) fn identity(live: &Value) -> Value {
+    json!({ "uid": live["metadata"]["uid"], "resourceVersion": live["metadata"]["resourceVersion"] })
 }
 
 pub(super) fn merge(path: &str, patch: &Value) -> Call {
@@ -131,7 +133,8 @@ mod tests {
                     }
                     Method::GET => {
                         let version = text.as_str().map(str::len);
-                        let object = json!({ "metadata": { "name": "c", "resourceVersion": version }, "data": { "conf": *text } });
+                        let object =
+                            json!({ "metadata": { "name": "c", "uid": "u", "resourceVersion": version }, "data": { "conf": *text } });
                         (200, Vec::new(), object.to_string())
                     }
                     _ => {
@@ -142,7 +145,8 @@ mod tests {
             });
             let object = ObjectName { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: "c".into() };
             let edit = Edit::Value { pointer: "/a".to_owned(), old: Held::Is(json!(1)), new: Held::Is(json!(22)), up_to: None };
-            let action = Action::EditConfigMap { object, key: "conf".to_owned(), edits: vec![edit], mark: None };
+            let precondition = ObjectPrecondition::Present { uid: "u".to_owned(), part_of: None, hands: None };
+            let action = Action::EditConfigMap { object, precondition, key: "conf".to_owned(), edits: vec![edit], mark: None };
             assert_eq!(told(link.perform(&action, "t", None).await.unwrap()), (0, String::new(), String::new()), "{status}");
             assert_eq!(*text.lock().unwrap(), json!(r#"{"a": 22}"#));
             assert_eq!(asked.lines().iter().filter(|line| line.starts_with("PATCH")).count(), 1);

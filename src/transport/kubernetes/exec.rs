@@ -7,7 +7,7 @@
 use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::kinds::{self, Resource};
-use super::lists::{pages, text};
+use super::lists::{Selection, pages, text};
 use super::running_pod::RunningPod;
 use super::server::{Server, Upgrade};
 use crate::base::text::one_line;
@@ -60,9 +60,9 @@ pub async fn agents(server: &Server, reads: &[Read]) -> Result<Agents, Trouble> 
     let wanted: BTreeSet<_> = reads.iter().filter_map(of).collect();
     let mut found = Agents::new();
     for (namespace, selector) in wanted {
-        let labels = selector.as_ref().map(|labels| format!("&labelSelector={}", kinds::query_value(labels))).unwrap_or_default();
+        let selection = selector.as_deref().map_or(Selection::All, Selection::Labels);
         let (name, kind) = pod(&namespace, "");
-        let pods = pages(server, &name, &kind, &labels, agent).await?;
+        let pods = pages(server, &name, &kind, selection, agent).await?;
         found.insert((namespace, selector), pods);
     }
     Ok(found)
@@ -255,14 +255,15 @@ mod tests {
 
     fn a_pod(node: &str, owner: &str, phase: &str, state: &Value) -> Value {
         json!({
-            "metadata": { "name": format!("{owner}-{node}"), "ownerReferences": [{ "kind": "DaemonSet", "name": owner, "controller": true }] },
+            "metadata": { "name": format!("{owner}-{node}"), "labels": { "app": "a", "tier": "b" },
+                "ownerReferences": [{ "kind": "DaemonSet", "name": owner, "controller": true }] },
             "spec": { "nodeName": node, "containers": [{ "name": "c" }] },
             "status": { "phase": phase, "containerStatuses": [{ "name": "c", "state": state }] },
         })
     }
 
     async fn answer(pods: Vec<Value>, of_exec: (u16, &'static str)) -> (Answer, Vec<String>) {
-        let list = json!({ "metadata": {}, "items": pods }).to_string();
+        let list = json!({ "kind": "PodList", "metadata": {}, "items": pods }).to_string();
         let (link, seen) = link(move |_, path, _| match path.contains("/exec?") {
             true => says(of_exec.0, of_exec.1),
             false => (200, Vec::new(), list.clone()),

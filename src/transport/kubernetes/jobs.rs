@@ -3,7 +3,7 @@
 use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::kinds::{self, Resource};
-use super::lists::pages;
+use super::lists::{Selection, pages};
 use super::nodes::{self, pod};
 use super::server::{Call, Server};
 use crate::resource::kubernetes_job::{JobNow, JobPod, Room};
@@ -26,7 +26,7 @@ pub struct Log<'a> {
 
 /// The objects of a kind.
 pub async fn listed(server: &Server, object: &ObjectName, resource: &Resource) -> Result<Answer, Trouble> {
-    Ok(match pages(server, object, resource, "", |object| Some(JobNow::of(object))).await? {
+    Ok(match pages(server, object, resource, Selection::All, |object| Some(JobNow::of(object))).await? {
         Err(answer) => answer,
         Ok(jobs) => exit(0, json!(jobs).to_string()),
     })
@@ -35,8 +35,7 @@ pub async fn listed(server: &Server, object: &ObjectName, resource: &Resource) -
 /// The pods with these labels.
 pub async fn pods(server: &Server, namespace: &str, selector: &str) -> Result<Answer, Trouble> {
     let (object, resource) = pod(Some(namespace), "");
-    let labels = format!("&labelSelector={}", kinds::query_value(selector));
-    Ok(match pages(server, &object, &resource, &labels, |pod| Some(JobPod::of(pod))).await? {
+    Ok(match pages(server, &object, &resource, Selection::Labels(selector), |pod| Some(JobPod::of(pod))).await? {
         Err(answer) => answer,
         Ok(pods) => exit(0, json!(pods).to_string()),
     })
@@ -45,14 +44,14 @@ pub async fn pods(server: &Server, namespace: &str, selector: &str) -> Result<An
 /// What nodes give, and what the pods on them ask for.
 pub async fn room(server: &Server) -> Result<Answer, Trouble> {
     let (object, resource) = nodes::node("");
-    let nodes = match pages(server, &object, &resource, "", |node| Some(node.clone())).await? {
+    let nodes = match pages(server, &object, &resource, Selection::All, |node| Some(node.clone())).await? {
         Err(answer) => return Ok(answer),
         Ok(nodes) => nodes,
     };
     let mut room = Room::default();
     nodes.iter().for_each(|node| room.add_node(node));
     let (object, resource) = pod(None, "");
-    let used: Vec<(String, BTreeMap<String, u64>)> = match pages(server, &object, &resource, "", Room::used_by).await? {
+    let used: Vec<(String, BTreeMap<String, u64>)> = match pages(server, &object, &resource, Selection::All, Room::used_by).await? {
         Err(answer) => return Ok(answer),
         Ok(used) => used,
     };
@@ -102,8 +101,8 @@ mod tests {
         };
         let pods = [pod("Running", "gpu-1", 150), pod("Pending", "gpu-1", 40), pod("Succeeded", "gpu-1", 9), pod("Pending", "", 7)];
         let (link, asked) = link(move |_, path, _| {
-            let items = if path.starts_with("/api/v1/nodes") { json!([node]) } else { json!(pods) };
-            (200, Vec::new(), json!({ "items": items }).to_string())
+            let (kind, items) = if path.starts_with("/api/v1/nodes") { ("NodeList", json!([node])) } else { ("PodList", json!(pods)) };
+            (200, Vec::new(), json!({ "kind": kind, "items": items }).to_string())
         });
         let read = Read::Kubernetes(KubernetesRead::Room);
         let answers = link.read(std::slice::from_ref(&read)).await.unwrap();

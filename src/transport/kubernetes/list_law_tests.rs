@@ -11,20 +11,23 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// Bodies that are no list, and that no page may be taken for.
-const SHAPES: [&str; 12] = [
+/// Bodies that are no list, and that no page may be taken for. `KIND` is that of a list that was asked for.
+const SHAPES: [&str; 15] = [
     "{}",
     "[1,2]",
     "null",
     "<html>",
     r#"{"kind":"Status","status":"Success"}"#,
-    r#"{"items":null}"#,
-    r#"{"items":{}}"#,
-    r#"{"items":[1]}"#,
-    r#"{"items":[{}]}"#,
-    r#"{"items":[{"metadata":{"name":7}}]}"#,
-    r#"{"items":[{"kind":"Secret","metadata":{"name":"s"}}]}"#,
-    r#"{"items":[{"metadata":{"name":"#,
+    r#"{"items":[]}"#,
+    r#"{"kind":"Status","status":"Failure","items":[]}"#,
+    r#"{"kind":"SecretList","items":[]}"#,
+    r#"{"kind":"KIND","items":null}"#,
+    r#"{"kind":"KIND","items":{}}"#,
+    r#"{"kind":"KIND","items":[1]}"#,
+    r#"{"kind":"KIND","items":[{}]}"#,
+    r#"{"kind":"KIND","items":[{"metadata":{"name":7}}]}"#,
+    r#"{"kind":"KIND","items":[{"kind":"Secret","metadata":{"name":"s"}}]}"#,
+    r#"{"kind":"KIND","items":[{"metadata":{"name":"#,
 ];
 
 /// What happens at one request.
@@ -80,6 +83,11 @@ impl Shelf {
     fn answer(&mut self, path: &str) -> Reply {
         let turn = self.turns.get(self.asked).cloned().unwrap_or(Turn::Well);
         self.asked += 1;
+        let kind = match path {
+            path if path.starts_with("/api/v1/nodes") => "NodeList",
+            path if path.starts_with("/api/v1/pods") => "PodList",
+            _ => "DaemonSetList",
+        };
         match &turn {
             Turn::Made(name) => {
                 self.go.insert(name.clone());
@@ -90,15 +98,15 @@ impl Shelf {
                 gone.map(|name| self.go.remove(&name));
             }
             Turn::Busy => return says(429, "too many requests"),
-            Turn::Shape(shape) => return (200, Vec::new(), SHAPES[*shape].to_owned()),
+            Turn::Shape(shape) => return (200, Vec::new(), SHAPES[*shape].replace("KIND", kind)),
             Turn::Expired if path.contains("continue") => return says(410, "The provided continue parameter is too old"),
             _ => {}
         }
-        self.served(path.split_once("continue=").map(|(_, token)| token), &turn)
+        self.served(kind, path.split_once("continue=").map(|(_, token)| token), &turn)
     }
 
     /// A page of what was there when the list began, as etcd gives it.
-    fn served(&mut self, token: Option<&str>, turn: &Turn) -> Reply {
+    fn served(&mut self, kind: &str, token: Option<&str>, turn: &Turn) -> Reply {
         let (snapshot, from) = match token.and_then(|token| token.split_once('.')) {
             Some((snapshot, from)) => (snapshot.parse().unwrap(), from.parse().unwrap()),
             None => {
@@ -108,7 +116,7 @@ impl Shelf {
         };
         let all: &Vec<String> = &self.snapshots[snapshot];
         let to = all.len().min(from + self.page);
-        let item = |name: &String| json!({ "metadata": { "name": name, "namespace": "ml", "uid": name } });
+        let item = |name: &String| json!({ "metadata": { "name": name, "namespace": "ml", "uid": name }, "spec": { "nodeName": "gpu-1" } });
         let items: Vec<Value> = all[from..to].iter().map(item).collect();
         let mut metadata = json!({ "resourceVersion": snapshot.to_string() });
         if to < all.len() {
@@ -122,7 +130,7 @@ impl Shelf {
             Turn::TokenMissing => drop(metadata.as_object_mut().unwrap().remove("continue")),
             _ => {}
         }
-        (200, Vec::new(), json!({ "metadata": metadata, "items": items }).to_string())
+        (200, Vec::new(), json!({ "kind": kind, "metadata": metadata, "items": items }).to_string())
     }
 }
 

@@ -47,10 +47,51 @@ pub(super) async fn listed(
     of: impl Fn(&Value) -> Value + Sync,
 ) -> Result<Answer, Trouble> {
     let entry = |object: &Value| Some((object.pointer("/metadata/name")?.as_str()?.to_owned(), of(object)));
-    Ok(match pages(server, name, kind, "", entry).await? {
+    Ok(match pages(server, name, kind, Selection::All, entry).await? {
         Err(answer) => answer,
         Ok(found) => exit(0, Value::Object(found.into_iter().collect()).to_string()),
     })
+}
+
+/// Which objects of a kind are asked for. The server chooses them, and an object that it may not have chosen makes its answer none.
+pub(super) enum Selection<'a> {
+    All,
+    /// Those with these labels, `a=b,c=d`.
+    Labels(&'a str),
+    /// Pods of this node.
+    OnNode(&'a str),
+    /// Events that warn of this object.
+    WarningsOf(&'a ObjectName),
+}
+
+impl Selection<'_> {
+    /// What is added to the query of a list.
+    fn query(&self) -> String {
+        let by = |how: &str, what: &str| format!("&{how}Selector={}", kinds::query_value(what));
+        match self {
+            Selection::All => String::new(),
+            Selection::Labels(labels) => by("label", labels),
+            Selection::OnNode(node) => by("field", &format!("spec.nodeName={node}")),
+            Selection::WarningsOf(object) => {
+                by("field", &format!("type=Warning,involvedObject.name={},involvedObject.kind={}", object.name, object.kind))
+            }
+        }
+    }
+
+    fn includes(&self, item: &Value) -> bool {
+        match self {
+            Selection::All => true,
+            Selection::Labels(labels) => labels.split(',').filter_map(|pair| pair.split_once('=')).all(|(name, value)| {
+                let found = item.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str);
+                found == Some(value)
+            }),
+            Selection::OnNode(node) => text(item, "/spec/nodeName") == *node,
+            Selection::WarningsOf(object) => {
+                let of = ["/type", "/involvedObject/name", "/involvedObject/kind"].map(|at| text(item, at));
+                of == ["Warning", object.name.as_str(), object.kind.as_str()]
+            }
+        }
+    }
 }
 
 /// What `of` makes of every object, or the answer that says why they were not told.
@@ -58,7 +99,7 @@ pub(super) async fn pages<T>(
     server: &Server,
     name: &ObjectName,
     kind: &Resource,
-    query: &str,
+    selection: Selection<'_>,
     of: impl Fn(&Value) -> Option<T> + Sync,
 ) -> Result<Result<Vec<T>, Answer>, Trouble> {
     let path = match kinds::list_path(name, kind) {
@@ -66,6 +107,7 @@ pub(super) async fn pages<T>(
         Err(reason) => return Ok(Err(exit(NOT_SAID, reason))),
     };
     let no_list = |why: &str| exit(NOT_SAID, format!("what came is no list of {}{why}", kind.plural));
+    let query = selection.query();
     let (mut all, mut next, mut known) = (Vec::new(), String::new(), BTreeSet::new());
     for _ in 0..PAGES {
         let call = Call { limit: PAGE_LIMIT_BYTES, ..Call::get(format!("{path}?limit={PAGE}{query}{next}")) };
@@ -77,6 +119,10 @@ pub(super) async fn pages<T>(
         let is_new = |item: &Value| known.insert((text(item, "/metadata/namespace").to_owned(), text(item, "/metadata/name").to_owned()));
         if !page.items.iter().all(is_new) {
             return Ok(Err(no_list(": its pages repeat")));
+        }
+        if let Some(other) = page.items.iter().find(|item| !selection.includes(item)) {
+            let name = one_line(text(other, "/metadata/name"), 80);
+            return Ok(Err(no_list(&format!(": {name} is among them, which was not asked for"))));
         }
         if known.len() > PAGE * PAGES {
             break;
@@ -99,8 +145,12 @@ struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// Of objects of this kind. An answer of another shape is no empty page and no last one, and one with far more than was asked for is not
-    /// looked into.
+    /// looked into. A list says of which kind it is also where it is empty, and bears the name that every kind of Kubernetes gives it
+    /// (kubernetes.io/docs/reference/using-api/api-concepts, "Collections").
     fn of(list: &'a Value, kind: &str) -> Option<Self> {
+        if list.get("kind")?.as_str()?.strip_suffix("List") != Some(kind) {
+            return None;
+        }
         let is_object = |item: &Value| !text(item, "/metadata/name").is_empty() && item.get("kind").is_none_or(|of| of == kind);
         let items = list.get("items")?.as_array()?;
         let token = match list.pointer("/metadata/continue") {
@@ -128,17 +178,14 @@ pub async fn troubles(server: &Server, object: &ObjectName, selector: Option<&st
     let of = |kind: &str| ObjectName { api_version: "v1".to_owned(), kind: kind.to_owned(), ..object.clone() };
     let mut lines = Vec::new();
     if let Some(selector) = selector {
-        let labels = format!("&labelSelector={}", kinds::query_value(selector));
-        lines = match pages(server, &of("Pod"), &kind("pods"), &labels, pod).await? {
+        lines = match pages(server, &of("Pod"), &kind("pods"), Selection::Labels(selector), pod).await? {
             Ok(lines) => lines,
             Err(answer) => return Ok(answer),
         };
         lines.truncate(TOLD);
     }
-    let fields = format!("type=Warning,involvedObject.name={},involvedObject.kind={}", object.name, object.kind);
     let warning = |event: &Value| Some(one_line(&format!("warning: {}", text(event, "/message")), 300));
-    let warnings =
-        pages(server, &of("Event"), &kind("events"), &format!("&fieldSelector={}", kinds::query_value(&fields)), warning).await?;
+    let warnings = pages(server, &of("Event"), &kind("events"), Selection::WarningsOf(object), warning).await?;
     lines.extend(warnings.unwrap_or_default().into_iter().rev().take(3));
     Ok(exit(0, lines.join("\n")))
 }

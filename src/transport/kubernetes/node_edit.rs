@@ -158,7 +158,7 @@ mod tests {
     async fn however_much_is_asked_of_nodes_they_are_listed_once() {
         let answer = |_: &Method, _: &str, _: &str| {
             let items = json!([{ "metadata": { "name": "gpu-1", "labels": { "pool": "a" } } }, { "metadata": { "name": "gpu-2" } }]);
-            (200, Vec::new(), json!({ "items": items }).to_string())
+            (200, Vec::new(), json!({ "kind": "NodeList", "items": items }).to_string())
         };
         let (link, asked) = link(answer);
         let taint = NodeField::Taint { key: "x".to_owned(), effect: Effect::NoSchedule };

@@ -80,7 +80,11 @@ impl Cluster {
                 self.told.insert(self.pod);
                 let owners = json!([{ "kind": "Job", "name": "train", "controller": true }]);
                 let metadata = json!({ "name": "train-0", "namespace": "ml", "uid": self.pod.to_string(), "ownerReferences": owners });
-                (200, Vec::new(), json!({ "items": [{ "metadata": metadata }] }).to_string())
+                (
+                    200,
+                    Vec::new(),
+                    json!({ "kind": "PodList", "items": [{ "metadata": metadata, "spec": { "nodeName": NODE } }] }).to_string(),
+                )
             }
             Method::GET => (200, Vec::new(), self.node().to_string()),
             Method::PATCH => self.patch(sent),

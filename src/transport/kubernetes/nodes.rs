@@ -2,11 +2,11 @@
 //! that names nothing but its two fields, and holds for the version of the node that was looked at.
 
 use super::act::{Doubt, LOOK, Stop, TRIES, complaint, failed, refused};
-use super::answer::exit;
+use super::answer::{self, exit};
 use super::edit::merge;
 use super::fault::Trouble;
 use super::kinds::{self, Resource};
-use super::lists::{pages, text};
+use super::lists::{Selection, pages, text};
 use super::server::{Call, Sent, Server};
 use super::{KubernetesLink, ended};
 use crate::resource::kubernetes_job::JobPod;
@@ -16,10 +16,14 @@ use crate::resource::{Answer, Read, node_field};
 use crate::system::clock;
 use crate::transport::Performed;
 use http::Method;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// The annotation of a pod that the kubelet has from a file of its own (kubernetes.io/docs/reference/labels-annotations-taints).
+/// The annotation of a pod that the kubelet has from a file of its own (kubernetes.io/docs/reference/labels-annotations-taints). Anybody may
+/// write it on any pod; the kubelet also has the node own it (kubernetes/kubernetes: pkg/kubelet/pod/mirror_client.go).
 const MIRROR: &str = "kubernetes.io/config.mirror";
+/// A kubelet that has been silent for so long, in seconds, by the word of the cluster's own controller, is not only away for a moment.
+const SILENT_S: i64 = 60;
 
 pub(super) fn node(name: &str) -> (ObjectName, Resource) {
     (node_field::node(name), Resource { plural: "nodes".to_owned(), namespaced: false })
@@ -51,7 +55,7 @@ pub async fn of_all(server: &Server, reads: &[&Read]) -> Result<Vec<Answer>, Tro
         let said: Vec<Value> = reads.iter().map(|read| of(read, node).unwrap_or_default()).collect();
         Some((text(node, "/metadata/name").to_owned(), said))
     };
-    let nodes = match pages(server, &name, &kind, "", all).await? {
+    let nodes = match pages(server, &name, &kind, Selection::All, all).await? {
         Ok(nodes) => nodes,
         Err(answer) => return Ok(vec![answer; reads.len()]),
     };
@@ -62,31 +66,64 @@ pub async fn of_all(server: &Server, reads: &[&Read]) -> Result<Vec<Answer>, Tro
     Ok(answers.into_iter().map(|answer| exit(0, Value::Object(answer).to_string())).collect())
 }
 
-/// The pods of a node.
+/// The pods of a node. When one was told to end, its node is asked for too: where the kubelet is silent nobody says that it is gone.
 pub async fn pods_on(server: &Server, node: &str) -> Result<Answer, Trouble> {
     let (name, kind) = pod(None, "");
-    let query = format!("&fieldSelector={}", kinds::query_value(&format!("spec.nodeName={node}")));
-    Ok(match pages(server, &name, &kind, &query, |pod| Some(pod_now(pod))).await? {
-        Err(answer) => answer,
-        Ok(pods) => exit(0, json!(pods).to_string()),
-    })
+    let of = |pod: &Value| Some((pod_now(pod), time(pod, "/metadata/deletionTimestamp")));
+    let mut pods = match pages(server, &name, &kind, Selection::OnNode(node), of).await? {
+        Err(answer) => return Ok(answer),
+        Ok(pods) => pods,
+    };
+    let silent_at = if pods.iter().any(|(pod, _)| pod.ends) { silent_at(server, node).await? } else { None };
+    for (pod, ends_at) in &mut pods {
+        // The time by which it is to have ended (kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta).
+        pod.lost = ends_at.zip(silent_at).is_some_and(|(ends_at, now)| ends_at < now);
+    }
+    let pods: Vec<PodNow> = pods.into_iter().map(|(pod, _)| pod).collect();
+    Ok(exit(0, json!(pods).to_string()))
+}
+
+/// Now, by the server's clock, where the kubelet of a node has been silent for long. `Unknown` is said of one that sends nothing any more;
+/// `False` is what a kubelet says itself (kubernetes.io/docs/reference/node/node-status, "Conditions").
+async fn silent_at(server: &Server, name: &str) -> Result<Option<Timestamp>, Trouble> {
+    let (object, resource) = node(name);
+    let Ok(path) = kinds::path(&object, &resource) else { return Ok(None) };
+    let reply = server.ask(&Call::get(path)).await?;
+    let Some(node) = reply.json().filter(|node| reply.status == 200 && !reply.cut && answer::is_of(&object, node)) else { return Ok(None) };
+    let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let unknown = conditions.into_iter().find(|one| one["type"] == "Ready" && one["status"] == "Unknown");
+    let since = unknown.and_then(|one| time(one, "/lastTransitionTime"));
+    Ok(since.filter(|since| reply.now.as_second() - since.as_second() >= SILENT_S).map(|_| reply.now))
+}
+
+fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
+    text(object, pointer).parse().ok()
 }
 
 fn pod_now(pod: &Value) -> PodNow {
     let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
     let controller = list("/metadata/ownerReferences").find(|owner| owner["controller"] == true);
+    let is_of_node = controller.is_some_and(|owner| (text(owner, "/kind"), text(owner, "/apiVersion")) == ("Node", "v1"));
     let on_disk = |volume: &&Value| volume.get("emptyDir").is_some_and(|of| of.get("medium").and_then(Value::as_str) != Some("Memory"));
     PodNow {
         namespace: text(pod, "/metadata/namespace").to_owned(),
         name: text(pod, "/metadata/name").to_owned(),
         uid: text(pod, "/metadata/uid").to_owned(),
-        owner: controller.map(|owner| format!("{}/{}", text(owner, "/kind"), text(owner, "/name"))),
-        mirror: pod.pointer("/metadata/annotations").is_some_and(|all| all.get(MIRROR).is_some()),
+        owner: controller.map(owner_of),
+        mirror: is_of_node && pod.pointer("/metadata/annotations").is_some_and(|all| all.get(MIRROR).is_some()),
         finished: matches!(text(pod, "/status/phase"), "Succeeded" | "Failed"),
         ends: pod.pointer("/metadata/deletionTimestamp").is_some(),
+        lost: false,
         local_data: list("/spec/volumes").filter(on_disk).map(|volume| text(volume, "/name").to_owned()).collect(),
         devices: JobPod::of(pod).asks.into_keys().collect(),
     }
+}
+
+/// Kind and name of a controller.
+fn owner_of(owner: &Value) -> String {
+    let (kind, group) = (text(owner, "/kind"), text(owner, "/apiVersion").split_once('/').map_or("", |(group, _)| group));
+    let group = if kind == "DaemonSet" && group != "apps" { format!(".{group}") } else { String::new() };
+    format!("{kind}{group}/{}", text(owner, "/name"))
 }
 
 impl KubernetesLink {
@@ -224,7 +261,7 @@ mod tests {
         let pods = Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()));
         let many = format!("{{\"items\":[{}1]}}", "[],".repeat(2_000_000));
         let one = "{\"metadata\":{\"name\":\"a\"}}";
-        let far_more = format!("{{\"items\":[{}{one}]}}", format!("{one},").repeat(100_000));
+        let far_more = format!("{{\"kind\":\"PodList\",\"items\":[{}{one}]}}", format!("{one},").repeat(100_000));
         let bodies = [
             "{}",
             "[1,2]",
@@ -234,6 +271,12 @@ mod tests {
             "{\"items\":[1,2]}",
             "{\"items\":[{}]}",
             "{\"kind\":\"Status\"}",
+            "{\"items\":[]}",
+            "{\"kind\":\"Status\",\"status\":\"Failure\",\"items\":[]}",
+            "{\"kind\":\"SecretList\",\"items\":[]}",
+            "{\"kind\":\"PodList\",\"items\":[],\"metadata\":{\"continue\":7}}",
+            "{\"kind\":\"PodList\",\"items\":[],\"metadata\":{\"remainingItemCount\":2}}",
+            "{\"kind\":\"NodeList\",\"items\":[],\"metadata\":{\"continue\":{}}}",
             &many,
             &far_more,
         ];
@@ -260,18 +303,98 @@ mod tests {
         let owners = json!([{ "kind": "Other", "name": "x" }, { "kind": "Job", "name": "train", "controller": true }]);
         let pod = json!({
             "metadata": { "name": "train-0", "namespace": "ml", "uid": "u", "ownerReferences": owners, "deletionTimestamp": "2026-01-01T00:00:00Z" },
-            "spec": { "volumes": volumes },
+            "spec": { "nodeName": "gpu-1", "volumes": volumes },
             "status": { "phase": "Running" },
         });
-        let mirror = json!({ "metadata": { "name": "proxy", "namespace": "kube-system", "uid": "m", "annotations": { MIRROR: "x" } }, "status": { "phase": "Failed" } });
+        let of_node = json!([{ "apiVersion": "v1", "kind": "Node", "name": "gpu-1", "controller": true }]);
+        let metadata =
+            json!({ "name": "proxy", "namespace": "kube-system", "uid": "m", "annotations": { MIRROR: "x" }, "ownerReferences": of_node });
+        let mirror = json!({ "metadata": metadata, "spec": { "nodeName": "gpu-1" }, "status": { "phase": "Failed" } });
         let (link, asked) = link(move |_, path, _| {
-            let items = if path.starts_with("/api/v1/nodes") { json!([node]) } else { json!([pod, mirror]) };
-            (200, Vec::new(), json!({ "items": items }).to_string())
+            let (kind, items) =
+                if path.starts_with("/api/v1/nodes") { ("NodeList", json!([node])) } else { ("PodList", json!([pod, mirror])) };
+            (200, Vec::new(), json!({ "kind": kind, "items": items }).to_string())
         });
         let reads = [Read::Kubernetes(KubernetesRead::Nodes), Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()))];
         let answers = link.read(&reads).await.unwrap();
         insta::assert_snapshot!(answers.output(&reads[0]).unwrap().1, @r#"{"gpu-1":{"cordoned":"{}","gives":{"nvidia.com/gpu":"8"},"ready":true,"schedulable":false}}"#);
-        insta::assert_snapshot!(answers.output(&reads[1]).unwrap().1, @r#"[{"ends":true,"local_data":["cache"],"name":"train-0","namespace":"ml","owner":"Job/train","uid":"u"},{"finished":true,"mirror":true,"name":"proxy","namespace":"kube-system","uid":"m"}]"#);
+        insta::assert_snapshot!(answers.output(&reads[1]).unwrap().1, @r#"[{"ends":true,"local_data":["cache"],"name":"train-0","namespace":"ml","owner":"Job/train","uid":"u"},{"finished":true,"mirror":true,"name":"proxy","namespace":"kube-system","owner":"Node/gpu-1","uid":"m"}]"#);
         assert_eq!(asked.lines()[1], "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dgpu-1");
+    }
+
+    /// What these pods, which the server says are of gpu-1, come to, with this Ready condition of the node at this time of the server.
+    async fn pods_told(pods: Value, ready: Value, now: &'static str) -> Result<Vec<PodNow>, String> {
+        let node = json!({ "kind": "Node", "metadata": { "name": "gpu-1" }, "status": { "conditions": [ready] } });
+        let (link, _) = link(move |_, path, _| {
+            let body = if path.starts_with("/api/v1/nodes/") { node.clone() } else { json!({ "kind": "PodList", "items": pods }) };
+            (200, vec![("date", now.to_owned())], body.to_string())
+        });
+        let read = Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()));
+        let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
+        match answers.output(&read).unwrap() {
+            (0, out) => Ok(serde_json::from_str(out).unwrap()),
+            (_, why) => Err(why.to_owned()),
+        }
+    }
+
+    const NOW: &str = "Thu, 01 Jan 2026 00:10:00 GMT";
+
+    /// A kubelet that says that it is not ready is no silent one, and one may be silent for a moment.
+    #[tokio::test]
+    async fn a_pod_that_ends_is_lost_only_with_a_kubelet_that_is_silent_for_long() {
+        let ready = |status: &str, since: &str| json!({ "type": "Ready", "status": status, "lastTransitionTime": since });
+        let pod = |ends_at: &str| {
+            let metadata = json!({ "name": "train-0", "namespace": "ml", "uid": "u", "deletionTimestamp": ends_at });
+            json!([{ "metadata": metadata, "spec": { "nodeName": "gpu-1" } }])
+        };
+        for (ready, ends_at, lost) in [
+            (ready("Unknown", "2026-01-01T00:09:00Z"), "2026-01-01T00:09:59Z", true),
+            (ready("False", "2026-01-01T00:00:00Z"), "2026-01-01T00:09:59Z", false),
+            (ready("True", "2026-01-01T00:00:00Z"), "2026-01-01T00:09:59Z", false),
+            (ready("Unknown", "2026-01-01T00:09:30Z"), "2026-01-01T00:09:59Z", false),
+            (ready("Unknown", "2026-01-01T00:00:00Z"), "2026-01-01T00:10:30Z", false),
+            (ready("Unknown", "some time ago"), "2026-01-01T00:09:59Z", false),
+            (json!({}), "2026-01-01T00:09:59Z", false),
+        ] {
+            let told = pods_told(pod(ends_at), ready.clone(), NOW).await.unwrap();
+            assert_eq!((told[0].ends, told[0].lost), (true, lost), "{ready} {ends_at}");
+        }
+    }
+
+    /// `kubernetes.io/config.mirror` may be written on any pod, and any API group may have a DaemonSet.
+    #[tokio::test]
+    async fn a_pod_is_of_the_node_itself_only_by_its_owner() {
+        let pod = |annotation: Value, owner: Value| {
+            let metadata = json!({ "name": "a", "namespace": "ml", "uid": "u", "annotations": annotation, "ownerReferences": [owner] });
+            json!([{ "metadata": metadata, "spec": { "nodeName": "gpu-1" } }])
+        };
+        let owner = |api_version: &str, kind: &str| json!({ "apiVersion": api_version, "kind": kind, "name": "x", "controller": true });
+        for (annotation, owner, stays) in [
+            (json!({ MIRROR: "x" }), owner("v1", "Node"), true),
+            (json!({ MIRROR: "x" }), owner("batch/v1", "Job"), false),
+            (json!({}), owner("v1", "Node"), false),
+            (json!({}), owner("apps/v1", "DaemonSet"), true),
+            (json!({}), owner("example.org/v1", "DaemonSet"), false),
+        ] {
+            let told = pods_told(pod(annotation, owner.clone()), json!({}), NOW).await.unwrap();
+            assert_eq!(told[0].stays(), stays, "{owner}: {}", told[0].shown());
+        }
+    }
+
+    #[tokio::test]
+    async fn objects_that_were_not_asked_for_make_a_list_none() {
+        let of = |node: &str| json!([{ "metadata": { "name": "train-0", "namespace": "ml", "uid": "u" }, "spec": { "nodeName": node } }]);
+        assert_eq!(pods_told(of("gpu-1"), json!({}), NOW).await.unwrap().len(), 1);
+        let said = pods_told(of("gpu-2"), json!({}), NOW).await.unwrap_err();
+        assert_eq!(said, "what came is no list of pods: train-0 is among them, which was not asked for");
+        let (link, _) = link(|_, _, _| {
+            let pod = |name: &str, labels: Value| json!({ "metadata": { "name": name, "labels": labels } });
+            let pods = [pod("a", json!({ "job": "nccl", "role": "worker" })), pod("b", json!({ "job": "other", "role": "worker" }))];
+            (200, Vec::new(), json!({ "kind": "PodList", "items": pods }).to_string())
+        });
+        for (selector, code) in [("role=worker", 0), ("role=worker,job=nccl", NOT_SAID), ("job=", NOT_SAID)] {
+            let read = Read::Kubernetes(KubernetesRead::JobPods { namespace: "ml".to_owned(), selector: selector.to_owned() });
+            assert_eq!(link.read(std::slice::from_ref(&read)).await.unwrap().output(&read).unwrap().0, code, "{selector}");
+        }
     }
 }

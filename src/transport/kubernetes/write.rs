@@ -1,13 +1,15 @@
-//! Writes of whole objects that were looked at: apply, delete, take our marks. What is written is the object that the action goes by and no
-//! other: each request carries its UID and its resource version, and one that makes an object a version that no object ever has, so that the
-//! server itself refuses whatever came in between (kubernetes.io/docs/reference/using-api/api-concepts, "Resource versions").
+//! Writes of objects that were looked at: apply, delete, take our marks, mark a template of pods. What is written is the object that the
+//! action goes by and no other: each request carries its UID and its resource version, and one that makes an object a version that no object
+//! ever has, so that the server itself refuses whatever came in between (kubernetes.io/docs/reference/using-api/api-concepts, "Resource
+//! versions").
 
 use super::act::{Doubt, LOOK, Stop, TRIES, failed, moved, refused};
-use super::edit::merge;
+use super::edit::{identity, merge};
 use super::kinds::{self, Resource};
 use super::read::{APPLY, apply_path, no_kind};
 use super::server::{Call, Reply, Sent};
 use super::{KubernetesLink, ended};
+use crate::resource::json_in_configmap::mark::{Mark, OF_TEMPLATE, borne};
 use crate::resource::kubernetes_object::manifest::without_servers_part;
 use crate::resource::kubernetes_object::ownership::{bearing_attempt, is_of_attempt, is_unmarked, unmarking};
 use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
@@ -103,10 +105,7 @@ impl KubernetesLink {
     }
 
     async fn overwrite(&self, place: &Place<'_>, manifest: &Value, precondition: &ObjectPrecondition) -> Result<Performed, Stop> {
-        let call = |live: &Value| {
-            let metadata = json!({ "uid": live["metadata"]["uid"], "resourceVersion": live["metadata"]["resourceVersion"] });
-            applied(&place.path, manifest, &metadata)
-        };
+        let call = |live: &Value| applied(&place.path, manifest, &identity(live));
         match self.write(place, precondition, call, |_| false).await? {
             Written::Answered(reply) if reply.status == 200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
             Written::Answered(reply) => Err(refused(place.object, &place.resource, &reply)),
@@ -128,9 +127,8 @@ impl KubernetesLink {
         let place = Place { object, resource, path };
         let policy = if owns_nothing(object) { "Background" } else { "Foreground" };
         let call = |live: &Value| {
-            let preconditions = json!({ "uid": live["metadata"]["uid"], "resourceVersion": live["metadata"]["resourceVersion"] });
             let options =
-                json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, "propagationPolicy": policy });
+                json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": identity(live), "propagationPolicy": policy });
             Call::with(Method::DELETE, place.path.clone(), "application/json", options.to_string())
         };
         let warnings = match self.write(&place, precondition, call, is_going).await? {
@@ -176,6 +174,23 @@ impl KubernetesLink {
             Written::Gone | Written::Landed => Ok(ended(0, "", "")),
             Written::Answered(reply) if reply.is_not_found() => Ok(ended(0, "", "")),
             Written::Answered(reply) => Err(refused(object, &place.resource, &reply)),
+        }
+    }
+
+    /// Sets or takes an annotation of the template of a workload's pods.
+    pub(super) async fn mark(&self, object: &ObjectName, precondition: &ObjectPrecondition, mark: &Mark) -> Result<Performed, Stop> {
+        let (path, resource) = self.place(object).await?;
+        let place = Place { object, resource, path };
+        let call = |live: &Value| {
+            let template = json!({ "metadata": { "annotations": { &mark.name: mark.value } } });
+            merge(&place.path, &json!({ "metadata": identity(live), "spec": { "template": template } }))
+        };
+        let is_marked = |live: &Value| is_same(precondition, live) && borne(live, OF_TEMPLATE, &mark.name) == mark.value.as_deref();
+        match self.write(&place, precondition, call, is_marked).await? {
+            Written::Answered(reply) if reply.status == 200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
+            Written::Landed => Ok(ended(0, "", "")),
+            Written::Answered(reply) if reply.status != 404 => Err(refused(object, &place.resource, &reply)),
+            Written::Answered(_) | Written::Gone => Err(moved(&format!("{object} is gone: nothing starts anew"))),
         }
     }
 

@@ -192,13 +192,26 @@ fn actions(text: &str) -> Vec<Action> {
         Action::SetPci { writes: vec![PciWrite { address: own(), register: PciRegister::AcsControl, value: 0, mask: 0x7f }] },
         Action::SetInterrupts { interrupts: vec![Binding { number: 41, cpus: own() }] },
         Action::BuildModule { name: own(), version: own(), module: own(), builder: Builder::Dkms },
-        Action::EditConfigMap { object: object(text), key: own(), edits: Vec::new(), mark: Some(Mark { name: own(), value: Some(own()) }) },
+        Action::EditConfigMap {
+            object: object(text),
+            precondition: ObjectPrecondition::Present { uid: own(), part_of: None, hands: None },
+            key: own(),
+            edits: Vec::new(),
+            mark: Some(Mark { name: own(), value: Some(own()) }),
+        },
         Action::EditNodes {
             field: NodeField::Label { key: own() },
             edits: vec![NodeEdit { nodes: vec![own()], change: Change { old: Some(own()), new: Some(own()), mark: None } }],
         },
-        Action::UnmarkObject { object: object(text), precondition: ObjectPrecondition::Present { uid: own(), part_of: Some(own()) } },
-        Action::MarkPodTemplate { object: object(text), mark: Mark { name: own(), value: None } },
+        Action::UnmarkObject {
+            object: object(text),
+            precondition: ObjectPrecondition::Present { uid: own(), part_of: Some(own()), hands: None },
+        },
+        Action::MarkPodTemplate {
+            object: object(text),
+            precondition: ObjectPrecondition::Present { uid: own(), part_of: None, hands: None },
+            mark: Mark { name: own(), value: None },
+        },
         Action::RunCommand { script: own(), limit_s: 9, environment: map(), input: Some(own()) },
     ];
     let git = ModuleSource::Git { url: own(), revision: own() };
