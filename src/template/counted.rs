@@ -71,7 +71,7 @@ impl Counted {
 
     /// The bytes of the template that these bytes of the counted text were; what was put in stands for what it charges for.
     pub fn place(&self, range: &Range<usize>) -> Range<usize> {
-        self.back(range.start).map_or_else(|of| of.start, |at| at)..self.back(range.end).map_or_else(|of| of.end, |at| at)
+        self.back(range.start).unwrap_or_else(|of| of.start)..self.back(range.end).unwrap_or_else(|of| of.end)
     }
 
     fn back(&self, at: usize) -> Result<usize, &Range<usize>> {
