@@ -14,7 +14,8 @@
 //! Three invariants, held by `tests/tidy`:
 //!
 //! 1. `base`, `spec`, `catalog`, `solve`, `template`, `resource`, `graph`, `module`, `rules`, `translate`, `workload` and `plan` are pure: bytes and values in, bytes and values out; no
-//!    I/O, no async, no clock, no environment. The same inputs give the same bytes.
+//!    I/O, no async, no clock, no environment. The same inputs give the same bytes. One exception: `template` reads the processor time of its
+//!    thread, and only to end a rendering that takes too long.
 //! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of this machine, and the
 //!    pure rooms may not name it.
 //! 3. Rooms return values and emit events of their own; only `report` prints.

@@ -332,9 +332,11 @@ impl OfSubject<'_> {
         for error in &errors {
             let span = span_of(module.document(), resource.entry.body, &error.pointer);
             let value = body.pointer(&error.pointer).filter(|value| !value.is_object() && !value.is_null());
-            let label = value.map_or(String::new(), |value| {
-                crate::base::text::one_line(&format!("on {} this is {}", self.on.name(), secret::legible(&value.to_string())), 80)
-            });
+            let said = match value {
+                Some(value) => format!("on {} this is {}", self.on.name(), secret::legible(&value.to_string())),
+                None => format!("it is this part of the body, on {}", self.on.name()),
+            };
+            let label = crate::base::text::one_line(&said, 80);
             let diagnostic = Diagnostic::error("RW0208", format!("{name}: {}", error.message));
             let diagnostic = match self.said_in_spec(module, resource, &error.pointer, &label) {
                 Some(said) => diagnostic.labelled(said),
@@ -352,7 +354,11 @@ impl OfSubject<'_> {
         if address.is_none() {
             let span = span_of(module.document(), resource.entry.body, "");
             self.found.add(
-                Diagnostic::error("RW0208", format!("{name}: the body does not say what it is about")).at(file, span, ""),
+                Diagnostic::error("RW0208", format!("{name}: the body does not say what it is about")).at(
+                    file,
+                    span,
+                    "no field of it does",
+                ),
                 self.on.name(),
             );
         }

@@ -13,7 +13,6 @@ pub const TOO_MUCH: &str = "this makes more than 8 MiB of text";
 
 /// The text, unless it is too long.
 pub fn within(text: String) -> TeraResult<String> {
-    let text = not_longer(text)?;
     work::made(&text)?;
     Ok(text)
 }
@@ -29,6 +28,8 @@ fn text(value: &Value) -> TeraResult<&str> {
 /// Tera's `replace`, which would do it first and look at nothing.
 pub fn replace(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
     let (value, from, to) = (text(&value)?, arguments.must_get::<String>("from")?, arguments.must_get::<String>("to")?);
+    work::made(&from)?;
+    work::made(&to)?;
     let longer = value.matches(from.as_str()).count().saturating_mul(to.len().saturating_sub(from.len()));
     if value.len().saturating_add(longer) > TEXT_MAX {
         return Err(Error::message(TOO_MUCH));
@@ -41,6 +42,7 @@ pub fn replace(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String>
 pub fn join(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
     let items = value.as_array().ok_or_else(|| Error::message("this filter takes a list"))?;
     let between = arguments.get::<String>("sep")?.unwrap_or_default();
+    work::made(&between)?;
     let mut out = String::new();
     for (n, item) in items.iter().enumerate() {
         if n > 0 {

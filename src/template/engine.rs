@@ -2,10 +2,11 @@
 //! and errors that name the place in the file that the module's author wrote.
 
 use super::bounded;
+use super::counted::{self, Counted};
 use super::filters;
 use super::names::Problem;
-use super::token;
-use super::work::{self, Counted};
+use super::token::{self, Unread};
+use super::work;
 use crate::base::{Diagnostic, secret};
 use crate::spec::source::Source;
 use crate::spec::yaml::{Document, NodeId};
@@ -53,8 +54,6 @@ pub struct Snippet {
     text: String,
     /// Bytes that were put before the author's expression.
     before: usize,
-    /// How many operators it has.
-    operators: u64,
     /// The expression within the author's text.
     inner: Range<usize>,
 }
@@ -72,8 +71,7 @@ impl Snippet {
             Makes::Value => (name.to_owned(), format!("{{{{({text})|_value}}}}"), 3, whole, makes),
             Makes::Condition => (name.to_owned(), format!("{{% if ({text}) %}}1{{% endif %}}"), 7, whole, makes),
         };
-        let operators = work::operators(&text);
-        Snippet { name, makes, uses: Vec::new(), faulty: false, origin, text, before, operators, inner }
+        Snippet { name, makes, uses: Vec::new(), faulty: false, origin, text, before, inner }
     }
 
     /// The same, but always text: for what is written to a file.
@@ -87,7 +85,6 @@ impl Snippet {
             origin,
             text: text.to_owned(),
             before: 0,
-            operators: work::operators(text),
             inner,
         }
     }
@@ -167,14 +164,25 @@ impl Engine {
         tera.set_escape_fn(|value, out| out.write_all(secret::shell_word(value).as_bytes()));
         filters::register(&mut tera);
         work::register(&mut tera);
-        let sound = || snippets.iter().filter(|snippet| !snippet.faulty).map(|snippet| (snippet, Counted::of(&snippet.text).text));
+        let (mut errors, mut sound) = (Vec::new(), Vec::new());
+        for snippet in snippets.iter().filter(|snippet| !snippet.faulty) {
+            match token::read(&snippet.text).unread {
+                Some((at, why)) if why != Unread::Malformed => errors.push(unreadable(snippet, document, at, why)),
+                unread => sound.push((snippet, Counted::of(&snippet.text).text, unread)),
+            }
+        }
         // All at once, because Tera looks at all of them again with each call; one by one only to tell which it cannot read.
-        let errors: Vec<Diagnostic> = match tera.add_raw_templates(sound().map(|(snippet, text)| (&snippet.name, text))) {
-            Ok(()) => Vec::new(),
-            Err(_) => sound()
-                .filter_map(|(snippet, text)| Some(diagnostic(snippet, document, &tera.add_raw_template(&snippet.name, &text).err()?)))
-                .collect(),
-        };
+        match tera.add_raw_templates(sound.iter().map(|(snippet, text, _)| (&snippet.name, text))) {
+            Ok(()) => errors.extend(sound.iter().filter_map(|(snippet, _, unread)| {
+                let (at, why) = (*unread)?;
+                Some(unreadable(snippet, document, at, why))
+            })),
+            Err(_) => {
+                errors.extend(sound.iter().filter_map(|(snippet, text, _)| {
+                    Some(diagnostic(snippet, document, &tera.add_raw_template(&snippet.name, text).err()?))
+                }))
+            }
+        }
         if errors.is_empty() { Ok(Engine { tera, spent: Arc::default() }) } else { Err(errors) }
     }
 
@@ -184,7 +192,7 @@ impl Engine {
             return Err(Box::new(known.clone()));
         }
         let mut page = bounded::Page::default();
-        work::begin(snippet.operators, context);
+        work::begin();
         let made = self.tera.render_to(&snippet.name, context, &mut page);
         match (made, work::end()) {
             (Ok(()), _) => Ok(page.text()),
@@ -222,6 +230,23 @@ fn plain(snippet: &Snippet, document: &Document, message: String) -> Diagnostic 
     Diagnostic::error("RW0204", "a template cannot be used").at(file, span, message)
 }
 
+/// A template that was not read to its end can be neither checked nor counted.
+fn unreadable(snippet: &Snippet, document: &Document, at: usize, why: Unread) -> Diagnostic {
+    let (file, span) = snippet.place(document, &(at..(at + 2).min(snippet.text.len())));
+    let label = match why {
+        Unread::TooLong => format!("it has more than {} KiB", token::TEMPLATE_MAX >> 10),
+        Unread::TooManyTags => format!("more than {} outputs and tags stand in it, up to here", token::TAGS_MAX),
+        Unread::TooDeep => format!("`if`, `elif`, `for` or brackets are open here more than {} deep", token::DEPTH_MAX),
+        Unread::Malformed => "what comes from here on cannot be checked".to_owned(),
+    };
+    let diagnostic = Diagnostic::error("RW0204", "a template cannot be read").at(file, span, label);
+    if why == Unread::Malformed {
+        diagnostic
+    } else {
+        diagnostic.next("divide it into several files, or bring what is large with a package")
+    }
+}
+
 fn too_much((file, span): (String, Range<usize>)) -> Diagnostic {
     Diagnostic::error("RW0217", "a template makes too much")
         .at(file, span, bounded::TOO_MUCH)
@@ -235,7 +260,7 @@ fn too_much_work(snippet: &Snippet, document: &Document, error: &tera::Error, sa
         ErrorKind::RenderingError(report) => in_template(snippet, &report.span().range),
         _ => 0..0,
     };
-    let part = work::piece_around(&snippet.text, part.start).unwrap_or(part);
+    let part = counted::piece_around(&snippet.text, part.start).unwrap_or(part);
     let (file, span) = snippet.place(document, &part);
     Diagnostic::error("RW0217", "a template makes too much")
         .at(file, span, said)
@@ -279,7 +304,7 @@ pub use work::{is_allowance_used_up, share_allowance};
 
 /// Puts another value into a context.
 pub fn add(context: &mut Context, name: &str, value: &Value) {
-    work::add(context, name, value);
+    context.insert(name.to_owned(), value);
 }
 
 #[cfg(test)]
@@ -364,17 +389,59 @@ mod tests {
             ("{% set r = range(end=90000) %}{% for a in r %}{% if r == r %}{% endif %}{% endfor %}", "{% "),
             ("{% for a in x.list %}{% if range(end=50000) == range(end=50000) %}{% endif %}{% endfor %}", "{% if"),
             ("{% for a in x.list %}{% for b in x.list %}{{ x.text | length }}{% endfor %}{% endfor %}", "{{ x.text"),
-            ("{% for a in x.list %}{% if x.text ~ a == x.text %}{% endif %}{% endfor %}", "{% for a"),
+            ("{% for a in x.list %}{% if x.text ~ a == x.text %}{% endif %}{% endfor %}", "{% if x.text"),
             ("{% for a in x.text %}{% for b in x.text %}{% endfor %}{% endfor %}", "{% for"),
             ("{% for a in x.list %}{{ range(end=90000) | unique | length }}{% endfor %}", "{{ range"),
             ("{% for a in x.list %}{% for b in x.list %}{{ x.list | sort | reverse | first }}{% endfor %}{% endfor %}", "{{ x.list"),
             ("n {{ range(end=100000000) | length }}", "{{ range"),
+            ("{% set l = range(end=9999) %}{% set m = range(end=9999) %}{% for a in l %}{% if m == l %}{% endif %}{% endfor %}", "{% if m"),
+            ("{% set l = range(end=9999) %}{% for a in l %}{% if (l ~ 'a') is string %}{% endif %}{% endfor %}", "{% if (l"),
+            ("{% set l = range(end=9999) %}{% for a in l %}{% if l[0:9999] %}{% endif %}{% endfor %}", "{% if l[0"),
+            ("{% set l = range(end=9999) %}{% for a in l %}{% if 'x' in l %}{% endif %}{% endfor %}", "{% if 'x'"),
+            ("{% set l = range(end=9999) %}{% for a in l %}{% if l is containing(pat='x') %}{% endif %}{% endfor %}", "{% if l is"),
+            (
+                "{% set l = range(end=9999) %}{% for a in l %}{% if l | default(value=1) == l | default(value=2) %}{% endif %}{% endfor %}",
+                "{% if l |",
+            ),
+            (
+                "{% set l = [x.list, x.list, x.list] %}{% for a in x.list %}{% for b in x.list %}{% if l == 1 %}{% endif %}{% endfor %}{% endfor %}",
+                "{% if l",
+            ),
+            ("n {{ [x.text | split(pat=''), x.text | split(pat=''), x.text | split(pat='')] | length }}", "{{ [x.text"),
         ] {
             let said = render(text, Makes::Text, value(text)).map(|_| "it was made".to_owned()).unwrap_or_else(|said| said);
             assert!(said.ends_with(work::TOO_MUCH_WORK) && said.starts_with(&format!("\"{at}")), "{text}: {said}");
         }
         let most = "{% for a in x.list %}{% for b in range(end=64) %}{{ a | upper }}.{{ b }}{% if a == 'x' %}!{% endif %}\n{% endfor %}{% endfor %}";
         assert!(render(most, Makes::Text, value(most)).is_ok(), "a loop over all the rails of a thousand hosts is no such thing");
+    }
+
+    #[test]
+    fn a_template_that_is_not_read_to_its_end_is_not_given_to_tera() {
+        let elifs = |n: usize| format!("{{% if false %}}{}{{% endif %}}", "{% elif false %}".repeat(n));
+        for (text, said) in [
+            ("a".repeat(token::TEMPLATE_MAX) + "{{ x }}", "it has more than 256 KiB"),
+            ("{{ 1 }}".repeat(token::TAGS_MAX) + "{{ 1 }}", "more than 5000 outputs and tags stand in it, up to here"),
+            (elifs(9_000), "`if`, `elif`, `for` or brackets are open here more than 64 deep"),
+        ] {
+            let found = render(&text, Makes::Text, json!(1)).unwrap_err();
+            assert!(found.ends_with(said), "{}", &found[found.len().saturating_sub(90)..]);
+        }
+        for text in ["{{ 1 }}".repeat(token::TAGS_MAX) + &"a".repeat(9999), elifs(token::DEPTH_MAX - 1)] {
+            assert!(render(&text, Makes::Text, json!(1)).is_ok());
+        }
+        let hidden = "{#} {% raw %} #}{{ x.a | nosuch }}{# {% endraw %} #}";
+        assert!(render(hidden, Makes::Text, json!(1)).unwrap_err().contains("nosuch"));
+    }
+
+    #[test]
+    fn what_is_said_names_nothing_of_ours() {
+        for text in ["a {{ y }}", "a {{ x.b.c ~ 1 }}", "a {{ x.b + 1 }}", "{% for a in y %}{% endfor %}a", "a {{ x.b | upper ~ x.b }}"] {
+            let said = render(text, Makes::Text, json!({"a": 1})).unwrap_err();
+            assert!(["`_", "_turns", "_text", "_whole", "_largest"].iter().all(|ours| !said.contains(ours)), "{said}");
+        }
+        let said = render("a {{ 1 + x.b }}", Makes::Text, json!({"a": 1})).unwrap_err();
+        assert!(said.starts_with("\"1 + x.b\": "), "{said}");
     }
 
     #[test]
@@ -401,7 +468,89 @@ mod tests {
         }
     }
 
+    fn expressions() -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::prelude::*;
+        use proptest::sample::select;
+        const VALUES: [&str; 23] = [
+            "x",
+            "x.a",
+            "x.b.b",
+            "x.none",
+            "x?.b",
+            "x['a']",
+            "l",
+            "l[0]",
+            "l[1:]",
+            "l[0:2][1]",
+            "l[i]",
+            "m[0].k",
+            "m?[0]",
+            "t",
+            "t[0]",
+            "1",
+            "'n]'",
+            "[x.a, 2]",
+            "{'k': t}",
+            "[...l, 3]",
+            "range(end=3)",
+            "none",
+            "true",
+        ];
+        const OPERATORS: [&str; 12] = ["~", "==", "!=", "<", ">=", "+", "-", "*", "in", "not in", "and", "or"];
+        const FILTERS: [&str; 12] = [
+            "default(value=t)",
+            "length",
+            "str",
+            "first",
+            "upper",
+            "json",
+            "reverse",
+            "split(pat=t)",
+            "join(sep='-')",
+            "keys",
+            "unique",
+            "sort",
+        ];
+        const TESTS: [&str; 5] = ["defined", "not defined", "string", "containing(pat='k')", "not containing(pat=t)"];
+        let leaf = select(&VALUES[..]).prop_map(str::to_owned);
+        leaf.prop_recursive(4, 24, 3, |inner| {
+            prop_oneof![
+                (inner.clone(), select(&OPERATORS[..]), inner.clone()).prop_map(|(a, operator, b)| format!("{a} {operator} {b}")),
+                inner.clone().prop_map(|a| format!("({a})")),
+                (inner.clone(), select(&FILTERS[..])).prop_map(|(a, filter)| format!("{a} | {filter}")),
+                (inner.clone(), select(&TESTS[..])).prop_map(|(a, test)| format!("{a} is {test}")),
+                inner.clone().prop_map(|a| format!("not {a}")),
+                (inner.clone(), inner.clone(), inner).prop_map(|(a, b, c)| format!("{a} if {b} else {c}")),
+            ]
+        })
+    }
+
     proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(1000))]
+        #[test]
+        fn what_counts_changes_nothing_that_is_made(parts in proptest::collection::vec((0..4, expressions()), 1..4)) {
+            let part = |(n, e): &(i32, String)| match n {
+                0 => format!("{{{{ {e} }}}};"),
+                1 => format!("{{% if {e} %}}yes{{% elif {e} %}}no{{% endif %}};"),
+                2 => format!("{{% for i in {e} %}}{{{{ i }}}},{{% else %}}none{{% endfor %}};"),
+                _ => format!("{{% set v = {e} %}}{{{{ v }}}};"),
+            };
+            let text: String = parts.iter().map(part).collect();
+            let values = json!({"x": {"a": "k", "b": {"b": 1}}, "l": ["k", 1, "t"], "m": [{"k": 1}], "t": "k-k", "i": 1, "v": 1});
+            let made = |text: &str| {
+                let mut tera = Tera::new();
+                tera.autoescape_on(Vec::<&str>::new());
+                filters::register(&mut tera);
+                work::register(&mut tera);
+                work::begin();
+                tera.add_raw_template("t", text).map(|()| tera.render("t", &Context::from_serialize(&values).unwrap()).ok()).ok()
+            };
+            let (plain, counted) = (made(&text), made(&Counted::of(&text).text));
+            if plain.is_some() {
+                proptest::prop_assert_eq!(plain, counted, "{}", text);
+            }
+        }
+
         #[test]
         fn no_value_leaves_its_shell_word(value in ".{0,20}") {
             let made = render("printf %s {{ x }}", Makes::Shell, json!(value)).unwrap();

@@ -2,13 +2,13 @@
 //! list of a `for` that lengthens a text may not name what was lengthened before. What one expression makes is held by
 //! `bounded`.
 
-use super::names::Problem;
+use super::names::{Problem, is_keyword};
 use super::token::{Piece, Placed, Token, pieces};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Filters whose result can be longer than what they are given.
-const LENGTHENS: [&str; 6] = ["indent", "join", "json", "replace", "sh", "systemd"];
+/// Filters whose result can be longer, or a list deeper, than what they are given.
+const LENGTHENS: [&str; 8] = ["group_by", "indent", "join", "json", "pairs", "replace", "sh", "systemd"];
 
 /// Names that a tag gives to what an expression makes.
 struct Binding<'a> {
@@ -21,15 +21,16 @@ struct Binding<'a> {
 pub fn check(text: &str) -> Vec<Problem> {
     let pieces = pieces(text);
     let bindings: Vec<Binding> = pieces.iter().filter_map(binding).collect();
-    let mut made: BTreeSet<&str> = BTreeSet::new();
+    let mut users: BTreeMap<&str, Vec<&Binding>> = BTreeMap::new();
+    for binding in &bindings {
+        names_in(binding.expression).for_each(|name| users.entry(name).or_default().push(binding));
+    }
     // Loops come round again, so what is made further down counts further up as well.
-    loop {
-        let more = bindings.iter().filter(|b| lengthens(b.expression) || named(b.expression, &made).is_some());
-        let names: BTreeSet<&str> = more.flat_map(|b| b.names.iter().copied()).collect();
-        if names.is_subset(&made) {
-            break;
-        }
-        made.extend(names);
+    let mut open: Vec<&str> = bindings.iter().filter(|b| lengthens(b.expression)).flat_map(|b| b.names.iter().copied()).collect();
+    let mut made: BTreeSet<&str> = open.iter().copied().collect();
+    while let Some(name) = open.pop() {
+        let reached = users.remove(name).into_iter().flatten().flat_map(|binding| binding.names.iter().copied());
+        open.extend(reached.filter(|name| made.insert(name)));
     }
     let wrong = bindings.iter().filter(|b| lengthens(b.expression));
     wrong.filter_map(|b| Some(problem(named(b.expression, &made)?, &b.span))).collect()
@@ -61,8 +62,13 @@ fn lengthens(words: &[Placed]) -> bool {
         let before = at.checked_sub(1).map(|at| &words[at].0);
         match word {
             Token::Symbol("~" | "{") => true,
-            // After a name or a closing bracket it takes an element out.
-            Token::Symbol("[") => !matches!(before, Some(Token::Ident(_) | Token::Symbol(")" | "]"))),
+            Token::Symbol("[") => match before {
+                // Behind a keyword it is a list; one that something is looked for in goes no further than that.
+                Some(Token::Ident(name)) => is_keyword(name) && name != "in",
+                // Behind a closing bracket it takes an element out.
+                Some(Token::Symbol(")" | "]")) => false,
+                _ => true,
+            },
             Token::Ident(filter) => before.is_some_and(|before| before.is("|")) && LENGTHENS.contains(&filter.as_str()),
             _ => false,
         }
@@ -71,13 +77,16 @@ fn lengthens(words: &[Placed]) -> bool {
 
 /// The first of these names that the expression takes a value from.
 fn named<'a>(words: &'a [Placed], made: &BTreeSet<&str>) -> Option<&'a str> {
-    words.iter().enumerate().find_map(|(at, (word, _))| match word {
-        Token::Ident(name) if made.contains(name.as_str()) => {
-            let is_field = at.checked_sub(1).is_some_and(|at| matches!(words[at].0, Token::Symbol("." | "?." | "|")));
-            let is_argument = words.get(at + 1).is_some_and(|(word, _)| word.is("="));
-            (!is_field && !is_argument).then_some(name.as_str())
-        }
-        _ => None,
+    names_in(words).find(|name| made.contains(name))
+}
+
+/// The names that the expression takes a value from.
+fn names_in(words: &[Placed]) -> impl Iterator<Item = &str> {
+    words.iter().enumerate().filter_map(|(at, (word, _))| {
+        let Token::Ident(name) = word else { return None };
+        let is_field = at.checked_sub(1).is_some_and(|at| matches!(words[at].0, Token::Symbol("." | "?." | "|")));
+        let is_argument = words.get(at + 1).is_some_and(|(word, _)| word.is("="));
+        (!is_field && !is_argument).then_some(name.as_str())
     })
 }
 
@@ -102,6 +111,10 @@ mod tests {
             ("{% set a = 'x' ~ 'y' %}{% set b = a | replace(from='x', to='xx') %}", Some("{% set b = a | replace(from='x', to='xx') %}")),
             ("{% for a in ['x' ~ 'y'] %}{% for b in [a ~ a] %}{% endfor %}{% endfor %}", Some("{% for b in [a ~ a] %}")),
             ("{% set a = ['x'] %}{% set b = [a, a] %}", Some("{% set b = [a, a] %}")),
+            ("{% set a = [1] %}{% set_global a = 1 if false else [a, a] %}", Some("{% set_global a = 1 if false else [a, a] %}")),
+            ("{% set a = [1] %}{% set_global a = a and [a, a] %}", Some("{% set_global a = a and [a, a] %}")),
+            ("{% set a = ['x' ~ 'y'] %}{% set b = 'x' in ['x', a] %}{% set c = a[0] %}", None),
+            ("{% set m = [['k', 1]] | group_by(attribute='0') %}{% set m = m | pairs %}", Some("{% set m = m | pairs %}")),
             ("{% set a = {'k': 'x'} %}{% set b = {'k': a} %}", Some("{% set b = {'k': a} %}")),
         ] {
             let found = check(text);

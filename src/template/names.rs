@@ -100,6 +100,14 @@ const TESTS: [&str; 19] = [
 const FUNCTIONS: [&str; 2] = ["range", "throw"];
 const WORDS: [&str; 14] = ["and", "or", "not", "in", "if", "else", "none", "None", "null", "true", "True", "false", "False", "is"];
 
+/// The most problems that are told of one template: with each, names that are near are searched for.
+const PROBLEMS_MAX: usize = 100;
+
+/// True for a word of the language, which names nothing.
+pub(super) fn is_keyword(word: &str) -> bool {
+    WORDS.contains(&word)
+}
+
 /// All uses and all problems of one template. `root` is the shape of the context, a map; `locals` are names in scope
 /// from outside (the variable of a resource's `for`).
 pub fn check(text: &str, root: &Shape, locals: &[Local]) -> (Vec<Use>, Vec<Problem>) {
@@ -234,7 +242,7 @@ impl Checker<'_> {
 
     fn expression(&mut self, words: &[Placed]) {
         let mut at = 0;
-        while at < words.len() {
+        while at < words.len() && self.problems.len() < PROBLEMS_MAX {
             at = self.step(words, at);
         }
     }
@@ -258,7 +266,7 @@ impl Checker<'_> {
                 self.problem("RW0205", span, "a list comprehension is not in the language of modules".into(), Some("use {% for %}".into()));
                 words.len()
             }
-            Token::Ident(word) if WORDS.contains(&word.as_str()) => at + 1,
+            Token::Ident(word) if is_keyword(word) => at + 1,
             Token::Ident(_) if next(1).is_some_and(|word| word.is("(")) => {
                 self.known_word(words.get(at), &FUNCTIONS, "function");
                 at + 1
@@ -375,7 +383,7 @@ impl Checker<'_> {
 }
 
 /// The index of the bracket that closes the one at `open`, or the end.
-fn closing(words: &[Placed], open: usize) -> usize {
+pub(super) fn closing(words: &[Placed], open: usize) -> usize {
     let mut depth = 0usize;
     for (at, (word, _)) in words.iter().enumerate().skip(open) {
         match word {

@@ -1,5 +1,6 @@
 //! The words of a template: enough of Tera's grammar to see which names, filters and tests an expression uses.
-//! Tera's own parser keeps its tree to itself, so the lint reads the text a second time.
+//! Tera's own parser keeps its tree to itself, so the lint reads the text a second time. What the two read differently could neither be
+//! checked nor counted, so a template that is not read here to its end is refused (`engine`), and the tests compare the two.
 
 use std::ops::Range;
 
@@ -44,31 +45,128 @@ pub enum Piece {
     Comment,
 }
 
+/// The most bytes of one template. The largest of ours has a tenth of it.
+pub const TEMPLATE_MAX: usize = 256 << 10;
+/// The most outputs and tags of one template.
+pub const TAGS_MAX: usize = 5000;
+/// How deep `if`, `for` and brackets may stand in each other; every `elif` counts, because Tera reads one within the other.
+pub const DEPTH_MAX: usize = 64;
+
+/// Why the reading of a template ended before its text did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// It has more than `TEMPLATE_MAX` bytes.
+    TooLong,
+    /// It has more than `TAGS_MAX` outputs and tags.
+    TooManyTags,
+    /// It goes deeper than `DEPTH_MAX`.
+    TooDeep,
+    /// It is no template: Tera says what is wrong there.
+    Malformed,
+}
+
+/// A template, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// Its pieces, as far as it was read.
+    pub pieces: Vec<Piece>,
+    /// The byte where the reading ended, and why, if that is not the end of the text.
+    pub unread: Option<(usize, Unread)>,
+}
+
 const SYMBOLS: [&str; 31] = [
-    "...", "//", "**", "==", "!=", ">=", "<=", "?.", "?[", "+", "-", "*", "/", "%", "!", ".", ",", ":", "~", "|", "=", ">", "<", "(", ")",
-    "[", "]", "{", "}", "@", "&",
+    "...", "//", "**", "==", "!=", ">=", "<=", "</", "?.", "?[", "+", "-", "*", "/", "%", "!", ".", ",", ":", "~", "|", "=", ">", "<", "(",
+    ")", "[", "]", "{", "}", "@",
 ];
 
-/// The pieces of a template. Where the text is no template at all (an unclosed tag), the pieces end: Tera reports that itself.
-pub fn pieces(text: &str) -> Vec<Piece> {
-    let mut out = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let rest = &text[at..];
-        let piece = match rest.get(..2) {
-            Some("{#") => rest.find("#}").map(|end| (Piece::Comment, at + end + 2)),
-            Some("{{") => tokens(text, at + 2, "}}").map(|(words, end)| (Piece::Output(at..end, words), end)),
-            Some("{%") => raw_block(text, at).or_else(|| tokens(text, at + 2, "%}").map(|(words, end)| (Piece::Tag(at..end, words), end))),
-            _ => {
-                let end = ["{{", "{%", "{#"].iter().filter_map(|open| rest.find(open)).min().map_or(text.len(), |n| at + n);
-                Some((Piece::Content(at..end), end))
-            }
-        };
-        let Some((piece, end)) = piece else { break };
-        out.push(piece);
-        at = end;
+/// Reads a template, byte by byte as the lexer of Tera 2.4 does (`parsing/lexer.rs` there): only what it takes for white space or a
+/// name is one here, it looks for the end of a comment behind its mark, and for `raw` before it looks for words.
+pub fn read(text: &str) -> Reading {
+    if text.len() > TEMPLATE_MAX {
+        return Reading { pieces: Vec::new(), unread: Some((0, Unread::TooLong)) };
     }
-    out
+    let (mut pieces, mut at, mut tags, mut depth) = (Vec::new(), 0, 0, Depth::default());
+    let ended = loop {
+        if at >= text.len() {
+            break None;
+        }
+        let (piece, end) = match piece(text, at) {
+            Ok(read) => read,
+            Err(why) => break Some((at, why)),
+        };
+        tags += usize::from(matches!(piece, Piece::Output(..) | Piece::Tag(..)));
+        if tags > TAGS_MAX {
+            break Some((at, Unread::TooManyTags));
+        }
+        if let Piece::Tag(_, words) = &piece
+            && depth.follow(words) > DEPTH_MAX
+        {
+            break Some((at, Unread::TooDeep));
+        }
+        pieces.push(piece);
+        at = end;
+    };
+    Reading { pieces, unread: ended }
+}
+
+/// The pieces of a template, as far as it can be read.
+pub fn pieces(text: &str) -> Vec<Piece> {
+    read(text).pieces
+}
+
+/// How many `if`, `elif` and `for` are open.
+#[derive(Default)]
+struct Depth {
+    /// Of each tag that is open: itself and its `elif`s.
+    open: Vec<usize>,
+    all: usize,
+}
+
+impl Depth {
+    fn follow(&mut self, words: &[Placed]) -> usize {
+        match words.first() {
+            Some((Token::Ident(word), _)) if word == "if" || word == "for" => {
+                self.open.push(1);
+                self.all += 1;
+            }
+            Some((Token::Ident(word), _)) if word == "elif" => {
+                if let Some(last) = self.open.last_mut() {
+                    *last += 1;
+                    self.all += 1;
+                }
+            }
+            Some((Token::Ident(word), _)) if word == "endif" || word == "endfor" => self.all -= self.open.pop().unwrap_or_default(),
+            _ => {}
+        }
+        self.all
+    }
+}
+
+/// The piece that begins at this byte, and the byte after it.
+fn piece(text: &str, at: usize) -> Result<(Piece, usize), Unread> {
+    let mark = text.get(at..at + 2).filter(|mark| ["{{", "{%", "{#"].contains(mark));
+    let Some(mark) = mark else {
+        let end = next_mark(text, at);
+        return Ok((Piece::Content(at..end), end));
+    };
+    // `{{-`, `{%-` and `{#-` trim white space; the dash is no operator.
+    let inside = at + mark.len() + usize::from(text[at + mark.len()..].starts_with('-'));
+    match mark {
+        "{#" => match text[inside..].find("#}") {
+            Some(end) => Ok((Piece::Comment, inside + end + 2)),
+            None => Err(Unread::Malformed),
+        },
+        "{{" => tokens(text, inside, "}}").map(|(words, end)| (Piece::Output(at..end, words), end)),
+        _ => match marker_length(&text[inside..], "raw") {
+            Some(length) => raw_block(text, inside + length),
+            None => tokens(text, inside, "%}").map(|(words, end)| (Piece::Tag(at..end, words), end)),
+        },
+    }
+}
+
+fn next_mark(text: &str, at: usize) -> usize {
+    let mut pairs = text.as_bytes()[at..].windows(2);
+    pairs.position(|pair| pair[0] == b'{' && matches!(pair[1], b'{' | b'%' | b'#')).map_or(text.len(), |before| at + before)
 }
 
 /// True when the text has anything for Tera to do.
@@ -90,65 +188,72 @@ pub fn sole_expression(text: &str) -> Option<Range<usize>> {
     }
 }
 
-fn raw_block(text: &str, at: usize) -> Option<(Piece, usize)> {
-    let (words, end) = tokens(text, at + 2, "%}")?;
-    let [(word, _)] = words.as_slice() else { return None };
-    if !word.is_word("raw") {
-        return None;
-    }
-    let mut from = end;
-    while let Some(open) = text[from..].find("{%") {
-        let open = from + open;
-        match tokens(text, open + 2, "%}") {
-            Some((words, close)) if matches!(words.as_slice(), [(word, _)] if word.is_word("endraw")) => {
-                return Some((Piece::Content(end..open), close));
-            }
-            _ => from = open + 2,
+/// The bytes of `raw %}` or `endraw %}` behind a `{%`, where it stands there alone.
+fn marker_length(rest: &str, name: &str) -> Option<usize> {
+    let word = rest.strip_prefix('-').unwrap_or(rest).trim_ascii_start();
+    let after = word.strip_prefix(name)?.trim_ascii_start();
+    let end = after.strip_prefix('-').unwrap_or(after).strip_prefix("%}")?;
+    Some(rest.len() - end.len())
+}
+
+/// What stands between `raw`, which ends at this byte, and the next `endraw`.
+fn raw_block(text: &str, start: usize) -> Result<(Piece, usize), Unread> {
+    let mut from = start;
+    while let Some(before) = text[from..].find("{%") {
+        let mark = from + before;
+        from = mark + 2;
+        if let Some(length) = marker_length(&text[from..], "endraw") {
+            return Ok((Piece::Content(start..mark), from + length));
         }
     }
-    None
+    Err(Unread::Malformed)
 }
 
 /// The tokens up to the closing mark, and the byte after it.
-fn tokens(text: &str, from: usize, close: &str) -> Option<(Vec<Placed>, usize)> {
-    let mut out = Vec::new();
-    let mut at = from;
-    // `{{-` and `{%-` trim white space; the dash is no operator.
-    if text[at..].starts_with('-') {
-        at += 1;
-    }
+fn tokens(text: &str, from: usize, close: &str) -> Result<(Vec<Placed>, usize), Unread> {
+    let (mut out, mut at, mut depth) = (Vec::new(), from, 0usize);
     loop {
+        at = text.len() - text[at..].trim_ascii_start().len();
         let rest = &text[at..];
-        let c = rest.chars().next()?;
-        if rest.starts_with(close) {
-            return Some((out, at + close.len()));
+        if rest.strip_prefix('-').unwrap_or(rest).starts_with(close) {
+            return Ok((out, at + usize::from(rest.starts_with('-')) + close.len()));
         }
-        if c == '-' && rest[1..].starts_with(close) {
-            return Some((out, at + 1 + close.len()));
+        let (token, length) = token(rest).ok_or(Unread::Malformed)?;
+        match &token {
+            Token::Symbol("(" | "[" | "?[" | "{") => depth += 1,
+            Token::Symbol(")" | "]" | "}") => depth = depth.saturating_sub(1),
+            _ => {}
         }
-        let (token, length) = match c {
-            c if c.is_whitespace() => {
-                at += c.len_utf8();
-                continue;
-            }
-            '\'' | '"' | '`' => quoted(rest, c)?,
-            c if c.is_ascii_digit() => (Token::Number, span_of(rest, |c| c.is_ascii_digit() || c == '.')),
-            c if c.is_alphabetic() || c == '_' => {
-                let length = span_of(rest, |c| c.is_alphanumeric() || c == '_');
-                (Token::Ident(rest[..length].to_owned()), length)
-            }
-            _ => {
-                let symbol = SYMBOLS.iter().find(|s| rest.starts_with(**s))?;
-                (Token::Symbol(symbol), symbol.len())
-            }
-        };
+        if depth > DEPTH_MAX {
+            return Err(Unread::TooDeep);
+        }
         out.push((token, at..at + length));
         at += length;
     }
 }
 
-fn span_of(text: &str, belongs: impl Fn(char) -> bool) -> usize {
-    text.find(|c: char| !belongs(c)).unwrap_or(text.len())
+/// The first token of a text that begins with no white space, and its length.
+fn token(rest: &str) -> Option<(Token, usize)> {
+    let first = rest.chars().next()?;
+    match first {
+        '\'' | '"' | '`' => quoted(rest, first),
+        '0'..='9' => number(rest),
+        'a'..='z' | 'A'..='Z' | '_' => {
+            let length = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            Some((Token::Ident(rest[..length].to_owned()), length))
+        }
+        _ => SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)).map(|symbol| (Token::Symbol(symbol), symbol.len())),
+    }
+}
+
+/// Digits with one point at most; whole ones have to fit into 64 bits.
+fn number(rest: &str) -> Option<(Token, usize)> {
+    let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let whole = digits(rest);
+    match rest[whole..].strip_prefix('.') {
+        Some(fraction) => Some((Token::Number, whole + 1 + digits(fraction))),
+        None => rest[..whole].parse::<i64>().ok().map(|_| (Token::Number, whole)),
+    }
 }
 
 fn quoted(rest: &str, quote: char) -> Option<(Token, usize)> {
@@ -160,7 +265,8 @@ fn quoted(rest: &str, quote: char) -> Option<(Token, usize)> {
                 'n' => value.push('\n'),
                 't' => value.push('\t'),
                 'r' => value.push('\r'),
-                other => value.push(other),
+                other @ ('"' | '\'' | '/' | '\\') => value.push(other),
+                _ => return None,
             },
             c if c == quote => return Some((Token::Text(value), at + 1)),
             c => value.push(c),
@@ -210,7 +316,109 @@ mod tests {
         }
     }
 
+    #[test]
+    fn comments_raw_blocks_and_words_end_where_tera_ends_them() {
+        let code = |text: &str| pieces(text).iter().filter(|piece| matches!(piece, Piece::Output(..) | Piece::Tag(..))).count();
+        for (text, seen) in [
+            ("{#} {% raw %} #}{{ secret }}{# {% endraw %} #}", 1),
+            ("{#-#}{{ secret }}", 1),
+            ("{% raw %}{%\u{a0}endraw %}{{ no }}{% endraw %}{{ secret }}", 1),
+            ("{%-- raw -%}{{ no }}{%-endraw%}{{ secret }}", 1),
+            ("{% raw %}{%-- endraw %}{{ no }}{% endraw %}{{ secret }}", 1),
+            ("{% raw - %}{% endraw %}", 2),
+        ] {
+            assert_eq!((code(text), read(text).unread), (seen, None), "{text}");
+        }
+        for text in ["{{ a\u{a0} }}", "{{ é }}", "{{ a & b }}", "{{ 'a\\d' }}", "{{ 9223372036854775808 }}", "{% raw %}", "{# ", "{{ a"] {
+            assert_eq!(read(text).unread, Some((0, Unread::Malformed)), "{text}");
+        }
+    }
+
+    /// Each of these took time that grew with the square of its length, or more stack than there is.
+    #[test]
+    fn a_template_has_an_end_in_every_direction() {
+        for (text, at, why) in [
+            ("x".repeat(TEMPLATE_MAX + 1), 0, Unread::TooLong),
+            (format!("{{% raw %}}{}", "{% a ".repeat(20_000)), 0, Unread::Malformed),
+            ("{%if 1%}x{%endif%}".repeat(9000), 0, Unread::TooManyTags),
+            ("{% for a in b %}".repeat(4000), 0, Unread::TooDeep),
+            (format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(4000)), 0, Unread::TooDeep),
+            (format!("{{{{ {} }}}}", "a[".repeat(70)), 0, Unread::TooDeep),
+        ] {
+            let unread = read(&text).unread.unwrap();
+            assert_eq!((unread.1, unread.0 >= at), (why, true), "{}", &text[..40]);
+        }
+        let most = "{% if a %}{% elif b %}{% endif %}{{ [(1)] }}".repeat(1000);
+        assert_eq!(read(&most).unread, None);
+    }
+
+    /// What Tera makes of a template whose code is known: an output writes the text in it, a tag nothing. White space is left out, because a
+    /// dash in a mark trims it.
+    fn made_of(pieces: &[Piece], text: &str) -> String {
+        let made = pieces.iter().map(|piece| match piece {
+            Piece::Content(span) => text[span.clone()].to_owned(),
+            Piece::Output(_, words) => words.iter().map(|(word, _)| if let Token::Text(text) = word { text } else { "" }).collect(),
+            Piece::Tag(..) | Piece::Comment => String::new(),
+        });
+        made.collect::<String>().split_whitespace().collect()
+    }
+
+    const PARTS: [&str; 37] = [
+        "{#",
+        "{#}",
+        "#}",
+        "{#-",
+        "-#}",
+        "{",
+        "%",
+        "}",
+        "#",
+        "-",
+        " ",
+        "\n",
+        "\u{a0}",
+        "\u{b}",
+        "é",
+        "x",
+        "'",
+        "\"",
+        "raw",
+        "endraw",
+        "{% raw %}",
+        "{%- raw -%}",
+        "{%-- raw %}",
+        "{% endraw %}",
+        "{%-endraw-%}",
+        "{%\u{a0}endraw %}",
+        "{%",
+        "%}",
+        "{%-",
+        "-%}",
+        "{{ 'K' }}",
+        "{{-'K'-}}",
+        "{{",
+        "}}",
+        "{% set a = 1 %}",
+        "{% set a = '%}' %}",
+        "{{ 'K'\u{a0}}}",
+    ];
+
     proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(2000))]
+        #[test]
+        fn tera_runs_the_code_that_is_seen_here_and_no_other(parts in proptest::collection::vec(proptest::sample::select(&PARTS[..]), 0..16)) {
+            let text = parts.concat();
+            let mut tera = tera::Tera::new();
+            tera.autoescape_on(Vec::<&str>::new());
+            if tera.add_raw_template("t", &text).is_ok() {
+                let Reading { pieces, unread } = read(&text);
+                proptest::prop_assert_eq!(unread, None, "{}", &text);
+                if let Ok(made) = tera.render("t", &tera::Context::new()) {
+                    proptest::prop_assert_eq!(made.split_whitespace().collect::<String>(), made_of(&pieces, &text), "{}", text);
+                }
+            }
+        }
+
         #[test]
         fn no_text_panics(text in "[{}%#a'\"\\\\. |\\-é\n]{0,40}") {
             let _ = pieces(&text);

@@ -1,11 +1,13 @@
 //! How much work a template may do, not only how much text it may make. Tera counts nothing itself, so the text that Tera is given
-//! counts: every loop is charged for all of its turns before the first one, and every filter for what it is given. What is
-//! charged depends on the template and its values alone, never on a clock.
+//! (`counted`) counts: every loop is charged for all of its turns before the first one, every filter for what it is given, and every
+//! operator for what is in its values. What is charged depends on the template and its values alone. Beneath that is a net: a clock of the thread,
+//! for what is dearer than it is charged for.
 
-use super::token::{Piece, Placed, Token, pieces};
+use super::bounded;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use std::cell::Cell;
-use std::ops::Range;
-use tera::{Context, Error, Kwargs, State, Tera, TeraResult, Value};
+use tera::{Error, Kwargs, State, Tera, TeraResult, Value};
 
 /// The most units of work of one rendering. A unit is about one step of Tera's interpreter; a loop over the nodes of a large cluster, with
 /// their rails, takes a tenth of this.
@@ -14,43 +16,66 @@ pub const WORK_MAX: u64 = 4 << 20;
 /// What is said of more.
 pub const TOO_MUCH_WORK: &str = "this goes through more turns than a template may take";
 
-/// Units that all templates may take together for each target; those of our own modules take a twentieth of it.
+/// Units that all templates may take together for each target; our own modules take 2,300 for a host of `inventories/roce-h100-rail`.
 const TOGETHER_A_TARGET: u64 = 1 << 16;
 /// Units that they may take besides, however few the targets are.
 const TOGETHER_MIN: u64 = 16 << 20;
+/// The most that they may take, however many the targets are: about ten seconds (50 million plain steps a second, measured).
+const TOGETHER_MAX: u64 = 480 << 20;
 
 /// What is said of more.
 pub const TOO_MUCH_TOGETHER: &str = "with this, the templates go through more turns than all of them may take together";
 
+/// The most milliseconds of its thread's processor that one rendering may take.
+const TIME_MAX: i64 = 5000;
+/// What is said of more.
+pub const TOO_LONG: &str = "this takes more than 5 seconds of work";
+/// What a rendering that took too long has taken of the shared allowance: so many units are done in that time.
+const UNITS_OF_TIME_MAX: u64 = 240 << 20;
+/// The clock is looked at once for so many charges.
+const CHARGES_A_LOOK: u32 = 64;
+
 /// Bytes of a text that a filter handles in one unit.
-const BYTES_A_UNIT: u64 = 64;
+pub const BYTES_A_UNIT: u64 = 64;
 
-/// Bytes of a text that an operator may copy in one unit. With `WORK_MAX` it holds the memory that one expression can take.
-const COPIED_A_UNIT: u64 = 128;
-
-/// A list of a spec up to this length is handled in the unit of the operator; its hosts may be so many.
-const LIST_MAX: usize = 10_000;
+/// Parts of a value (an element, or `BYTES_A_PART` of a text) that an operator handles in one unit. With `WORK_MAX` it holds the memory that
+/// one expression can take.
+const PARTS_A_UNIT: u64 = 4;
+const BYTES_A_PART: u64 = 4;
 
 /// Charges a loop for its turns.
-const TURNS_FILTER: &str = "_turns";
-/// Charges a filter, or a name that is set, for the value.
-const WEIGH_FILTER: &str = "_weigh";
-/// The name in a context of what an operator costs on the largest value in it. It stands in no shape, so no template can name it.
-const LARGEST: &str = "_largest";
+pub const TURNS_FILTER: &str = "_turns";
+/// Charges for a text by its length, and one unit for any other value.
+pub const TEXT_FILTER: &str = "_text";
+/// Charges for the elements of a value.
+pub const ELEMENTS_FILTER: &str = "_elements";
+/// Charges for all that is in a value, lists in lists too.
+pub const WHOLE_FILTER: &str = "_whole";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spent {
+    Units,
+    Time,
+}
 
 #[derive(Clone, Copy)]
 struct Budget {
     left: u64,
-    is_spent: bool,
-    /// Operators of the template, each counted once.
-    operators: u64,
-    /// What an operator may cost on the largest value so far.
-    largest: u64,
+    spent: Option<Spent>,
+    charges: u32,
+    /// The milliseconds of this thread's processor at which the rendering ends; set with the first look at the clock.
+    until: Option<i64>,
+}
+
+impl Budget {
+    const fn new(left: u64) -> Self {
+        Budget { left, spent: None, charges: 0, until: None }
+    }
 }
 
 thread_local! {
     /// Of the rendering that goes on in this thread: Tera's filters cannot be handed anything else that changes.
-    static BUDGET: Cell<Budget> = const { Cell::new(Budget { left: WORK_MAX, is_spent: false, operators: 0, largest: 0 }) };
+    static BUDGET: Cell<Budget> = const { Cell::new(Budget::new(WORK_MAX)) };
 }
 
 thread_local! {
@@ -64,8 +89,12 @@ pub struct SharedAllowance(());
 
 /// One allowance for all templates that are filled in for so many targets.
 pub fn share_allowance(targets: usize) -> SharedAllowance {
-    SHARED.set(Some(TOGETHER_MIN + TOGETHER_A_TARGET * targets as u64));
+    SHARED.set(Some(allowance(targets)));
     SharedAllowance(())
+}
+
+fn allowance(targets: usize) -> u64 {
+    TOGETHER_A_TARGET.saturating_mul(targets as u64).saturating_add(TOGETHER_MIN).min(TOGETHER_MAX)
 }
 
 impl Drop for SharedAllowance {
@@ -79,76 +108,116 @@ pub fn is_allowance_used_up() -> bool {
     SHARED.get() == Some(0)
 }
 
-/// Begins a rendering of a template with so many operators.
-pub fn begin(operators: u64, context: &Context) {
-    let left = SHARED.get().map_or(WORK_MAX, |shared| shared.min(WORK_MAX));
-    BUDGET.set(Budget { left, is_spent: false, operators, largest: 0 });
-    // A template without an operator copies no value.
-    if let Some(largest) = context.get(LARGEST).and_then(Value::as_u64) {
-        let _ = hold(largest);
-    }
+/// Begins a rendering.
+pub fn begin() {
+    BUDGET.set(Budget::new(SHARED.get().map_or(WORK_MAX, |shared| shared.min(WORK_MAX))));
 }
 
 /// Ends the rendering in this thread: what is said where it took more than it may.
 pub fn end() -> Option<&'static str> {
     let budget = BUDGET.get();
-    let Some(shared) = SHARED.get() else { return budget.is_spent.then_some(TOO_MUCH_WORK) };
-    let allowed = shared.min(WORK_MAX);
-    let taken = if budget.is_spent { allowed } else { allowed - budget.left };
-    SHARED.set(Some(shared - taken));
-    budget.is_spent.then_some(if shared > WORK_MAX { TOO_MUCH_WORK } else { TOO_MUCH_TOGETHER })
+    let shared = SHARED.get();
+    if let Some(shared) = shared {
+        let taken = if budget.spent == Some(Spent::Time) { UNITS_OF_TIME_MAX } else { shared.min(WORK_MAX) - budget.left };
+        SHARED.set(Some(shared.saturating_sub(taken)));
+    }
+    match budget.spent? {
+        Spent::Time => Some(TOO_LONG),
+        Spent::Units if shared.is_some_and(|shared| shared <= WORK_MAX) => Some(TOO_MUCH_TOGETHER),
+        Spent::Units => Some(TOO_MUCH_WORK),
+    }
 }
 
 /// Takes units away.
 pub fn charge(units: u64) -> TeraResult<()> {
-    let budget = BUDGET.get();
-    let left = budget.left.checked_sub(units);
-    BUDGET.set(Budget { left: left.unwrap_or_default(), is_spent: budget.is_spent || left.is_none(), ..budget });
-    if BUDGET.get().is_spent { Err(Error::message(TOO_MUCH_WORK)) } else { Ok(()) }
+    let mut budget = BUDGET.get();
+    if budget.left < units {
+        budget.spent.get_or_insert(Spent::Units);
+    }
+    budget.left = budget.left.saturating_sub(units);
+    budget.charges = budget.charges.wrapping_add(1);
+    if budget.charges.is_multiple_of(CHARGES_A_LOOK)
+        && let Some(now) = processor_time()
+        && now > *budget.until.get_or_insert(now + TIME_MAX)
+    {
+        budget.spent.get_or_insert(Spent::Time);
+    }
+    BUDGET.set(budget);
+    if budget.spent.is_some() { Err(Error::message(TOO_MUCH_WORK)) } else { Ok(()) }
 }
 
-/// A value of this weight is there from now on, and each operator may meet it.
-fn hold(weight: u64) -> TeraResult<()> {
-    let budget = BUDGET.get();
-    let more = weight.saturating_sub(budget.largest);
-    BUDGET.set(Budget { largest: budget.largest.max(weight), ..budget });
-    charge(more.saturating_mul(budget.operators))
+/// The milliseconds for which a processor worked on this thread so far. It stands while the thread waits or is stopped.
+fn processor_time() -> Option<i64> {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
+    Some(usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds())
 }
 
-/// A text was made.
+/// A text was made or is handled.
 pub fn made(text: &str) -> TeraResult<()> {
-    charge(text.len() as u64 / BYTES_A_UNIT)?;
-    hold(text.len() as u64 / COPIED_A_UNIT)
+    if text.len() > bounded::TEXT_MAX {
+        return Err(Error::message(bounded::TOO_MUCH));
+    }
+    charge(1 + text.len() as u64 / BYTES_A_UNIT)
 }
 
 /// Puts the filters that charge into an engine, and those of Tera's that would take more time than what they are given shows.
 pub fn register(tera: &mut Tera) {
     tera.register_filter(TURNS_FILTER, turns);
-    tera.register_filter(WEIGH_FILTER, weigh);
+    tera.register_filter(TEXT_FILTER, text);
+    tera.register_filter(ELEMENTS_FILTER, elements);
+    tera.register_filter(WHOLE_FILTER, whole);
+    tera.register_filter("split", split);
     tera.register_filter("unique", unique);
     tera.register_function("range", range);
 }
 
 fn turns(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Value> {
-    let (body, operators) = (arguments.must_get::<u64>("body")?, arguments.must_get::<u64>("operators")?);
-    let a_turn = body.saturating_add(operators.saturating_mul(BUDGET.get().largest));
-    charge(length(&value).saturating_mul(a_turn))?;
+    charge(length(&value).saturating_mul(arguments.must_get::<u64>("body")?))?;
     Ok(value)
 }
 
-fn weigh(value: Value, _: Kwargs, _: &State) -> TeraResult<Value> {
-    match value.as_str() {
-        Some(text) => made(text)?,
-        None => charge(1 + length(&value) / 8)?,
-    }
-    if length(&value) > LIST_MAX as u64 && value.as_str().is_none() {
-        hold(length(&value))?;
+fn text(value: Value, _: Kwargs, _: &State) -> TeraResult<Value> {
+    made(value.as_str().unwrap_or_default())?;
+    Ok(value)
+}
+
+fn elements(value: Value, _: Kwargs, _: &State) -> TeraResult<Value> {
+    made(value.as_str().unwrap_or_default())?;
+    if value.as_str().is_none() {
+        charge(length(&value))?;
     }
     Ok(value)
 }
 
+fn whole(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Value> {
+    let times = arguments.get::<u64>("times")?.unwrap_or(1);
+    made(value.as_str().unwrap_or_default())?;
+    let (mut open, mut parts) = (vec![&value], 0);
+    while let Some(value) = open.pop() {
+        parts += 1 + value.as_str().map_or(0, str::len) as u64 / BYTES_A_PART;
+        open.extend(value.as_array().unwrap_or_default());
+        open.extend(value.as_map().into_iter().flat_map(|map| map.values()));
+        // Now and then, so that it ends with the budget.
+        if parts >= 1 << 12 {
+            charge((parts / PARTS_A_UNIT).saturating_mul(times))?;
+            parts = 0;
+        }
+    }
+    charge((parts / PARTS_A_UNIT).saturating_mul(times))?;
+    Ok(value)
+}
+
+/// Bytes of a text, elements of anything else.
 fn length(value: &Value) -> u64 {
     value.as_str().map_or_else(|| value.len().unwrap_or_default(), str::len) as u64
+}
+
+/// Tera's `split`, charged for every part.
+fn split(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Vec<Value>> {
+    let text = value.as_str().ok_or_else(|| Error::message("this filter takes text"))?;
+    let between = arguments.must_get::<String>("pat")?;
+    made(&between)?;
+    text.split(&between).map(|part| charge(2).map(|()| Value::from(part))).collect()
 }
 
 /// Tera's `unique` compares every element with every other.
@@ -156,7 +225,7 @@ fn unique(value: Value, _: Kwargs, _: &State) -> TeraResult<Vec<Value>> {
     let items = value.as_array().ok_or_else(|| Error::message("this filter takes a list"))?;
     let mut out: Vec<Value> = Vec::new();
     for item in items {
-        charge(1 + out.len() as u64 / 2)?;
+        charge((1 + out.len() as u64 / 2).saturating_mul(1 + length(item) / PARTS_A_UNIT))?;
         if !out.contains(item) {
             out.push(item.clone());
         }
@@ -176,178 +245,26 @@ fn range(arguments: Kwargs, _: &State) -> TeraResult<Vec<i64>> {
     Ok((0..length).map(|n| start.saturating_add((n as i64).saturating_mul(step))).collect())
 }
 
-/// Puts a value into a context and notes how much the largest there weighs.
-pub fn add(context: &mut Context, name: &str, value: &serde_json::Value) {
-    context.insert(name.to_owned(), value);
-    let known = context.get(LARGEST).and_then(Value::as_u64).unwrap_or_default();
-    context.insert(LARGEST, &known.max(largest_within(value)));
-}
-
-fn largest_within(value: &serde_json::Value) -> u64 {
-    match value {
-        serde_json::Value::String(text) => text.len() as u64 / COPIED_A_UNIT,
-        serde_json::Value::Array(items) => {
-            let own = if items.len() > LIST_MAX { items.len() as u64 } else { 0 };
-            items.iter().map(largest_within).max().unwrap_or_default().max(own)
-        }
-        serde_json::Value::Object(map) => map.values().map(largest_within).max().unwrap_or_default(),
-        _ => 0,
-    }
-}
-
-/// A template as Tera is given it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counted {
-    /// The text, with what counts in it.
-    pub text: String,
-    /// Bytes of the template before which something was put in, and how much.
-    inserted: Vec<(usize, usize)>,
-}
-
-impl Counted {
-    /// A template with what counts in its loops and before its filters.
-    pub fn of(template: &str) -> Self {
-        let pieces = pieces(template);
-        let mut inserts: Vec<(usize, String)> = Vec::new();
-        for (at, piece) in pieces.iter().enumerate() {
-            let (Piece::Tag(_, words) | Piece::Output(_, words)) = piece else { continue };
-            inserts.extend(words.iter().filter(|(word, _)| word.is("|")).map(|(_, span)| (span.start, format!("|{WEIGH_FILTER}"))));
-            if matches!(piece, Piece::Output(..)) {
-                continue;
-            }
-            let Some(expression) = bound_expression(words) else { continue };
-            let charge = match words.first() {
-                Some((word, _)) if word.is_word("for") => {
-                    let body = body_of(&pieces[at..]);
-                    format!(
-                        ")|{TURNS_FILTER}(body={},operators={})",
-                        body.iter().map(steps).sum::<u64>(),
-                        body.iter().map(operators_of).sum::<u64>()
-                    )
-                }
-                _ => format!(")|{WEIGH_FILTER}"),
-            };
-            inserts.extend([(expression.start, "(".to_owned()), (expression.end, charge)]);
-        }
-        // At one place what ends there comes before what begins there, which no two of these do.
-        inserts.sort_by_key(|(at, _)| *at);
-        let (mut text, mut from, mut inserted) = (String::with_capacity(template.len() * 2), 0, Vec::new());
-        for (at, insert) in inserts {
-            text.push_str(&template[from..at]);
-            text.push_str(&insert);
-            inserted.push((at, insert.len()));
-            from = at;
-        }
-        text.push_str(&template[from..]);
-        Counted { text, inserted }
-    }
-
-    /// The bytes of the template that these bytes of the counted text were.
-    pub fn place(&self, range: &Range<usize>) -> Range<usize> {
-        let back = |at: usize| {
-            let mut before = 0;
-            for (place, length) in &self.inserted {
-                if place + before >= at {
-                    break;
-                }
-                if at < place + before + length {
-                    return *place;
-                }
-                before += length;
-            }
-            at - before
-        };
-        back(range.start)..back(range.end)
-    }
-}
-
-/// Where in a template the tag or output stands that holds this byte.
-pub fn piece_around(template: &str, at: usize) -> Option<Range<usize>> {
-    pieces(template).into_iter().find_map(|piece| match piece {
-        Piece::Tag(span, _) | Piece::Output(span, _) if span.contains(&at) => Some(span),
-        _ => None,
-    })
-}
-
-/// How many operators a template has: what may handle a whole value and is no filter.
-pub fn operators(template: &str) -> u64 {
-    pieces(template).iter().map(operators_of).sum()
-}
-
-/// The expression whose value a `for` or a `set` gives a name to.
-fn bound_expression(words: &[Placed]) -> Option<Range<usize>> {
-    let split = match words.first()? {
-        (word, _) if word.is_word("for") => words.iter().position(|(word, _)| word.is_word("in"))?,
-        (word, _) if word.is_word("set") || word.is_word("set_global") => words.iter().position(|(word, _)| word.is("="))?,
-        _ => return None,
-    };
-    Some(words.get(split + 1)?.1.start..words.last()?.1.end)
-}
-
-/// The pieces of a loop, from behind its tag to its end.
-fn body_of(pieces: &[Piece]) -> &[Piece] {
-    let mut open = 0usize;
-    for (at, piece) in pieces.iter().enumerate() {
-        let Piece::Tag(_, words) = piece else { continue };
-        match words.first() {
-            Some((word, _)) if word.is_word("for") => open += 1,
-            Some((word, _)) if word.is_word("endfor") => open = open.saturating_sub(1),
-            _ => {}
-        }
-        if open == 0 {
-            return &pieces[1..at + 1];
-        }
-    }
-    pieces.get(1..).unwrap_or_default()
-}
-
-fn steps(piece: &Piece) -> u64 {
-    match piece {
-        Piece::Content(span) => 1 + span.len() as u64 / BYTES_A_UNIT,
-        Piece::Tag(_, words) | Piece::Output(_, words) => 1 + words.len() as u64,
-        Piece::Comment => 0,
-    }
-}
-
-fn operators_of(piece: &Piece) -> u64 {
-    let (Piece::Tag(_, words) | Piece::Output(_, words)) = piece else { return 0 };
-    let is_operator = |(word, _): &&Placed| match word {
-        Token::Symbol(symbol) => !matches!(*symbol, "." | "?." | "(" | ")" | "=" | "|"),
-        Token::Ident(word) => matches!(word.as_str(), "in" | "is"),
-        Token::Text(_) | Token::Number => false,
-    };
-    let found = words.iter().filter(is_operator).count() as u64;
-    // The `in` of a loop compares nothing.
-    if words.first().is_some_and(|(word, _)| word.is_word("for")) { found.saturating_sub(1) } else { found }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_counts_is_put_in_and_places_are_found_again() {
-        let template = "a{% for x in list %}{{ x.y | lower }}é{% endfor %}";
-        let counted = Counted::of(template);
-        assert_eq!(counted.text, "a{% for x in (list)|_turns(body=9,operators=0) %}{{ x.y |_weigh| lower }}é{% endfor %}");
-        for word in ["list", "x.y", "lower", "endfor"] {
-            let (here, there) = (template.find(word).unwrap(), counted.text.find(word).unwrap());
-            assert_eq!(counted.place(&(there..there + word.len())), here..here + word.len(), "{word}");
-        }
-        let filter = counted.text.find("_turns").unwrap();
-        assert_eq!(piece_around(template, counted.place(&(filter..filter + 6)).start), Some(1..20));
+    fn the_clock_ends_what_is_dearer_than_it_is_charged_for() {
+        let shared = share_allowance(100_000);
+        begin();
+        (0..1000).for_each(|_| charge(1).unwrap());
+        let late = Budget { until: Some(-1), ..BUDGET.get() };
+        BUDGET.set(late);
+        assert!((0..CHARGES_A_LOOK).any(|_| charge(0).is_err()));
+        assert_eq!(end(), Some(TOO_LONG));
+        assert_eq!(SHARED.get(), Some(TOGETHER_MAX - UNITS_OF_TIME_MAX), "it took its time from the others");
+        drop(shared);
     }
 
-    proptest::proptest! {
-        #[test]
-        fn no_template_panics_and_no_byte_of_it_is_lost(text in "([{}%#a'\"\\\\. |é\n(]|for |in |set |=|endfor){0,30}") {
-            let counted = Counted::of(&text);
-            let mut left = counted.text.clone();
-            for (at, length) in &counted.inserted {
-                left.replace_range(*at..at + length, "");
-            }
-            proptest::prop_assert_eq!(left, text.clone());
-            proptest::prop_assert_eq!(counted.place(&(0..counted.text.len())).end, text.len());
-        }
+    #[test]
+    fn what_all_may_take_has_an_end_however_many_the_targets_are() {
+        assert!(allowance(1) < allowance(100) && allowance(100) < allowance(6000));
+        assert_eq!((allowance(100_000), allowance(usize::MAX)), (TOGETHER_MAX, TOGETHER_MAX));
     }
 }

@@ -144,7 +144,7 @@ fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
     RW0208 m/a: every user of the host could read the secret in this file
       inventory/modules/m/module.yaml:4:20
       |   - { id: a, file: { path: /etc/a, content: "{{ secrets.token }}" } }
-      |                    ^ 
+      |                    ^ it is this part of the body, on n1
       on: n[1-2]
       next: give a mode without rights for others, such as "0600" or "0640"
     "#);
