@@ -244,7 +244,7 @@ impl HostLink for Link {
 
 fn process(machine: &str) -> ProcessIdentity {
     let name = || machine.to_owned();
-    ProcessIdentity { machine: name(), machine_id: name(), boot_id: name(), ..ProcessIdentity::own() }
+    ProcessIdentity { machine: name(), boot_id: name(), ..ProcessIdentity::own() }
 }
 
 fn copy(from: &Path, to: &Path) {
