@@ -21,11 +21,6 @@ pub fn process() -> u32 {
     std::process::id()
 }
 
-/// The id of this machine (machine-id(5)); empty where it has none, as in many containers.
-pub fn machine_id() -> String {
-    read_line("/etc/machine-id")
-}
-
 /// The id of this boot of the kernel; empty where it cannot be read.
 pub fn boot_id() -> String {
     read_line("/proc/sys/kernel/random/boot_id")
@@ -34,10 +29,8 @@ pub fn boot_id() -> String {
 /// One process of one boot of one machine. What could not be read is empty, and proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// The name of the machine. Two clones of one image often share their machine-id, and seldom the name too.
+    /// The name of the machine, for people: clones of one image have one name and one machine-id, and prove nothing.
     pub machine: String,
-    /// `/etc/machine-id`.
-    pub machine_id: String,
     /// The boot of its kernel.
     pub boot_id: String,
     /// The namespaces in which its number and its start count (pid_namespaces(7), time_namespaces(7)).
@@ -82,7 +75,6 @@ impl ProcessIdentity {
         };
         ProcessIdentity {
             machine: machine(),
-            machine_id: machine_id(),
             boot_id: boot_id(),
             // A /proc of another namespace tells nothing of our number.
             pid_namespace: pid_namespace.ok().filter(|_| started.is_some()).unwrap_or_default(),
@@ -94,12 +86,9 @@ impl ProcessIdentity {
     /// Whether it lives, as far as `here` can tell. `now` says what stands under its number here.
     pub fn life(&self, here: &ProcessIdentity, now: impl FnOnce(u32) -> ProcessNow) -> Life {
         let is_same = |own: &str, other: &str| !own.is_empty() && own == other;
-        // No two boots have the same id, wherever they are; a container may have no machine-id.
-        if !is_same(&self.boot_id, &here.boot_id) {
-            let has_booted = !self.boot_id.is_empty() && is_same(&self.machine_id, &here.machine_id) && self.machine == here.machine;
-            return if has_booted { Life::Dead } else { Life::Unknown };
-        }
-        if !is_same(&self.pid_namespace, &here.pid_namespace) {
+        // No two boots have the same id. Another one is no proof that this machine has booted since: what has its name and its
+        // machine-id may be a clone, which lives.
+        if !is_same(&self.boot_id, &here.boot_id) || !is_same(&self.pid_namespace, &here.pid_namespace) {
             return Life::Unknown;
         }
         match now(self.process) {
@@ -144,7 +133,6 @@ mod tests {
     fn identity() -> ProcessIdentity {
         ProcessIdentity {
             machine: "ops1".to_owned(),
-            machine_id: "m1".to_owned(),
             boot_id: "b1".to_owned(),
             pid_namespace: "pid:[1] time:[1]".to_owned(),
             process: 7,
@@ -165,16 +153,12 @@ mod tests {
         assert_eq!(with(|_| (), ProcessNow::Gone), Life::Dead);
         assert_eq!(with(|_| (), ProcessNow::Started(200)), Life::Dead, "its number was given to another");
         assert_eq!(with(|_| (), ProcessNow::Unreadable), Life::Unknown);
-        assert_eq!(with(|other| other.boot_id = "b0".to_owned(), is_there), Life::Dead, "the machine has booted since");
-        let clone = |other: &mut ProcessIdentity| (other.boot_id, other.machine) = ("b0".to_owned(), "ops2".to_owned());
-        assert_eq!(with(clone, ProcessNow::Gone), Life::Unknown, "another machine of the same image");
-        let elsewhere = |other: &mut ProcessIdentity| (other.boot_id, other.machine_id) = ("b2".to_owned(), "m2".to_owned());
-        assert_eq!(with(elsewhere, ProcessNow::Gone), Life::Unknown);
+        for now in [is_there, ProcessNow::Gone] {
+            let other_boot = with(|other| other.boot_id = "b0".to_owned(), now);
+            assert_eq!(other_boot, Life::Unknown, "a clone of one image has the same name and another boot");
+        }
         assert_eq!(with(|other| other.pid_namespace = "pid:[2] time:[1]".to_owned(), ProcessNow::Gone), Life::Unknown, "a container");
-        let nameless = |other: &mut ProcessIdentity| (other.boot_id, other.machine_id) = ("b0".to_owned(), String::new());
-        for empty in
-            [nameless, |other: &mut ProcessIdentity| other.boot_id.clear(), |other: &mut ProcessIdentity| other.pid_namespace.clear()]
-        {
+        for empty in [|other: &mut ProcessIdentity| other.boot_id.clear(), |other: &mut ProcessIdentity| other.pid_namespace.clear()] {
             assert_eq!(with(empty, ProcessNow::Gone), Life::Unknown);
         }
     }

@@ -236,7 +236,7 @@ impl HostLink for Link {
 
 fn process(machine: &str) -> ProcessIdentity {
     let name = || machine.to_owned();
-    ProcessIdentity { machine: name(), machine_id: name(), boot_id: name(), ..ProcessIdentity::own() }
+    ProcessIdentity { machine: name(), boot_id: name(), ..ProcessIdentity::own() }
 }
 
 /// The second controller: takes the locks away where it is to, and applies until it was let do so.

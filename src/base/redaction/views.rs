@@ -1,0 +1,146 @@
+//! A text as it reads once what programs did to it on its way is undone, with the place of each part in the text as it came.
+//! Making a view takes one pass.
+
+use std::ops::Range;
+
+/// A text with something undone.
+pub(super) struct TextView {
+    bytes: Vec<u8>,
+    /// Where in the text each byte comes from, always at the boundary of a character; the text's length is the last.
+    starts: Vec<usize>,
+    is_joined: bool,
+}
+
+/// What stands for one escape.
+enum Unescaped {
+    Byte(u8),
+    Char(char),
+}
+
+impl TextView {
+    /// Without white space, colons and the escapes of line ends: base64 and hexadecimal are written in lines and groups.
+    pub(super) fn joined(text: &str) -> Self {
+        let (mut bytes, mut starts) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
+        let mut rest = text.bytes().enumerate().peekable();
+        while let Some((at, byte)) = rest.next() {
+            let is_escaped_end = byte == b'\\' && rest.peek().is_some_and(|(_, next)| matches!(next, b'n' | b'r' | b't'));
+            if is_escaped_end {
+                rest.next();
+            } else if !byte.is_ascii_whitespace() && byte != b':' {
+                bytes.push(byte);
+                starts.push(at);
+            }
+        }
+        starts.push(text.len());
+        TextView { bytes, starts, is_joined: true }
+    }
+
+    /// With what a shell, JSON, a URL or HTML escapes, each by itself; none where the text has no such escape.
+    pub(super) fn unescaped(text: &str) -> Vec<Self> {
+        let schemes: [(char, fn(&str) -> Option<(Unescaped, usize)>); 3] = [('\\', backslash), ('%', percent), ('&', entity)];
+        let used = schemes.into_iter().filter(|(mark, _)| text.contains(*mark));
+        used.map(|(mark, undo)| TextView::undone(text, mark, undo)).collect()
+    }
+
+    fn undone(text: &str, mark: char, undo: fn(&str) -> Option<(Unescaped, usize)>) -> Self {
+        let mut view = TextView { bytes: Vec::with_capacity(text.len()), starts: Vec::with_capacity(text.len() + 1), is_joined: false };
+        let mut rest = text.char_indices();
+        while let Some((at, letter)) = rest.next() {
+            match (letter == mark).then(|| undo(&text[at..])).flatten() {
+                Some((unescaped, length)) => {
+                    match unescaped {
+                        Unescaped::Byte(byte) => view.push(&[byte], at),
+                        Unescaped::Char(letter) => view.push(letter.encode_utf8(&mut [0; 4]).as_bytes(), at),
+                    }
+                    // The mark itself is one byte.
+                    while rest.offset() < at + length && rest.next().is_some() {}
+                }
+                None => view.push(letter.encode_utf8(&mut [0; 4]).as_bytes(), at),
+            }
+        }
+        view.starts.push(text.len());
+        view
+    }
+
+    fn push(&mut self, bytes: &[u8], at: usize) {
+        self.bytes.extend_from_slice(bytes);
+        self.starts.extend(std::iter::repeat_n(at, bytes.len()));
+    }
+
+    /// What is to be searched.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where these bytes stand in the text as it came.
+    pub(super) fn place(&self, found: Range<usize>) -> Range<usize> {
+        let end = match self.is_joined {
+            true => found.end.checked_sub(1).map_or(0, |last| self.starts[last] + 1),
+            false => self.starts[found.end],
+        };
+        self.starts[found.start]..end
+    }
+}
+
+fn hex_byte(digits: Option<&str>) -> Option<u8> {
+    let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+    u8::from_str_radix(digits, 16).ok()
+}
+
+/// The escapes of `printf %q` and `$'...'` of bash (ANSI-C quoting in its manual) and of JSON (RFC 8259, section 7).
+fn backslash(text: &str) -> Option<(Unescaped, usize)> {
+    let letter = text[1..].chars().next()?;
+    let control = |byte| Some((Unescaped::Byte(byte), 2));
+    let other = Some((Unescaped::Char(letter), 1 + letter.len_utf8()));
+    match letter {
+        'n' => control(b'\n'),
+        'r' => control(b'\r'),
+        't' => control(b'\t'),
+        'a' => control(7),
+        'b' => control(8),
+        'v' => control(11),
+        'f' => control(12),
+        'e' | 'E' => control(27),
+        'x' => hex_byte(text.get(2..4)).map(|byte| (Unescaped::Byte(byte), 4)).or(other),
+        'u' => unicode(text).or(other),
+        '0'..='7' => text.get(1..4).and_then(|digits| u8::from_str_radix(digits, 8).ok()).map(|byte| (Unescaped::Byte(byte), 4)).or(other),
+        _ => other,
+    }
+}
+
+/// `\uXXXX`, of which two make a character beyond the first 65,536.
+fn unicode(text: &str) -> Option<(Unescaped, usize)> {
+    let unit = |at: usize| Some(u16::from_be_bytes([hex_byte(text.get(at..at + 2))?, hex_byte(text.get(at + 2..at + 4))?]));
+    let first = unit(2)?;
+    if let Some(letter) = char::from_u32(first.into()) {
+        return Some((Unescaped::Char(letter), 6));
+    }
+    let second = text.get(6..8).filter(|mark| *mark == "\\u").and_then(|_| unit(8))?;
+    let letter = char::decode_utf16([first, second]).next()?.ok()?;
+    Some((Unescaped::Char(letter), 12))
+}
+
+/// RFC 3986, section 2.1.
+fn percent(text: &str) -> Option<(Unescaped, usize)> {
+    hex_byte(text.get(1..3)).map(|byte| (Unescaped::Byte(byte), 3))
+}
+
+/// The references that programs write for what HTML and XML reserve (HTML, section 13.1.4).
+fn entity(text: &str) -> Option<(Unescaped, usize)> {
+    let end = text.bytes().take(10).position(|byte| byte == b';')?;
+    let name = &text[1..end];
+    let letter = match name {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        _ => {
+            let digits = name.strip_prefix('#')?;
+            let hex = digits.strip_prefix(['x', 'X']);
+            let number = hex.map_or_else(|| digits.parse().ok(), |digits| u32::from_str_radix(digits, 16).ok())?;
+            char::from_u32(number)?
+        }
+    };
+    Some((Unescaped::Char(letter), end + 1))
+}
