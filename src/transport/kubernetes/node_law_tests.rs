@@ -71,7 +71,9 @@ impl Cluster {
     fn answer(&mut self, method: &Method, path: &str, sent: &Value) -> Reply {
         let turn = self.turns.get(self.asked).copied().unwrap_or_default();
         self.asked += 1;
-        turn.before.map(|how| self.meddle(how));
+        if let Some(how) = turn.before {
+            self.meddle(how);
+        }
         if let Some(shape) = turn.shape.filter(|_| *method == Method::GET) {
             return (200, Vec::new(), shape.to_owned());
         }
@@ -104,8 +106,8 @@ impl Cluster {
 
     /// A merge patch, which is taken for the version that it names.
     fn patch(&mut self, sent: &Value) -> Reply {
-        let version = &sent["metadata"]["resourceVersion"];
-        if !version.is_null() && *version != self.revision.to_string() {
+        let version = sent["metadata"]["resourceVersion"].as_str();
+        if version.is_some_and(|version| version.parse() != Ok(self.revision)) {
             return says(409, "the object has been modified");
         }
         let cordons = sent["spec"]["unschedulable"] == true;
@@ -119,8 +121,8 @@ impl Cluster {
     }
 
     fn evict(&mut self, sent: &Value) -> Reply {
-        let uid = &sent["deleteOptions"]["preconditions"]["uid"];
-        if !uid.is_null() && *uid != self.pod.to_string() {
+        let uid = sent["deleteOptions"]["preconditions"]["uid"].as_str();
+        if uid.is_some_and(|uid| uid.parse() != Ok(self.pod)) {
             return says(409, "the UID in the precondition does not match");
         }
         if !self.told.contains(&self.pod) {
