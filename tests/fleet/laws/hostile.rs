@@ -197,7 +197,7 @@ fn actions(text: &str) -> Vec<Action> {
             field: NodeField::Label { key: own() },
             edits: vec![NodeEdit { nodes: vec![own()], change: Change { old: Some(own()), new: Some(own()), mark: None } }],
         },
-        Action::UnmarkObject { object: object(text), precondition: ObjectPrecondition::Present { uid: own(), part_of: Some(own()) } },
+        Action::UnmarkObject { object: object(text), precondition: ObjectPrecondition::Present { uid: own(), part_of: Some(own()), hands: None } },
         Action::MarkPodTemplate { object: object(text), mark: Mark { name: own(), value: None } },
         Action::RunCommand { script: own(), limit_s: 9, environment: map(), input: Some(own()) },
     ];
