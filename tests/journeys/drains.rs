@@ -192,7 +192,7 @@ fn a_pod_that_comes_after_the_node_was_emptied_holds_the_step(room: &Room) {
     let pod = ["run", "late", "--image=example.invalid/a:1", "--overrides", r#"{"spec":{"nodeName":"n1"}}"#];
     let pod = Mutex::new(Some(room.plane.kubectl_command(&pod)));
     // The cordon, the pods, and the node, which is read last.
-    let ahead = Mutex::new(vec!["GET /api/v1/nodes/n1 ", "GET /api/v1/pods?", "PATCH /api/v1/nodes/n1?"]);
+    let ahead = Mutex::new(vec!["GET /api/v1/nodes/n1", "GET /api/v1/pods?", "PATCH /api/v1/nodes/n1?"]);
     let way = Meanwhile::watch(&room.plane, move |piece| {
         let (line, mut ahead) = (first_line(piece), ahead.lock().unwrap());
         if ahead.last().is_some_and(|next| line.starts_with(next)) {
