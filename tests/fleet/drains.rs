@@ -36,3 +36,19 @@ async fn no_pod_is_ended_for_a_host_that_has_moved() {
     assert_eq!((outcome.ending, nodes.states()), (Ending::Incomplete, before), "{:?}", outcome.problems);
     assert!(room.host("a", |host| host.told.is_empty()));
 }
+
+/// That a node is not Ready says nothing of the pods that still end on it.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_still_ends_is_waited_for_unless_nobody_would_say_that_it_ended() {
+    for lost in [false, true] {
+        let (room, nodes) = room(Disruption::None);
+        let plan = room.plan().await;
+        nodes.keep_ended("a", lost);
+        let outcome = apply(&plan, &room.context, room.sink()).await;
+        let told = |code: &str, words: &str| outcome.problems.iter().any(|problem| problem.code == code && problem.message.contains(words));
+        let kept = told("RW0648", "1 pod is on it still: ml/train (Job train)");
+        let gone = told("RW0652", "count as gone, and nobody has said so: ml/train (Job train)");
+        assert_eq!((kept, gone), (!lost, lost), "{:?}", outcome.problems);
+        assert_eq!(room.host("a", |host| host.told.is_empty()), !lost);
+    }
+}

@@ -23,6 +23,8 @@ const NAME: &str = "kube";
 pub struct NodeState {
     now: NodeNow,
     pods: Vec<PodNow>,
+    /// Pods that were told to end stay, and whether they count as lost.
+    keeps: Option<bool>,
 }
 
 impl NodeState {
@@ -37,7 +39,7 @@ impl NodeState {
             ..PodNow::default()
         };
         let pods = vec![pod("train", "Job"), pod("plugin", "DaemonSet")];
-        NodeState { now: NodeNow { ready, schedulable, cordoned: None, gives }, pods }
+        NodeState { now: NodeNow { ready, schedulable, cordoned: None, gives }, pods, keeps: None }
     }
 
     /// As the API server has it.
@@ -89,6 +91,11 @@ impl Nodes {
         self.0.lock().unwrap().insert(node_of(host), NodeState::new(ready, schedulable));
     }
 
+    /// The node of this host is not Ready, and the pods on it that are told to end stay; whether they are lost.
+    pub fn keep_ended(&self, host: &str, lost: bool) {
+        self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| (node.now.ready, node.keeps) = (false, Some(lost)));
+    }
+
     /// All of them as they are.
     pub fn states(&self) -> BTreeMap<String, NodeState> {
         self.0.lock().unwrap().clone()
@@ -120,8 +127,10 @@ impl Nodes {
             }
             // Those that were told to end do so when they are looked at.
             KubernetesRead::PodsOn(name) => {
+                let keeps = all.get(name).and_then(|node| node.keeps);
                 let pods = all.get_mut(name).map(|node| std::mem::take(&mut node.pods)).unwrap_or_default();
-                let stay: Vec<PodNow> = pods.into_iter().filter(|pod| !pod.ends).collect();
+                let now = |pod: PodNow| PodNow { lost: pod.ends && keeps == Some(true), ..pod };
+                let stay: Vec<PodNow> = pods.into_iter().filter(|pod| keeps.is_some() || !pod.ends).map(now).collect();
                 let out = serde_json::to_string(&stay).unwrap();
                 all.entry(name.clone()).and_modify(|node| node.pods = stay);
                 (0, out)

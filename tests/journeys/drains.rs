@@ -87,6 +87,14 @@ impl Room {
         self.gives_of("nvidia.com/gpu", gpus);
     }
 
+    /// What the node is said to be, since long.
+    fn says_ready(&self, status: &str) {
+        let ready =
+            json!({ "type": "Ready", "status": status, "reason": "Said", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+        let patch = json!({ "status": { "conditions": [ready] } }).to_string();
+        self.plane.kubectl(&["patch", "node", "n1", "--subresource=status", "-p", &patch]);
+    }
+
     fn gives_of(&self, resource: &str, amount: &str) {
         let gives = json!({ resource: amount });
         let patch = json!({ "status": { "allocatable": gives, "capacity": gives } }).to_string();
@@ -182,6 +190,7 @@ fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_prov
     a_node_that_was_left_is_given_back_by_a_gate_that_proves_its_host(&room);
     a_run_that_is_killed_goes_on_with_an_empty_node(&room);
     a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(&room);
+    a_pod_that_ends_is_waited_for_while_its_kubelet_speaks(&room);
     a_node_that_goes_away_is_not_waited_for(&room);
     what_somebody_else_cordoned_stays_cordoned(&room);
     a_host_waits_for_what_its_cluster_brings(&room);
@@ -375,6 +384,35 @@ fn a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(room: &Room
     room.plane.kubectl(&["uncordon", "n2"]);
     room.plane.apply(&budget(1));
     room.told(0, &["resume", "inv"]);
+    assert_eq!(room.stands(), (true, false));
+}
+
+/// A kubelet that says that it is not ready still ends its pods; of one that is silent for long nobody hears when they ended.
+fn a_pod_that_ends_is_waited_for_while_its_kubelet_speaks(room: &Room) {
+    room.plane.kubectl(&[
+        "run",
+        "slow",
+        "--image=example.invalid/a:1",
+        "--overrides",
+        r#"{"spec":{"nodeName":"n1","terminationGracePeriodSeconds":1}}"#,
+    ]);
+    room.plane.kubectl(&["wait", "pod/slow", "--for=condition=Ready", "--timeout=60s"]);
+    let kubelets = std::fs::read_to_string(room.plane.work().join("kwok.pid")).unwrap();
+    let kubelets = |signal: &str| assert!(std::process::Command::new("kill").args([signal, kubelets.trim()]).status().unwrap().success());
+    room.wish("checkpoint", true);
+    kubelets("-STOP");
+    let run = room.begun(&["apply", "inv", "--yes"]);
+    room.plane.kubectl(&["wait", "pod/slow", "--for=jsonpath={.metadata.deletionTimestamp}", "--timeout=60s"]);
+    room.says_ready("False");
+    // Longer than between two looks.
+    std::thread::sleep(Duration::from_secs(8));
+    assert_eq!(room.machine.file("/etc/log"), None, "the host waits");
+    room.says_ready("Unknown");
+    room.until_begun();
+    kubelets("-CONT");
+    room.says_ready("True");
+    let said = ended(run, 0);
+    assert!(said.contains("RW0652: pods of the node n1 count as gone, and nobody has said so: default/slow"), "{said}");
     assert_eq!(room.stands(), (true, false));
 }
 
