@@ -4,10 +4,11 @@
 pub mod dot;
 
 use petgraph::Direction;
-use petgraph::algo::{astar, kosaraju_scc, toposort};
+use petgraph::algo::{astar, kosaraju_scc};
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, IntoNeighbors, Reversed, Visitable};
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 
 /// A directed graph over the nodes `0..len`.
 #[derive(Debug, Clone, Default)]
@@ -59,10 +60,23 @@ impl Graph {
         found
     }
 
-    /// An order in which every edge points forward: node by node, each behind what it needs. It depends on the graph alone.
+    /// An order in which every edge points forward; among the free nodes the smallest comes first, so the order depends on the graph
+    /// alone, and a host's steps among others are in the order that they have alone. `petgraph::algo::toposort` keeps neither.
     pub fn order(&self) -> Result<Vec<usize>, Cycle> {
-        let last_first = toposort(Reversed(&self.graph), None).map_err(|_| self.shortest_cycle())?;
-        Ok(last_first.into_iter().rev().map(NodeIndex::index).collect())
+        let before = |n| self.graph.neighbors_directed(n, Direction::Incoming).count();
+        let mut waiting: Vec<usize> = self.graph.node_indices().map(before).collect();
+        let mut free: BinaryHeap<Reverse<usize>> = (0..self.len()).filter(|n| waiting[*n] == 0).map(Reverse).collect();
+        let mut order = Vec::with_capacity(self.len());
+        while let Some(Reverse(node)) = free.pop() {
+            order.push(node);
+            for next in self.graph.neighbors_directed(NodeIndex::new(node), Direction::Outgoing) {
+                waiting[next.index()] -= 1;
+                if waiting[next.index()] == 0 {
+                    free.push(Reverse(next.index()));
+                }
+            }
+        }
+        if order.len() == self.len() { Ok(order) } else { Err(self.shortest_cycle()) }
     }
 
     /// A shortest cycle through one of the first nodes that are part of any.

@@ -17,6 +17,17 @@ fn is_unserved(asked: &Asked, answers: &Answers) -> bool {
     matches!(answers.output(&asked.live()), Ok((NO_KIND, _)))
 }
 
+/// Why an object that is there is not deleted.
+fn reason_to_stay(asked: &Asked, was_there: bool, ours: bool) -> Option<&'static str> {
+    if was_there {
+        Some("it was there before us")
+    } else if NEVER_REMOVED.contains(&asked.object.kind_and_group().as_str()) {
+        Some("what lies below it would go along")
+    } else {
+        (!ours).then_some("somebody made it anew since")
+    }
+}
+
 /// What takes back an object that was applied.
 pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
@@ -42,16 +53,7 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
     };
     let ours = is_ours(&object, &asked.cluster);
     let was_there = before.get("existed").and_then(Value::as_bool) != Some(false) || asked.adopts || is_adopted(&object);
-    let stays = if was_there {
-        Some("it was there before us")
-    } else if NEVER_REMOVED.contains(&asked.object.kind_and_group().as_str()) {
-        Some("what lies below it would go along")
-    } else if !ours {
-        Some("somebody made it anew since")
-    } else {
-        None
-    };
-    if let Some(why) = stays {
+    if let Some(why) = reason_to_stay(&asked, was_there, ours) {
         assessment.stays = true;
         assessment.residue.push(format!("{} stays as it is: {why}", asked.object));
         if was_there && ours {
