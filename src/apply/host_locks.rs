@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::locks::HeldLock;
 use super::preflight::{HostNow, connect};
-use super::trouble::{self, Next};
+use super::trouble::{self, Locked, Next};
 use super::unready::Unready;
 use crate::base::Diagnostic;
 use crate::observe::crowd;
@@ -24,6 +24,13 @@ pub(super) enum NotLocked {
 
 /// How many runs a host may have seen that this folder knows nothing of.
 const FURTHEST_AHEAD: u64 = 1_000_000;
+
+/// Why a target whose fencing number is this one cannot be worked on, where ours is so far behind that no runs came to it: the
+/// number is shared by all hosts, and one of them must not use up what there is for the others.
+pub(super) fn beyond_reach(seen: u64, ours: u64, of: &Locked) -> Option<String> {
+    let is_beyond = seen.saturating_sub(ours) > FURTHEST_AHEAD;
+    is_beyond.then(|| format!("its fencing number {seen} is higher than any number of runs; see {}", of.fence()))
+}
 
 /// Lets the locks of these hosts go; a host that cannot be reached keeps a lock that a later run takes over once this process
 /// is gone.
@@ -102,12 +109,10 @@ pub(super) async fn take_lock(
                     StealOutcome::Unknown(reason) => return Err(unknown(reason)),
                 }
             }
-            // The number is shared by all hosts: one of them must not use up what there is for the others.
-            LockOutcome::Behind(seen) if seen.saturating_sub(number) > FURTHEST_AHEAD => {
-                let reason = format!("its fencing number {seen} is higher than any number of runs; see {}", of.fence());
-                return Err(NotLocked::Unready(Unready::Unfit(reason)));
-            }
-            LockOutcome::Behind(seen) => drop(fence.fetch_max(seen.saturating_add(1), Ordering::SeqCst)),
+            LockOutcome::Behind(seen) => match beyond_reach(seen, number, of) {
+                Some(reason) => return Err(NotLocked::Unready(Unready::Unfit(reason))),
+                None => drop(fence.fetch_max(seen.saturating_add(1), Ordering::SeqCst)),
+            },
             LockOutcome::Impossible(why) => return Err(failed(&why)),
             LockOutcome::Unknown(reason) => return Err(unknown(reason)),
         }

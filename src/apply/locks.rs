@@ -1,6 +1,7 @@
 //! The locks of a cluster, seen and taken away: the one on this side and those on the hosts.
 
 use super::context::Context;
+use super::host_locks::beyond_reach;
 use super::preflight::connect;
 use super::trouble;
 use crate::base::Diagnostic;
@@ -129,7 +130,7 @@ async fn read(host: &str, context: &Context) -> HostLock {
 /// before. Holders that are neither provably dead nor silent keep them unless it is forced. All of it is journalled.
 pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Context) -> Result<BTreeMap<String, Stolen>, Vec<Diagnostic>> {
     let (lock, from) = ClusterLock::take_away(&context.folder, "lock steal", force).map_err(|problem| vec![problem])?;
-    let found = list(hosts, context).await;
+    let found = within_reach(list(hosts, context).await, lock.fence, context);
     let highest = found.values().map(|lock| if let HostLock::Held(held) = lock { held.fence } else { 0 }).max().unwrap_or_default();
     let fence = context.folder.raise_fence(lock.fence.max(highest.saturating_add(1))).map_err(|problem| vec![problem])?;
     let mut stolen = BTreeMap::new();
@@ -168,6 +169,18 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
     };
     crowd::each(taken.into_iter().collect(), context.patience.parallel, &work).await;
     Ok(std::mem::take(&mut *stolen.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// Without the locks of hosts whose fencing number no runs came to: nothing is taken from them, and they raise nobody's number.
+fn within_reach(found: BTreeMap<String, HostLock>, ours: u64, context: &Context) -> BTreeMap<String, HostLock> {
+    let one = |(host, lock): (String, HostLock)| {
+        let beyond = match &lock {
+            HostLock::Held(held) => beyond_reach(held.fence, ours, &context.locked(&host)),
+            HostLock::Free | HostLock::NotKept | HostLock::Unknown { .. } => None,
+        };
+        (host, beyond.map_or(lock, |reason| HostLock::Unknown { reason }))
+    };
+    found.into_iter().map(one).collect()
 }
 
 async fn take_one(host: &str, held: HeldLock, fence: u64, grounds: Grounds, context: &Context) -> Stolen {

@@ -13,9 +13,9 @@ use crate::plan::{NodeKind, Plan};
 use crate::resource::guard::Guard;
 use crate::resource::host::{MachineIdReading, RunningMachine, facts};
 use crate::resource::{AnswerStatus, Answers, Read};
-use crate::state::{ClusterLock, Holder, HostRecord, TargetIdentity, host_record};
+use crate::state::{ClusterLock, Holder, TargetIdentity, TargetRecord};
 use crate::system::clock;
-use crate::transport::{BoxFuture, Fence, HostAccess, Locker, Performed, Reader, TransportError};
+use crate::transport::{BoxFuture, Fence, HostAccess, Locker, Reader, RecordReading, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +63,7 @@ pub struct Preflight {
 
 struct Ready {
     now: HostNow,
-    record: Option<HostRecord>,
+    record: TargetRecord,
     warnings: Vec<Diagnostic>,
 }
 
@@ -216,7 +216,7 @@ async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sin
     }
     let mut warnings = Vec::new();
     if context.target(host).kind == TargetKind::Kube {
-        let has_record = read_record(&locker.reader()).await.map_err(unready)?.is_some();
+        let has_record = matches!(locker.reader().record().await.map_err(unready)?, RecordReading::Text(_));
         let found = access::look(run.plan, &run.wanted.done, host, context, &locker.reader(), has_record).await.map_err(unready)?;
         if let Some(refusal) = found.refusal {
             return Err(One::Refused(Box::new(refusal)));
@@ -232,23 +232,23 @@ async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sin
         let _ = writer.unlock().await;
         return Err(One::Unready(busy.into()));
     }
-    let record = match read_record(&locker.reader()).await {
+    let record = match read_record(&context.target(host), &locker.reader()).await {
         Ok(record) => record,
         Err(error) => {
             let _ = writer.unlock().await;
             return Err(unready(error));
         }
     };
-    let record = record.map(|json| host_record::parse(&context.target(host), &json, &context.folder)).transpose();
-    let record = record.map_err(|warning| warnings.push(warning)).unwrap_or_default();
     Ok(Ready { now, record, warnings })
 }
 
-/// The record that a target keeps of itself, where it has one.
-pub(super) async fn read_record(reader: &Reader) -> Result<Option<String>, TransportError> {
+/// The record that a target keeps of itself. Where nobody knows what it keeps, the connection counts as lost.
+pub(super) async fn read_record(target: &Target, reader: &Reader) -> Result<TargetRecord, TransportError> {
     Ok(match reader.record().await? {
-        Performed::Ended { code: 0, stdout, .. } => Some(stdout),
-        _ => None,
+        RecordReading::Text(json) => TargetRecord::parse(target, &json),
+        RecordReading::Absent => TargetRecord::Absent,
+        RecordReading::Unreadable(reason) => TargetRecord::unreadable(reason),
+        RecordReading::Unknown(reason) => return Err(TransportError::Lost { host: target.name.to_string(), reason }),
     })
 }
 

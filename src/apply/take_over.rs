@@ -6,9 +6,9 @@ use super::host_locks::lock_one;
 use super::preflight::{connect, host_now, read_record};
 use super::records::members;
 use super::trouble::{Next, not_workable, record_not_written};
-use crate::base::{Diagnostic, MachineId, Target};
+use crate::base::{Diagnostic, MachineId, Target, TargetKind};
 use crate::resource::Read;
-use crate::state::{ClusterIdentity, ClusterLock, HostRecord, IdentityConflict, State, TakeOver, host_record};
+use crate::state::{ClusterIdentity, ClusterLock, IdentityConflict, State, TakeOver, TargetRecord};
 use crate::system::{clock, identity};
 use crate::transport::{RecordOutcome, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,8 +36,9 @@ struct Taken {
     writer: Writer,
     /// The digest of its record, where the target tells it.
     replaces: BTreeSet<String>,
-    record: HostRecord,
+    record: TargetRecord,
     machine: Option<MachineId>,
+    entry: TakeOver,
 }
 
 /// Takes them over. What is decided is written down on this side before anything is written on a target.
@@ -49,13 +50,13 @@ pub async fn take_over(decision: &TakeOverDecision, context: &Context) -> Result
     let mut out = TakenOver::new();
     let mut taken = BTreeMap::new();
     for (target, conflict) in &decision.targets {
-        match look(target, conflict, context, &lock).await {
+        match look(target, conflict, decision, context, &lock).await {
             Ok(one) => drop(taken.insert(target.clone(), one)),
             Err(problem) => drop(out.insert(target.clone(), Err(problem))),
         }
     }
     for (target, one) in &taken {
-        state.take_over(target, &one.record, one.machine.as_ref(), decision.keep_record, entry(&one.record, decision));
+        state.take_over(target, one.record.read(), one.machine.as_ref(), decision.keep_record, one.entry.clone());
     }
     state.store(&context.folder)?;
     for (target, one) in &taken {
@@ -68,19 +69,30 @@ pub async fn take_over(decision: &TakeOverDecision, context: &Context) -> Result
     Ok(out)
 }
 
-fn entry(record: &HostRecord, decision: &TakeOverDecision) -> TakeOver {
+fn entry(record: &TargetRecord, decision: &TakeOverDecision) -> TakeOver {
+    let at = clock::now();
+    let not_managed = record.read().filter(|_| !decision.keep_record);
+    // A name of its own for each, of letters and digits alone.
+    let name = || format!("record-{}.json", at.chars().filter(char::is_ascii_alphanumeric).collect::<String>());
     TakeOver {
-        from: record.cluster.clone(),
+        from: record.cluster().cloned(),
         who: identity::user(),
         machine: identity::machine(),
-        at: clock::now(),
         reason: decision.reason.clone(),
-        resources: if decision.keep_record { Vec::new() } else { record.resources.keys().cloned().collect() },
+        resources: not_managed.map(|record| record.resources.keys().cloned().collect()).unwrap_or_default(),
+        set_aside: record.read().is_none().then(name),
+        at,
     }
 }
 
 /// Locks a target and reads what it is once more.
-async fn look(target: &Target, conflict: &IdentityConflict, context: &Context, lock: &ClusterLock) -> Result<Taken, Diagnostic> {
+async fn look(
+    target: &Target,
+    conflict: &IdentityConflict,
+    decision: &TakeOverDecision,
+    context: &Context,
+    lock: &ClusterLock,
+) -> Result<Taken, Diagnostic> {
     let next = Next::beside(&context.folder);
     let unfit = |reason: &str| not_workable(target, reason, &next);
     let locker = connect(&target.name, context).await.map_err(|error| error.diagnostic())?;
@@ -88,13 +100,24 @@ async fn look(target: &Target, conflict: &IdentityConflict, context: &Context, l
     let machine = host_now(target, &answers).map_err(|unready| unready.told(target, &next))?.machine_id.known().cloned();
     let (writer, replaced) = lock_one(&target.name, context, &locker, lock).await?;
     let decided = async {
-        let text = read_record(&writer.reader()).await.map_err(|error| error.diagnostic())?;
-        let record = host_record::parse(target, &text.ok_or_else(|| unfit("it has no record any more"))?, &context.folder)?;
-        let is_same = conflict.other_cluster().is_some_and(|theirs| theirs.id == record.cluster.id);
-        if is_same { Ok(record) } else { Err(unfit("meanwhile its record names another cluster")) }
+        let record = read_record(target, &writer.reader()).await.map_err(|error| error.diagnostic())?;
+        match &record {
+            TargetRecord::Absent => Err(unfit("it has no record any more")),
+            _ if !conflict.is_about(&record) => Err(unfit("meanwhile it has another record")),
+            TargetRecord::Unreadable { .. } if decision.keep_record => {
+                Err(unfit("its record cannot be read, so nothing of it can be kept"))
+            }
+            TargetRecord::Unreadable { .. } if target.kind == TargetKind::Kube => {
+                Err(unfit("its record cannot be read, and a cluster keeps no other beside it: take the Secret away by hand"))
+            }
+            _ => Ok(record),
+        }
     };
     match decided.await {
-        Ok(record) => Ok(Taken { writer, replaces: replaced.into_iter().collect(), record, machine }),
+        Ok(record) => {
+            let entry = entry(&record, decision);
+            Ok(Taken { writer, replaces: replaced.into_iter().collect(), record, machine, entry })
+        }
         Err(problem) => {
             let _ = writer.unlock().await;
             Err(problem)
@@ -103,8 +126,12 @@ async fn look(target: &Target, conflict: &IdentityConflict, context: &Context, l
 }
 
 async fn write(target: &Target, one: &Taken, cluster: &ClusterIdentity, state: &mut State) -> Result<TakeOver, Diagnostic> {
-    let record = state.next_record(cluster, &target.name, &one.record.run, &one.record.plan, clock::now());
-    let written = one.writer.record(record.to_json(), members(&record), one.replaces.clone()).await;
+    let (run, plan) = one.record.read().map_or(("", ""), |record| (record.run.as_str(), record.plan.as_str()));
+    let record = state.next_record(cluster, &target.name, run, plan, clock::now());
+    let written = match one.entry.set_aside.clone() {
+        Some(name) => one.writer.record_beside(record.to_json(), one.replaces.clone(), name).await,
+        None => one.writer.record(record.to_json(), members(&record), one.replaces.clone()).await,
+    };
     let reason = match written {
         Ok(RecordOutcome::Written) => {
             return record.taken_over.ok_or_else(|| record_not_written(target, "it names no take-over"));

@@ -23,7 +23,7 @@ pub struct Next {
 impl Next {
     /// For the inventory that the plan was made from.
     pub fn of(plan: &Plan) -> Self {
-        Next { inventory: if plan.inventory.path.is_empty() { "INVENTORY".to_owned() } else { plan.inventory.path.clone() } }
+        Next { inventory: if plan.inventory.path.is_empty() { "INVENTORY".to_owned() } else { plan.inventory.word() } }
     }
 
     /// For the inventory that the state folder lies in, where there is no plan to ask.

@@ -64,7 +64,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
         let outcome = ApplyOutcome::without_work(!plan.unknown.is_empty() || held > 0 || plan.has_outages());
         match arguments.json {
             true => report::out::print(&document::text(&RunDocument::of(&outcome))),
-            false => report::apply::nothing_done(held, &plan, &prepared.inventory.path).iter().for_each(|text| report::out::print(text)),
+            false => report::apply::nothing_done(held, &plan, &prepared.inventory.word).iter().for_each(|text| report::out::print(text)),
         }
         return Ok(exit(outcome.ending));
     }
@@ -166,7 +166,7 @@ where
         true => document::text(&RunDocument::of(&ApplyOutcome { ending, ..outcome })),
         false => {
             let provable = inventory.loaded.reached().next().is_some();
-            report::apply::summary(&outcome, ending, Besides { inventory: &inventory.path, unknown, provable })
+            report::apply::summary(&outcome, ending, Besides { inventory: &inventory.word, unknown, provable })
         }
     };
     report::out::print(&text);

@@ -55,7 +55,7 @@ pub fn asked<'i>(inventory: &'i Inventory, set: Option<&str>) -> Result<Vec<&'i 
             return Err(wrong(format!("{name} is not in the inventory{near}")).into());
         };
         if host.ssh.is_none() {
-            return Err(pipeline::no_ssh(name, &inventory.path).into());
+            return Err(pipeline::no_ssh(name, &inventory.word).into());
         }
         hosts.push(host);
     }
@@ -79,7 +79,7 @@ fn nobody(inventory: &Inventory) -> Diagnostic {
     Diagnostic::error("RW1043", "nobody can be asked for cables: no host has rails and SSH, and no switch is reached")
         .effect("where NICs are plugged in is heard on hosts and switches")
         .state("nothing was asked")
-        .next(format!("say in {} which NICs hosts have (`nics`), and how they are reached (`ssh`)", inventory.path))
+        .next(format!("say in {} which NICs hosts have (`nics`), and how they are reached (`ssh`)", inventory.word))
 }
 
 /// The NICs of these hosts; where switches are asked, of all hosts: a switch hears those too that are not reached.

@@ -61,7 +61,7 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let found = discover(&cables::nics(&inventory, &hosts, &switches), &of_spec, &Names::of(&inventory.loaded, &[]), &views);
     let is_whole = tell(&inventory, &found, &views);
     if found.cables.is_empty() {
-        return Err(Failure { exit: Exit::Incomplete, ..Failure::from(nothing(&inventory.path, output.as_deref())) });
+        return Err(Failure { exit: Exit::Incomplete, ..Failure::from(nothing(&inventory.word, output.as_deref())) });
     }
     let table = write::table(&found.cables);
     match output {
@@ -94,7 +94,7 @@ fn tell(inventory: &Inventory, found: &Discovered, views: &Views) -> bool {
         let names = clean_line(&nodeset::fold(&names));
         report::out::note(&format!(
             "Not in the spec yet, as they call themselves: {names}; write them in `switches` of {}.",
-            inventory.path
+            inventory.word
         ));
     }
     is_whole

@@ -59,7 +59,7 @@ pub fn named(what: &str, inventory: &Path) -> Result<String, Failure> {
     let prepared = pipeline::prepare_to_record(inventory, &Source::Nobody)?;
     let all = prepared.addresses(&[what.to_owned()])?;
     let wrong = |message: String, next: String| Err(Diagnostic::error("RW1032", message).next(next).into());
-    let (what, path) = (one_line(what, 80), &prepared.inventory.path);
+    let (what, path) = (one_line(what, 80), &prepared.inventory.word);
     match &all[..] {
         [one] => Ok(one.clone()),
         [] => wrong(format!("nothing is wished for `{what}`"), format!("railwright plan {path} shows what is wished for")),
@@ -83,11 +83,11 @@ fn not_there(prepared: &Prepared, target: &Target) -> Diagnostic {
         || format!("name a {what} of the inventory, and the inventory after it"),
         |near| format!("did you mean `{sort}/{near}`?"),
     );
-    Diagnostic::error("RW1032", format!("the inventory {} has no {what} `{}`", inventory.path, one_line(&target.name, 60))).next(next)
+    Diagnostic::error("RW1032", format!("the inventory {} has no {what} `{}`", inventory.word, one_line(&target.name, 60))).next(next)
 }
 
 fn nothing_wished(prepared: &Prepared, target: &Target, path: &str, near: Option<Address>) -> Failure {
-    let all = || format!("all of them: railwright explain {target} {}", prepared.inventory.path);
+    let all = || format!("all of them: railwright explain {target} {}", prepared.inventory.word);
     let next = near.map_or_else(all, |near| format!("did you mean `{near}`?"));
     Diagnostic::error("RW1032", format!("nothing is wished for `{}` of {}", one_line(path, 80), target.name)).next(next).into()
 }

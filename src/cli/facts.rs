@@ -5,7 +5,7 @@ use super::pipeline::{self, Source};
 use super::question;
 use super::{Exit, Failure, output, recording};
 use crate::base::text::{counted, one_line};
-use crate::base::{Diagnostic, nodeset};
+use crate::base::{Diagnostic, nodeset, quote};
 use crate::plan::UnknownFinding;
 use crate::plan::judge::reached;
 use crate::report;
@@ -44,7 +44,11 @@ pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
                 .on(file.display().to_string())
                 .effect("a plan from an empty recording would know nothing of any host")
                 .state("the file is as it was")
-                .next(format!("mend what is said above, then railwright facts {} -o {}", arguments.inventory.display(), file.display()));
+                .next(format!(
+                    "mend what is said above, then railwright facts {} -o {}",
+                    quote::path(&arguments.inventory),
+                    quote::path(file)
+                ));
             return Err(Failure { exit: Exit::Incomplete, ..Failure::from(problem) });
         }
         Some(file) => {

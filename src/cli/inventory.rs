@@ -4,7 +4,7 @@
 use super::inventory_files::missing_files;
 use super::knowledge::Knowledge;
 use super::outside::{self, NotOpened};
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, quote};
 use crate::plan::model::InventoryOrigin;
 use crate::resource::switch::System;
 use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources, SwitchNode, cabling};
@@ -25,6 +25,8 @@ const MODULE_DEPTH_MAX: usize = 8;
 pub struct Inventory {
     /// The folder, as it was given.
     pub path: String,
+    /// The same as one word of a command that people are told to type.
+    pub word: String,
     /// The folder, absolute and without links.
     pub folder: PathBuf,
     /// The checked spec.
@@ -128,7 +130,7 @@ fn read_with(path: &Path, cabled: impl FnOnce(&str, &Path, Loaded) -> Result<Loa
     let mut warnings = std::mem::take(&mut loaded.warnings);
     warnings.extend(missing_files(&folder, &loaded));
     let origin = origin(&shown, &folder, &loaded, &modules);
-    Ok(Inventory { path: shown, folder, loaded, modules, knowledge, origin, warnings, read_as: None })
+    Ok(Inventory { path: shown, word: quote::path(path), folder, loaded, modules, knowledge, origin, warnings, read_as: None })
 }
 
 /// The commit that the spec and its modules are of, if they are.

@@ -123,7 +123,7 @@ impl Prepared {
 
     /// A line on stderr about what the rules find.
     pub fn tell_rules(&self) {
-        if let Some(line) = report::knowledge::in_short(&self.judgement, &self.inventory.path) {
+        if let Some(line) = report::knowledge::in_short(&self.judgement, &self.inventory.word) {
             report::out::note(&line);
         }
     }

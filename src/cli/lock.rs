@@ -4,7 +4,7 @@ use super::pipeline::{self, Source};
 use super::{Exit, Failure, secrets};
 use crate::apply::locks::{self, Stolen};
 use crate::apply::{Context, Patience};
-use crate::base::{Diagnostic, TargetKind, nodeset};
+use crate::base::{Diagnostic, TargetKind, nodeset, quote};
 use crate::report;
 use crate::state::LocalLock;
 use crate::transport::TargetContact;
@@ -79,7 +79,7 @@ async fn steal(inventory: &std::path::Path, reason: &str, host: Option<&str>, fo
     let stolen = locks::steal(&hosts, reason, force, &context).await.map_err(Failure::refused)?;
     let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
     let (young, unknown) = (any(|one| matches!(one, Stolen::Young(_))), any(|one| matches!(one, Stolen::Unknown { .. })));
-    report::out::print(&report::locks::stolen(&shown(stolen, &context), &inventory.display().to_string()));
+    report::out::print(&report::locks::stolen(&shown(stolen, &context), &quote::path(inventory)));
     Ok(match (young, unknown) {
         (true, _) => Exit::Refused,
         (false, true) => Exit::Incomplete,
@@ -104,7 +104,7 @@ fn wanted(set: &str, context: &Context, prepared: &pipeline::Prepared) -> Result
     };
     let names = nodeset::expand(set).map_err(|error| wrong(error.to_string()))?;
     match names.iter().find(|name| !context.hosts.contains_key(*name)) {
-        Some(apart) if prepared.inventory.loaded.host(apart).is_some() => Err(pipeline::no_ssh(apart, &prepared.inventory.path).into()),
+        Some(apart) if prepared.inventory.loaded.host(apart).is_some() => Err(pipeline::no_ssh(apart, &prepared.inventory.word).into()),
         Some(unknown) => Err(wrong(format!("{unknown} is not in the inventory")).into()),
         None => Ok(names),
     }

@@ -44,7 +44,7 @@ impl Nccl {
         let made = Nccl { ground: Ground::of(inventory.clone()), tests, sorts };
         let mut pairs = made.sorts.iter().filter(|hosts| hosts.len() > 1).peekable();
         if pairs.peek().is_none() {
-            return Err(nobody(&made.sorts, &inventory.path).into());
+            return Err(nobody(&made.sorts, &inventory.word).into());
         }
         // What cannot be made of any of them is said before anything is begun.
         for hosts in pairs {
@@ -112,7 +112,7 @@ impl Nccl {
     fn run(&self, inventory: &Inventory, hosts: &[String]) -> Result<NcclRun, Failure> {
         let accesses = self.accesses(inventory, hosts);
         let (made, _) = self.made(&accesses)?;
-        let (shown, path) = (nodeset::fold(hosts), one_line(&inventory.path, 80));
+        let (shown, path) = (nodeset::fold(hosts), one_line(&inventory.word, 80));
         let words = format!("--log FILE, with -o FILE of railwright job run nccl-test -i {path} --on {shown}");
         let mut expected = Expected { least_percent: self.tests.least_percent(), ..Expected::of(shown, words) };
         let named: BTreeSet<&str> = hosts.iter().map(String::as_str).collect();

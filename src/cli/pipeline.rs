@@ -293,7 +293,7 @@ impl Prepared {
         let addresses = self.addresses(texts)?;
         let of_host = |address: &String| address.strip_prefix("host/").and_then(|rest| rest.split('/').next().map(str::to_owned));
         match addresses.iter().filter_map(of_host).find(|name| self.inventory.loaded.host(name).is_some_and(|host| host.ssh.is_none())) {
-            Some(host) => Err(no_ssh(&host, &self.inventory.path).into()),
+            Some(host) => Err(no_ssh(&host, &self.inventory.word).into()),
             None => Ok(addresses),
         }
     }
@@ -336,7 +336,7 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
         last: &state.last_applied,
         outages: &state.outages,
         observation: &observation,
-        identity: &recognition.findings(state.cluster.as_ref(), &prepared.inventory.path),
+        identity: &recognition.findings(state.cluster.as_ref(), &prepared.inventory.word),
         kinds: &kind_named,
         targets: &prepared.targets,
         nodes: ClusterNodes::of(loaded),
@@ -358,7 +358,7 @@ pub fn tell_left_open(prepared: &Prepared) -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     let left = format!("run {run} was interrupted with {} open", counted(open, "step"));
-    report::out::note(&format!("{left}: railwright resume {}", prepared.inventory.path));
+    report::out::note(&format!("{left}: railwright resume {}", prepared.inventory.word));
     Ok(Some(left))
 }
 

@@ -3,6 +3,7 @@
 use super::inventory::Inventory;
 use super::pipeline::{self, Source};
 use super::{Exit, Failure, output, rollout};
+use crate::base::quote;
 use crate::plan::Selection;
 use crate::report;
 use crate::transport::TargetContact;
@@ -54,8 +55,8 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
         report::out::print(&String::from_utf8_lossy(&crate::plan::file::bytes(&plan)));
     } else {
         let next = report::plan::Next {
-            file: arguments.output.as_ref().filter(|_| written.is_ok()).map(|file| file.display().to_string()),
-            inventory: arguments.inventory.display().to_string(),
+            file: arguments.output.as_ref().filter(|_| written.is_ok()).map(|file| quote::path(file)),
+            inventory: quote::path(&arguments.inventory),
             time: rollout::time(&prepared, &plan)?,
         };
         report::out::print(&report::plan::screen(&plan, &next));

@@ -132,17 +132,16 @@ impl Question {
     /// What the answers are to be judged by, with what the hosts' own records say.
     pub fn answered(mut self, prepared: &Prepared, mut observation: Observation) -> Result<Observed, Failure> {
         let mut secrets = prepared.secrets_with(&self.state.last_applied)?;
-        let (identities, mut warnings) = identity::identities(&observation, &prepared.folder);
+        let identities = identity::identities(&observation);
         let recognition = self.state.recognize(&prepared.inventory.loaded.spec.cluster, &identities);
-        warnings.extend(recognition.warnings.iter().cloned());
-        tell(&warnings);
+        tell(&recognition.warnings);
         tell_unread_records(&observation);
         if recognition.merged && sealed::remembers_sealed(&self.state.last_applied) {
             secrets = prepared.secrets_with_key()?;
             sealed::seal_wishes(&mut self.wishes, &self.state.last_applied, &secrets);
         }
         sealed::seal_observation(&mut observation, &self.wishes, &self.state.last_applied, &secrets);
-        recognition.mark(&mut observation, &prepared.inventory.path);
+        recognition.mark(&mut observation, &prepared.inventory.word);
         Ok(Observed { observation, state: self.state, wishes: self.wishes, recognition })
     }
 }

@@ -107,7 +107,7 @@ impl Rbac {
     fn print(&self, cluster: &str, prepared: &Prepared, roles: &[Role]) {
         match self.json {
             true => out::print(&document::text(&RbacDocument::of(cluster, roles))),
-            false => out::print(&report::rbac::text(cluster, &prepared.inventory.path, roles)),
+            false => out::print(&report::rbac::text(cluster, &prepared.inventory.word, roles)),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Rbac {
 fn of_jobs(arguments: &Rbac, prepared: &Prepared) -> Role {
     let (namespace, spec) = (&arguments.namespace, &prepared.inventory.loaded.spec);
     let name = format!("{}-{}", keeper(&spec.cluster), Purpose::Jobs.word());
-    let notes = vec![format!("jobs of another namespace: railwright rbac {} --role jobs -n NAMESPACE", prepared.inventory.path)];
+    let notes = vec![format!("jobs of another namespace: railwright rbac {} --role jobs -n NAMESPACE", prepared.inventory.word)];
     Role::new(&name, Purpose::Jobs, arguments.subject(), rules(job::rights(namespace)), notes)
 }
 
@@ -142,7 +142,7 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
         let own = own.chain(releases.iter().flat_map(|wish| of_records(wish, level)));
         let of_objects = uses.iter().filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?))).flatten();
         let rules = rules(of_objects.chain(own));
-        let left_out = unnamed.iter().map(|one| one.note(&prepared.inventory.path));
+        let left_out = unnamed.iter().map(|one| one.note(&prepared.inventory.word));
         let notes = left_out.chain(notes(&prepared, level, &uses, &rules)).collect();
         Role::new(&format!("{}-{}", keeper(&spec.cluster), level.word()), level.into(), arguments.subject(), rules, notes)
     };
@@ -151,7 +151,7 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
     if unnamed.is_empty() {
         return Ok(Exit::Done);
     }
-    let warning = not_known(&unnamed, cluster, &prepared.inventory.path);
+    let warning = not_known(&unnamed, cluster, &prepared.inventory.word);
     out::note(&report::diagnostic::text(&[warning], &Default::default(), out::Look::of_stderr()));
     Ok(Exit::Incomplete)
 }
@@ -178,7 +178,7 @@ fn reserved(reason: &str) -> Diagnostic {
 }
 
 fn no_cluster(prepared: &Prepared) -> Diagnostic {
-    Diagnostic::error("RW1037", format!("the inventory {} names no Kubernetes cluster", prepared.inventory.path))
+    Diagnostic::error("RW1037", format!("the inventory {} names no Kubernetes cluster", prepared.inventory.word))
         .state("nothing was asked or changed")
         .next("name it in the spec: kubernetes: { name: prod, kubeconfig: FILE }; lines of sudoers for hosts: railwright sudoers")
 }
@@ -267,7 +267,7 @@ fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec
     let places: BTreeSet<&String> = rules.iter().filter_map(|rule| rule.namespace.as_ref()).collect();
     let named = uses.iter().filter(|one| one.object.kind_and_group() == "Namespace.core" && places.contains(&one.object.name));
     let of_namespace = |one: &Use| {
-        let (name, inventory) = (&one.object.name, &prepared.inventory.path);
+        let (name, inventory) = (&one.object.name, &prepared.inventory.word);
         if !one.is_ours() {
             return format!("the roles in namespace {name} can be applied once it is there: it comes with a step that is done by hand");
         }

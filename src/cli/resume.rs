@@ -48,7 +48,7 @@ pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
         return Err(Failure::refused(vec![
             Diagnostic::error("RW1014", "there is no run to resume")
                 .state("nothing was changed")
-                .next(format!("railwright plan {} shows what is to be done", prepared.inventory.path)),
+                .next(format!("railwright plan {} shows what is to be done", prepared.inventory.word)),
         ]));
     };
     let plan = prepared.folder.read_plan(&run)?;
@@ -61,7 +61,7 @@ pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
 
 /// The steps are what was reviewed; the checks of the gates, and when steps may begin, are what the spec says now.
 fn moved(prepared: &Prepared, run: &str) -> Diagnostic {
-    let inventory = &prepared.inventory.path;
+    let inventory = &prepared.inventory.word;
     Diagnostic::warning("RW0644", format!("the spec was changed since the plan of run {run} was made"))
         .on(inventory.clone())
         .effect("the steps that are left bring what the spec said then; gates check, and windows open, by what it says now")

@@ -5,8 +5,8 @@ use super::{Exit, Failure, outside};
 use crate::apply::status::status;
 use crate::apply::steps::steps;
 use crate::apply::{Past, Patience};
-use crate::base::Diagnostic;
 use crate::base::text::one_line;
+use crate::base::{Diagnostic, quote};
 use crate::plan::by_hand::released;
 use crate::plan::{Plan, Unavailable};
 use crate::report;
@@ -76,7 +76,7 @@ fn state(inventory: &Path) -> Result<StateFolder, Failure> {
 
 fn order(inventory: &Path, order: OrderKind, what: &str) -> Result<Exit, Failure> {
     let run = state(inventory)?.order(order).map_err(|problem| Failure::refused(vec![problem]))?;
-    report::out::note(&format!("ordered: run {run}: {what}; railwright rollout status {} shows it", inventory.display()));
+    report::out::note(&format!("ordered: run {run}: {what}; railwright rollout status {} shows it", quote::path(inventory)));
     Ok(Exit::Done)
 }
 
@@ -101,7 +101,7 @@ fn show(inventory: &Path, run: Option<&str>, json: bool) -> Result<Exit, Failure
     status.out_of_service = Unavailable::left_by_runs(outages.iter().filter(|(_, outage)| !live || outage.run != status.run));
     let text = match json {
         true => document::text(&RolloutDocument::of(&status)),
-        false => report::rollout::screen(&status, &inventory.display().to_string(), Clock::Real.now()),
+        false => report::rollout::screen(&status, &quote::path(inventory), Clock::Real.now()),
     };
     report::out::print(&text);
     Ok(Exit::Done)
@@ -134,7 +134,7 @@ fn no_run(inventory: &Path, run: Option<&str>, runs: &[String]) -> Diagnostic {
     };
     let known: Vec<&str> = runs.iter().rev().take(5).map(String::as_str).collect();
     let next = match known.is_empty() {
-        true => format!("railwright apply {} begins one", inventory.display()),
+        true => format!("railwright apply {} begins one", quote::path(inventory)),
         false => format!("the latest are {}", known.join(", ")),
     };
     Diagnostic::error("RW1018", what).state("nothing was changed").next(next)

@@ -4,7 +4,7 @@ use super::subject::{self, Known};
 use super::{Exit, Failure, inventory, pipeline, question, secrets};
 use crate::apply::{self, take_over::TakeOverDecision};
 use crate::base::text::{clean_line, one_line};
-use crate::base::{Address, Diagnostic, Target, nodeset};
+use crate::base::{Address, Diagnostic, Target, nodeset, quote};
 use crate::plan::{Applied, Outage, Outages};
 use crate::report;
 use crate::report::document::{self, StateDocument};
@@ -152,9 +152,9 @@ async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_reco
     for name in &named {
         let target: Option<Target> = name.parse().ok();
         let conflict = target.as_ref().and_then(|target| observed.recognition.conflicts.get(target));
-        match (target, conflict.filter(|conflict| conflict.other_cluster().is_some())) {
+        match (target, conflict.filter(|conflict| conflict.may_be_taken_over())) {
             (Some(target), Some(conflict)) => drop(decided.insert(target, conflict.clone())),
-            _ => return Err(Failure::refused(vec![not_another_clusters(name, &prepared.inventory.path)])),
+            _ => return Err(Failure::refused(vec![not_another_clusters(name, &prepared.inventory.word)])),
         }
     }
     let passwords = secrets::passwords(&prepared.inventory, contact);
@@ -168,7 +168,7 @@ async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_reco
     };
     let taken = apply::take_over::take_over(&decision, &context).await.map_err(|problem| Failure::refused(vec![problem]))?;
     let problems: Vec<Diagnostic> = taken.values().filter_map(|one| one.as_ref().err().cloned()).collect();
-    report::out::print(&report::take_over::taken(&taken, keep_record, &prepared.inventory.path));
+    report::out::print(&report::take_over::taken(&taken, keep_record, &prepared.inventory.word));
     if problems.is_empty() {
         return Ok(Exit::Done);
     }
@@ -193,7 +193,7 @@ fn folder(path: &Path) -> Result<StateFolder, Failure> {
 
 /// The command that shows what is remembered.
 fn list(inventory: &Path) -> String {
-    format!("railwright state list {}", inventory.display())
+    format!("railwright state list {}", quote::path(inventory))
 }
 
 /// With what is remembered to be named.

@@ -31,6 +31,6 @@ pub fn run(arguments: &Sudoers) -> Result<Exit, Failure> {
     if prepared.inventory.loaded.cabling.is_some() {
         needs.extend(rights::needs(&[Read::LldpNeighbours]));
     }
-    report::out::print(&report::sudoers::fragment(&arguments.user, &prepared.inventory.path, &needs));
+    report::out::print(&report::sudoers::fragment(&arguments.user, &prepared.inventory.word, &needs));
     Ok(Exit::Done)
 }

@@ -37,7 +37,7 @@ pub fn request(prepared: &Prepared) -> VerifyRequest {
         checks: checks(&host.name),
     });
     VerifyRequest {
-        inventory: prepared.inventory.path.clone(),
+        inventory: prepared.inventory.word.clone(),
         fabric: FabricFacts {
             gid: if spec.fabric.kind == FabricKind::Infiniband { GidKind::Infiniband } else { GidKind::RoceV2 },
             marks: spec.fabric.lossless.as_ref().map(|lossless| Marks { dscp: lossless.dscp, priority: lossless.priority }),

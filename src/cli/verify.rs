@@ -117,7 +117,7 @@ pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
     let without_ssh = loaded.without_ssh();
     let hosts = nodeset::fold(&without_ssh);
     if request.hosts.is_empty() {
-        let path = &prepared.inventory.path;
+        let path = &prepared.inventory.word;
         return Err(if without_ssh.is_empty() {
             no_host(loaded.managed_switches().next().is_some(), path)
         } else {

@@ -32,7 +32,7 @@ pub struct VerifyCabling {
 pub async fn run(arguments: &VerifyCabling) -> Result<Exit, Failure> {
     let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read(&arguments.inventory)? };
     let loaded = &inventory.loaded;
-    let Some(cabling) = &loaded.cabling else { return Err(no_file(&inventory.path).into()) };
+    let Some(cabling) = &loaded.cabling else { return Err(no_file(&inventory.word).into()) };
     cables::has_lldp(&inventory)?;
     if !inventory.warnings.is_empty() {
         report::out::note(&report::diagnostic::text(&inventory.warnings, &loaded.sources, Look::of_stderr()));
@@ -44,7 +44,7 @@ pub async fn run(arguments: &VerifyCabling) -> Result<Exit, Failure> {
     let comparison = compare(Scope { cables: &cabling.cables, nics: &nics, names: &names }, &views);
     let asked: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let switches: Vec<String> = switches.iter().map(|switch| switch.name.clone()).collect();
-    let subject = Subject { inventory: &inventory.path, file: &cabling.file, hosts: &asked, switches: &switches };
+    let subject = Subject { inventory: &inventory.word, file: &cabling.file, hosts: &asked, switches: &switches };
     let text = match arguments.json {
         true => document::text(&CablingDocument::of(&subject, &comparison)),
         false => cabling::screen(&subject, &comparison),

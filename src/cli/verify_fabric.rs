@@ -72,7 +72,7 @@ pub async fn run(arguments: &VerifyFabric) -> Result<Exit, Failure> {
     let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read(&arguments.inventory)? };
     let loaded = &inventory.loaded;
     if loaded.cabling.is_none() {
-        return Err(no_file(&inventory.path).into());
+        return Err(no_file(&inventory.word).into());
     }
     if !inventory.warnings.is_empty() && arguments.observations.is_none() {
         report::out::note(&report::diagnostic::text(&inventory.warnings, &loaded.sources, Look::of_stderr()));
@@ -96,7 +96,7 @@ fn tell(arguments: &VerifyFabric, inventory: &Inventory, links: &[Link], observa
     let report = judge(links, &devices(inventory, observation), &wanted);
     let file = arguments.observations.as_ref().map(|file| file.display().to_string());
     let from = file.as_deref().map(|file| (file, observation.recorded_at.as_str()));
-    let subject = Subject { inventory: &inventory.path, recorded: from, wanted: &wanted, report: &report };
+    let subject = Subject { inventory: &inventory.word, recorded: from, wanted: &wanted, report: &report };
     let noted = |file: &Path, written: Result<(), Failure>, what: &str| {
         written.inspect(|()| report::out::note(&format!("{what} {}", file.display())))
     };

@@ -70,12 +70,12 @@ pub async fn run(arguments: &Watch) -> Result<Exit, Failure> {
     };
     let requests = requests(&inventory, &hosts, None);
     if requests.is_empty() {
-        return Err(nobody(&inventory.path).into());
+        return Err(nobody(&inventory.word).into());
     }
     let connector = secrets::connector_to_look(&inventory, TargetContact::begin());
     let mut watching = Watching { looks: Looks::new(&*connector, requests), quiet: arguments.json };
     let flow = watching.until_the_end(arguments.every, arguments.seconds).await;
-    let judgement = flow.judge(&inventory.path);
+    let judgement = flow.judge(&inventory.word);
     report::out::print(&match arguments.json {
         true => traffic::json(&inventory.path, &flow, &judgement),
         false => traffic::end(&judgement),

@@ -1,25 +1,38 @@
 //! What the targets of an observation say of themselves: which machine each is, and what its record holds.
 
-use crate::base::{Diagnostic, Target};
-use crate::resource::file::found::Found;
+use crate::base::Target;
+use crate::resource::file::found::{Content, Found, Regular};
 use crate::resource::host::facts;
-use crate::resource::{Answers, Observation};
-use crate::state::host_record::{self, HOST_RECORD_PATH};
-use crate::state::{StateFolder, TargetIdentity};
+use crate::resource::{AnswerStatus, Answers, Observation, Read};
+use crate::state::host_record::HOST_RECORD_PATH;
+use crate::state::{TargetIdentity, TargetRecord};
 use std::collections::BTreeMap;
 
-/// By target, of those that answered; with a warning for each record that cannot be read.
-pub fn identities(observation: &Observation, folder: &StateFolder) -> (BTreeMap<Target, TargetIdentity>, Vec<Diagnostic>) {
-    let mut warnings = Vec::new();
-    let mut identity = |target: &Target, answers: &Answers| {
+/// By target, of those that answered.
+pub fn identities(observation: &Observation) -> BTreeMap<Target, TargetIdentity> {
+    let identity = |target: &Target, answers: &Answers| {
         let facts = facts(answers).unwrap_or_default();
-        let found = Found::at(HOST_RECORD_PATH, answers);
-        let text = matches!(found, Found::Regular(_)).then(|| found.text().unwrap_or_default());
-        let record = text.map(|text| host_record::parse(target, text, folder)).transpose();
-        let record = record.map_err(|warning| warnings.push(warning)).unwrap_or_default();
-        TargetIdentity { running: facts.running_machine(), machine_id: facts.machine_id, record }
+        TargetIdentity { running: facts.running_machine(), machine_id: facts.machine_id, record: record(target, answers) }
     };
     let answered = observation.targets.iter().filter(|(_, found)| found.problem.is_none());
-    let identities = answered.map(|(target, found)| (target.clone(), identity(target, &found.answers))).collect();
-    (identities, warnings)
+    answered.map(|(target, found)| (target.clone(), identity(target, &found.answers))).collect()
+}
+
+/// Only where nothing is in its place, or where it was not for us to read, is there no record.
+fn record(target: &Target, answers: &Answers) -> TargetRecord {
+    let read = Read::File { path: HOST_RECORD_PATH.to_owned() };
+    match answers.get(&read).map(|answer| &answer.status) {
+        None | Some(AnswerStatus::Denied | AnswerStatus::NotOffered) => return TargetRecord::Absent,
+        Some(_) => {}
+    }
+    match Found::by(&read, answers) {
+        Found::Absent { .. } => TargetRecord::Absent,
+        Found::Regular(Regular { content: Content::Text(text), .. }) => TargetRecord::parse(target, &text),
+        Found::Regular(Regular { content: Content::TooLarge { bytes, .. }, .. }) => {
+            TargetRecord::unreadable(format!("it has {} KiB", bytes >> 10))
+        }
+        Found::Regular(_) => TargetRecord::unreadable("it is no text"),
+        Found::Other { what } => TargetRecord::unreadable(format!("a {what} is in its place")),
+        Found::Unknown { reason } => TargetRecord::unreadable(reason),
+    }
 }

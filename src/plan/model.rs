@@ -3,11 +3,12 @@
 use super::identity::Reinstalled;
 use super::out_of_service::Unavailable;
 use super::policy::RolloutPolicy;
-use crate::base::{Address, ClusterId, Digest, Place, Target, WorkTreeState};
+use crate::base::{Address, ClusterId, Digest, Place, Target, WorkTreeState, quote};
 use crate::resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
 use crate::rules::Waived;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The format of plan files: readers ignore unknown keys, and refuse another major.
@@ -324,6 +325,11 @@ pub struct InventoryOrigin {
 }
 
 impl InventoryOrigin {
+    /// The folder as one word of a command that people are told to type; empty where it is not known.
+    pub fn word(&self) -> String {
+        if self.path.is_empty() { String::new() } else { quote::path(Path::new(&self.path)) }
+    }
+
     /// The state of version control, in words for a screen.
     pub fn words(&self) -> String {
         let short = |commit: &str| commit.chars().take(9).collect::<String>();

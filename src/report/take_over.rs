@@ -5,6 +5,7 @@ use crate::apply::take_over::TakenOver;
 use crate::base::Address;
 use crate::base::text::{clean_line, counted, one_line};
 use crate::state::TakeOver;
+use crate::state::host_record::HOST_RECORD_PATH;
 use std::collections::BTreeMap;
 
 /// What a take-over came to.
@@ -12,6 +13,7 @@ pub fn taken(taken: &TakenOver, keep_record: bool, inventory: &str) -> String {
     let mut out = String::new();
     for (target, one) in taken.iter().filter_map(|(target, one)| Some((target, one.as_ref().ok()?))) {
         out.push_str(&format!("{target} taken over from {}\n", from(one)));
+        out.push_str(&set_aside(one));
         out.push_str(&not_managed(&one.resources));
     }
     if out.is_empty() {
@@ -30,13 +32,22 @@ pub fn remembered(taken: &BTreeMap<&str, &TakeOver>) -> String {
         let by = format!("{} on {}", one_line(&taken.who, 40), one_line(&taken.machine, 60));
         let reason = one_line(&taken.reason, 200);
         let head = format!("{name}  taken over from {} by {by} at {}: {reason}", from(taken), one_line(&taken.at, 40));
-        clean_line(&head) + "\n" + &not_managed(&taken.resources)
+        clean_line(&head) + "\n" + &set_aside(taken) + &not_managed(&taken.resources)
     };
     taken.iter().map(one).collect()
 }
 
 fn from(taken: &TakeOver) -> String {
-    format!("the cluster `{}` (id {})", one_line(&taken.from.name, 60), taken.from.id)
+    match &taken.from {
+        Some(from) => format!("the cluster `{}` (id {})", one_line(&from.name, 60), from.id),
+        None => "a cluster that its record does not tell".to_owned(),
+    }
+}
+
+fn set_aside(taken: &TakeOver) -> String {
+    let line =
+        |name| clean_line(&format!("  what could not be read is kept there beside {HOST_RECORD_PATH} as {}", one_line(name, 80))) + "\n";
+    taken.set_aside.as_deref().map(line).unwrap_or_default()
 }
 
 fn not_managed(resources: &[Address]) -> String {

@@ -4,7 +4,7 @@
 use super::journal::{self, Chain, Journal};
 use super::journal_writer::{JournalStore, JournalWriter};
 use super::{ClusterIdentity, State};
-use crate::base::{ClusterId, Diagnostic, Digest, SealKey};
+use crate::base::{ClusterId, Diagnostic, Digest, SealKey, quote};
 use crate::plan::Plan;
 use crate::system::append_file::AppendFile;
 use crate::system::identity::ProcessIdentity;
@@ -61,10 +61,10 @@ impl StateFolder {
         &self.root
     }
 
-    /// The inventory that it lies in, as the user named it.
+    /// The inventory that it lies in, as one word of a command that people are told to type.
     pub fn inventory(&self) -> String {
-        let inventory = self.root.parent().map(|path| path.display().to_string()).filter(|path| !path.is_empty());
-        inventory.unwrap_or_else(|| ".".to_owned())
+        let inventory = self.root.parent().filter(|path| !path.as_os_str().is_empty());
+        inventory.map_or_else(|| ".".to_owned(), quote::path)
     }
 
     /// Makes the folder, hidden from git.
@@ -252,6 +252,18 @@ mod tests {
             std::fs::create_dir_all(state.run_folder(run)).unwrap();
         }
         assert_eq!(state.newest_run().unwrap().as_deref(), Some("r10000-000000"));
+    }
+
+    #[test]
+    fn the_inventory_is_one_word_of_a_command() {
+        for (folder, word) in [
+            ("inv/.railwright", "inv"),
+            (".railwright", "."),
+            ("my inv/.railwright", "'my inv'"),
+            ("prod;touch PWNED;#/.railwright", "'prod;touch PWNED;#'"),
+        ] {
+            assert_eq!(StateFolder::at(folder).inventory(), word);
+        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The record that each host keeps of itself: it survives the loss of the machine that railwright ran on, and tells a
 //! second operator what was applied. It is never trusted over what is observed.
 
-use super::StateFolder;
 use super::last_applied_file::FORMAT_VERSION;
 use super::recognition::ClusterIdentity;
-use crate::base::{Address, Diagnostic, MachineId, Target, TargetKind, bounded};
+use crate::base::text::one_line;
+use crate::base::{Address, ClusterId, MachineId, Target, bounded};
 use crate::plan::{Applied, Outage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -50,8 +50,8 @@ pub struct HostRecord {
 /// A target was taken over from another cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TakeOver {
-    /// From which.
-    pub from: ClusterIdentity,
+    /// From which, where its record told.
+    pub from: Option<ClusterIdentity>,
     /// Who decided it.
     pub who: String,
     /// On which machine.
@@ -62,6 +62,9 @@ pub struct TakeOver {
     pub reason: String,
     /// What the other cluster brought: it stays as it is and is not managed, unless the spec says something of it.
     pub resources: Vec<Address>,
+    /// Where its record is kept that could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_aside: Option<String>,
 }
 
 impl HostRecord {
@@ -71,49 +74,103 @@ impl HostRecord {
     }
 }
 
-/// Reads a host's record. One that cannot be read or speaks of another host is left out with a warning: what we remember
-/// ourselves stands.
-pub fn parse(target: &Target, json: &str, folder: &StateFolder) -> Result<HostRecord, Diagnostic> {
-    let unreadable = |what: &str| unreadable(target, what, folder);
-    if !bounded::is_of_record(json) {
-        return Err(unreadable(&format!("it holds more than {} values", bounded::RECORD_VALUES)));
-    }
-    let mut record: HostRecord = serde_json::from_str(json).map_err(|error| unreadable(&error.to_string()))?;
-    if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
-        return Err(unreadable(&format!("it has format {}", crate::base::text::one_line(&record.format_version, 20))));
-    }
-    if record.serial > HIGHEST_SERIAL {
-        return Err(unreadable("no host was ever written to as often as it says"));
-    }
-    if record.host != *target.name {
-        return Err(unreadable("it was written under another name"));
-    }
-    if record.resources.keys().any(|address| address.target != *target) {
-        return Err(unreadable("it holds resources of another target"));
-    }
-    record.outage = record.outage.map(Outage::in_plain_lines);
-    Ok(record)
+/// What was found in the place of a target's record.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum TargetRecord {
+    /// There is none, or it is not for us to read.
+    #[default]
+    Absent,
+    /// A record of this target.
+    Read {
+        /// What it says, with the target under the name that it has in the spec.
+        record: Box<HostRecord>,
+        /// The name that the target had when the record was written, where that was another one.
+        former_name: Option<String>,
+    },
+    /// Something is there that cannot be read as a record of this target.
+    Unreadable {
+        /// The cluster that it names all the same.
+        cluster: Option<ClusterIdentity>,
+        /// Why it cannot be read.
+        reason: String,
+    },
 }
 
-fn unreadable(target: &Target, what: &str, folder: &StateFolder) -> Diagnostic {
-    let (place, record) = match target.kind {
-        TargetKind::Kube => ("cluster", "the record that the cluster keeps of us, a Secret in kube-system,"),
-        TargetKind::Host | TargetKind::Switch => ("host", "the record that the host keeps of itself"),
-    };
-    Diagnostic::warning("RW0707", format!("{record} is left out: {what}"))
-        .on(target.to_string())
-        .effect(format!("if somebody else applied to this {place}, a removal may not know what was there before"))
-        .state("what this side remembers is used instead; the record is written anew by the next apply")
-        .next(format!("railwright state list {} {target} shows what this side remembers", folder.inventory()))
+impl TargetRecord {
+    /// What a target keeps as its record. Its cluster is known whatever else cannot be read.
+    pub fn parse(target: &Target, json: &str) -> Self {
+        match read(target, json) {
+            Ok((record, former_name)) => TargetRecord::Read { record: Box::new(record), former_name },
+            Err(reason) => TargetRecord::Unreadable { cluster: named_cluster(json), reason },
+        }
+    }
+
+    /// Something that is no text of a record.
+    pub fn unreadable(reason: impl Into<String>) -> Self {
+        TargetRecord::Unreadable { cluster: None, reason: reason.into() }
+    }
+
+    /// The cluster that applied to the target last.
+    pub fn cluster(&self) -> Option<&ClusterIdentity> {
+        match self {
+            TargetRecord::Absent => None,
+            TargetRecord::Read { record, .. } => Some(&record.cluster),
+            TargetRecord::Unreadable { cluster, .. } => cluster.as_ref(),
+        }
+    }
+
+    /// The record, where it could be read.
+    pub fn read(&self) -> Option<&HostRecord> {
+        if let TargetRecord::Read { record, .. } = self { Some(record) } else { None }
+    }
+}
+
+/// The cluster in a record of any format.
+fn named_cluster(json: &str) -> Option<ClusterIdentity> {
+    #[derive(Deserialize)]
+    struct AnyRecord {
+        cluster: AnyCluster,
+    }
+    #[derive(Deserialize)]
+    struct AnyCluster {
+        id: ClusterId,
+        #[serde(default)]
+        name: String,
+    }
+    let AnyRecord { cluster: AnyCluster { id, name } } = serde_json::from_str(json).ok()?;
+    Some(ClusterIdentity { id, name })
+}
+
+/// The record, and the target's name in it where that is another one; or why it cannot be read. What it says of other targets
+/// is never believed.
+fn read(target: &Target, json: &str) -> Result<(HostRecord, Option<String>), String> {
+    if !bounded::is_of_record(json) {
+        return Err(format!("it holds more than {} values", bounded::RECORD_VALUES));
+    }
+    let mut record: HostRecord = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
+        return Err(format!("it has format {}", one_line(&record.format_version, 20)));
+    }
+    if record.serial > HIGHEST_SERIAL {
+        return Err("no host was ever written to as often as it says".to_owned());
+    }
+    let written = Target { name: record.host.as_str().into(), ..target.clone() };
+    if record.resources.keys().any(|address| address.target != written) {
+        return Err("it holds resources of another target".to_owned());
+    }
+    record.outage = record.outage.map(Outage::in_plain_lines);
+    if written == *target {
+        return Ok((record, None));
+    }
+    let renamed = |(address, applied)| (Address { target: target.clone(), ..address }, applied);
+    record.resources = record.resources.into_iter().map(renamed).collect();
+    let former_name = std::mem::replace(&mut record.host, target.name.to_string());
+    Ok((record, Some(former_name)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parse(target: &Target, json: &str) -> Result<HostRecord, Diagnostic> {
-        super::parse(target, json, &StateFolder::at("inventories/lab/.railwright"))
-    }
 
     #[test]
     fn a_host_cannot_speak_for_another() {
@@ -124,17 +181,26 @@ mod tests {
                 r#"{{"format_version":"2.0","cluster":{{"id":"0123456789abcdef0123456789abcdef","name":"c"}},"host":"{host}","serial":9,"run":"r","plan":"p","tool":"0","at":"t","resources":{{"{address}":{applied}}}}}"#
             )
         };
-        assert!(parse(&Target::host("a"), &record("a", "host/a/file/x")).is_ok());
-        assert!(parse(&Target::host("a"), &record("b", "host/b/file/x")).is_err());
-        assert!(parse(&Target::host("a"), &record("a", "host/b/file/x")).is_err());
-        assert!(parse(&Target::host("a"), "{").is_err());
-        let bomb = record("a", "host/a/file/x").replace("\"body\":1", &format!("\"body\":[{}1]", "{},".repeat(bounded::RECORD_VALUES)));
-        assert!(parse(&Target::host("a"), &bomb).unwrap_err().message.contains("it holds more than 500000 values"));
-        let of_cluster = parse(&Target::kube("prod"), "{").unwrap_err();
-        assert!(!format!("{of_cluster:?}").contains("host"), "{of_cluster:?}");
-        assert!(of_cluster.message.contains("a Secret in kube-system"), "{of_cluster:?}");
-        assert_eq!(of_cluster.next, ["railwright state list inventories/lab kube/prod shows what this side remembers"]);
-        let last = record("a", "host/a/file/x").replace("\"serial\":9", &format!("\"serial\":{}", u64::MAX));
-        assert!(parse(&Target::host("a"), &last).is_err(), "nobody could ever write a newer one");
+        let a = Target::host("a");
+        let own = record("a", "host/a/file/x");
+        assert!(matches!(TargetRecord::parse(&a, &own), TargetRecord::Read { former_name: None, .. }));
+        let TargetRecord::Read { record: renamed, former_name: Some(former_name) } = TargetRecord::parse(&a, &record("b", "host/b/file/x"))
+        else {
+            panic!("it speaks of itself alone")
+        };
+        assert_eq!((former_name.as_str(), renamed.host.as_str()), ("b", "a"));
+        assert!(renamed.resources.keys().all(|address| address.target == a));
+        let last = own.replace("\"serial\":9", &format!("\"serial\":{}", u64::MAX));
+        let newer = own.replace("\"format_version\":\"2.0\"", "\"format_version\":\"99.0\"");
+        let lacking = own.replace("\"run\":\"r\",", "");
+        assert!(last != own && newer != own && lacking != own);
+        let bomb = own.replace("\"body\":1", &format!("\"body\":[{}1]", "{},".repeat(bounded::RECORD_VALUES)));
+        for unreadable in [record("a", "host/b/file/x"), last, newer, lacking, bomb] {
+            let found = TargetRecord::parse(&a, &unreadable);
+            assert!(matches!(&found, TargetRecord::Unreadable { cluster: Some(cluster), .. } if cluster.name == "c"), "{found:?}");
+        }
+        for no_record in ["{", "", "[]", &own[..own.len() - 9]] {
+            assert!(matches!(TargetRecord::parse(&a, no_record), TargetRecord::Unreadable { cluster: None, .. }), "{no_record}");
+        }
     }
 }

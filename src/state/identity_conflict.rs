@@ -1,7 +1,9 @@
 //! Why nothing of a target may be planned or changed although it answers, and what is odd about who it is, for the person on
 //! call.
 
+use super::TargetRecord;
 use super::recognition::ClusterIdentity;
+use crate::base::quote::sh;
 use crate::base::text::one_line;
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
 use crate::resource::Trouble;
@@ -27,6 +29,13 @@ pub enum IdentityConflict {
         /// All of them.
         ids: BTreeSet<ClusterId>,
     },
+    /// Something is in the place of its record that is none, or none of this target.
+    UnreadableRecord {
+        /// The cluster that it names all the same.
+        cluster: Option<ClusterIdentity>,
+        /// Why it cannot be read.
+        reason: String,
+    },
     /// It is one machine under several names.
     SameMachine {
         /// The machine.
@@ -37,11 +46,20 @@ pub enum IdentityConflict {
 }
 
 impl IdentityConflict {
-    /// The cluster that has to be taken over from, where that is a way on.
-    pub fn other_cluster(&self) -> Option<&ClusterIdentity> {
+    /// Whether taking the target over is a way on.
+    pub fn may_be_taken_over(&self) -> bool {
+        !matches!(self, IdentityConflict::SameMachine { .. })
+    }
+
+    /// Whether this record is still what the conflict is about.
+    pub fn is_about(&self, record: &TargetRecord) -> bool {
+        let named = record.cluster().map(|cluster| &cluster.id);
         match self {
-            IdentityConflict::OtherCluster { theirs, .. } | IdentityConflict::SeveralClusters { theirs, .. } => Some(theirs),
-            IdentityConflict::SameMachine { .. } => None,
+            IdentityConflict::OtherCluster { theirs, .. } | IdentityConflict::SeveralClusters { theirs, .. } => named == Some(&theirs.id),
+            IdentityConflict::UnreadableRecord { cluster, .. } => {
+                *record != TargetRecord::Absent && named == cluster.as_ref().map(|cluster| &cluster.id)
+            }
+            IdentityConflict::SameMachine { .. } => false,
         }
     }
 
@@ -50,6 +68,7 @@ impl IdentityConflict {
             IdentityConflict::OtherCluster { .. } => "RW0720",
             IdentityConflict::SeveralClusters { .. } => "RW0722",
             IdentityConflict::SameMachine { .. } => "RW0721",
+            IdentityConflict::UnreadableRecord { .. } => "RW0736",
         }
     }
 
@@ -65,6 +84,10 @@ impl IdentityConflict {
                 let others: Vec<String> = ids.iter().filter(|id| **id != theirs.id).map(ToString::to_string).collect();
                 let others = others.join(", ");
                 format!("belongs to the cluster {}, and other targets of this inventory to the same name by {others}", named(theirs))
+            }
+            IdentityConflict::UnreadableRecord { cluster, reason } => {
+                let of = cluster.as_ref().map(|cluster| format!(" of the cluster {}", named(cluster))).unwrap_or_default();
+                format!("keeps a record{of} that cannot be read: {}", one_line(reason, 200))
             }
             IdentityConflict::SameMachine { machine, names } => {
                 format!("is one machine under the names {}: machine-id {} in one boot", shown(names), machine.machine_id)
@@ -101,6 +124,7 @@ impl IdentityConflict {
                 format!("or decide host by host, with what its record says: {take_over} --keep-record"),
                 excluded,
             ],
+            IdentityConflict::UnreadableRecord { .. } => unreadable_next(targets, &take_over, excluded),
             IdentityConflict::SameMachine { .. } => {
                 vec![format!("name the machine once in `nodes` of {inventory}, then railwright plan {inventory}")]
             }
@@ -129,9 +153,26 @@ impl IdentityConflict {
             IdentityConflict::OtherCluster { .. } | IdentityConflict::SeveralClusters { .. } => {
                 "two clusters would remove each other's files and settings in turn"
             }
+            IdentityConflict::UnreadableRecord { .. } => {
+                "another cluster may have applied to it last; what is to be taken back there is known from the record"
+            }
             IdentityConflict::SameMachine { .. } => "it would be changed, and taken out of service, once under each name",
         }
     }
+}
+
+/// A host keeps what could not be read when it is taken over; of a cluster's Secret the user has to keep it.
+fn unreadable_next(targets: &BTreeSet<Target>, take_over: &str, excluded: String) -> Vec<String> {
+    let mut next = vec!["look whether a newer railwright wrote it: then use that one".to_owned()];
+    for target in targets.iter().filter(|target| target.kind == TargetKind::Kube) {
+        let secret = sh(&format!("railwright-{}", target.name));
+        next.push(format!("keep it, and take it away: kubectl -n kube-system get secret {secret} -o yaml >record.yaml && kubectl -n kube-system delete secret {secret}"));
+    }
+    if targets.iter().any(|target| target.kind != TargetKind::Kube) {
+        next.push(format!("set it aside and go by what this folder remembers: {take_over}"));
+    }
+    next.push(excluded);
+    next
 }
 
 fn named(cluster: &ClusterIdentity) -> String {
@@ -157,6 +198,16 @@ pub(super) fn renamed(before: &str, cluster: &ClusterIdentity) -> Diagnostic {
         .effect("its id is the same: it is this cluster under another name, and all that is remembered stays")
         .state("nothing was changed; the records take the new name with the next apply")
         .next("if it is another cluster, give its inventory a folder without `.railwright`")
+}
+
+/// The target had another name when its record was written, on this machine.
+pub(super) fn renamed_target(target: &Target, former_name: &str) -> Diagnostic {
+    let (former_name, kind) = (one_line(former_name, 80), target.kind.word());
+    Diagnostic::warning("RW0737", format!("{target} was called `{former_name}` when it was applied to last"))
+        .on(target.to_string())
+        .effect("its record says that it is the same machine: what was applied under that name is remembered under this one")
+        .state("nothing was changed; the record takes the new name with the next apply")
+        .next(format!("what this folder remembers of {kind}/{former_name} stays until railwright state forget drops it; railwright state list shows it"))
 }
 
 /// Several machines have one machine-id.

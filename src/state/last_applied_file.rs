@@ -5,7 +5,7 @@ use super::folder::StateFolder;
 use super::host_record::{HostRecord, TakeOver};
 use super::recognition::ClusterIdentity;
 use super::run_status;
-use crate::base::{ClusterId, Diagnostic, Digest, MachineId};
+use crate::base::{ClusterId, Diagnostic, Digest, MachineId, quote};
 use crate::plan::{LastApplied, Outages};
 use crate::system::{clock, files};
 use serde::{Deserialize, Serialize};
@@ -168,9 +168,11 @@ fn corrupt(folder: &StateFolder, what: &str) -> Diagnostic {
         .effect("without it a removal would not know what was there before our first change")
         .state("nothing was changed; the targets keep working as they are")
         .next(format!(
-            "cp {path}/state.previous.json {path}/state.json: the state one write earlier; the newest run's journal is put over it"
+            "cp {} {}: the state one write earlier; the newest run's journal is put over it",
+            quote::path(&folder.path().join("state.previous.json")),
+            quote::path(&folder.path().join("state.json"))
         ))
-        .next("or move the file away: each host's own record then tells what was applied to it")
+        .next("or move the file away: each target's own record then tells what was applied to it, and of targets that keep none all is forgotten")
 }
 
 fn of_another_format(folder: &StateFolder, format: &str) -> Diagnostic {
@@ -185,7 +187,7 @@ fn of_another_format(folder: &StateFolder, format: &str) -> Diagnostic {
 mod tests {
     use super::*;
     use crate::plan::Applied;
-    use crate::state::host_record;
+    use crate::state::TargetRecord;
 
     fn applied(value: f64) -> Applied {
         Applied {
@@ -253,6 +255,6 @@ mod tests {
         assert!(ours.merge(&record));
         let addresses: Vec<_> = ours.last_applied.resources.keys().map(ToString::to_string).collect();
         assert_eq!(addresses, ["host/a/file/new", "host/b/file/ours"]);
-        assert_eq!(host_record::parse(&crate::base::Target::host("a"), &record.to_json(), &StateFolder::at("inv")).unwrap(), record);
+        assert_eq!(TargetRecord::parse(&crate::base::Target::host("a"), &record.to_json()).read(), Some(&record));
     }
 }

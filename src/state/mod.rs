@@ -17,7 +17,7 @@ pub mod run_status;
 pub mod sightings;
 
 pub use folder::StateFolder;
-pub use host_record::{HostRecord, TakeOver};
+pub use host_record::{HostRecord, TakeOver, TargetRecord};
 pub use identity_conflict::IdentityConflict;
 pub use journal::{Entry, Record};
 pub use journal_writer::JournalWriter;

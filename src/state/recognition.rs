@@ -2,7 +2,7 @@
 //! or changed. Pure.
 
 use super::identity_conflict::IdentityConflict;
-use super::{HostRecord, State, TakeOver};
+use super::{HostRecord, State, TakeOver, TargetRecord};
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
 use crate::plan::{IdentityFindings, Outage};
 use crate::resource::Observation;
@@ -27,7 +27,7 @@ pub struct TargetIdentity {
     /// The machine that runs, where that is known.
     pub running: Option<RunningMachine>,
     /// What was applied to it, as it remembers it itself.
-    pub record: Option<HostRecord>,
+    pub record: TargetRecord,
 }
 
 /// What came of recognizing the targets.
@@ -80,7 +80,7 @@ impl State {
         found.warnings.extend(self.renamed(name));
         let several = self.take_over_id(name, seen);
         for (target, identity) in seen {
-            if let Some(conflict) = identity.record.as_ref().and_then(|record| self.conflict(record, name, &several)) {
+            if let Some(conflict) = self.conflict(identity, name, &several) {
                 found.conflicts.entry(target.clone()).or_insert(conflict);
             }
             if !found.conflicts.contains_key(target) {
@@ -93,7 +93,7 @@ impl State {
 
     /// The id that the records of this name agree on, where this side has none; all of them where they do not agree.
     fn take_over_id(&mut self, name: &str, seen: &BTreeMap<Target, TargetIdentity>) -> BTreeSet<ClusterId> {
-        let records = seen.values().filter_map(|identity| identity.record.as_ref());
+        let records = seen.values().filter_map(|identity| identity.record.read());
         let ids: BTreeSet<ClusterId> =
             records.filter(|record| record.cluster.name == name).map(|record| record.cluster.id.clone()).collect();
         match (&self.cluster, ids.len()) {
@@ -104,12 +104,17 @@ impl State {
         BTreeSet::new()
     }
 
-    fn conflict(&self, record: &HostRecord, name: &str, several: &BTreeSet<ClusterId>) -> Option<IdentityConflict> {
-        let theirs = record.cluster.clone();
-        match &self.cluster {
-            Some(ours) if ours.id == theirs.id => None,
-            None if theirs.name == name && several.len() > 1 => Some(IdentityConflict::SeveralClusters { theirs, ids: several.clone() }),
-            ours => Some(IdentityConflict::OtherCluster { theirs, name: name.to_owned(), ours: ours.as_ref().map(|ours| ours.id.clone()) }),
+    fn conflict(&self, identity: &TargetIdentity, name: &str, several: &BTreeSet<ClusterId>) -> Option<IdentityConflict> {
+        let theirs = identity.record.cluster().cloned();
+        match (&self.cluster, theirs) {
+            (_, None) => unreadable(identity),
+            (Some(ours), Some(theirs)) if ours.id == theirs.id => unreadable(identity),
+            (None, Some(theirs)) if theirs.name == name && several.len() > 1 => {
+                Some(IdentityConflict::SeveralClusters { theirs, ids: several.clone() })
+            }
+            (ours, Some(theirs)) => {
+                Some(IdentityConflict::OtherCluster { theirs, name: name.to_owned(), ours: ours.as_ref().map(|ours| ours.id.clone()) })
+            }
         }
     }
 
@@ -126,12 +131,17 @@ impl State {
             let set_aside = self.settle_machine(&target.name, machine).filter(|count| *count > 0);
             found.reinstalled.extend(set_aside.map(|count| (target.clone(), count)));
         }
-        let Some(record) = &identity.record else { return };
+        let TargetRecord::Read { record, former_name } = &identity.record else { return };
         match (now, &record.machine) {
             (Some(now), Some(of_record)) if now != of_record => {
                 found.warnings.push(super::identity_conflict::record_of_another_machine(target, of_record, now));
             }
-            _ => found.merged |= self.merge(record),
+            _ => {
+                let is_news = self.merge(record);
+                found.merged |= is_news;
+                let former_name = former_name.as_ref().filter(|_| is_news);
+                found.warnings.extend(former_name.map(|name| super::identity_conflict::renamed_target(target, name)));
+            }
         }
     }
 
@@ -152,21 +162,21 @@ impl State {
         }
     }
 
-    /// The target is this cluster's from now on. What its record holds is remembered as this cluster's where it is to be kept,
-    /// beside what this side remembers of it already.
-    pub fn take_over(&mut self, target: &Target, record: &HostRecord, now: Option<&MachineId>, keep_record: bool, entry: TakeOver) {
+    /// The target is this cluster's from now on. What its record holds, where that could be read, is remembered as this cluster's
+    /// where it is to be kept, beside what this side remembers of it already.
+    pub fn take_over(&mut self, target: &Target, record: Option<&HostRecord>, now: Option<&MachineId>, keep_record: bool, entry: TakeOver) {
         if let Some(machine) = now {
             self.settle_machine(&target.name, machine);
         }
         let name = target.name.to_string();
-        if keep_record {
+        if let Some(record) = record.filter(|_| keep_record) {
             // What this side remembers from before goes further back.
             for (address, applied) in &record.resources {
                 self.last_applied.resources.entry(address.clone()).or_insert_with(|| applied.clone());
             }
         }
         let serial = self.host_serials.entry(name.clone()).or_default();
-        *serial = record.serial.max(*serial);
+        *serial = record.map_or(0, |record| record.serial).max(*serial);
         self.taken_over.insert(name, entry);
     }
 
@@ -183,6 +193,20 @@ impl State {
         self.taken_over.remove(host);
         Some(count - self.last_applied.resources.len())
     }
+}
+
+/// A record that cannot be read, or that was written under another name and not provably on this machine.
+fn unreadable(identity: &TargetIdentity) -> Option<IdentityConflict> {
+    let reason = match &identity.record {
+        TargetRecord::Unreadable { reason, .. } => reason.clone(),
+        TargetRecord::Read { record, former_name: Some(former_name) }
+            if record.machine.is_none() || identity.machine_id.known().is_none() =>
+        {
+            format!("it was written under the name `{former_name}`, and no machine-id tells whether that was this machine")
+        }
+        TargetRecord::Read { .. } | TargetRecord::Absent => return None,
+    };
+    Some(IdentityConflict::UnreadableRecord { cluster: identity.record.cluster().cloned(), reason })
 }
 
 /// Targets that are one running machine under several names.
@@ -234,7 +258,8 @@ mod tests {
         let applied = json!({ "kind": "file", "body": 1, "digest": "0", "module": "m", "places": [], "before": null, "adopted": false, "run": "r", "at": "t" });
         let applied: Applied = serde_json::from_value(applied).unwrap();
         state.last_applied.resources.insert(format!("host/{host}/file/x").parse().unwrap(), applied);
-        let record = Some(state.next_record(&cluster, host, "r", "p", String::new()));
+        let record = state.next_record(&cluster, host, "r", "p", String::new());
+        let record = TargetRecord::Read { record: Box::new(record), former_name: None };
         (Target::host(host), TargetIdentity { record, ..TargetIdentity::default() })
     }
 
@@ -291,13 +316,13 @@ mod tests {
         let remembered = |of: Option<char>| {
             let mut state = State { cluster: Some(cluster('1', "att")), ..State::default() };
             let (_, identity) = with_record("a", cluster('1', "att"), of.map(machine));
-            state.merge(&identity.record.unwrap());
+            state.merge(identity.record.read().unwrap());
             state
         };
         let now = |digit: Option<char>, record: Option<char>| {
             let (target, mut identity) = with_record("a", cluster('1', "att"), record.map(machine));
             identity.machine_id = digit.map_or(MachineIdReading::Absent, |digit| MachineIdReading::Known(machine(digit)));
-            identity.record = identity.record.filter(|_| record.is_some());
+            identity.record = record.map_or(TargetRecord::Absent, |_| identity.record);
             BTreeMap::from([(target, identity)])
         };
         for (before, is, record, left, set_aside) in [

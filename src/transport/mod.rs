@@ -33,7 +33,9 @@ pub use kubernetes::KubernetesConnector;
 pub use local::LocalConnector;
 pub use secrets::Secrets;
 pub use ssh::SshConnector;
-pub use target_lock::{Fence, Grounds, HeldBy, LockOutcome, LockReading, NO_RECORD, RecordOutcome, StealOutcome, TargetLock, Uptime};
+pub use target_lock::{
+    Fence, Grounds, HeldBy, LockOutcome, LockReading, NO_RECORD, RecordOutcome, RecordReading, StealOutcome, TargetLock, Uptime,
+};
 pub use writer::{JobWriter, Locker, Writer};
 
 use crate::resource::guard::Guard;
@@ -207,7 +209,7 @@ pub enum Performed {
 /// changes hands, and what its holder writes. The exit statuses end in `Locker`, `Writer` and `Reader`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upkeep {
-    /// Reads `record.json`; `Ended { code: 1 }` when there is none.
+    /// Reads `record.json`. Exit 0 with its text; 1 there is nothing in its place; any other: something is there and cannot be read.
     ReadRecord,
     /// Takes the host's lock for a holder (one line of JSON) with a fencing token. Exit 0 taken, stdout the digest of the
     /// record that stands there or `none` (nothing where the target does not tell); 75 held by another, stdout its holder
@@ -235,9 +237,10 @@ pub enum Upkeep {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FencedWrite {
     /// Writes `record.json` atomically in the place of one with one of these digests (`NO_RECORD` for none; any where there are
-    /// none); exit 81 where another one stands there, 69 where the target has no place for one. `members`: addresses within
+    /// none, `other` where it is no file); exit 81 where another one stands there, 69 where the target has no place for one.
+    /// `set_aside`: what stands there is kept beside it under this name. `members`: addresses within
     /// the target of objects that are ours or are about to be, whose kinds and places a cluster names beside its record.
-    Record { json: String, members: Vec<String>, replaces: BTreeSet<String> },
+    Record { json: String, members: Vec<String>, replaces: BTreeSet<String>, set_aside: Option<String> },
     /// Lets the lock go.
     Unlock,
     /// A heartbeat, with a word about what the holder does.
@@ -305,8 +308,8 @@ impl Reader {
         })
     }
     /// The record that the host keeps.
-    pub async fn record(&self) -> Result<Performed, TransportError> {
-        self.0.upkeep(&Upkeep::ReadRecord).await
+    pub async fn record(&self) -> Result<RecordReading, TransportError> {
+        self.0.upkeep(&Upkeep::ReadRecord).await.map(RecordReading::parse)
     }
 }
 

@@ -127,6 +127,19 @@ pub enum StealOutcome {
     Unknown(String),
 }
 
+/// What a target keeps as its record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordReading {
+    /// There is nothing in its place.
+    Absent,
+    /// Its text.
+    Text(String),
+    /// Something is there and cannot be read: why.
+    Unreadable(String),
+    /// Nobody knows.
+    Unknown(String),
+}
+
 /// How a record was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordOutcome {
@@ -208,7 +221,7 @@ fn otherwise(code: i32, stderr: &str) -> String {
 }
 
 fn first_line(stdout: &str) -> String {
-    stdout.lines().next().unwrap_or_default().to_owned()
+    stdout.split('\n').next().unwrap_or_default().to_owned()
 }
 
 impl LockOutcome {
@@ -262,6 +275,18 @@ impl StealOutcome {
     }
 }
 
+impl RecordReading {
+    /// As a script of `Upkeep::ReadRecord` ended.
+    pub(super) fn parse(performed: Performed) -> Self {
+        match performed {
+            Performed::Ended { code: 0, stdout, .. } => RecordReading::Text(stdout),
+            Performed::Ended { code: 1, .. } => RecordReading::Absent,
+            Performed::Ended { code, stderr, .. } => RecordReading::Unreadable(otherwise(code, &stderr)),
+            Performed::Unknown { reason } => RecordReading::Unknown(reason),
+        }
+    }
+}
+
 impl RecordOutcome {
     /// As the write of a record ended.
     pub(super) fn parse(performed: Performed) -> Self {
@@ -278,7 +303,7 @@ impl RecordOutcome {
 impl LockReading {
     /// What a script of `Upkeep::ReadLock` printed.
     pub(super) fn parse(stdout: &str) -> Self {
-        let mut lines = stdout.lines();
+        let mut lines = stdout.split('\n');
         let mut line = || lines.next().unwrap_or_default().to_owned();
         let (holder, note, silence, highest) = (line(), line(), line(), line());
         // One that cannot be read, or lies in the future, is no silence.

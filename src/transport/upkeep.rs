@@ -23,13 +23,14 @@ pub fn script(upkeep: &Upkeep, nonce: &str) -> String {
 
 fn script_in(upkeep: &Upkeep, folder: &str, nonce: &str) -> String {
     let body = match upkeep {
-        Upkeep::ReadRecord => "[ -e \"$b/record.json\" ] || exit 1\ncat \"$b/record.json\" || exit 74\n".to_owned(),
+        Upkeep::ReadRecord => READ_RECORD.to_owned(),
         Upkeep::Lock { holder, fence } => {
             format!("{PREPARE}{FUNCTIONS}{}{FLOCK}{MUTEX}{LOCK}", shown(&Fence::new(holder, *fence), nonce))
         }
         Upkeep::Steal { holder, fence, grounds } => {
             let silence = if let Grounds::Silent(seconds) = grounds { seconds.to_string() } else { String::new() };
-            let shown = shown(&Fence::new(holder, *fence), nonce);
+            // As it was read there: what is cleaned is another line, and is never found.
+            let shown = shown(&Fence { holder: holder.clone(), number: *fence }, nonce);
             format!("[ -e \"$b/lock\" ] || exit 1\n{PREPARE}{FUNCTIONS}{shown}w={silence}\n{FLOCK}{MUTEX}{STEAL}")
         }
         Upkeep::ReadLock => format!("{FUNCTIONS}{READ_LOCK}"),
@@ -47,13 +48,15 @@ fn script_in(upkeep: &Upkeep, folder: &str, nonce: &str) -> String {
 fn write_script(write: &FencedWrite, fence: &Fence, folder: &str, nonce: &str) -> String {
     let under_mutex = |body: &str| format!("{}{body}", held(fence, folder, nonce));
     match write {
-        FencedWrite::Record { json, replaces, .. } => {
+        FencedWrite::Record { json, replaces, set_aside, .. } => {
             let replaces = if replaces.is_empty() { "any".to_owned() } else { replaces.iter().cloned().collect::<Vec<_>>().join(" ") };
+            let aside = set_aside.as_ref().map(|name| format!("aside={}\n{SET_ASIDE}", sh(name)));
+            let (aside, or_back) = aside.map_or(("".to_owned(), ""), |aside| (aside, PUT_BACK));
             // Nobody overwrites a record that another one has written.
             under_mutex(&format!(
                 "d=$(digest) || exit 74\n\
                  case {} in ' any '|*\" $d \"*) ;; *) exit {RECORD_MOVED} ;; esac\n\
-                 put {} record.json || exit 74\n",
+                 {aside}put {} record.json || {{ {or_back}exit 74; }}\n",
                 sh(&format!(" {replaces} ")),
                 sh(json)
             ))
@@ -93,7 +96,12 @@ const FUNCTIONS: &str = "put() {\n\
     printf '%s\\n' \"$1\" | cat >\"$t\" && { sync \"$t\" 2>/dev/null || sync; } && mv -f \"$t\" \"$b/$2\" && return 0\n\
     rm -f \"$t\"; return 1\n\
     }\n\
-    digest() { [ -e \"$b/record.json\" ] || { echo none; return; }; x=$(sha256sum <\"$b/record.json\") && echo \"${x%% *}\"; }\n\
+    digest() {\n\
+    r=\"$b/record.json\"\n\
+    [ -e \"$r\" ] || [ -L \"$r\" ] || { echo none; return; }\n\
+    [ -f \"$r\" ] && [ ! -L \"$r\" ] || { echo other; return; }\n\
+    x=$(sha256sum <\"$r\") && echo \"${x%% *}\"\n\
+    }\n\
     highest() { high=$(cat \"$b/fence\" 2>/dev/null); case $high in ''|*[!0-9]*) high=0 ;; esac; }\n\
     now() { read -r u i </proc/uptime && boot=$(cat /proc/sys/kernel/random/boot_id) || exit 74; u=${u%%.*}; }\n\
     seen() {\n\
@@ -103,6 +111,18 @@ const FUNCTIONS: &str = "put() {\n\
     now; s=$u\n\
     case $m in ''|*[!0-9]*) ;; *) [ \"$k\" != \"$boot\" ] || [ \"$u\" -lt \"$m\" ] || s=$((u - m)) ;; esac\n\
     }\n";
+
+/// A pipe in its place would never end, and a link may lead anywhere. Exit 1 only where nothing is there.
+const READ_RECORD: &str = "r=\"$b/record.json\"\n\
+    [ -e \"$r\" ] || [ -L \"$r\" ] || exit 1\n\
+    [ -f \"$r\" ] && [ ! -L \"$r\" ] || { echo \"railwright: $r is no regular file\" >&2; exit 74; }\n\
+    s=$(wc -c <\"$r\") || exit 74\n\
+    [ \"$s\" -le 8388608 ] || { echo \"railwright: $r is larger than 8 MiB\" >&2; exit 74; }\n\
+    cat \"$r\" || exit 74\n";
+
+/// What is in the place of the record goes out of the way, whatever it is; nothing that is there is overwritten.
+const SET_ASIDE: &str = "[ ! -e \"$b/$aside\" ] && [ ! -L \"$b/$aside\" ] && mv -f \"$b/record.json\" \"$b/$aside\" || exit 74\n";
+const PUT_BACK: &str = "mv -f \"$b/$aside\" \"$b/record.json\"; ";
 
 /// A host without it is not written to.
 pub(super) const FLOCK: &str = "command -v flock >/dev/null 2>&1 || { echo 'railwright: flock (util-linux) is not on this host: without it nothing keeps two runs apart' >&2; exit 74; }\n";

@@ -71,7 +71,12 @@ impl Writer {
     }
     /// Writes the record in the place of one with one of these digests.
     pub async fn record(&self, json: String, members: Vec<String>, replaces: BTreeSet<String>) -> Result<RecordOutcome, TransportError> {
-        self.write(FencedWrite::Record { json, members, replaces }).await.map(RecordOutcome::parse)
+        self.write(FencedWrite::Record { json, members, replaces, set_aside: None }).await.map(RecordOutcome::parse)
+    }
+    /// The same in the place of something that cannot be read, which is kept beside it under this name.
+    pub async fn record_beside(&self, json: String, replaces: BTreeSet<String>, name: String) -> Result<RecordOutcome, TransportError> {
+        let members = Vec::new();
+        self.write(FencedWrite::Record { json, members, replaces, set_aside: Some(name) }).await.map(RecordOutcome::parse)
     }
     /// A heartbeat. The inner error says why nobody knows whether it was heard.
     pub async fn beat(&self, note: &str) -> Result<Result<(), String>, TransportError> {

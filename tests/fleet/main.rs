@@ -13,6 +13,7 @@ mod nodes;
 mod out_of_service;
 mod platform;
 mod power_cycles;
+mod records;
 mod rollout;
 mod room;
 mod runs;

@@ -341,3 +341,23 @@ async fn locks_of_the_dead_are_taken_away_with_a_reason_and_those_of_the_living_
     let forced = locks::steal(&hosts, "now", true, &room.context).await.unwrap();
     assert!(matches!(forced["a"], Stolen::Taken(_)));
 }
+
+/// One host says that it has seen the last number there is, and that a process holds its lock which is dead.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_names_an_endless_number_locks_nobody_out() {
+    let room = room(&["a", "b"]);
+    assert_eq!(run(&room).await.ending, Ending::Done);
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    for (host, number) in [("a", u64::MAX - 1), ("b", 40)] {
+        let now = room.fleet.now();
+        room.host(host, |host| host.hold(&other(1), number, 300, now));
+    }
+    let hosts: Vec<String> = ["a", "b"].map(str::to_owned).into();
+    for force in [false, true] {
+        let stolen = locks::steal(&hosts, "ops2 burned down", force, &room.context).await.unwrap();
+        assert!(matches!(&stolen["a"], Stolen::Unknown { reason } if reason.contains("higher than any number of runs")), "{stolen:?}");
+        assert_eq!(matches!(stolen["b"], Stolen::Taken(_)), !force, "{stolen:?}");
+    }
+    room.host("b", |host| assert_eq!((host.holder(), host.lock.highest), (None, 41)));
+    assert!(room.context.folder.fence().unwrap() < 100, "there are numbers left");
+}

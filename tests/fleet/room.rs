@@ -256,7 +256,7 @@ impl Room {
         let mut wishes = self.wishes.clone();
         seal_wishes(&mut wishes, &state.last_applied, &self.context.secrets);
         let mut observation = self.observe(&wishes, &state.last_applied, 8).await;
-        let (identities, _) = identity::identities(&observation, &self.context.folder);
+        let identities = identity::identities(&observation);
         let recognition = state.recognize(self.cluster, &identities);
         if recognition.merged {
             observation = self.observe(&wishes, &state.last_applied, 8).await;

@@ -15,11 +15,12 @@ use railwright::solve;
 use railwright::spec::{self, Loaded, SourceFile, Sources};
 use railwright::state::journal::{Chain, Entry};
 use railwright::state::sightings::Sightings;
-use railwright::state::{State, StateFolder, host_record, journal, run_status};
+use railwright::state::{IdentityConflict, State, StateFolder, TargetIdentity, TargetRecord, journal, run_status};
 use railwright::transport::sim::access;
 use railwright::transport::{Connector as _, HostAccess, SshConnector};
 use railwright::workload::{self, Inputs, Request, Templates, Workloads};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -484,13 +485,13 @@ fn open_journal(bytes: &[u8]) -> Opened {
 }
 
 fn open_record(bytes: &[u8]) -> Opened {
-    match host_record::parse(&Target::host("a"), &String::from_utf8_lossy(bytes), &StateFolder::at("inv")) {
-        Ok(record) => {
-            State::default().merge(&record);
-            Ok(Vec::new())
-        }
-        Err(problem) => told_one(problem),
-    }
+    let record = TargetRecord::parse(&Target::host("a"), &String::from_utf8_lossy(bytes));
+    let identity = TargetIdentity { record, ..TargetIdentity::default() };
+    let found = State::default().recognize("c", &BTreeMap::from([(Target::host("a"), identity)]));
+    found.warnings.into_iter().chain(IdentityConflict::refusals(&found.conflicts, "inv")).try_fold(Vec::new(), |mut screens, problem| {
+        screens.extend(told_one(problem)?);
+        Ok(screens)
+    })
 }
 
 /// The state and, with the same bytes, the ages of findings.

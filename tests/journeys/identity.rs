@@ -68,6 +68,57 @@ fn another_clusters_inventory_is_refused_until_it_takes_the_host_over() {
 }
 
 #[test]
+fn what_is_no_record_is_left_until_the_host_is_taken_over() {
+    let Some(machine) = start("no record") else { return };
+    machine.host.must("echo 11111111111111111111111111111111 >/etc/machine-id");
+    told(&machine, 0, &["apply", "inv", "--yes"]);
+    // Another inventory, which knows the host by another name.
+    copy(&machine, "z;touch PWNED;#", |spec| spec.replace("cluster: night", "cluster: zzz").replace("name: n1", "name: node1"));
+    let z = "z;touch PWNED;#";
+    let refused = |inventory: &str, code: &str| {
+        let planned = told(&machine, 4, &["plan", inventory]);
+        let before = machine.host.must("ls -lR --time-style=full-iso /var/lib/railwright /etc/token /etc/note.conf");
+        assert!(planned.contains(code), "{planned}");
+        told(&machine, 4, &["apply", inventory, "--yes"]);
+        assert_eq!(machine.host.must("ls -lR --time-style=full-iso /var/lib/railwright /etc/token /etc/note.conf"), before);
+        planned
+    };
+    let foreign = refused(z, "RW0720");
+    assert!(foreign.contains("railwright state take-over 'z;touch PWNED;#' 'host/node1' --reason TEXT"), "{foreign}");
+    machine.host.must("cp -p /var/lib/railwright/record.json /root/record.json");
+    for (breaks, of_another, own) in [
+        ("sed -i 's/\"format_version\":\"/&9/' $r", "RW0720", "RW0736"),
+        ("sed -i 's/\"serial\":/&9999999999999999/' $r", "RW0720", "RW0736"),
+        ("truncate -s -40 $r", "RW0736", "RW0736"),
+        ("truncate -s 9000000 $r", "RW0736", "RW0736"),
+        ("rm $r; ln -s /nowhere $r", "RW0736", "RW0736"),
+        ("rm $r; mkfifo $r", "RW0736", "RW0736"),
+        ("rm $r; mkdir $r; touch $r/x", "RW0736", "RW0736"),
+    ] {
+        machine.host.must(&format!("r=/var/lib/railwright/record.json; rm -rf $r; cp -p /root/record.json $r; {breaks}"));
+        refused(z, of_another);
+        refused("inv", own);
+    }
+    let taken = told(&machine, 0, &["state", "take-over", "inv", "n1", "--reason", "somebody made a folder of it"]);
+    assert!(taken.contains("what could not be read is kept there beside /var/lib/railwright/record.json as record-"), "{taken}");
+    assert!(machine.host.must("ls /var/lib/railwright/record-*.json").contains('x'), "it is still there");
+    assert!(told(&machine, 0, &["plan", "inv"]).contains("No changes. 2 resources"), "what this side remembers stands");
+
+    // The host gets another name: its machine-id tells that it is the same one.
+    let spec = std::fs::read_to_string(machine.place.path().join("inv/cluster.yaml")).unwrap();
+    machine.place.write("inv/cluster.yaml", spec.replace("name: n1", "name: node1"));
+    let renamed = told(&machine, 0, &["plan", "inv"]);
+    assert!(renamed.contains("RW0737") && renamed.contains("host/node1 was called `n1` when it was applied to last"), "{renamed}");
+    assert!(renamed.contains("No changes.") && !renamed.contains("not managed yet"), "{renamed}");
+    // A record that holds what stood in many files before is read as a whole.
+    machine.host.must(
+        "cd /var/lib/railwright && sed 's/\"tool\":\"/&\\n/' record.json >/tmp/r && \
+         { head -n 1 /tmp/r | tr -d '\\n'; head -c 400000 /dev/zero | tr '\\0' x; tail -n +2 /tmp/r; } >record.json",
+    );
+    assert!(told(&machine, 0, &["plan", "inv"]).contains("No changes."));
+}
+
+#[test]
 fn a_cluster_is_known_by_its_id_when_it_is_renamed_and_when_its_state_is_lost() {
     let Some(machine) = start("renamed and lost") else { return };
     told(&machine, 0, &["apply", "inv", "--yes"]);

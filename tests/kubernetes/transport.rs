@@ -138,7 +138,7 @@ fn write(holder: &str, token: u64, write: FencedWrite) -> Upkeep {
 }
 
 fn record(json: String) -> Upkeep {
-    write("a", 9, FencedWrite::Record { json, members: Vec::new(), replaces: Default::default() })
+    write("a", 9, FencedWrite::Record { json, members: Vec::new(), replaces: Default::default(), set_aside: None })
 }
 
 async fn keep(link: &dyn HostLink, upkeep: Upkeep) -> (i32, String) {

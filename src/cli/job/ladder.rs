@@ -124,7 +124,7 @@ impl Climb<'_> {
     fn left(&self) {
         let there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(name) = there.as_ref() {
-            let place = format!("-i {} -n {}", self.inventory.display(), self.namespace);
+            let place = format!("-i {} -n {}", quote::path(self.inventory), self.namespace);
             let after = duration(self.lease_s());
             out::note(&format!(
                 "left at once: the job {name} may still be there; its pods end {after} after it began, and railwright job delete {name} {place} takes it away"

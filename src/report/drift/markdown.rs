@@ -44,7 +44,7 @@ impl Budgeted {
 
 /// The whole document.
 pub fn document(report: &DriftReport) -> String {
-    let inventory = &report.inventory.path;
+    let inventory = &report.inventory.word();
     let targets = counted(report.targets.len(), "target");
     let (resources, at) = (counted(report.resources, "resource"), clean_line(&report.checked_at));
     let origin = clean_line(&report.inventory.words());

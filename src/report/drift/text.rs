@@ -21,7 +21,7 @@ const LISTED: usize = 12;
 
 /// The whole screen.
 pub fn screen(report: &DriftReport) -> String {
-    let inventory = &report.inventory.path;
+    let inventory = report.inventory.word();
     let targets = counted(report.targets.len(), "target");
     let mut out = format!("drift {inventory}   {} on {targets}   {}\n", counted(report.resources, "resource"), report.inventory.words());
     let mut groups: IndexMap<DriftReason, Vec<&DriftFinding>> = IndexMap::new();
@@ -69,7 +69,7 @@ pub fn screen(report: &DriftReport) -> String {
         out.push_str(&format!(" . {}\n", clean_line(&report.no_ssh)));
     }
     out.push_str(&waived(&report.waived));
-    out.push_str(&conclusion(report, inventory));
+    out.push_str(&conclusion(report, &inventory));
     out
 }
 

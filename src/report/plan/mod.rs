@@ -114,7 +114,7 @@ fn without_work(plan: &Plan, next: &Next) -> String {
     out.push_str(&set_aside(plan));
     out.push_str(&closing::go_on_with_outages(plan, next));
     if !plan.unknown.is_empty() {
-        let inventory = if next.inventory.is_empty() { clean_line(&plan.inventory.path) } else { next.inventory.clone() };
+        let inventory = if next.inventory.is_empty() { plan.inventory.word() } else { next.inventory.clone() };
         out.push_str(&format!("\nnext: mend what could not be read, then railwright plan {inventory}{}\n", closing::narrowed(plan)));
     }
     out

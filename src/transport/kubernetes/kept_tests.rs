@@ -58,7 +58,7 @@ fn write(write: FencedWrite) -> Upkeep {
 }
 
 fn record(json: String) -> Upkeep {
-    write(FencedWrite::Record { json, members: Vec::new(), replaces: Default::default() })
+    write(FencedWrite::Record { json, members: Vec::new(), replaces: Default::default(), set_aside: None })
 }
 
 fn clock(second: u32) -> String {
@@ -185,7 +185,7 @@ fn digest(record: &str) -> String {
 /// A record of this holder with this token, in the place of one with this digest.
 fn record_of(holder: &str, number: u64, json: &str, replaces: &str) -> Upkeep {
     let replaces = BTreeSet::from([replaces.to_owned()]);
-    let write = FencedWrite::Record { json: json.to_owned(), members: Vec::new(), replaces };
+    let write = FencedWrite::Record { json: json.to_owned(), members: Vec::new(), replaces, set_aside: None };
     Upkeep::Write { fence: Fence::new(holder, number), write }
 }
 

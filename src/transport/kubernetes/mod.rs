@@ -145,7 +145,7 @@ impl KubernetesLink {
 
     async fn write_fenced(&self, fence: &Fence, write: &FencedWrite) -> Result<Performed, TransportError> {
         match write {
-            FencedWrite::Record { json, members, replaces } => self.write_record(fence, &NewRecord { json, members, replaces }).await,
+            FencedWrite::Record { json, members, replaces, .. } => self.write_record(fence, &NewRecord { json, members, replaces }).await,
             FencedWrite::Unlock => self.while_held(self.unlock(fence).await?),
             FencedWrite::Beat { note } => self.while_held(self.beat(fence, note).await?),
             // There is nothing to arm.

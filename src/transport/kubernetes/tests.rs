@@ -377,7 +377,7 @@ async fn hostile_answers_end_in_a_status() {
             for upkeep in [
                 Upkeep::ReadLock,
                 Upkeep::ReadRecord,
-                write(FencedWrite::Record { json: "{}".to_owned(), members: Vec::new(), replaces: Default::default() }),
+                write(FencedWrite::Record { json: "{}".to_owned(), members: Vec::new(), replaces: Default::default(), set_aside: None }),
                 Upkeep::Lock { holder: holder(), fence: 3 },
                 write(FencedWrite::Unlock),
                 write(FencedWrite::Beat { note: holder() }),

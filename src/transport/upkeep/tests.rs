@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::base::Digest;
-use crate::transport::target_lock::{LockOutcome, NO_RECORD, StealOutcome, TargetLock, Uptime};
+use crate::transport::Performed;
+use crate::transport::target_lock::{LockOutcome, LockReading, NO_RECORD, RecordReading, StealOutcome, TargetLock, Uptime};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -58,6 +59,7 @@ fn record(json: &str, replaces: &[&str]) -> FencedWrite {
         json: json.to_owned(),
         members: Vec::new(),
         replaces: replaces.iter().map(|digest| (*digest).to_owned()).collect(),
+        set_aside: None,
     }
 }
 
@@ -98,6 +100,49 @@ fn nobody_overwrites_what_another_recorded() {
     host.write(&fence, FencedWrite::Unlock);
     let second = Digest::of_bytes(b"{2}\n").as_str().to_owned();
     assert_eq!(host.lock("b", 2), (0, format!("{second}\n")), "whoever takes the lock is told what it finds");
+}
+
+#[test]
+fn only_where_nothing_is_in_its_place_is_there_no_record() {
+    let host = Host::new();
+    let reading =
+        || RecordReading::parse(Performed::Ended { code: host.run(&Upkeep::ReadRecord).0, stdout: String::new(), stderr: String::new() });
+    host.lock("a", 1);
+    assert_eq!(reading(), RecordReading::Absent);
+    let path = host.state().join("record.json");
+    for makes in ["mkdir -p $r/x", "ln -s /nowhere $r", "mkfifo $r", "truncate -s 9000000 $r"] {
+        host.sh(&format!("r='{}'; rm -rf \"$r\"; {makes}", path.display()));
+        assert!(matches!(reading(), RecordReading::Unreadable(_)), "{makes}");
+        let (code, digest) = host.lock("a", 1);
+        assert_eq!(code, 0, "{makes}: the lock is had all the same");
+        // Whoever takes the target over keeps what is there.
+        let aside = |replaces: BTreeSet<String>| FencedWrite::Record {
+            json: "{}".to_owned(),
+            members: Vec::new(),
+            replaces,
+            set_aside: Some("aside".to_owned()),
+        };
+        let fence = Fence::new("a", 1);
+        assert_eq!(host.write(&fence, record("{}", &[NO_RECORD])).0, RECORD_MOVED, "{makes}");
+        assert_eq!(host.write(&fence, aside([digest.trim().to_owned()].into())).0, 0, "{makes}");
+        assert_eq!(reading(), RecordReading::Text(String::new()), "{makes}");
+        assert_eq!(host.write(&fence, aside(BTreeSet::new())).0, 74, "{makes}: nothing is overwritten");
+        host.sh(&format!("cd '{}' && rm -r aside", host.state().display()));
+    }
+    let unknown = RecordReading::parse(Performed::Unknown { reason: "gone".to_owned() });
+    assert_eq!(unknown, RecordReading::Unknown("gone".to_owned()), "a lost connection is no absent record");
+}
+
+#[test]
+fn a_lock_with_odd_letters_is_taken_away_as_it_is() {
+    let host = Host::new();
+    host.lock("a", 1);
+    let path = host.state().join("lock");
+    let odd = "a\tb\u{1b}[2J \r";
+    std::fs::write(&path, std::fs::read_to_string(&path).unwrap().replacen('a', odd, 1)).unwrap();
+    let read = LockReading::parse(&host.run(&Upkeep::ReadLock).1);
+    assert_eq!(read.holder, odd);
+    assert_eq!(host.steal(&read.holder, 2, Grounds::Forced).0, 0);
 }
 
 /// What is written in the name of a holder that has the lock no more, whoever has it.

@@ -1,0 +1,89 @@
+//! What is in the place of a host's record and is no record of this cluster: the host is left alone until somebody takes it over.
+
+use crate::room::Room;
+use railwright::apply::take_over::{TakeOverDecision, TakenOver, take_over};
+use railwright::apply::{Ending, apply};
+use railwright::base::Target;
+use railwright::plan::Plan;
+use serde_json::json;
+
+fn wished(room: Room) -> Room {
+    room.wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+}
+
+fn refused(plan: &Plan) -> Vec<&str> {
+    plan.refused.iter().map(|one| one.trouble.as_ref().unwrap().code.as_str()).collect()
+}
+
+async fn taken_over(room: &Room, keep_record: bool) -> TakenOver {
+    let (state, _, _, recognition) = room.recognize().await;
+    let targets = recognition.conflicts;
+    let decision =
+        TakeOverDecision { targets, reason: "moved".to_owned(), keep_record, cluster: state.cluster, name: room.cluster.to_owned() };
+    take_over(&decision, &room.context).await.unwrap()
+}
+
+/// The records of one host: what the first cluster wrote, and what became of it. With the code for the first one.
+fn unreadable(record: &str) -> Vec<(String, &'static str)> {
+    let newer = record.replace("\"format_version\":\"", "\"format_version\":\"9");
+    let (before, after) = record.split_once("\"serial\":").unwrap();
+    let (_, after) = after.split_once(',').unwrap();
+    let endless = format!("{before}\"serial\":{},{after}", u64::MAX);
+    let lacking = record.replace("\"run\":", "\"ran\":");
+    let cut = record[..record.len() - 20].to_owned();
+    vec![
+        (newer, "RW0720"),
+        (endless, "RW0720"),
+        (lacking, "RW0720"),
+        (cut, "RW0736"),
+        (String::new(), "RW0736"),
+        ("[]".to_owned(), "RW0736"),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_record_of_this_cluster_is_left_until_the_host_is_taken_over() {
+    let room = wished(Room::of(&["a"]));
+    let other = wished(Room::beside(room.fleet.clone(), "zzz"));
+    let planned_before = other.plan().await;
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    let record = room.host("a", |host| host.record.clone().unwrap());
+    for (unreadable, code) in unreadable(&record) {
+        assert_ne!(unreadable, record);
+        room.host("a", |host| host.record = Some(unreadable.clone()));
+        let before = room.fleet.effects();
+        assert_eq!(refused(&other.plan().await), [code], "{unreadable}");
+        assert_eq!(refused(&room.plan().await), ["RW0736"], "{unreadable}");
+        // A plan that was made when there was none.
+        let outcome = apply(&planned_before, &other.context, other.sink()).await;
+        assert_eq!(outcome.problems.iter().map(|problem| problem.code.as_ref()).collect::<Vec<&str>>(), [code], "{unreadable}");
+        assert_eq!(room.fleet.effects(), before);
+        room.host("a", |host| assert_eq!(host.record.as_deref(), Some(unreadable.as_str())));
+    }
+    let kept = taken_over(&room, true).await;
+    assert!(kept[&Target::host("a")].is_err(), "nothing of it can be kept");
+    let taken = taken_over(&room, false).await;
+    assert!(taken[&Target::host("a")].as_ref().is_ok_and(|taken| taken.set_aside.is_some() && taken.from.is_none()), "{taken:?}");
+    let next = room.plan().await;
+    assert!(next.refused.is_empty() && next.nodes.is_empty(), "what this side remembers stands: {:?}", next.nodes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_was_renamed_is_known_by_its_machine() {
+    let room = wished(Room::of(&["a"]));
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    // The folder remembers it under a name that the spec does not have any more: as good as nothing.
+    std::fs::remove_dir_all(room.context.folder.path()).unwrap();
+    room.host("a", |host| {
+        let record = host.record.as_mut().unwrap();
+        *record = record.replace("\"host\":\"a\"", "\"host\":\"old\"").replace("host/a/", "host/old/");
+    });
+    let (state, _, _, recognition) = room.recognize().await;
+    assert_eq!(recognition.warnings.iter().map(|warning| warning.code.as_ref()).collect::<Vec<&str>>(), ["RW0737"]);
+    assert_eq!(state.last_applied.of_target(&Target::host("a")).count(), 1);
+    let plan = room.plan().await;
+    assert!(plan.refused.is_empty() && plan.nodes.is_empty(), "{:?}", plan.nodes);
+    // Nothing tells that it is the same machine.
+    room.host("a", |host| host.machine_id = None);
+    assert_eq!(refused(&room.plan().await), ["RW0736"]);
+}
