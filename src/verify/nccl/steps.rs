@@ -201,6 +201,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_median_stays_in_the_middle_of_any_number_of_values(count in 1u64..40_000) {
+            // Of a multiple the values are not all different.
+            prop_assume!(count % 7919 != 0);
             let mut sampled = Sampled::default();
             (0..count).for_each(|n| sampled.put((n * 7919 % count + 1) as f64));
             let middle = sampled.median().unwrap() / count as f64;
