@@ -17,6 +17,9 @@ enum Unescaped {
     Char(char),
 }
 
+/// Undoes the escape at the beginning of a text: what it stands for, and its length in bytes; none where it is no escape.
+type Undo = fn(&str) -> Option<(Unescaped, usize)>;
+
 impl TextView {
     /// Without white space, colons and the escapes of line ends: base64 and hexadecimal are written in lines and groups.
     pub(super) fn joined(text: &str) -> Self {
@@ -37,12 +40,12 @@ impl TextView {
 
     /// With what a shell, JSON, a URL or HTML escapes, each by itself; none where the text has no such escape.
     pub(super) fn unescaped(text: &str) -> Vec<Self> {
-        let schemes: [(char, fn(&str) -> Option<(Unescaped, usize)>); 3] = [('\\', backslash), ('%', percent), ('&', entity)];
+        let schemes: [(char, Undo); 3] = [('\\', backslash), ('%', percent), ('&', entity)];
         let used = schemes.into_iter().filter(|(mark, _)| text.contains(*mark));
         used.map(|(mark, undo)| TextView::undone(text, mark, undo)).collect()
     }
 
-    fn undone(text: &str, mark: char, undo: fn(&str) -> Option<(Unescaped, usize)>) -> Self {
+    fn undone(text: &str, mark: char, undo: Undo) -> Self {
         let mut view = TextView { bytes: Vec::with_capacity(text.len()), starts: Vec::with_capacity(text.len() + 1), is_joined: false };
         let mut rest = text.char_indices();
         while let Some((at, letter)) = rest.next() {
