@@ -1,6 +1,6 @@
-//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, those that another run works on, and nodes of its cluster that are NotReady or
-//! cordoned by others. Asked before a run disturbs one more host. The cluster is asked each time; its hosts are all asked again only
-//! when the last time is a while ago, by how long that took, and those that were silent then each time.
+//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, those that another run works on, and nodes of
+//! its cluster that are NotReady or cordoned by others. Asked before a run disturbs one more host. The cluster is asked each time;
+//! its hosts are all asked again only when the last time is a while ago, by how long that took, and those that were silent then each time.
 
 use super::locks::HeldLock;
 use super::preflight::connect;

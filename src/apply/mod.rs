@@ -23,7 +23,7 @@ mod host_locks;
 pub mod idle;
 pub mod locks;
 mod lookout;
-pub mod occupied;
+mod occupied;
 mod outcome;
 pub mod precondition;
 pub mod preflight;

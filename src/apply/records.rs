@@ -1,20 +1,21 @@
 //! When targets write down what was applied to them. A host does so after each of its steps, of which it has few, before it leaves
-//! service, and when a gate has judged it. A cluster may have ten
-//! thousand objects, and its record is written whole each time, as one Secret: it is written before the first step, with the kinds that are
-//! coming, now and then between, and at the end. What a crash leaves unwritten is in the journal, and is written when the run goes on.
+//! service, and when a gate has judged it. A cluster may have ten thousand objects, and its record is written whole each time, as
+//! one Secret: it is written before the first step, with the kinds that are coming, now and then between, and at the end. What a
+//! crash leaves unwritten is in the journal, and is written when the run goes on.
 
 use super::gate::GateResult;
 use super::shared::{Shared, guard};
 use super::trouble;
 use crate::base::{Diagnostic, Digest, Target, TargetKind, nodeset};
+use crate::observe::crowd;
 use crate::plan::{NodeKind, Outage, OutageCause, Proof};
 use crate::resource::kubernetes_object::applyset::is_member;
 use crate::state::journal::GateFailure;
 use crate::state::{Entry, HostRecord};
 use crate::system::clock::{self, Deadline, Stopwatch};
-use crate::transport::{RecordOutcome, TransportError, Writer};
-use futures_util::{StreamExt, stream};
+use crate::transport::{BoxFuture, RecordOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Between two records of a cluster, at least.
@@ -76,18 +77,21 @@ impl Shared {
                 true
             }
         });
-        let one = |host: String| async move {
-            let target = Target::host(&host);
-            match self.connect(&host).await {
-                Ok(writer) => self.write_record(&target, &writer, Vec::new()).await,
-                Err(error) => Some(trouble::record_not_written(&target, &error.to_string())),
-            }
+        let changed: Vec<Target> = changed.filter(|host| self.is_ready(host)).map(Target::host).collect();
+        let problems = Mutex::new(Vec::new());
+        let work = |target: Target| -> BoxFuture<'_, ()> {
+            let problems = &problems;
+            Box::pin(async move {
+                let problem = match self.connect(&target.name).await {
+                    Ok(writer) => self.write_record(&target, &writer, Vec::new()).await,
+                    Err(error) => Some(trouble::record_not_written(&target, &error.to_string())),
+                };
+                guard(problems).extend(problem);
+            })
         };
-        let changed: Vec<String> = changed.filter(|host| self.is_ready(host)).cloned().collect();
-        let problems = stream::iter(changed).map(one).buffer_unordered(self.context.patience.parallel.max(1));
-        let problems: Vec<Diagnostic> = problems.filter_map(std::future::ready).collect().await;
+        crowd::each(changed, self.context.patience.parallel, &work).await;
         // A host that did not pass may be in no state to write anything, and that was told.
-        if failure.is_some() { Vec::new() } else { problems }
+        if failure.is_some() { Vec::new() } else { std::mem::take(&mut *guard(&problems)) }
     }
 
     /// A gate without a check ends no outage that a check began.

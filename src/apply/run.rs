@@ -16,8 +16,8 @@ use super::trouble;
 use super::turn::Turn;
 use super::wished::foreign;
 use crate::base::{Diagnostic, Target, TargetKind};
+use crate::plan::Plan;
 use crate::plan::by_hand::released;
-use crate::plan::{Plan, Unavailability, Unavailable};
 use crate::state::journal::{self, Chain};
 use crate::state::journal_writer::JournalWriter;
 use crate::state::{ClusterIdentity, ClusterLock, Entry, IdentityConflict, Outcome, Recognition, RunStatus, State, StateFolder};
@@ -150,8 +150,7 @@ impl Begun {
         // What earlier runs left counts as well, whether the plan verifies it or not.
         let is_known = |host: &&String| parts.context.hosts.get(*host).is_some_and(|access| access.target().kind == TargetKind::Host);
         history.out_of_service.extend(parts.state.outages.keys().filter(is_known).map(Target::host));
-        let refused = parts.plan.unavailable.iter().filter(|out| matches!(out.why, Unavailability::Refused { .. }));
-        history.out_of_service.extend(refused.flat_map(Unavailable::names).filter(|host| is_known(&host)).map(Target::host));
+        history.out_of_service.extend(parts.plan.refused_hosts().keys().filter(is_known).map(Target::host));
         for (host, now) in &found.ready {
             let machine_id = now.machine_id.known().cloned();
             entries.push(Entry::HostLocked { host: host.clone(), boot_id: now.boot_id.clone(), machine_id });

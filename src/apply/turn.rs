@@ -334,12 +334,9 @@ impl Turn {
 
     /// Who is out of service, with the reason where it is nobody's doing here.
     fn unavailable(&self) -> BTreeMap<String, Option<String>> {
-        let outside = self.lookout.out();
-        let planned = |host: &Target| {
-            let refused = self.shared.plan.unavailable.iter().filter(|out| matches!(out.why, Unavailability::Refused { .. }));
-            refused.filter(|out| out.names().iter().any(|name| **name == *host.name)).map(|out| out.why.words()).next()
-        };
-        let one = |host: &Target| (host.name.to_string(), outside.get(host).map(Unavailability::words).or_else(|| planned(host)));
+        let (outside, refused) = (self.lookout.out(), self.shared.plan.refused_hosts());
+        let why = |host: &Target| outside.get(host).map(Unavailability::words).or_else(|| refused.get(&*host.name).cloned());
+        let one = |host: &Target| (host.name.to_string(), why(host));
         self.scheduler.out_of_service().into_iter().map(one).collect()
     }
 

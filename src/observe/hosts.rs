@@ -2,7 +2,7 @@
 
 use super::crowd;
 use super::event::Event;
-use crate::resource::file::found::{Content, Found, Regular};
+use crate::resource::file::found::{Content, Found, Regular, answer_of_private};
 use crate::resource::{Answer, AnswerStatus, Answers, Observation, Read, TargetObservation};
 use crate::state::host_record::HOST_RECORD_PATH;
 use crate::system::clock;
@@ -90,8 +90,7 @@ async fn read_large_record(reader: &Reader, answers: &mut Answers) -> Result<(),
     if is_large(Found::by(&record, answers))
         && let RecordReading::Text(text) = reader.record().await?
     {
-        let out = format!("600 root root {} regular file\n{text}", text.len());
-        answers.insert(record.key(), Answer { status: AnswerStatus::Exit(0), out });
+        answers.insert(record.key(), Answer { status: AnswerStatus::Exit(0), out: answer_of_private(&text) });
     }
     Ok(())
 }

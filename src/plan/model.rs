@@ -1,7 +1,7 @@
 //! The plan as data: nodes and their graph, content-addressed. Rendering lives in `report`, execution in `apply`.
 
 use super::identity::Reinstalled;
-use super::out_of_service::Unavailable;
+use super::out_of_service::{Unavailability, Unavailable};
 use super::policy::RolloutPolicy;
 use crate::base::{Address, ClusterId, Digest, Place, Target, WorkTreeState, quote};
 use crate::resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
@@ -430,6 +430,12 @@ impl Plan {
         let left: BTreeSet<String> = self.unavailable.iter().filter(|some| some.is_left_by_run()).flat_map(Unavailable::names).collect();
         let first = self.nodes.iter().filter(|node| node.wave == 0).flat_map(Node::verified);
         first.filter(|host| left.contains(*host)).cloned().collect()
+    }
+
+    /// Hosts that are refused whatever they answer, with why.
+    pub fn refused_hosts(&self) -> BTreeMap<String, String> {
+        let refused = self.unavailable.iter().filter(|some| matches!(some.why, Unavailability::Refused { .. }));
+        refused.flat_map(|some| some.names().into_iter().map(|host| (host, some.why.words()))).collect()
     }
 
     /// True where an earlier run left hosts of the spec out of service.

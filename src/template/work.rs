@@ -76,9 +76,7 @@ impl Budget {
 thread_local! {
     /// Of the rendering that goes on in this thread: Tera's filters cannot be handed anything else that changes.
     static BUDGET: Cell<Budget> = const { Cell::new(Budget::new(WORK_MAX)) };
-}
 
-thread_local! {
     /// What the templates that this thread fills in may still take together, while they share an allowance.
     static SHARED: Cell<Option<u64>> = const { Cell::new(None) };
 }

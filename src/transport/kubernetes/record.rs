@@ -6,16 +6,16 @@
 //! the version that it looked at; whoever takes the lock puts its token on the record, which makes every earlier look one of another version.
 
 use super::answer::{self, exit};
-use super::edit::merge;
+use super::edit::{identity, merge};
 use super::fault::Trouble;
 use super::lock::FENCE;
-use super::read::{APPLY, apply_path};
 use super::server::{Call, Reply, Sent};
-use super::write::OF_NOTHING;
+use super::write::{OF_NOTHING, applied};
 use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
 use crate::base::{Digest, bounded};
 use crate::resource::Answer;
 use crate::resource::file::base64;
+use crate::resource::file::found::answer_of_private;
 use crate::resource::kubernetes_object::applyset::Members;
 use crate::resource::kubernetes_object::request::ObjectName;
 use crate::system::clock;
@@ -23,7 +23,6 @@ use crate::transport::target_lock::RECORD_MOVED;
 use crate::transport::{Fence, NO_RECORD, Performed, TransportError};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
-use http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -85,9 +84,7 @@ impl Found {
     /// What a write names so that it is refused where another one came in between.
     fn precondition(&self) -> Value {
         match self {
-            Found::Kept(KeptRecord { secret, .. }) => {
-                json!({ "uid": secret["metadata"]["uid"], "resourceVersion": secret["metadata"]["resourceVersion"] })
-            }
+            Found::Kept(kept) => identity(&kept.secret),
             Found::Nothing | Found::Refused(_) => json!({ "resourceVersion": OF_NOTHING }),
         }
     }
@@ -120,7 +117,7 @@ impl KubernetesLink {
     pub(super) async fn record_as_file(&self) -> Result<Answer, Trouble> {
         Ok(match self.record().await? {
             Found::Nothing => exit(1, ""),
-            Found::Kept(KeptRecord { json: Some(json), .. }) => exit(0, format!("600 root root {} regular file\n{json}", json.len())),
+            Found::Kept(KeptRecord { json: Some(json), .. }) => exit(0, answer_of_private(&json)),
             Found::Kept(_) => return Err(self.record_unread("the Secret holds none".to_owned())),
             Found::Refused(reply) => match answer::lacking(&reply) {
                 Some(verb) => answer::denied(&secret(&self.keeps), &verb, "secrets"),
@@ -185,11 +182,7 @@ impl KubernetesLink {
             if !may_be_replaced || found.fence() > fence.number {
                 return Ok(ended(RECORD_MOVED, "", ""));
             }
-            let mut manifest = manifest.clone();
-            for (field, value) in found.precondition().as_object().into_iter().flatten() {
-                manifest["metadata"][field] = value.clone();
-            }
-            let call = Call::with(Method::PATCH, apply_path(&path(&self.keeps)), APPLY, manifest.to_string());
+            let call = applied(&path(&self.keeps), &manifest, &found.precondition());
             match self.sent(&call, n, &mut last).await? {
                 Some(reply) if matches!(reply.status, 200 | 201) => return Ok(ended(0, "", "")),
                 Some(reply) => return Ok(ended(NOT_KEPT, "", &refused(&self.keeps, &reply))),

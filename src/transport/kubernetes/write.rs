@@ -163,12 +163,7 @@ impl KubernetesLink {
         let Some(resource) = self.resource(object).await? else { return Ok(ended(0, "", "")) };
         let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
         let place = Place { object, resource, path };
-        let call = |live: &Value| {
-            let mut patch = unmarking();
-            patch["metadata"]["uid"] = live["metadata"]["uid"].clone();
-            patch["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();
-            merge(&place.path, &patch)
-        };
+        let call = |live: &Value| merge(&place.path, &with_metadata(unmarking(), &identity(live)));
         match self.write(&place, precondition, call, |live| is_same(precondition, live) && is_unmarked(live)).await? {
             Written::Answered(reply) if reply.status == 200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
             Written::Gone | Written::Landed => Ok(ended(0, "", "")),
@@ -244,15 +239,18 @@ impl KubernetesLink {
 }
 
 /// A request that applies an object, with this beside its name.
-fn applied(path: &str, manifest: &Value, more: &Value) -> Call {
-    let mut manifest = manifest.clone();
-    if !manifest["metadata"].is_object() {
-        manifest["metadata"] = json!({});
+pub(super) fn applied(path: &str, manifest: &Value, more: &Value) -> Call {
+    Call::with(Method::PATCH, apply_path(path), APPLY, with_metadata(manifest.clone(), more).to_string())
+}
+
+fn with_metadata(mut object: Value, more: &Value) -> Value {
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
     }
     for (field, value) in more.as_object().into_iter().flatten() {
-        manifest["metadata"][field] = value.clone();
+        object["metadata"][field] = value.clone();
     }
-    Call::with(Method::PATCH, apply_path(path), APPLY, manifest.to_string())
+    object
 }
 
 fn is_going(object: &Value) -> bool {
