@@ -61,6 +61,11 @@ impl StateFolder {
         &self.root
     }
 
+    /// An ordinary file of it, reached without a link: nothing else is waited for or read.
+    pub(super) fn read(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
+        files::read_beneath(&self.root, below.as_ref(), limit)
+    }
+
     /// The inventory that it lies in, as one word of a command that people are told to type.
     pub fn inventory(&self) -> String {
         let inventory = self.root.parent().filter(|path| !path.as_os_str().is_empty());
@@ -87,7 +92,7 @@ impl StateFolder {
 
     /// The key of the seals of secrets; nothing while there was no need for one. It never leaves this folder.
     pub fn seal_key(&self) -> Result<Option<SealKey>, Diagnostic> {
-        match files::read_limited(&self.root.join(SEAL_KEY), 4096) {
+        match self.read(SEAL_KEY, 4096) {
             Ok(bytes) if bytes.len() >= 32 => Ok(Some(SealKey::new(&bytes))),
             Ok(_) => Err(self.unusable(&io::Error::new(io::ErrorKind::InvalidData, "the file `seal-key` is too short"))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -112,7 +117,7 @@ impl StateFolder {
 
     /// The highest fencing number given out; 0 when there was none.
     pub fn fence(&self) -> Result<u64, Diagnostic> {
-        match files::read_limited(&self.root.join("fence"), 64) {
+        match self.read("fence", 64) {
             Ok(bytes) => String::from_utf8_lossy(&bytes)
                 .trim()
                 .parse()
@@ -166,9 +171,8 @@ impl StateFolder {
 
     /// The plan of a run, as it was begun.
     pub fn read_plan(&self, run: &str) -> Result<Plan, Diagnostic> {
-        let path = self.run_folder(run).join("plan.json");
-        let bytes = files::read_limited(&path, FILE_LIMIT_BYTES).map_err(|error| self.unusable(&error))?;
-        crate::plan::file::parse(&path.display().to_string(), &bytes)
+        let bytes = self.read(below_runs(run, "plan.json"), FILE_LIMIT_BYTES).map_err(|error| self.unusable(&error))?;
+        crate::plan::file::parse(&self.run_folder(run).join("plan.json").display().to_string(), &bytes)
     }
 
     /// The journal of a run; empty when the run has none yet.
@@ -179,7 +183,7 @@ impl StateFolder {
 
     /// The same as it stands in its file, unless that is larger than this.
     pub fn journal_bytes(&self, run: &str, limit: u64) -> Result<Vec<u8>, Diagnostic> {
-        match files::read_limited(&self.run_folder(run).join("journal.jsonl"), limit) {
+        match self.read(below_runs(run, "journal.jsonl"), limit) {
             Ok(bytes) => Ok(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(self.unusable(&error)),
@@ -214,6 +218,11 @@ impl StateFolder {
             .state("nothing was changed")
             .next("mend the folder: its owner, the space on its file system, whether that can be written to")
     }
+}
+
+/// A file of a run, below the folder.
+pub(super) fn below_runs(run: &str, name: &str) -> PathBuf {
+    ["runs", run, name].iter().collect()
 }
 
 /// The number in a run's name.

@@ -56,7 +56,7 @@ pub struct State {
 impl State {
     /// Reads the state; an empty one when nothing was ever applied. Takes no lock and writes nothing.
     pub fn load(folder: &StateFolder) -> Result<State, Diagnostic> {
-        let mut state = match files::read_limited(&folder.path().join("state.json"), FILE_LIMIT_BYTES) {
+        let mut state = match folder.read("state.json", FILE_LIMIT_BYTES) {
             Ok(bytes) => parse(folder, &bytes)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => State::default(),
             Err(error) => return Err(folder.unusable(&error)),
@@ -78,7 +78,7 @@ impl State {
         self.serial += 1;
         let path = folder.path().join("state.json");
         let write = || -> io::Result<()> {
-            if let Ok(previous) = files::read_limited(&path, FILE_LIMIT_BYTES) {
+            if let Ok(previous) = folder.read("state.json", FILE_LIMIT_BYTES) {
                 files::write_atomic(&folder.path().join("state.previous.json"), &previous, 0o600)?;
             }
             files::write_atomic(&path, sealed(self)?.as_bytes(), 0o600)

@@ -183,7 +183,7 @@ impl LocalLock {
         if !ClusterLock::is_held(folder)? {
             return Ok(None);
         }
-        let line = String::from_utf8_lossy(&files::read_limited(&lock_path(folder), 4096).unwrap_or_default()).into_owned();
+        let line = String::from_utf8_lossy(&folder.read("lock", 4096).unwrap_or_default()).into_owned();
         let holder = Holder::parse(&line).map_or_else(|| one_line(&line, 120), |holder| holder.describe());
         let beat = beat(folder);
         let note = one_line(beat.lines().next().unwrap_or_default(), 60);
@@ -211,7 +211,7 @@ fn lock_path(folder: &StateFolder) -> std::path::PathBuf {
 }
 
 fn beat(folder: &StateFolder) -> String {
-    String::from_utf8_lossy(&files::read_limited(&folder.path().join(BEAT), 4096).unwrap_or_default()).into_owned()
+    String::from_utf8_lossy(&folder.read(BEAT, 4096).unwrap_or_default()).into_owned()
 }
 
 /// `lives` is the holder whose process was found on this machine.

@@ -1,7 +1,7 @@
 //! Orders to a run that goes on: a small file in its folder, which the run looks at. No connection, no signal: whoever may
 //! write to the state folder may order.
 
-use super::folder::StateFolder;
+use super::folder::{StateFolder, below_runs};
 use super::journal::{Entry, Record};
 use super::lock::ClusterLock;
 use super::run_status;
@@ -53,7 +53,7 @@ const LIMIT_BYTES: u64 = 4096;
 impl StateFolder {
     /// The latest order to a run; nothing when there is none, or none that can be read.
     pub fn read_order(&self, run: &str) -> Option<Order> {
-        let bytes = files::read_limited(&self.run_folder(run).join("order.json"), LIMIT_BYTES).ok()?;
+        let bytes = self.read(below_runs(run, "order.json"), LIMIT_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 

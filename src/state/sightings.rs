@@ -50,7 +50,7 @@ struct Document {
 impl Sightings {
     /// Reads them; none when there is no file yet.
     pub fn load(folder: &StateFolder) -> Result<Sightings, Diagnostic> {
-        let bytes = match files::read_limited(&folder.path().join(FILE), LIMIT_BYTES) {
+        let bytes = match folder.read(FILE, LIMIT_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Sightings::default()),
             Err(error) => return Err(unusable(folder, &error.to_string())),

@@ -1,9 +1,10 @@
 //! Files of this machine: read with a limit, written atomically, 0600 unless said otherwise.
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// Whether it is a file without a byte.
 pub fn is_empty(path: &Path) -> bool {
@@ -12,20 +13,54 @@ pub fn is_empty(path: &Path) -> bool {
 
 /// The whole file, refused beyond `limit` bytes.
 pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{} is larger than {limit} bytes", path.display())));
-    }
-    Ok(bytes)
+    read_all(File::open(path)?, path, limit)
 }
 
 /// The same of what has to be an ordinary file: a pipe could keep us waiting, and a device has no end.
 pub fn read_ordinary(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file"));
+    read_all(open_ordinary(path)?, path, limit)
+}
+
+/// Opens such a file.
+pub fn open_ordinary(path: &Path) -> io::Result<File> {
+    ordinary(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?)
+}
+
+/// The same of an ordinary file below a folder. Neither the folder nor any part of the way may be a link: whoever can write there
+/// may put one in its place at any moment.
+pub fn read_beneath(folder: &Path, below: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_all(open_beneath(folder, below)?, below, limit)
+}
+
+/// Opens an ordinary file below a folder, no link followed.
+pub fn open_beneath(folder: &Path, below: &Path) -> io::Result<File> {
+    const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    let mut here = openat(CWD, folder, FOLDER, Mode::empty())?;
+    let mut parts = below.components().peekable();
+    while let Some(part) = parts.next() {
+        let Component::Normal(name) = part else { return Err(io::Error::from(io::ErrorKind::InvalidInput)) };
+        let flags = if parts.peek().is_some() { FOLDER } else { FILE };
+        here = openat(&here, name, flags, Mode::empty())?;
     }
-    read_limited(path, limit)
+    ordinary(File::from(here))
+}
+
+/// What was opened is looked at, and not what may have come into its place.
+fn ordinary(file: File) -> io::Result<File> {
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file")),
+    }
+}
+
+fn read_all(file: File, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{} is larger than {limit} bytes", path.display())));
+    }
+    Ok(bytes)
 }
 
 /// A file of any size piece by piece, as it comes; `-` is the standard input. A folder is an error.
@@ -221,5 +256,32 @@ mod tests {
         assert_eq!(reader.join().unwrap(), "one");
         write_atomic(&folder.path().join("file"), b"two", 0o600).unwrap();
         assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"two");
+    }
+
+    /// Whatever is put into the place of a part of the way after somebody looked at it.
+    #[test]
+    fn what_lies_beneath_is_an_ordinary_file_without_a_link_on_the_way() {
+        use std::os::unix::fs::symlink;
+        let world = tempfile::tempdir().unwrap();
+        let at = |name: &str| world.path().join(name);
+        fs::create_dir_all(at("in/deep")).unwrap();
+        fs::create_dir(at("out")).unwrap();
+        fs::write(at("in/deep/file"), "ours").unwrap();
+        fs::write(at("out/file"), "foreign").unwrap();
+        symlink("../out", at("in/folder")).unwrap();
+        symlink("../out/file", at("in/link")).unwrap();
+        symlink("deep/file", at("in/inner")).unwrap();
+        symlink("in", at("root")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("in/pipe")).status().unwrap().success());
+        let read = |folder: &str, below: &str| read_beneath(&at(folder), Path::new(below), 10);
+        assert_eq!(read("in", "deep/file").unwrap(), b"ours");
+        assert_eq!(read("in", "deep/none").unwrap_err().kind(), io::ErrorKind::NotFound);
+        for below in ["folder/file", "link", "inner", "pipe", "deep", "", "../out/file", "/etc/passwd"] {
+            assert!(read("in", below).is_err(), "{below}");
+        }
+        assert!(read("root", "deep/file").is_err());
+        // Opened as others open it, a pipe waits for somebody who writes, for ever.
+        assert!(read_ordinary(&at("in/pipe"), 10).is_err() && read_ordinary(Path::new("/dev/zero"), 10).is_err());
+        assert!(crate::system::lock_file::LockFile::is_held(&at("in/pipe")).is_err());
     }
 }

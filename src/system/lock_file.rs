@@ -92,7 +92,7 @@ impl LockFile {
     /// Whether some process holds the lock. The kernel cannot be asked that without taking it: it is shared for a moment,
     /// so this is for those alone who have a reason to ask.
     pub fn is_held(path: &Path) -> io::Result<bool> {
-        let file = match File::open(path) {
+        let file = match super::files::open_ordinary(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),

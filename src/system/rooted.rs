@@ -1,6 +1,7 @@
 //! A folder of this machine that is somebody's root: an unpacked image, a mounted disk, a repository. It is read as a program in it would see it:
 //! links are followed below it and never out of it, what is no ordinary file is not opened, and nothing is read without an end.
 
+use super::files;
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -71,7 +72,8 @@ impl Rooted {
             return Ok(None);
         }
         self.work(OPENED)?;
-        File::open(found).map(Some)
+        // Without links, whatever has come into its place since.
+        files::open_beneath(&self.root, found.strip_prefix(&self.root).unwrap_or(&found)).map(Some)
     }
 
     /// The place of a path without links; nothing where there is none.
