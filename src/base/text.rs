@@ -13,7 +13,7 @@ pub fn clean(text: &str) -> String {
 
 /// Characters that show nothing and change how others are shown or read.
 fn is_unseen(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
 }
 
 /// The text as one line and with all its blanks: a line end in it is made visible too, so that no name can begin a line
@@ -103,10 +103,10 @@ mod tests {
 
     #[test]
     fn a_document_acts_on_no_terminal_and_says_the_same() {
-        let said = serde_json::json!({ "a\u{9b}": "x\u{7f}\u{202e}\u{1b}[2J\nß" });
+        let said = serde_json::json!({ "a\u{9b}": "x\u{7f}\u{202e}\u{61c}\u{1b}[2J\nß" });
         let document = serde_json::to_string_pretty(&said).unwrap();
         let escaped = escape_unseen(&document);
-        assert_eq!(escaped, "{\n  \"a\\u009b\": \"x\\u007f\\u202e\\u001b[2J\\nß\"\n}");
+        assert_eq!(escaped, "{\n  \"a\\u009b\": \"x\\u007f\\u202e\\u061c\\u001b[2J\\nß\"\n}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), said);
     }
 }

@@ -52,7 +52,7 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
     let (plan, _) = pipeline::plan(&prepared, selection).await?;
     let written = arguments.output.as_ref().map_or(Ok(()), |file| pipeline::write_plan(file, &plan));
     if arguments.json {
-        report::out::print(&String::from_utf8_lossy(&crate::plan::file::bytes(&plan)));
+        report::out::print(&report::document::text(&plan));
     } else {
         let next = report::plan::Next {
             file: arguments.output.as_ref().filter(|_| written.is_ok()).map(|file| quote::path(file)),

@@ -28,7 +28,7 @@ pub fn run(arguments: &Show) -> Result<Exit, Failure> {
     let file = arguments.plan.display().to_string();
     let subject = arguments.address.join(" ");
     let text = match subject.as_str() {
-        _ if arguments.json => String::from_utf8_lossy(&crate::plan::file::bytes(&plan)).into_owned(),
+        _ if arguments.json => report::document::text(&plan),
         "" => report::plan::screen(&plan, &report::plan::Next { file: Some(file), ..Default::default() }),
         subject => report::plan::details(&plan, &named(&plan, subject)?).ok_or_else(|| {
             Diagnostic::error("RW0306", format!("{file} has no step for {}", one_line(subject, 80)))

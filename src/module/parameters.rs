@@ -67,13 +67,17 @@ fn missing(module: &Module, name: &str, loaded: &Loaded, on: Subject) -> Diagnos
     error.next(format!("or set `modules: {{ {}: {{ parameters: {{ {name}: ... }} }} }}`", module.name))
 }
 
+/// Errors with a suggestion each; a suggestion compares a name with all that there are.
+const SUGGESTED_MAX: usize = 30;
+
 /// Overrides of modules and parameters that do not exist.
 pub fn check_overrides(modules: &Modules, loaded: &Loaded) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
     for (name, wanted) in &loaded.spec.modules {
         let Some(module) = modules.modules.iter().find(|module| module.name == *name) else {
             let known = modules.modules.iter().map(|module| module.name.as_str());
-            errors.push(unknown(loaded, format!("there is no module `{name}`"), &format!("modules[\"{name}\"]"), name, known));
+            let near = if errors.len() < SUGGESTED_MAX { suggest::nearest(name, known.clone()) } else { None };
+            errors.push(unknown(loaded, format!("there is no module `{name}`"), &format!("modules[\"{name}\"]"), near, known));
             continue;
         };
         for (parameter, value) in &wanted.parameters {
@@ -86,14 +90,15 @@ pub fn check_overrides(modules: &Modules, loaded: &Loaded) -> Vec<Diagnostic> {
         for parameter in wanted.parameters.keys().filter(|parameter| !module.parameters.contains_key(*parameter)) {
             let known = module.parameters.keys().map(String::as_str);
             let path = override_path(name, parameter);
-            errors.push(unknown(loaded, format!("module `{name}` has no parameter `{parameter}`"), &path, parameter, known));
+            let near = if errors.len() < SUGGESTED_MAX { suggest::nearest(parameter, known.clone()) } else { None };
+            errors.push(unknown(loaded, format!("module `{name}` has no parameter `{parameter}`"), &path, near, known));
         }
     }
     errors
 }
 
-fn unknown<'a>(loaded: &Loaded, message: String, path: &str, word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Diagnostic {
-    let near = suggest::nearest(word, known.clone()).map(|near| format!("did you mean `{near}`?"));
+fn unknown<'a>(loaded: &Loaded, message: String, path: &str, near: Option<&str>, known: impl Iterator<Item = &'a str>) -> Diagnostic {
+    let near = near.map(|near| format!("did you mean `{near}`?"));
     let error = Diagnostic::error("RW0212", message);
     let error = match loaded.label(path, near.as_deref().unwrap_or("named here")) {
         Some(label) => error.labelled(label),

@@ -65,12 +65,12 @@ fn entry(what: &str, alike: &str, members: &[(String, &UnknownFinding)]) -> Stri
     let what = if what.is_empty() { "the whole target" } else { what };
     let code = finding.trouble.as_ref().map_or(String::new(), |trouble| format!("   {}", trouble.code));
     let reason = if members.len() == 1 { &finding.reason } else { alike };
-    let mut out = wrap::labelled(" ? ", &format!("{} {}{code}", nodeset::fold(&names), text::clean(what)), 100);
+    let mut out = wrap::labelled(" ? ", &format!("{} {}{code}", nodeset::fold(&names), text::clean_line(what)), 100);
     out.push_str(&wrap::labelled(BELOW, &text::one_line(reason, 300), 100));
     let next = finding.trouble.as_ref().map_or(&[][..], |trouble| &trouble.next);
     let same = members.iter().all(|(_, other)| other.trouble.as_ref().is_some_and(|trouble| trouble.next == next));
     if !next.is_empty() && !same {
-        out.push_str(&format!("{BELOW}on {first}, for example:\n"));
+        out.push_str(&format!("{BELOW}on {}, for example:\n", text::clean_line(first)));
     }
     for next in next {
         // Not broken into lines: it is there to be copied.

@@ -14,6 +14,7 @@ pub fn rule(title: &str) -> String {
 /// A line that begins with `label` (its indentation with it), broken at spaces so that none is longer than `columns`;
 /// the lines that follow begin under the text. What the text holds besides words and spaces is made visible.
 pub fn labelled(label: &str, text: &str, columns: usize) -> String {
+    let label = clean_line(label);
     let indent = label.width();
     format!("{label}{}\n", broken(clean_line(text).split(' '), indent, indent, columns))
 }
@@ -115,6 +116,7 @@ mod tests {
     #[test]
     fn a_list_that_fills_more_than_a_line_is_broken_after_a_comma() {
         assert_eq!(labelled("  on ", "a n[01,03-05,07,09-11] b", 16), "  on a\n     n[01,03-05,\n     07,09-11] b\n");
+        assert_eq!(labelled("a\nb ", "x", 16), "a\u{fffd}b x\n");
         assert_eq!(labelled("  on ", "n[01,03] b", 16), "  on n[01,03] b\n");
     }
 

@@ -1,7 +1,7 @@
 //! The lines of a file around a finding, with carets, drawn by miette. Our own source gives it these lines only: its
 //! built-in one scans the file from the start for every label.
 
-use crate::base::text::one_line;
+use crate::base::text::{clean_line, one_line};
 use crate::base::{Diagnostic, Label, Severity};
 use crate::report::out::Look;
 use crate::spec::{Source, Sources};
@@ -115,7 +115,7 @@ fn clipped(line: &str, width: usize) -> String {
 fn in_words(label: &Label, sources: &Sources) -> String {
     let place = sources.get(&label.file).map(|source| source.line_column(label.span.start));
     let place = place.map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
-    format!("{}{place}: {}", label.file, label.text)
+    format!("{}{place}: {}", clean_line(&label.file), label.text)
 }
 
 /// A part of one long line, at character boundaries.
@@ -139,7 +139,7 @@ fn harmless(text: &str) -> String {
             '\r' if rest.peek() == Some(&'\n') => out.push(c),
             // Both are three bytes long, so that the carets stay where they belong.
             _ if turns_text => out.push('\u{fffd}'),
-            c if c.is_control() => out.push_str(&"?".repeat(c.len_utf8())),
+            c if c.is_control() || c == '\u{61c}' => out.push_str(&"?".repeat(c.len_utf8())),
             c => out.push(c),
         }
     }
@@ -155,7 +155,7 @@ impl SourceCode for Excerpt<'_> {
         let bytes = self.data.as_bytes().get(from - self.range.start..until - self.range.start).ok_or(MietteError::OutOfBounds)?;
         let (line, column) = self.source.line_column(from);
         let contents = MietteSpanContents::new_named(
-            self.source.name().to_owned(),
+            clean_line(self.source.name()),
             bytes,
             (from, until - from).into(),
             line as usize - 1,

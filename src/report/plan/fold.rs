@@ -3,6 +3,7 @@
 
 use super::{entry, list, shape};
 use crate::base::nodeset;
+use crate::base::text::clean_line;
 use crate::plan::Node;
 use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
@@ -56,7 +57,7 @@ impl<'a> NodeSets<'a> {
             [only] => *only,
             all => self.number(all.iter().flat_map(|number| self.0.get_index(*number)).flat_map(|(names, _)| names.clone()).collect()),
         };
-        format!("{:<14}", self.0[number])
+        format!("{:<14}", clean_line(&self.0[number]))
     }
 }
 

@@ -2,7 +2,7 @@
 //! the order of their hosts' names folded into one.
 
 use crate::base::nodeset;
-use crate::base::text::counted;
+use crate::base::text::{clean_line, counted};
 use crate::plan::{NodeKind, Plan, Proof, RolloutPolicy};
 use crate::report::wrap::{COLUMNS, labelled};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ fn text(waves: &[&[String]], policy: &RolloutPolicy, proof: Proof, verified: boo
         Proof::NotSaid => "a gate",
     };
     let gate = if waves.len() > 1 { format!("{proves} after each") } else { format!("then {proves}") };
-    let shown: Vec<String> = waves.iter().map(|hosts| nodeset::fold(hosts)).collect();
+    let shown: Vec<String> = waves.iter().map(|hosts| clean_line(&nodeset::fold(hosts))).collect();
     let start = format!("waves    {}   {}", shown.join(" > "), limits(policy));
     let between = if start.chars().count() + 3 + gate.chars().count() > COLUMNS { "\n         " } else { "   " };
     let plain = policy.classes.is_empty() && policy.domains.is_empty() && !verified;
