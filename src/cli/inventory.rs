@@ -1,24 +1,31 @@
 //! Reads an inventory folder into what every command needs: the checked spec, the user's modules as raw files, where
 //! it all came from, and absolute paths.
 
-use super::inventory_files::missing_files;
+use super::inventory_files::{missing_files, private_files};
 use super::knowledge::Knowledge;
 use super::outside::{self, NotOpened};
+use super::pipeline::file_problem;
+use crate::base::text::{clean_line, one_line};
 use crate::base::{Diagnostic, quote};
+use crate::module::context;
 use crate::plan::model::InventoryOrigin;
 use crate::resource::switch::System;
 use crate::spec::{self, Host, Loaded, Problems, SourceFile, Sources, SwitchNode, cabling};
 use crate::system::folder::{self, Entry, EntryKind};
 use crate::system::{environment, files, git};
-use crate::transport::{self, HostAccess, TargetContact};
+use crate::transport::{self, HostAccess};
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// All spec files together, and all files of user modules together, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
-/// Files of user modules.
-const MODULE_FILES_MAX: usize = 10_000;
+/// Files and folders of user modules, each as often as a link leads to it.
+const MODULE_ENTRIES_MAX: usize = 10_000;
 /// Folders inside each other below `modules`.
 const MODULE_DEPTH_MAX: usize = 8;
+/// A signing key, in bytes.
+pub(super) const KEY_BYTES_MAX: u64 = 1 << 20;
 
 /// An inventory that was read and found valid.
 #[derive(Debug, Clone)]
@@ -33,6 +40,8 @@ pub struct Inventory {
     pub loaded: Loaded,
     /// Files of the user's modules below `modules/`: path (`NAME/module.yaml`) and text, by path.
     pub modules: Vec<(String, String)>,
+    /// The signing keys that lie in the inventory, by path as the spec has it; one that is not there is left out.
+    pub keys: BTreeMap<String, Result<String, Diagnostic>>,
     /// The catalogue and the rules, the user's own among them.
     pub knowledge: Knowledge,
     /// Where the spec came from.
@@ -49,9 +58,9 @@ impl Inventory {
         absolute(&self.folder, path)
     }
 
-    /// Where a file lies that the spec names, for somebody who opens it: within the folder, links followed, or anywhere once targets are contacted.
-    pub fn opened(&self, named: &str, contact: Option<TargetContact>) -> Result<PathBuf, NotOpened> {
-        outside::opened(&self.folder, &self.absolute(named), contact)
+    /// Where a file of the inventory lies that the spec names, below its folder.
+    pub fn find(&self, named: &str) -> Result<PathBuf, NotOpened> {
+        outside::find(&self.folder, &self.absolute(named))
     }
 
     /// How to reach a host, where it is reached.
@@ -129,23 +138,55 @@ fn read_with(path: &Path, cabled: impl FnOnce(&str, &Path, Loaded) -> Result<Loa
     // The spec's files are looked at only now, because a missing file is worth no word in a spec that is wrong.
     let mut warnings = std::mem::take(&mut loaded.warnings);
     warnings.extend(missing_files(&folder, &loaded));
-    let origin = origin(&shown, &folder, &loaded, &modules);
-    Ok(Inventory { path: shown, word: quote::path(path), folder, loaded, modules, knowledge, origin, warnings, read_as: None })
+    let keys = keys(&folder, &loaded);
+    let origin = origin(&shown, &folder, &loaded, &modules, &keys);
+    let word = quote::path(path);
+    Ok(Inventory { path: shown, word, folder, loaded, modules, keys, knowledge, origin, warnings, read_as: None })
 }
 
-/// The commit that the spec and its modules are of, if they are.
-fn origin(shown: &str, folder: &Path, loaded: &Loaded, modules: &[(String, String)]) -> InventoryOrigin {
+/// The commit that all is of that was read: the spec, its modules and its keys.
+fn origin(
+    shown: &str,
+    folder: &Path,
+    loaded: &Loaded,
+    modules: &[(String, String)],
+    keys: &BTreeMap<String, Result<String, Diagnostic>>,
+) -> InventoryOrigin {
     let of_modules: Vec<(String, &str)> = modules.iter().map(|(path, text)| (format!("modules/{path}"), text.as_str())).collect();
+    let below = |named: &Path| Some(folder::without_parents(named)?.strip_prefix(folder).ok()?.to_str()?.to_owned());
     // Names begin with the folder as it was given.
-    let below = |name: &str| {
-        let named = Path::new(name).strip_prefix(shown).map_or_else(|_| PathBuf::from(name), |below| folder.join(below));
-        Some(folder::without_parents(&named)?.strip_prefix(folder).ok()?.to_str()?.to_owned())
+    let of_name = |name: &str| match Path::new(name).strip_prefix(shown) {
+        Ok(named) => below(&folder.join(named)),
+        Err(_) => below(Path::new(name)),
     };
-    let of_spec: Vec<(String, &str)> = loaded.sources.files().filter_map(|source| Some((below(source.name())?, source.text()))).collect();
+    let of_spec: Vec<(String, &str)> = loaded.sources.files().filter_map(|source| Some((of_name(source.name())?, source.text()))).collect();
+    let of_key = |named: &str| below(Path::new(&absolute(folder, named)));
+    let of_keys: Vec<(String, &str)> = keys.iter().filter_map(|(named, text)| Some((of_key(named)?, text.as_deref().ok()?))).collect();
+    let named_keys: Vec<String> = loaded.spec.repositories.iter().filter_map(|repository| of_key(&repository.key)).collect();
     let read: Vec<git::ReadFile<'_>> =
-        of_spec.iter().chain(&of_modules).map(|(path, text)| git::ReadFile { path, bytes: text.as_bytes() }).collect();
-    let git::Revision { commit, state } = git::revision(folder, &read, &is_read);
+        of_spec.iter().chain(&of_modules).chain(&of_keys).map(|(path, text)| git::ReadFile { path, bytes: text.as_bytes() }).collect();
+    let is_of_key = |tracked: &git::TrackedPath<'_>| {
+        let rest = |key: &String| {
+            key.strip_prefix(tracked.path).map(|rest| if tracked.is_folder { rest.starts_with('/') } else { rest.is_empty() })
+        };
+        named_keys.iter().any(|key| rest(key) == Some(true))
+    };
+    let git::Revision { commit, state } = git::revision(folder, &read, &|tracked| is_read(tracked) || is_of_key(tracked));
     InventoryOrigin { path: shown.to_owned(), commit, dirty: state }
+}
+
+/// The signing keys of the inventory, read once, so that what is planned is what was looked up in the commit.
+fn keys(folder: &Path, loaded: &Loaded) -> BTreeMap<String, Result<String, Diagnostic>> {
+    let mut keys = BTreeMap::new();
+    for (named, _) in context::files(loaded) {
+        let key = match outside::read(folder, &absolute(folder, &named), KEY_BYTES_MAX) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(NotOpened::Unreadable(error)) if error.kind() != io::ErrorKind::NotFound => Err(file_problem(Path::new(&named), &error)),
+            Err(NotOpened::Unreadable(_) | NotOpened::Outside | NotOpened::Hidden) => continue,
+        };
+        keys.insert(named, key);
+    }
+    keys
 }
 
 /// Whether a path of a commit is one that is read where it is there: YAML at the top, everything below `modules`.
@@ -189,7 +230,10 @@ fn spec_files(path: &Path, folder: &Path, problems: &mut Vec<Diagnostic>) -> Vec
     let mut found = false;
     for entry in entries.into_iter().filter(|entry| is_spec_name(&entry.name) && entry.kind != EntryKind::Folder) {
         found = true;
-        match text(&path.join(&entry.name).display().to_string(), &entry, left) {
+        let leads_to_spec =
+            entry.path.parent() == Some(folder) && entry.path.file_name().and_then(|name| name.to_str()).is_some_and(is_spec_name);
+        let kind = if leads_to_spec || entry.kind == EntryKind::Special { entry.kind } else { EntryKind::LinkOutside };
+        match text(&path.join(&entry.name).display().to_string(), folder, &Entry { kind, ..entry }, left) {
             Ok(file) => {
                 left -= file.text.len() as u64;
                 read.push(file);
@@ -211,25 +255,40 @@ fn spec_files(path: &Path, folder: &Path, problems: &mut Vec<Diagnostic>) -> Vec
 fn cabled(shown: &str, folder: &Path, loaded: Loaded) -> Result<Loaded, Problems> {
     let Some(named) = loaded.spec.cabling.clone() else { return Ok(loaded) };
     let name = if named.starts_with(['/', '~']) { named.clone() } else { format!("{}/{named}", shown.trim_end_matches('/')) };
+    let name = clean_line(&name);
     let write = format!("correct the path, which is relative to the inventory; or railwright discover cabling {shown} -o {name}");
-    let path = match outside::opened(folder, &absolute(folder, &named), None) {
-        Ok(path) => path,
-        Err(NotOpened::NotThere(_)) => return Err(cabling::unreadable(loaded, "is not there", &write)),
-        Err(NotOpened::Outside) => {
-            let next = "copy it into the inventory, where its changes are reviewed with the rest of the spec";
-            return Err(cabling::unreadable(loaded, "lies outside of the inventory, so it is not read", next));
+    let copy = "copy it into the inventory, where its changes are reviewed with the rest of the spec";
+    let path = absolute(folder, &named);
+    // Its lines are quoted where they are wrong, so no other file of the inventory may stand for it.
+    match outside::find(folder, &path) {
+        Ok(below) if below.extension().is_none_or(|ending| ending != "csv") => {
+            return Err(cabling::unreadable(
+                loaded,
+                "is no file *.csv, so it is not read",
+                "name the file that holds the cables `NAME.csv`",
+            ));
         }
-    };
-    if !folder::is_file(&path) {
-        return Err(cabling::unreadable(loaded, "is no ordinary file", &write));
+        Ok(below) if private_files(&loaded).any(|file| outside::find(folder, &absolute(folder, &file)).is_ok_and(|file| file == below)) => {
+            return Err(cabling::unreadable(loaded, "is named as a secret, so it is not read", "name the file that holds the cables"));
+        }
+        _ => {}
     }
-    let bytes = match files::read_limited(&path, cabling::BYTES_MAX) {
+    let bytes = match outside::read(folder, &path, cabling::BYTES_MAX) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
-            let why = format!("has more than {} MiB", cabling::BYTES_MAX >> 20);
-            return Err(cabling::unreadable(loaded, &why, "fold its lines with node-sets, or split the cluster into several inventories"));
+        Err(NotOpened::Outside) => return Err(cabling::unreadable(loaded, "lies outside of the inventory, so it is not read", copy)),
+        Err(NotOpened::Hidden) => return Err(cabling::unreadable(loaded, "is hidden, so it is not read", copy)),
+        Err(NotOpened::Unreadable(error)) => {
+            let (why, next) = match error.kind() {
+                io::ErrorKind::NotFound => ("is not there".to_owned(), &*write),
+                io::ErrorKind::InvalidInput => ("is no ordinary file".to_owned(), &*write),
+                io::ErrorKind::FileTooLarge => (
+                    format!("has more than {} MiB", cabling::BYTES_MAX >> 20),
+                    "fold its lines with node-sets, or split the cluster into several inventories",
+                ),
+                _ => (format!("cannot be read: {error}"), "check its permissions"),
+            };
+            return Err(cabling::unreadable(loaded, &why, next));
         }
-        Err(error) => return Err(cabling::unreadable(loaded, &format!("cannot be read: {error}"), "check its permissions")),
     };
     match String::from_utf8(bytes) {
         Ok(text) => cabling::read(loaded, SourceFile { name, text }),
@@ -240,18 +299,20 @@ fn cabled(shown: &str, folder: &Path, loaded: Loaded) -> Result<Loaded, Problems
     }
 }
 
-/// One file as text; `limit` in bytes.
-fn text(name: &str, entry: &Entry, limit: u64) -> Result<SourceFile, Box<Diagnostic>> {
+/// One file below `root` as text; `limit` in bytes.
+fn text(name: &str, root: &Path, entry: &Entry, limit: u64) -> Result<SourceFile, Box<Diagnostic>> {
+    check_name(name, entry)?;
     let refused = |why: &str, next: &str| Err(Diagnostic::error("RW1007", format!("{name} {why}")).next(next).into());
     match entry.kind {
         EntryKind::LinkOutside => {
-            return refused("is a link that leads out of the inventory or nowhere", "copy the file into the inventory");
+            return refused("is a link that leads to no file that is read there", "copy the file into the inventory");
         }
         EntryKind::Special | EntryKind::Folder => return refused("is no ordinary file", "remove it, or write a file in its place"),
         EntryKind::File => {}
     }
-    let bytes = files::read_limited(&entry.path, limit).map_err(|error| match error.kind() {
-        std::io::ErrorKind::FileTooLarge => {
+    let below = entry.path.strip_prefix(root).unwrap_or(&entry.path);
+    let bytes = files::read_beneath(root, below, limit).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
             Diagnostic::error("RW1006", format!("with {name} the inventory has more than {} MiB", BYTES_MAX >> 20))
                 .next("split the cluster into several inventories")
         }
@@ -264,7 +325,16 @@ fn text(name: &str, entry: &Entry, limit: u64) -> Result<SourceFile, Box<Diagnos
     Ok(SourceFile { name: name.to_owned(), text })
 }
 
-fn unreadable(name: &str, error: &std::io::Error) -> Diagnostic {
+/// Names stand on screens, as they are.
+fn check_name(shown: &str, entry: &Entry) -> Result<(), Box<Diagnostic>> {
+    if clean_line(&entry.name) == entry.name {
+        return Ok(());
+    }
+    let what = format!("{} has a name with characters that a terminal obeys or hides", one_line(&clean_line(shown), 120));
+    Err(Diagnostic::error("RW1007", what).next("rename it").into())
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Diagnostic {
     Diagnostic::error("RW1004", format!("{name} cannot be read: {error}")).next("check the file and its permissions")
 }
 
@@ -272,34 +342,32 @@ fn unreadable(name: &str, error: &std::io::Error) -> Diagnostic {
 fn modules(path: &Path, folder: &Path) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
     let root = folder.join("modules");
     let mut modules = Vec::new();
-    match folder::real_path(&root) {
-        Ok(real) if !real.starts_with(folder) => {
-            let message = format!("{} is a link that leads out of the inventory", path.join("modules").display());
-            return Err(Diagnostic::error("RW1007", message).next("copy the folder into the inventory").into());
-        }
-        Ok(real) if folder::is_folder(&real) => {}
-        _ => return Ok(modules),
+    if folder::is_link(&root) {
+        let message = format!("{} is a link", path.join("modules").display());
+        return Err(Diagnostic::error("RW1007", message).next("copy the folder into the inventory").into());
     }
-    let mut left = BYTES_MAX;
-    let mut open = vec![(root, String::new(), 0)];
+    if !folder::is_folder(&root) {
+        return Ok(modules);
+    }
+    let (mut left, mut entries) = (BYTES_MAX, 0);
+    let mut open = vec![(root.clone(), String::new(), 0)];
     while let Some((below, prefix, depth)) = open.pop() {
         let shown = |name: &str| path.join("modules").join(format!("{prefix}{name}")).display().to_string();
-        for entry in folder::entries(&below, folder).map_err(|error| unreadable(&shown(""), &error))? {
-            if entry.name.starts_with('.') {
-                continue;
+        for entry in folder::entries(&below, &root).map_err(|error| unreadable(&shown(""), &error))? {
+            entries += 1;
+            if entries > MODULE_ENTRIES_MAX {
+                let message = format!("{} holds more than {MODULE_ENTRIES_MAX} files and folders", path.join("modules").display());
+                return Err(Diagnostic::error("RW1006", message).next("keep only modules there").into());
             }
+            check_name(&shown(&entry.name), &entry)?;
             let inner = format!("{prefix}{}", entry.name);
             if entry.kind == EntryKind::Folder && depth < MODULE_DEPTH_MAX {
                 open.push((entry.path, format!("{inner}/"), depth + 1));
                 continue;
             }
-            let file = text(&shown(&entry.name), &entry, left)?;
+            let file = text(&shown(&entry.name), &root, &entry, left)?;
             left -= file.text.len() as u64;
             modules.push((inner, file.text));
-            if modules.len() > MODULE_FILES_MAX {
-                let message = format!("{} holds more than {MODULE_FILES_MAX} files", shown(""));
-                return Err(Diagnostic::error("RW1006", message).next("keep only modules there").into());
-            }
         }
     }
     modules.sort();

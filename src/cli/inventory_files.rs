@@ -16,12 +16,7 @@ type Named = (String, Vec<String>);
 /// One warning for each place that names such files.
 pub fn missing_files(folder: &Path, loaded: &Loaded) -> Vec<Diagnostic> {
     let spec = &loaded.spec;
-    let of_nodes =
-        spec.nodes.iter().enumerate().filter_map(|(index, group)| Some((format!("nodes[{index}].ssh"), group.ssh.as_ref()?.ssh()?)));
-    let of_switches =
-        spec.switches.iter().enumerate().filter_map(|(index, group)| Some((format!("switches[{index}].ssh"), group.ssh.as_ref()?)));
-    let reaches = spec.ssh.ssh().map(|ssh| ("ssh".to_owned(), ssh)).into_iter().chain(of_nodes).chain(of_switches);
-    let mut named: Vec<Named> = reaches.flat_map(|(at, ssh)| of_ssh(&at, ssh)).collect();
+    let mut named: Vec<Named> = reaches(loaded).flat_map(|(at, ssh)| of_ssh(&at, ssh)).collect();
     let one = |at: String, file: &String| (at, vec![file.clone()]);
     named
         .extend(spec.repositories.iter().enumerate().map(|(index, repository)| one(format!("repositories[{index}].key"), &repository.key)));
@@ -34,6 +29,22 @@ pub fn missing_files(folder: &Path, loaded: &Loaded) -> Vec<Diagnostic> {
         files.retain(|file| seen.insert(file.clone()) && !folder::is_file(Path::new(&absolute(folder, file))));
     }
     named.iter().filter(|(_, files)| !files.is_empty()).map(|(at, files)| missing(loaded, at, files)).collect()
+}
+
+/// The files of secrets, of passwords and of identities, as the spec has them.
+pub fn private_files(loaded: &Loaded) -> impl Iterator<Item = String> {
+    let identities = reaches(loaded).flat_map(|(_, ssh)| ssh.identities.iter().cloned());
+    loaded.spec.secret_references().filter_map(|(_, secret)| secret.file.clone()).chain(identities)
+}
+
+/// Each `ssh` of the spec, with where it stands.
+fn reaches(loaded: &Loaded) -> impl Iterator<Item = (String, &Ssh)> {
+    let spec = &loaded.spec;
+    let of_nodes =
+        spec.nodes.iter().enumerate().filter_map(|(index, group)| Some((format!("nodes[{index}].ssh"), group.ssh.as_ref()?.ssh()?)));
+    let of_switches =
+        spec.switches.iter().enumerate().filter_map(|(index, group)| Some((format!("switches[{index}].ssh"), group.ssh.as_ref()?)));
+    spec.ssh.ssh().map(|ssh| ("ssh".to_owned(), ssh)).into_iter().chain(of_nodes).chain(of_switches)
 }
 
 fn of_ssh(at: &str, ssh: &Ssh) -> Vec<Named> {

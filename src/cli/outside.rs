@@ -1,9 +1,9 @@
-//! Which files an inventory may have opened. It is untrusted input: what it names outside its folder is opened only by a command
-//! that contacts targets.
+//! Which files an inventory may have opened. It is untrusted input: what it names outside its folder, or hidden in it, is opened only by a
+//! command that contacts targets.
 
 use crate::base::Diagnostic;
+use crate::system::files;
 use crate::system::folder::{self, EntryKind};
-use crate::transport::TargetContact;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,22 +13,29 @@ const STATE_DEPTH_MAX: usize = 3;
 /// Why a file that the spec names is not opened.
 #[derive(Debug)]
 pub enum NotOpened {
-    /// It lies outside the inventory, and no target is contacted.
+    /// It lies outside the inventory.
     Outside,
-    /// It is not there, or cannot be looked for.
-    NotThere(io::Error),
+    /// It lies in the inventory, and a part of its path begins with `.`: the state with its key, a repository, what other programs keep.
+    Hidden,
+    /// It is not there, is no ordinary file, or cannot be read.
+    Unreadable(io::Error),
 }
 
-/// Where a file lies, for somebody who opens it. `root` is the inventory, and `path` absolute.
-pub fn opened(root: &Path, path: &str, contact: Option<TargetContact>) -> Result<PathBuf, NotOpened> {
-    let path = PathBuf::from(path);
-    if contact.is_some() {
-        return Ok(path);
-    }
+/// Where a file of the inventory lies, below `root`, without links. `path` is absolute.
+pub fn find(root: &Path, path: &str) -> Result<PathBuf, NotOpened> {
     // Whether something outside is there is nobody's business.
-    let Some(named) = folder::without_parents(&path).filter(|named| named.starts_with(root)) else { return Err(NotOpened::Outside) };
-    let real = folder::real_path(&named).map_err(NotOpened::NotThere)?;
-    if real.starts_with(root) { Ok(real) } else { Err(NotOpened::Outside) }
+    let named = folder::without_parents(Path::new(path)).filter(|named| named.starts_with(root)).ok_or(NotOpened::Outside)?;
+    let real = folder::real_path(&named).map_err(NotOpened::Unreadable)?;
+    match real.strip_prefix(root) {
+        Err(_) => Err(NotOpened::Outside),
+        Ok(below) if folder::is_hidden(below) => Err(NotOpened::Hidden),
+        Ok(below) => Ok(below.to_owned()),
+    }
+}
+
+/// What is in such a file, of at most `limit` bytes.
+pub fn read(root: &Path, path: &str, limit: u64) -> Result<Vec<u8>, NotOpened> {
+    files::read_beneath(root, &find(root, path)?, limit).map_err(NotOpened::Unreadable)
 }
 
 /// Refuses a state folder that leads elsewhere: it would be read and written there.

@@ -7,7 +7,7 @@ use super::question::{Observed, observe};
 use super::subject::{self, Known};
 use super::{Failure, output, recording, secrets, wishes};
 use crate::base::text::{counted, one_line};
-use crate::base::{Address, Diagnostic, Target, nodeset};
+use crate::base::{Address, Diagnostic, Target, WorkTreeState, nodeset};
 use crate::module::context::{self, KEY_IS_ABSENT};
 use crate::module::{Desired, Texts};
 use crate::observe::sealed;
@@ -146,7 +146,7 @@ pub fn prepare_again(path: &Path, contact: TargetContact, read_as: Option<String
 }
 
 /// Where a signing key is not there, a text stands for it; [`Prepared::has_keys`] tells.
-fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>) -> Result<Prepared, Failure> {
+fn of_inventory(mut inventory: Inventory, source: &Source, only: Option<&str>) -> Result<Prepared, Failure> {
     let (recorded, contact) = match source {
         Source::Live(contact) => (None, Some(*contact)),
         Source::Recorded(file) => (Some(recording::read(file)?), None),
@@ -164,6 +164,9 @@ fn of_inventory(inventory: Inventory, source: &Source, only: Option<&str>) -> Re
     unrendered.map_or(Ok(()), Err).map_err(after_rules)?;
     let desired = wishes::desired(&inventory, asked, &workloads, &answers, &filled).map_err(after_rules)?;
     let keyless = wishes::of_absent_keys(&inventory, asked, &workloads, &answers, &texts, &desired.wishes)?;
+    if inventory.origin.commit.is_some() && wishes::has_local_chart(&desired.wishes) {
+        inventory.origin.dirty = inventory.origin.dirty.max(WorkTreeState::Unknown);
+    }
     let folder = StateFolder::beside(&inventory.folder);
     let targets = inventory.loaded.targets().collect();
     let secrets = Mutex::default();
@@ -194,10 +197,10 @@ impl Prepared {
     pub fn has_keys(&self) -> Result<(), Failure> {
         let loaded = &self.inventory.loaded;
         let absent = context::repositories(loaded, &self.texts).err();
-        let is_outside = |key: &str| matches!(self.inventory.opened(key, self.contact), Err(NotOpened::Outside));
-        let closed = loaded.spec.repositories.iter().any(|repository| is_outside(&repository.key));
+        let is_closed = |key: &str| matches!(self.inventory.find(key), Err(NotOpened::Outside | NotOpened::Hidden));
+        let closed = self.contact.is_none() && loaded.spec.repositories.iter().any(|repository| is_closed(&repository.key));
         let told = |absent: Diagnostic| match closed {
-            true => absent.effect("no target is contacted here, so a key that lies outside the inventory is not opened"),
+            true => absent.effect("no target is contacted here, so a key that lies outside the inventory, or hidden in it, is not opened"),
             false => absent,
         };
         absent.map_or(Ok(()), |absent| {
@@ -223,7 +226,8 @@ impl Prepared {
         }
     }
 
-    /// The same where the state was read already. Their key is made when there is something to seal.
+    /// The same where the state was read already. Their key is made when there is something to seal; where no target is contacted,
+    /// nothing is sealed.
     pub(super) fn secrets_with(&self, last: &LastApplied) -> Result<Arc<Secrets>, Diagnostic> {
         let mut known = self.known_secrets();
         if let Some(secrets) = &*known {
@@ -232,7 +236,12 @@ impl Prepared {
         let of_host = sealed::named_by_host(&self.desired.wishes);
         let mut names: BTreeSet<String> = of_host.values().flatten().cloned().collect();
         let needed = !names.is_empty() || sealed::remembers_sealed(last);
-        let key = if needed { Some(self.folder.make_seal_key()?) } else { self.folder.seal_key()? };
+        let key = match self.contact {
+            Some(_) if needed => Some(self.folder.make_seal_key()?),
+            Some(_) => self.folder.seal_key()?,
+            // Whoever wrote the inventory may have brought the key along, and could guess a secret by its seal.
+            None => None,
+        };
         names.extend(self.inventory.loaded.passwords());
         let wished = self.desired.wishes.iter().flat_map(|wish| diff::texts(&wish.body));
         let clear = self.inventory.loaded.sources.texts().chain(wished);
@@ -266,7 +275,9 @@ impl Prepared {
 
     /// The same where only a host's own record told that something of it is sealed: no secret is named here.
     pub(super) fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
-        self.folder.make_seal_key()?;
+        if self.contact.is_some() {
+            self.folder.make_seal_key()?;
+        }
         *self.known_secrets() = None;
         self.secrets()
     }
@@ -364,7 +375,7 @@ pub fn tell_left_open(prepared: &Prepared) -> Result<Option<String>, Failure> {
 
 /// Reads a plan file.
 pub fn read_plan(file: &Path) -> Result<Plan, Failure> {
-    let bytes = files::read_limited(file, PLAN_LIMIT_BYTES).map_err(|error| file_problem(file, &error))?;
+    let bytes = files::read_ordinary(file, PLAN_LIMIT_BYTES).map_err(|error| file_problem(file, &error))?;
     Ok(plan::file::parse(&file.display().to_string(), &bytes)?)
 }
 

@@ -1,9 +1,9 @@
 //! Where the references to secrets of a spec lead: a variable of our environment, a file, a program. Each is asked once a
-//! command, and only when some wish names it; a program, and a file outside the inventory, only by a command that contacts targets.
+//! command, only when some wish names it, and only by a command that contacts targets: others have no use for it, and what they print
+//! of it would tell something to whoever wrote the inventory.
 //! That one cannot be had is not an error yet: whoever needs it says so.
 
 use super::inventory::Inventory;
-use super::outside::NotOpened;
 use crate::base::{Diagnostic, Severity, redaction, secret};
 use crate::spec::model::SecretReference;
 use crate::system::process::Program;
@@ -11,6 +11,7 @@ use crate::system::{environment, files};
 use crate::transport::{self, Connector, Secrets, TargetContact};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +28,11 @@ pub fn found(
     contact: Option<TargetContact>,
 ) -> BTreeMap<String, Result<String, Diagnostic>> {
     let asked = inventory.loaded.spec.secret_references().filter(|(name, _)| names.contains(name));
-    asked.map(|(name, reference)| (name.clone(), one(inventory, &name, reference, contact))).collect()
+    let one = |name: &str, reference| match contact {
+        Some(contact) => one(inventory, name, reference, contact),
+        None => Err(missing(inventory, name, source_of(reference), "no target is contacted here, and a secret is read only where one is")),
+    };
+    asked.map(|(name, reference)| (name.clone(), one(&name, reference))).collect()
 }
 
 /// Opens connections that carry nothing but the passwords of switches, for a command that only looks.
@@ -41,17 +46,26 @@ pub fn passwords(inventory: &Inventory, contact: TargetContact) -> Arc<Secrets> 
     Arc::new(Secrets::new(None, found(inventory, &names, Some(contact)), BTreeMap::new()))
 }
 
-fn one(inventory: &Inventory, name: &str, reference: &SecretReference, contact: Option<TargetContact>) -> Result<String, Diagnostic> {
+fn one(inventory: &Inventory, name: &str, reference: &SecretReference, contact: TargetContact) -> Result<String, Diagnostic> {
     let is_password = is_password(inventory, name);
-    let (field, read) = match reference {
-        SecretReference { env: Some(variable), .. } if is_password => ("env", of_environment(variable).map(without_line_end)),
-        SecretReference { env: Some(variable), .. } => ("env", of_environment(variable)),
-        SecretReference { file: Some(file), .. } => ("file", of_file(inventory, file, contact)),
-        SecretReference { command: Some(words), .. } => ("command", of_program(inventory, words, contact)),
-        SecretReference { .. } => ("", Err("it has no source".to_owned())),
+    let read = match reference {
+        SecretReference { env: Some(variable), .. } if is_password => of_environment(variable).map(without_line_end),
+        SecretReference { env: Some(variable), .. } => of_environment(variable),
+        SecretReference { file: Some(file), .. } => of_file(inventory, file, contact),
+        SecretReference { command: Some(words), .. } => of_program(inventory, words, contact),
+        SecretReference { .. } => Err("it has no source".to_owned()),
     };
     let read = if is_password { read.and_then(of_one_line) } else { read };
-    read.and_then(checked).map_err(|why| missing(inventory, name, field, &why))
+    read.and_then(checked).map_err(|why| missing(inventory, name, source_of(reference), &why))
+}
+
+/// The field of the spec that names the source of a secret.
+fn source_of(reference: &SecretReference) -> &'static str {
+    match reference {
+        SecretReference { env: Some(_), .. } => "env",
+        SecretReference { file: Some(_), .. } => "file",
+        SecretReference { .. } => "command",
+    }
 }
 
 /// A password of a switch is called by its place in the spec, and no secret is.
@@ -83,23 +97,16 @@ fn of_environment(variable: &str) -> Result<Vec<u8>, String> {
     Ok(value.into_bytes())
 }
 
-fn of_file(inventory: &Inventory, file: &str, contact: Option<TargetContact>) -> Result<Vec<u8>, String> {
-    let shown = inventory.absolute(file);
-    let unreadable = |error: io::Error| match error.kind() {
+fn of_file(inventory: &Inventory, file: &str, _: TargetContact) -> Result<Vec<u8>, String> {
+    let path = inventory.absolute(file);
+    let read = files::read_limited(Path::new(&path), LONGEST_BYTES as u64 + 1);
+    read.map(without_line_end).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => too_long(),
-        _ => format!("{shown} cannot be read: {error}"),
-    };
-    let path = inventory.opened(file, contact).map_err(|why| match why {
-        NotOpened::Outside => format!("{shown} lies outside the inventory, and is opened only when a target is contacted"),
-        NotOpened::NotThere(error) => unreadable(error),
-    })?;
-    files::read_limited(&path, LONGEST_BYTES as u64 + 1).map(without_line_end).map_err(unreadable)
+        _ => format!("{path} cannot be read: {error}"),
+    })
 }
 
-fn of_program(inventory: &Inventory, words: &[String], contact: Option<TargetContact>) -> Result<Vec<u8>, String> {
-    if contact.is_none() {
-        return Err("it comes from a program, which is run only when a target is contacted".to_owned());
-    }
+fn of_program(inventory: &Inventory, words: &[String], _: TargetContact) -> Result<Vec<u8>, String> {
     let (program, arguments) = words.split_first().ok_or("its command is empty")?;
     let path = if program.contains('/') { inventory.absolute(program) } else { program.clone() };
     let answer = Program::new(path).arguments(arguments).folder(&inventory.folder).answer(LONGEST_BYTES + 1, PROGRAM_LIMIT);
@@ -209,23 +216,15 @@ mod tests {
         assert_eq!(super::found(&inventory, &BTreeSet::new(), None).len(), 0, "what nobody needs is not asked for");
     }
 
+    /// Not even from a file of the inventory or from the environment.
     #[test]
-    fn without_contact_no_program_runs_and_no_foreign_file_is_opened() {
-        let (folder, inventory) = inventory(
-            "  near: { file: token }\n  far: { file: ../token }\n  linked: { file: link }\n  program: { command: [./say] }\n  gone: { file: none }\n",
-        );
+    fn without_contact_no_secret_is_read() {
+        let (folder, inventory) = inventory("  near: { file: token }\n  variable: { env: PATH }\n  program: { command: [./say] }\n");
         std::fs::write(folder.path().join("token"), "in-the-folder").unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link")).unwrap();
         let names = inventory.loaded.spec.secrets.keys().cloned().collect();
-        let found = super::found(&inventory, &names, None);
-        assert_eq!(found["near"].as_deref(), Ok("in-the-folder"));
-        for (name, why) in [
-            ("far", "lies outside the inventory"),
-            ("linked", "lies outside the inventory"),
-            ("program", "run only when a target is contacted"),
-            ("gone", "No such file"),
-        ] {
-            assert!(found[name].as_ref().is_err_and(|missing| missing.message.contains(why)), "{name}: {:?}", found[name]);
+        for (name, found) in super::found(&inventory, &names, None) {
+            let missing = found.unwrap_err();
+            assert!(missing.message.contains("no target is contacted here") && !missing.labels.is_empty(), "{name}: {missing:?}");
         }
     }
 

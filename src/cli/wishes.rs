@@ -1,6 +1,6 @@
 //! What the modules of an inventory wish for, shipped ones and its own, and the workloads of its spec.
 
-use super::inventory::Inventory;
+use super::inventory::{Inventory, KEY_BYTES_MAX};
 use super::outside::NotOpened;
 use super::{Failure, pipeline};
 use crate::base::text::one_line;
@@ -13,10 +13,7 @@ use crate::system::files;
 use crate::transport::TargetContact;
 use crate::workload::Workloads;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-
-/// Key files and the like that the spec refers to, in bytes.
-const TEXT_LIMIT_BYTES: u64 = 1 << 20;
+use std::path::PathBuf;
 
 /// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
 /// to the inventory's warnings: a spec is valid before the lab has made its keys. What looks wrong and is allowed comes back.
@@ -25,6 +22,11 @@ pub fn check(inventory: &Inventory, workloads: &Workloads, answers: &Answers) ->
     let Desired { wishes, mut warnings, .. } = desired(inventory, &inventory.loaded, workloads, answers, &texts)?;
     warnings.extend(wishes.iter().filter(|wish| wish.kind == "helm_release").filter_map(|wish| no_chart(inventory, wish)));
     Ok(warnings)
+}
+
+/// Whether a release is of a chart of this machine. What is in it comes into the plan, and is in no commit that was looked up.
+pub(super) fn has_local_chart(wishes: &[Wish]) -> bool {
+    wishes.iter().any(|wish| wish.kind == "helm_release" && !helm_release::release(wish).is_fetched())
 }
 
 /// A chart of this machine that is not there.
@@ -40,44 +42,57 @@ fn no_chart(inventory: &Inventory, wish: &Wish) -> Option<Diagnostic> {
     (!is_there).then(warning)
 }
 
-/// Texts of the files that templates may name; one that is absent, or may not be opened, is left out, and whoever needs it says so. Outside
-/// of the inventory's folder nothing but a public key is read.
+/// Texts of the files that templates may name; one that is absent, or may not be opened, is left out, and whoever needs it says so. Nothing
+/// but a public key is taken for one.
 pub(super) fn referenced(inventory: &Inventory, contact: Option<TargetContact>) -> Result<Texts, Failure> {
     let mut texts = Texts::new();
     for (index, (named, _)) in module::context::files(&inventory.loaded).into_iter().enumerate() {
-        let (path, is_outside) = match (inventory.opened(&named, None), contact) {
-            (Ok(path), _) => (path, false),
-            (Err(NotOpened::Outside), Some(_)) => (PathBuf::from(inventory.absolute(&named)), true),
-            (Err(NotOpened::NotThere(error)), _) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(pipeline::file_problem(Path::new(&named), &error).into());
+        let is_closed = || matches!(inventory.find(&named), Err(NotOpened::Outside | NotOpened::Hidden));
+        let (text, is_key, place) = match inventory.keys.get(&named) {
+            Some(text) => {
+                let text = text.clone()?;
+                let is_key = holds_public_key(&text);
+                (text, is_key, "holds")
             }
-            (Err(NotOpened::NotThere(_) | NotOpened::Outside), _) => continue,
+            None if contact.is_some() && is_closed() => {
+                let path = PathBuf::from(inventory.absolute(&named));
+                let text = match files::read_ordinary(&path, KEY_BYTES_MAX) {
+                    Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                    Err(error) => return Err(pipeline::file_problem(&path, &error).into()),
+                };
+                let is_key = is_public_key(&text);
+                (text, is_key, "lies outside of the inventory, or hidden in it, and is")
+            }
+            None => continue,
         };
-        let text = match files::read_ordinary(&path, TEXT_LIMIT_BYTES) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(pipeline::file_problem(&path, &error).into()),
-        };
-        if is_outside && !is_public_key(&text) {
-            return Err(Failure::of_input(vec![no_public_key(inventory, index, &named)], &inventory.loaded.sources));
+        if !is_key {
+            return Err(Failure::of_input(vec![no_public_key(inventory, index, &named, place)], &inventory.loaded.sources));
         }
         texts.insert(named, text);
     }
     Ok(texts)
 }
 
+const KEY_BEGINS: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
+const KEY_ENDS: &str = "-----END PGP PUBLIC KEY BLOCK-----";
+
 /// An armoured public key and nothing besides (RFC 9580, section 6.2): what else stands in a file outside is sent to no host.
 fn is_public_key(text: &str) -> bool {
     let text = text.trim();
-    text.starts_with("-----BEGIN PGP PUBLIC KEY BLOCK-----") && text.ends_with("-----END PGP PUBLIC KEY BLOCK-----")
+    text.starts_with(KEY_BEGINS) && text.ends_with(KEY_ENDS)
 }
 
-fn no_public_key(inventory: &Inventory, index: usize, named: &str) -> Diagnostic {
-    let problem =
-        Diagnostic::error("RW0175", format!("`{}` lies outside of the inventory and is no armoured public key", one_line(named, 120)))
-            .effect("a file of this machine would be sent to the hosts")
-            .state("nothing was sent to any host")
-            .next("name the file that `gpg --armor --export KEY` wrote, best within the inventory's folder");
+/// One with whatever its vendor wrote around it (RPM-GPG-KEY-redhat-release): a token of the inventory is none.
+fn holds_public_key(text: &str) -> bool {
+    text.contains(KEY_BEGINS) && text.contains(KEY_ENDS) && !text.contains("PRIVATE KEY")
+}
+
+fn no_public_key(inventory: &Inventory, index: usize, named: &str, place: &str) -> Diagnostic {
+    let problem = Diagnostic::error("RW0175", format!("`{}` {place} no armoured public key", one_line(named, 120)))
+        .effect("another file of this machine would be sent to the hosts, and shown")
+        .state("nothing was sent to any host")
+        .next("name the file that `gpg --armor --export KEY` wrote, best within the inventory's folder");
     match inventory.loaded.label(&format!("repositories[{index}].key"), "named here") {
         Some(label) => problem.labelled(label),
         None => problem,

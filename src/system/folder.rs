@@ -11,7 +11,7 @@ pub enum EntryKind {
     File,
     /// A folder.
     Folder,
-    /// A link that leads out of the root, or nowhere.
+    /// A link that leads out of the root, to something hidden below it, or nowhere.
     LinkOutside,
     /// A device, socket or pipe: opening it could hang.
     Special,
@@ -22,7 +22,7 @@ pub enum EntryKind {
 pub struct Entry {
     /// Its name; what is not UTF-8 is replaced.
     pub name: String,
-    /// Its path.
+    /// Its path, without links unless it leads outside.
     pub path: PathBuf,
     /// What it is.
     pub kind: EntryKind,
@@ -78,24 +78,37 @@ pub fn own_entries(folder: &Path) -> io::Result<Vec<(PathBuf, EntryKind)>> {
     Ok(entries)
 }
 
-/// The entries of a folder by name; `root` is the real path that links may not leave.
+/// True when a part of a path below a folder begins with `.`: what programs keep there is nobody else's.
+pub fn is_hidden(below: &Path) -> bool {
+    below.iter().any(|part| part.as_encoded_bytes().starts_with(b"."))
+}
+
+/// The entries of a folder by name, hidden ones left out; `root` is the real path that links may not leave.
 pub fn entries(folder: &Path, root: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        entries.push(Entry { name, kind: kind_of(&path, root), path });
+        if name.starts_with('.') {
+            continue;
+        }
+        let (path, kind) = led_to(path, root);
+        entries.push(Entry { name, path, kind });
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(entries)
 }
 
-fn kind_of(path: &Path, root: &Path) -> EntryKind {
-    match fs::canonicalize(path).and_then(|real| fs::metadata(&real).map(|metadata| (real, metadata))) {
-        Ok((real, _)) if !real.starts_with(root) => EntryKind::LinkOutside,
-        Ok((_, metadata)) if metadata.is_file() => EntryKind::File,
-        Ok((_, metadata)) if metadata.is_dir() => EntryKind::Folder,
-        Ok(_) => EntryKind::Special,
-        Err(_) => EntryKind::LinkOutside,
+/// Where a path leads, and what is there.
+fn led_to(path: PathBuf, root: &Path) -> (PathBuf, EntryKind) {
+    let Ok(real) = fs::canonicalize(&path) else { return (path, EntryKind::LinkOutside) };
+    if real.strip_prefix(root).map_or(true, is_hidden) {
+        return (path, EntryKind::LinkOutside);
     }
+    let kind = match fs::symlink_metadata(&real) {
+        Ok(metadata) if metadata.is_file() => EntryKind::File,
+        Ok(metadata) if metadata.is_dir() => EntryKind::Folder,
+        _ => EntryKind::Special,
+    };
+    (real, kind)
 }

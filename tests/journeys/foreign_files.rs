@@ -2,6 +2,7 @@
 //! not keep anybody waiting, and its templates come to an end.
 
 use crate::support::Place;
+use railwright::resource::Observation;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
@@ -17,8 +18,15 @@ fn place() -> Place {
     place.write("outside", format!("{POISON},Ethernet1,{POISON}\n"));
     place.write("inv/note", "");
     symlink("../outside", place.path().join("inv/link")).unwrap();
-    assert!(Command::new("mkfifo").arg(place.path().join("inv/pipe")).status().unwrap().success());
+    pipe(&place, "inv/pipe.csv");
     place
+}
+
+/// A pipe into which nobody writes.
+fn pipe(place: &Place, path: &str) {
+    let path = place.path().join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
 fn validate(place: &Place) -> String {
@@ -29,16 +37,26 @@ fn validate(place: &Place) -> String {
 #[test]
 fn the_cabling_is_a_file_of_the_inventory() {
     let place = place();
+    for private in [".railwright/seal-key", "token", "token.csv"] {
+        place.write(&format!("inv/{private}"), POISON);
+    }
+    symlink(".railwright/seal-key", place.path().join("inv/key.csv")).unwrap();
+    symlink("token.csv", place.path().join("inv/again.csv")).unwrap();
     for (named, why) in [
         ("../outside", "lies outside of the inventory"),
         ("link", "lies outside of the inventory"),
         ("/proc/self/environ", "lies outside of the inventory"),
         ("/dev/zero", "lies outside of the inventory"),
         ("~/outside", "lies outside of the inventory"),
-        ("pipe", "is no ordinary file"),
+        ("pipe.csv", "is no ordinary file"),
+        (".railwright/seal-key", "is hidden"),
+        ("key.csv", "is hidden"),
+        ("token", "is no file *.csv"),
+        ("token.csv", "is named as a secret"),
+        ("again.csv", "is named as a secret"),
         ("gone.csv", "is not there"),
     ] {
-        place.write("inv/cluster.yaml", format!("{SPEC}cabling: {named}\n"));
+        place.write("inv/cluster.yaml", format!("{SPEC}secrets: {{ t: {{ file: ./token.csv }} }}\ncabling: {named}\n"));
         let said = validate(&place);
         assert!(said.contains("RW0148") && said.contains(why) && said.contains("named here"), "{named}: {said}");
         assert!(!said.contains(POISON), "{named}: {said}");
@@ -109,4 +127,119 @@ fn many_templates_do_not_work_without_end_together() {
     assert!(said.contains("all of them may take together") && said.ends_with("--- exit 1 ---\n"), "{said}");
     let told = said.matches("RW0217").count();
     assert!(told == 1 && said.contains(".j2:1:1"), "one error that names a template and its line: {said}");
+}
+
+/// Files of the inventory, some of them the operator's own: a link that git keeps would make their content a file of hosts, which is shown.
+#[test]
+fn a_link_shows_no_other_file_of_the_inventory() {
+    const MODULE: &str = "module: m\nsummary: a file\nresources:\n  - { id: x, file: { path: /etc/x, template: s, mode: '0644' } }\n";
+    let key = "repositories: [{ name: x, url: 'https://x.example/', suite: ./, key: token }]\n";
+    for (link, to, more, why) in [
+        ("modules/m/templates/s", "../../../.git/config", "", "RW1007"),
+        ("modules/m/templates/s", "../../../token", "", "RW1007"),
+        ("modules/m/templates/s", "../../.hidden", "", "RW1007"),
+        ("modules", ".git", "", "RW1007"),
+        ("more.yaml", "token", "", "RW1007"),
+        ("more.yaml", ".git/config", "", "RW1007"),
+        ("unused", "token", key, "RW0175"),
+    ] {
+        let place = Place::new();
+        place.write("inv/cluster.yaml", format!("{SPEC}{more}"));
+        for private in ["token", ".git/config", ".git/m/module.yaml"] {
+            place.write(&format!("inv/{private}"), format!("{POISON}: [\n"));
+        }
+        if link.starts_with("modules/") {
+            place.write("inv/modules/m/module.yaml", MODULE).write("inv/modules/.hidden", POISON);
+            std::fs::create_dir(place.path().join("inv/modules/m/templates")).unwrap();
+        }
+        symlink(to, place.path().join("inv").join(link)).unwrap();
+        for words in [&["validate", "inv"][..], &["explain", "host/n1", "inv"], &["explain", "host/n1/file/%2Fetc%2Fx", "inv"]] {
+            let said = place.run(words);
+            assert!(said.contains(why) && !said.contains(POISON), "{link} -> {to}: {said}");
+        }
+    }
+}
+
+/// Links to folders full of links: there are 40 to the power of seven ways.
+#[test]
+fn a_maze_of_links_comes_to_an_end() {
+    let place = Place::new();
+    place.write("inv/cluster.yaml", SPEC);
+    for depth in 1..8 {
+        let folder = place.path().join(format!("inv/modules/d{depth}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        for link in 0..40 {
+            symlink(format!("../d{}", depth + 1), folder.join(link.to_string())).unwrap();
+        }
+    }
+    std::fs::create_dir(place.path().join("inv/modules/d8")).unwrap();
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("RW1006") && said.contains("inv/modules holds more than 10000 files and folders"), "{said}");
+}
+
+#[test]
+fn no_name_of_a_file_acts_on_the_terminal() {
+    let name = "\u{1b}[31mX\nSPOOF: valid";
+    for path in [format!("{name}.yaml"), format!("modules/{name}/module.yaml"), format!("modules/rules/{name}.yaml")] {
+        let place = Place::new();
+        place.write("inv/cluster.yaml", SPEC).write(&format!("inv/{path}"), "no: [");
+        let said = place.run(&["validate", "inv"]);
+        let acts = said.contains('\u{1b}') || said.lines().any(|line| line.starts_with("SPOOF"));
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("RW1007") && words.contains("has a name with characters") && !acts, "{path:?}: {said}");
+    }
+}
+
+/// What is no file in a state folder, or is named on the command line, keeps nobody waiting.
+#[test]
+fn pipes_are_not_waited_for() {
+    for (at, words) in [
+        ("inv/.railwright/state.json", &["state", "list", "inv"][..]),
+        ("inv/.railwright/runs/r0001-abcdef/plan.json", &["rollout", "status", "inv"]),
+        ("inv/.railwright/runs/r0001-abcdef/journal.jsonl", &["rollout", "status", "inv"]),
+        ("inv/.railwright/runs/r0001-abcdef/journal.jsonl", &["state", "list", "inv"]),
+        ("plan", &["show", "plan"]),
+    ] {
+        let place = Place::new();
+        place.write("inv/cluster.yaml", SPEC).write("inv/.railwright/runs/r0001-abcdef/journal.jsonl", "");
+        let _ = std::fs::remove_file(place.path().join(at));
+        pipe(&place, at);
+        let said = place.run(words);
+        assert!(said.contains("no ordinary file") && said.contains("error RW"), "{at}, {words:?}: {said}");
+    }
+}
+
+/// The key of seals comes with the inventory, so its author could find out a weak secret by its seal.
+#[test]
+fn nothing_of_a_secret_is_printed_where_no_target_is_contacted() {
+    let place = Place::new();
+    let spec = "cluster: c\nfabric: { kind: none }\nssh: { user: root, host_keys: known_hosts }\nnodes: [{ name: n1 }]\n";
+    place.write("inv/cluster.yaml", format!("{spec}secrets: {{ t: {{ env: TOKEN }} }}\nmodules: {{ m: {{ enabled: true }} }}\n"));
+    place.write("inv/.railwright/seal-key", "k".repeat(64)).write("inv/known_hosts", "");
+    place.write(
+        "inv/modules/m/module.yaml",
+        "module: m\nsummary: a file\nresources:\n  - { id: x, file: { path: /etc/x, content: '{{ secrets.t }}', mode: '0600' } }\n",
+    );
+    let mut observation = serde_json::to_value(Observation::at("2026-01-01T00:00:00Z".to_owned())).unwrap();
+    let absent = |folder: &str| serde_json::json!({ "status": { "exit": 1 }, "out": format!("folder {folder}\n") });
+    let answers = serde_json::json!({ "sealed_file:/etc/x": absent("/etc"), "file:/var/lib/railwright/record.json": absent("/var/lib") });
+    observation["targets"] = serde_json::json!({ "host/n1": { "answers": answers } });
+    place.write("observations.json", observation.to_string());
+    let planned = |token: &str| {
+        let words = ["plan", "inv", "--observations", "observations.json", "--json"];
+        let output = place.command(&words).env("TOKEN", token).output().unwrap();
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat()
+    };
+    let (one, other) = (planned("weak-pin-1234"), planned("weak-pin-4321"));
+    assert!(one == other && one.contains("\"sealed\"") && one.contains("no target is contacted here"), "{one}\n{other}");
+}
+
+/// Each suggestion compares a name with all modules, and 40,000 names are a few hundred kilobytes.
+#[test]
+fn not_every_unknown_name_is_worth_a_suggestion() {
+    let place = Place::new();
+    let names: String = ('a'..='z').chain('0'..='9').map(|c| format!("  package-repositorys{c}: {{ enabled: true }}\n")).collect();
+    place.write("inv/cluster.yaml", format!("{SPEC}modules:\n{names}"));
+    let said = place.run(&["validate", "inv", "--json"]);
+    assert_eq!((said.matches("\"RW0212\"").count(), said.matches("did you mean").count()), (36, 30), "{said}");
 }

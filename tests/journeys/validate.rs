@@ -280,7 +280,7 @@ fn an_inventory_that_is_none() {
     --- exit 1 ---
 
     $ railwright validate linked
-    error RW1007: linked/a.yaml is a link that leads out of the inventory or nowhere
+    error RW1007: linked/a.yaml is a link that leads to no file that is read there
       next:   copy the file into the inventory
 
     linked: not valid. 1 error. `railwright explain CODE` tells more.
@@ -327,6 +327,21 @@ fn git_says_where_the_spec_came_from() {
     place.write("lab/.railwright/state.json", "{}");
     assert_eq!(origin(), (Some(40), false), "what railwright keeps there is no change of the spec");
     place.write("lab/more.yaml", "nodes: []");
+    assert_eq!(origin(), (Some(40), true));
+    // What a key of the inventory says comes to the hosts like the spec itself.
+    let key = include_str!("../../modules/package-repositories/tests/apt-and-dnf/key.asc");
+    let repository = "repositories: [{ name: x, url: 'https://x.example/', suite: ./, key: keys/k.asc }]";
+    place.write("lab/more.yaml", repository).write("lab/keys/k.asc", key).write("lab/keys/other", "");
+    git(&["add", "."]);
+    git(&["commit", "-qm", "second"]);
+    assert_eq!(origin(), (Some(40), false));
+    std::fs::remove_file(place.path().join("lab/keys/other")).unwrap();
+    assert_eq!(origin(), (Some(40), false), "nobody reads it");
+    place.write("lab/keys/k.asc", format!("{key}\n"));
+    assert_eq!(origin(), (Some(40), true));
+    std::fs::remove_file(place.path().join("lab/keys/k.asc")).unwrap();
+    assert_eq!(origin(), (Some(40), true));
+    std::fs::remove_dir_all(place.path().join("lab/keys")).unwrap();
     assert_eq!(origin(), (Some(40), true));
 }
 

@@ -166,10 +166,10 @@ fn law_8_a_secret_reaches_the_host_and_no_other_place() {
     assert!(story.must(0, &["plan", "inventory", "--detailed-exitcode"]).to_lowercase().contains("no changes"));
     story.must(0, &["drift", "inventory"]);
     story.must(0, &["facts", "inventory", "-o", "facts"]);
-    // Nobody is contacted, so no program is run and no file outside the inventory is opened: what needs them is held.
+    // Nobody is contacted, so no program is run and no secret is read: what needs them is held.
     fs::rename(story.path("execve"), story.path("execve.before")).unwrap();
     let recorded = story.must(3, &["plan", "inventory", "--observations", "facts"]);
-    assert!(recorded.contains("run only when a target is contacted") && recorded.contains("lies outside the inventory"), "{recorded}");
+    assert!(recorded.contains("no target is contacted here, and a secret is read only where one is"), "{recorded}");
     let run = fs::read_to_string(story.path("execve")).unwrap();
     assert_eq!(run.matches("execve(").count(), 1, "{run}");
     fs::rename(story.path("execve.before"), story.path("execve")).unwrap();

@@ -25,6 +25,8 @@ pub enum Hostile {
     LinkedState,
     LinkedRuns,
     LinkedSpec,
+    /// A template is a link to another file of the inventory.
+    LinkedTemplate,
     /// The cabling file is a file of the process.
     Cabling,
     /// A spec that is not valid.
@@ -32,7 +34,7 @@ pub enum Hostile {
 }
 
 impl Hostile {
-    pub const ALL: [Hostile; 9] = [
+    pub const ALL: [Hostile; 10] = [
         Hostile::Repository,
         Hostile::Tarball,
         Hostile::GitFile,
@@ -40,6 +42,7 @@ impl Hostile {
         Hostile::LinkedState,
         Hostile::LinkedRuns,
         Hostile::LinkedSpec,
+        Hostile::LinkedTemplate,
         Hostile::Cabling,
         Hostile::Wrong,
     ];
@@ -54,7 +57,8 @@ impl Hostile {
 pub struct World(tempfile::TempDir);
 
 /// What files outside hold; a screen that has one of these words quotes a file that is none of its business.
-const FOREIGN: [&str; 6] = ["FOREIGN-ID", "FOREIGN-HOSTS", "FOREIGN-CERTIFICATE", "FOREIGN-KEY", "FOREIGN-SECRET", "FOREIGN-VARIABLE"];
+const FOREIGN: [&str; 7] =
+    ["FOREIGN-ID", "FOREIGN-HOSTS", "FOREIGN-CERTIFICATE", "FOREIGN-KEY", "FOREIGN-SECRET", "FOREIGN-VARIABLE", "FOREIGN-TOKEN"];
 
 const SPEC: &str = r#"cluster: hostile
 fabric:
@@ -225,6 +229,13 @@ impl World {
                 symlink("../../outside/state/runs", self.path("inv/.railwright/runs")).unwrap();
             }
             Hostile::LinkedSpec => symlink("../outside/spec.yaml", self.path("inv/more.yaml")).unwrap(),
+            Hostile::LinkedTemplate => {
+                let module = MODULE
+                    .replace(r#"content: "{{ secrets"#, "template: t }\n  - id: other\n    file: { path: /etc/b, content: \"{{ secrets");
+                self.write("inv/token", "FOREIGN-TOKEN\n").write("inv/modules/agent/module.yaml", &module);
+                fs::create_dir(self.path("inv/modules/agent/templates")).unwrap();
+                symlink("../../../token", self.path("inv/modules/agent/templates/t")).unwrap();
+            }
             _ => {}
         }
     }
