@@ -299,8 +299,8 @@ fn cabled(shown: &str, folder: &Path, loaded: Loaded) -> Result<Loaded, Problems
     }
 }
 
-/// One file below `root` as text; `limit` in bytes.
-fn text(name: &str, root: &Path, entry: &Entry, limit: u64) -> Result<SourceFile, Box<Diagnostic>> {
+/// One file of the inventory as text; `limit` in bytes.
+fn text(name: &str, folder: &Path, entry: &Entry, limit: u64) -> Result<SourceFile, Box<Diagnostic>> {
     check_name(name, entry)?;
     let refused = |why: &str, next: &str| Err(Diagnostic::error("RW1007", format!("{name} {why}")).next(next).into());
     match entry.kind {
@@ -310,8 +310,8 @@ fn text(name: &str, root: &Path, entry: &Entry, limit: u64) -> Result<SourceFile
         EntryKind::Special | EntryKind::Folder => return refused("is no ordinary file", "remove it, or write a file in its place"),
         EntryKind::File => {}
     }
-    let below = entry.path.strip_prefix(root).unwrap_or(&entry.path);
-    let bytes = files::read_beneath(root, below, limit).map_err(|error| match error.kind() {
+    let below = entry.path.strip_prefix(folder).unwrap_or(&entry.path);
+    let bytes = files::read_beneath(folder, below, limit).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => {
             Diagnostic::error("RW1006", format!("with {name} the inventory has more than {} MiB", BYTES_MAX >> 20))
                 .next("split the cluster into several inventories")
@@ -365,7 +365,7 @@ fn modules(path: &Path, folder: &Path) -> Result<Vec<(String, String)>, Box<Diag
                 open.push((entry.path, format!("{inner}/"), depth + 1));
                 continue;
             }
-            let file = text(&shown(&entry.name), &root, &entry, left)?;
+            let file = text(&shown(&entry.name), folder, &entry, left)?;
             left -= file.text.len() as u64;
             modules.push((inner, file.text));
         }

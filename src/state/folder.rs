@@ -63,7 +63,9 @@ impl StateFolder {
 
     /// An ordinary file of it, reached without a link: nothing else is waited for or read.
     pub(super) fn read(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
-        files::read_beneath(&self.root, below.as_ref(), limit)
+        // The folder itself may not be a link either.
+        let (around, own) = (self.root.parent(), self.root.file_name());
+        files::read_beneath(around.unwrap_or(&self.root), &own.map_or_else(PathBuf::new, PathBuf::from).join(below), limit)
     }
 
     /// The inventory that it lies in, as one word of a command that people are told to type.

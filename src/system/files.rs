@@ -26,8 +26,8 @@ pub fn open_ordinary(path: &Path) -> io::Result<File> {
     ordinary(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?)
 }
 
-/// The same of an ordinary file below a folder. Neither the folder nor any part of the way may be a link: whoever can write there
-/// may put one in its place at any moment.
+/// The same of an ordinary file below a folder. No part of the way from there may be a link: whoever can write there may put one in its
+/// place at any moment.
 pub fn read_beneath(folder: &Path, below: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open_beneath(folder, below)?, below, limit)
 }
@@ -36,14 +36,17 @@ pub fn read_beneath(folder: &Path, below: &Path, limit: u64) -> io::Result<Vec<u
 pub fn open_beneath(folder: &Path, below: &Path) -> io::Result<File> {
     const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
     const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-    let mut here = openat(CWD, folder, FOLDER, Mode::empty())?;
+    let mut here = None;
     let mut parts = below.components().peekable();
     while let Some(part) = parts.next() {
         let Component::Normal(name) = part else { return Err(io::Error::from(io::ErrorKind::InvalidInput)) };
         let flags = if parts.peek().is_some() { FOLDER } else { FILE };
-        here = openat(&here, name, flags, Mode::empty())?;
+        here = Some(match &here {
+            None => openat(CWD, folder.join(name), flags, Mode::empty())?,
+            Some(above) => openat(above, name, flags, Mode::empty())?,
+        });
     }
-    ordinary(File::from(here))
+    ordinary(File::from(here.ok_or(io::ErrorKind::InvalidInput)?))
 }
 
 /// What was opened is looked at, and not what may have come into its place.
@@ -279,7 +282,8 @@ mod tests {
         for below in ["folder/file", "link", "inner", "pipe", "deep", "", "../out/file", "/etc/passwd"] {
             assert!(read("in", below).is_err(), "{below}");
         }
-        assert!(read("root", "deep/file").is_err());
+        assert_eq!(read("root", "deep/file").unwrap(), b"ours", "the way to the folder is not looked at");
+        assert!(read("", "root/deep/file").is_err());
         // Opened as others open it, a pipe waits for somebody who writes, for ever.
         assert!(read_ordinary(&at("in/pipe"), 10).is_err() && read_ordinary(Path::new("/dev/zero"), 10).is_err());
         assert!(crate::system::lock_file::LockFile::is_held(&at("in/pipe")).is_err());

@@ -1,6 +1,7 @@
 //! `validate`, `schema` and `explain`, as a user sees them.
 
 use crate::support::Place;
+use railwright::resource::Observation;
 use std::io::Read as _;
 use std::process::Stdio;
 
@@ -298,21 +299,18 @@ fn a_pipe_instead_of_a_file_does_not_hang() {
     assert!(screen.contains("error RW1007: lab/pipe.yaml is no ordinary file") && screen.ends_with("--- exit 1 ---\n"), "{screen}");
 }
 
+fn git(place: &Place, words: &[&str]) {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
+    let mut git = std::process::Command::new("git");
+    let done = git.current_dir(place.path()).env("HOME", place.path()).args(identity).args(words).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
 #[test]
 fn git_says_where_the_spec_came_from() {
     let place = Place::new();
     place.write("lab/cluster.yaml", "cluster: lab\n");
-    let git = |words: &[&str]| {
-        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
-        let done = std::process::Command::new("git")
-            .current_dir(place.path())
-            .env("HOME", place.path())
-            .args(identity)
-            .args(words)
-            .output()
-            .unwrap();
-        assert!(done.status.success(), "{done:?}");
-    };
+    let git = |words: &[&str]| git(&place, words);
     let origin = || {
         let json = place.command(&["validate", "lab", "--json"]).output().unwrap().stdout;
         let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
@@ -343,6 +341,23 @@ fn git_says_where_the_spec_came_from() {
     assert_eq!(origin(), (Some(40), true));
     std::fs::remove_dir_all(place.path().join("lab/keys")).unwrap();
     assert_eq!(origin(), (Some(40), true));
+}
+
+/// What a chart of this machine holds comes into the plan, and nobody looked it up in the commit.
+#[test]
+fn a_plan_with_a_chart_of_this_machine_is_not_said_to_be_of_a_commit() {
+    let place = Place::new();
+    place.write("lab/cluster.yaml", "cluster: lab\nkubernetes: { kubeconfig: kubeconfig }\nmodules: { m: { enabled: true } }\n");
+    let release =
+        "module: m\nsummary: a chart\nresources:\n  - { id: x, helm_release: { name: x, namespace: default, chart: charts/x } }\n";
+    place.write("lab/modules/m/module.yaml", release).write("lab/charts/x/Chart.yaml", "name: x\nversion: 0.1.0\n");
+    place.write("observations.json", serde_json::to_string(&Observation::at("2026-01-01T00:00:00Z".to_owned())).unwrap());
+    git(&place, &["init", "-q"]);
+    git(&place, &["add", "."]);
+    git(&place, &["commit", "-qm", "first"]);
+    let json = place.command(&["plan", "lab", "--observations", "observations.json", "--json"]).output().unwrap();
+    let plan: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap_or_else(|_| panic!("{json:?}"));
+    assert!(plan["inventory"]["commit"].is_string() && plan["inventory"]["dirty"].is_null(), "{}", plan["inventory"]);
 }
 
 #[test]

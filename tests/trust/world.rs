@@ -230,8 +230,10 @@ impl World {
             }
             Hostile::LinkedSpec => symlink("../outside/spec.yaml", self.path("inv/more.yaml")).unwrap(),
             Hostile::LinkedTemplate => {
-                let module = MODULE
-                    .replace(r#"content: "{{ secrets"#, "template: t }\n  - id: other\n    file: { path: /etc/b, content: \"{{ secrets");
+                let module = MODULE.replace(
+                    r#"content: "{{ secrets"#,
+                    "template: t }\n  - id: other\n    file: { path: /etc/b, mode: \"0600\", content: \"{{ secrets",
+                );
                 self.write("inv/token", "FOREIGN-TOKEN\n").write("inv/modules/agent/module.yaml", &module);
                 fs::create_dir(self.path("inv/modules/agent/templates")).unwrap();
                 symlink("../../../token", self.path("inv/modules/agent/templates/t")).unwrap();
