@@ -28,8 +28,12 @@ fn a_program_without_descriptors_says_that_it_has_none() {
     assert!(enough.contains("/etc/note.conf"), "{enough}");
     // Modules lie in folders, whose reading takes as many descriptors as a connection.
     std::fs::remove_dir_all(machine.place.path().join("inv/modules")).unwrap();
-    let few: Vec<String> = (4..40).rev().map(told).collect();
-    assert!(few.iter().any(|said| said.contains("RW0423")), "{few:?}");
+    // Which of its files meets the end of the descriptors is not the same each time.
+    let ends_at_key = |_| {
+        let few: Vec<String> = (4..40).rev().map(told).collect();
+        few.iter().any(|said| said.contains("RW0423"))
+    };
+    assert!((0..10).any(ends_at_key), "no end of descriptors was met by a key");
 }
 
 #[test]
