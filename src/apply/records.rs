@@ -156,18 +156,20 @@ impl Shared {
 
     /// Writes it, with what is coming among the members of the cluster's set.
     async fn write_record(&self, target: &Target, writer: &Writer, coming: Vec<String>) -> Option<Diagnostic> {
+        // A step and a gate may end at once on one host.
+        let recorded = self.recorded(&target.name);
+        let mut may_stand = recorded.lock().await;
         let record = guard(&self.state).next_record(&self.cluster, &target.name, &self.run, &self.plan.digest, clock::now());
         let members = members(&record).into_iter().chain(coming).collect();
-        let (json, replaces) = (record.to_json(), self.replaced_record(&target.name));
+        let (json, replaces) = (record.to_json(), may_stand.clone());
         let digest = Digest::of_bytes(format!("{json}\n").as_bytes()).as_str().to_owned();
         let written = writer.record(json, members, replaces.clone()).await;
         // What nobody knows of may stand there, or what was there before.
-        let may_stand = match &written {
+        *may_stand = match &written {
             Ok(RecordOutcome::Written) if !replaces.is_empty() => BTreeSet::from([digest]),
             Ok(RecordOutcome::Unknown(_)) | Err(_) if !replaces.is_empty() => replaces.into_iter().chain([digest]).collect(),
             _ => replaces,
         };
-        guard(&self.recorded).insert(target.name.to_string(), may_stand);
         let reason = match written {
             Ok(RecordOutcome::Written) => {
                 self.journal.note(Entry::HostRecordWritten { host: target.name.to_string(), serial: record.serial });
@@ -181,10 +183,5 @@ impl Shared {
             Err(error) => error.to_string(),
         };
         Some(trouble::record_not_written(target, &reason))
-    }
-
-    /// The digests of which one has to be that of the record which is replaced; none where the target tells none.
-    fn replaced_record(&self, host: &str) -> BTreeSet<String> {
-        guard(&self.recorded).get(host).cloned().unwrap_or_default()
     }
 }

@@ -49,8 +49,8 @@ pub(super) struct Shared {
     pub heart: Arc<Heart>,
     pub(super) state: Mutex<State>,
     pub(super) records: Mutex<Records>,
-    /// The digests of the records that may stand on each host: ours, or the one that was found.
-    pub(super) recorded: Mutex<BTreeMap<String, BTreeSet<String>>>,
+    /// The digests of the records that may stand on each target: ours, or the one that was found. One record is written after the other.
+    recorded: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<BTreeSet<String>>>>>,
     hosts: Mutex<BTreeMap<String, HostNow>>,
     /// The numbers of each target's steps.
     of_target: BTreeMap<Target, Vec<usize>>,
@@ -82,7 +82,8 @@ impl Shared {
             step.target.iter().for_each(|target| of_target.entry(target.clone()).or_default().push(n));
         }
         let same = |n: usize, m: &usize| steps[n].target.is_some() && steps[*m].target == steps[n].target;
-        let recorded = ready.clone().into_iter().filter_map(|(host, now)| Some((host, BTreeSet::from([now.record?]))));
+        let found = |now: &HostNow| Arc::new(tokio::sync::Mutex::new(now.record.iter().cloned().collect()));
+        let recorded = ready.iter().map(|(host, now)| (host.clone(), found(now))).collect();
         let before_on_target = (0..steps.len()).map(|n| steps[n].after.iter().copied().filter(|m| same(n, m)).collect()).collect();
         Shared {
             next: Next::of(&parts.plan),
@@ -97,7 +98,7 @@ impl Shared {
             heart: Arc::new(heart),
             state: Mutex::new(parts.state),
             records: Mutex::default(),
-            recorded: Mutex::new(recorded.collect()),
+            recorded: Mutex::new(recorded),
             hosts: Mutex::new(ready),
             ordered_to_end: AtomicBool::new(false),
             acted: Mutex::new(acted),
@@ -111,6 +112,11 @@ impl Shared {
     /// A new connection to a host, with the fence of its lock.
     pub async fn connect(&self, host: &str) -> Result<Writer, TransportError> {
         Ok(connect(host, &self.context).await?.writer(self.heart.fence(host)))
+    }
+
+    /// What its record may be now, as digests: held while another one is written.
+    pub(super) fn recorded(&self, target: &str) -> Arc<tokio::sync::Mutex<BTreeSet<String>>> {
+        guard(&self.recorded).entry(target.to_owned()).or_default().clone()
     }
 
     /// What is remembered of a resource.

@@ -144,7 +144,7 @@ impl ClusterLock {
             match life {
                 Life::Dead => (),
                 Life::Unknown if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) => (),
-                life => return Err(not_taken(&from, other.as_ref().filter(|_| life == Life::Alive), silence_s)),
+                life => return Err(not_taken(folder, &from, other.as_ref().filter(|_| life == Life::Alive), silence_s)),
             }
         }
         match LockFile::take_over(&path, &holder.line(), &line).map_err(unusable)? {
@@ -215,7 +215,7 @@ fn beat(folder: &StateFolder) -> String {
 }
 
 /// `lives` is the holder whose process was found on this machine.
-fn not_taken(holder: &str, lives: Option<&Holder>, silence_s: Option<u64>) -> Diagnostic {
+fn not_taken(folder: &StateFolder, holder: &str, lives: Option<&Holder>, silence_s: Option<u64>) -> Diagnostic {
     let why = match (lives, silence_s) {
         (Some(_), _) => "a process that lives on this machine".to_owned(),
         (None, Some(silence_s)) => format!("a process that was seen alive {silence_s} s ago"),
@@ -227,10 +227,10 @@ fn not_taken(holder: &str, lives: Option<&Holder>, silence_s: Option<u64>) -> Di
     match lives {
         Some(holder) => problem
             .next(format!("end that process, and the lock goes with it: kill {}", holder.identity.process))
-            .next("or take it all the same: --force"),
+            .next(format!("or take it all the same: railwright lock steal {} --force --reason 'why'", folder.inventory())),
         None => problem
             .next("end that process: the lock goes with it")
-            .next(format!("or wait until it gave no sign of life for {YOUNG_S} s; --force does not wait")),
+            .next(format!("or wait until it gave no sign of life for {YOUNG_S} s; lock steal --force does not wait")),
     }
 }
 

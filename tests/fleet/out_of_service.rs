@@ -9,6 +9,7 @@ use railwright::transport::BoxFuture;
 use railwright::transport::sim::{Fault, Trouble};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A kernel parameter, which needs a reboot, on each host; one may be out of service at a time.
 fn room(hosts: &[&str]) -> Room {
@@ -84,6 +85,24 @@ async fn a_host_that_its_gate_did_not_pass_is_verified_by_every_later_run_before
     assert_eq!((boots(&room, "b"), boots(&room, "c")), (1, 1));
     let plan = room.plan().await;
     assert!(room.state().outages.is_empty() && unavailable(&plan).is_empty() && !plan.has_work());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_and_a_step_that_end_at_once_write_one_record_after_the_other() {
+    for takes in (0..=100).step_by(10) {
+        let mut room = room(&["a"]);
+        is_bad(&room, &["a"]);
+        assert_eq!(run(&room).await.ending, Ending::Stopped);
+        is_bad(&room, &[]);
+        *room.gate.takes.lock().unwrap() = Duration::from_millis(takes);
+        // What somebody did by hand is noted while the host is verified.
+        room = room.wish("file", json!({ "path": "/etc/x", "content": "x\n" }), &[]);
+        room.put("a", "/etc/x", "x\n");
+        let well = run(&room).await;
+        assert_eq!((well.ending, codes(&well)), (Ending::Done, vec![]), "{takes} ms");
+        let record = room.host("a", |host| host.record.clone().unwrap());
+        assert!(record.contains("/etc/x") && !record.contains("gate_failed"), "{takes} ms: {record}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
