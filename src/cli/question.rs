@@ -48,9 +48,9 @@ pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
         (None, Some(contact)) => live(prepared, contact, &question).await?,
         (None, None) => Observation::at(crate::system::clock::now()),
     };
-    let remembered = question.state.host_serials.clone();
+    let remembered = question.state.lineages.clone();
     let mut observed = question.answered(prepared, observation)?;
-    if let Some(contact) = prepared.contact.filter(|_| observed.state.host_serials != remembered) {
+    if let Some(contact) = prepared.contact.filter(|_| observed.state.lineages != remembered) {
         ask_for_the_rest(prepared, contact, &mut observed).await?;
     }
     Ok(observed)
@@ -112,8 +112,8 @@ impl Question {
         for (host, outage) in self.state.outages {
             out.entry(host.clone()).or_default().state.outages.insert(host, outage);
         }
-        for (host, serial) in self.state.host_serials {
-            out.entry(host.clone()).or_default().state.host_serials.insert(host, serial);
+        for (host, lineage) in self.state.lineages {
+            out.entry(host.clone()).or_default().state.lineages.insert(host, lineage);
         }
         for (host, machine) in self.state.machines {
             out.entry(host.clone()).or_default().state.machines.insert(host, machine);

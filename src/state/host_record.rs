@@ -2,6 +2,7 @@
 //! second operator what was applied. It is never trusted over what is observed.
 
 use super::last_applied_file::FORMAT_VERSION;
+use super::lineage::Lineage;
 use super::recognition::ClusterIdentity;
 use crate::base::text::one_line;
 use crate::base::{Address, ClusterId, MachineId, Target, bounded};
@@ -34,6 +35,9 @@ pub struct HostRecord {
     pub serial: u64,
     /// The run that wrote it.
     pub run: String,
+    /// What was written before it.
+    #[serde(default)]
+    pub earlier: Lineage,
     /// The digest of that run's plan.
     pub plan: String,
     /// The version of railwright that wrote it.
@@ -68,6 +72,13 @@ pub struct TakeOver {
 }
 
 impl HostRecord {
+    /// Which runs wrote it and what came before it.
+    pub fn lineage(&self) -> Lineage {
+        let mut lineage = self.earlier.clone();
+        lineage.note(&self.run, self.serial);
+        lineage
+    }
+
     /// As it is written to the host.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("our own types have string keys and serialise without fail")

@@ -2,6 +2,7 @@
 //! call.
 
 use super::TargetRecord;
+use super::lineage::LatestWrite;
 use super::recognition::ClusterIdentity;
 use crate::base::quote::sh;
 use crate::base::text::one_line;
@@ -36,6 +37,15 @@ pub enum IdentityConflict {
         /// Why it cannot be read.
         reason: String,
     },
+    /// Its record was written by somebody who did not know what this folder remembers of it.
+    ForkedRecord {
+        /// The cluster that it names: this one.
+        cluster: ClusterIdentity,
+        /// Its latest write.
+        theirs: LatestWrite,
+        /// The latest that this folder remembers.
+        ours: LatestWrite,
+    },
     /// It is one machine under several names.
     SameMachine {
         /// The machine.
@@ -59,6 +69,7 @@ impl IdentityConflict {
             IdentityConflict::UnreadableRecord { cluster, .. } => {
                 *record != TargetRecord::Absent && named == cluster.as_ref().map(|cluster| &cluster.id)
             }
+            IdentityConflict::ForkedRecord { theirs, .. } => record.read().is_some_and(|record| record.lineage().latest() == Some(theirs)),
             IdentityConflict::SameMachine { .. } => false,
         }
     }
@@ -69,6 +80,7 @@ impl IdentityConflict {
             IdentityConflict::SeveralClusters { .. } => "RW0722",
             IdentityConflict::SameMachine { .. } => "RW0721",
             IdentityConflict::UnreadableRecord { .. } => "RW0736",
+            IdentityConflict::ForkedRecord { .. } => "RW0738",
         }
     }
 
@@ -88,6 +100,10 @@ impl IdentityConflict {
             IdentityConflict::UnreadableRecord { cluster, reason } => {
                 let of = cluster.as_ref().map(|cluster| format!(" of the cluster {}", named(cluster))).unwrap_or_default();
                 format!("keeps a record{of} that cannot be read: {}", one_line(reason, 200))
+            }
+            IdentityConflict::ForkedRecord { theirs, ours, .. } => {
+                let (theirs, ours) = (one_line(&theirs.run, 40), one_line(&ours.run, 40));
+                format!("keeps a record of run {theirs}, which did not know of run {ours} that this folder remembers")
             }
             IdentityConflict::SameMachine { machine, names } => {
                 format!("is one machine under the names {}: machine-id {} in one boot", shown(names), machine.machine_id)
@@ -125,6 +141,11 @@ impl IdentityConflict {
                 excluded,
             ],
             IdentityConflict::UnreadableRecord { .. } => unreadable_next(targets, &take_over, excluded),
+            IdentityConflict::ForkedRecord { .. } => vec![
+                format!("put both together, what is remembered here first: {take_over} --keep-record"),
+                format!("or go by what this folder remembers alone: {take_over}"),
+                excluded,
+            ],
             IdentityConflict::SameMachine { .. } => {
                 vec![format!("name the machine once in `nodes` of {inventory}, then railwright plan {inventory}")]
             }
@@ -155,6 +176,9 @@ impl IdentityConflict {
             }
             IdentityConflict::UnreadableRecord { .. } => {
                 "another cluster may have applied to it last; what is to be taken back there is known from the record"
+            }
+            IdentityConflict::ForkedRecord { .. } => {
+                "whichever of the two was taken, what the other one applied would be forgotten, and never taken back"
             }
             IdentityConflict::SameMachine { .. } => "it would be changed, and taken out of service, once under each name",
         }

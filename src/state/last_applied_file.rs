@@ -3,6 +3,7 @@
 
 use super::folder::StateFolder;
 use super::host_record::{HostRecord, TakeOver};
+use super::lineage::{Descent, Lineage};
 use super::recognition::ClusterIdentity;
 use super::run_status;
 use crate::base::{ClusterId, Diagnostic, Digest, MachineId, quote};
@@ -39,9 +40,9 @@ pub struct State {
     /// Hosts that runs left out of service: until a gate passes them, or somebody decides otherwise.
     #[serde(default)]
     pub outages: Outages,
-    /// The serial of each host's slice; the host's own record counts the same way, and the higher one is newer.
+    /// Which runs wrote the record of each host's slice, as far as it is known to stand on the host.
     #[serde(default)]
-    pub host_serials: BTreeMap<String, u64>,
+    pub lineages: BTreeMap<String, Lineage>,
     /// The machine that each host's slice is about, where it is known.
     #[serde(default)]
     pub machines: BTreeMap<String, MachineId>,
@@ -97,17 +98,21 @@ impl State {
         Ok(cluster)
     }
 
+    /// How a host's own record stands to what is remembered of it.
+    pub fn descent(&self, record: &HostRecord) -> Descent {
+        self.lineages.get(&record.host).map_or(Descent::Later, |known| record.lineage().descent_from(known))
+    }
+
     /// Puts a host's own record over what we remember of it, when the record is newer. Says whether it was.
     pub fn merge(&mut self, record: &HostRecord) -> bool {
-        let known = self.host_serials.get(&record.host).copied().unwrap_or(0);
-        if record.serial <= known {
+        if self.descent(record) != Descent::Later {
             return false;
         }
         // A name is that of one target only, a host or the Kubernetes cluster.
         self.last_applied.resources.retain(|address, _| *address.target.name != record.host);
         let slice = record.resources.iter().filter(|(address, _)| *address.target.name == record.host);
         self.last_applied.resources.extend(slice.map(|(address, applied)| (address.clone(), applied.clone())));
-        self.host_serials.insert(record.host.clone(), record.serial);
+        self.lineages.insert(record.host.clone(), record.lineage());
         self.machines.extend(record.machine.clone().map(|machine| (record.host.clone(), machine)));
         self.taken_over.extend(record.taken_over.clone().map(|taken| (record.host.clone(), taken)));
         // One without an outage ends none: only what this side journals does.
@@ -117,8 +122,9 @@ impl State {
 
     /// The next record of a host: its slice as it is now, one serial higher.
     pub fn next_record(&mut self, cluster: &ClusterIdentity, host: &str, run: &str, plan: &str, at: String) -> HostRecord {
-        let serial = self.host_serials.entry(host.to_owned()).or_insert(0);
-        *serial = serial.saturating_add(1);
+        let lineage = self.lineages.entry(host.to_owned()).or_default();
+        let (serial, earlier) = (lineage.serial().saturating_add(1), lineage.clone());
+        lineage.note(run, serial);
         let slice = self.last_applied.resources.iter().filter(|(address, _)| &*address.target.name == host);
         HostRecord {
             format_version: FORMAT_VERSION.to_owned(),
@@ -126,8 +132,9 @@ impl State {
             host: host.to_owned(),
             machine: self.machines.get(host).cloned(),
             taken_over: self.taken_over.get(host).cloned(),
-            serial: *serial,
+            serial,
             run: run.to_owned(),
+            earlier,
             plan: plan.to_owned(),
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             at,
@@ -246,13 +253,19 @@ mod tests {
     #[test]
     fn a_newer_record_on_the_host_wins_and_an_older_one_does_not() {
         let mut elsewhere = state_with(&["host/a/file/new"]);
-        elsewhere.host_serials.insert("a".to_owned(), 4);
+        let written = |serial| {
+            let mut lineage = Lineage::default();
+            lineage.note("r0", serial);
+            lineage
+        };
+        elsewhere.lineages.insert("a".to_owned(), written(4));
         let record = elsewhere.next_record(&cluster(), "a", "r", "p", "t".to_owned());
         let mut ours = state_with(&["host/a/file/old", "host/b/file/ours"]);
-        ours.host_serials.insert("a".to_owned(), 5);
-        assert!(!ours.merge(&record), "equal is not newer");
-        ours.host_serials.insert("a".to_owned(), 4);
+        ours.lineages.insert("a".to_owned(), written(5));
+        assert_eq!((ours.descent(&record), ours.merge(&record)), (Descent::Forked, false), "what is remembered was not known there");
+        ours.lineages.insert("a".to_owned(), written(4));
         assert!(ours.merge(&record));
+        assert!(!ours.merge(&record), "equal is not newer");
         let addresses: Vec<_> = ours.last_applied.resources.keys().map(ToString::to_string).collect();
         assert_eq!(addresses, ["host/a/file/new", "host/b/file/ours"]);
         assert_eq!(TargetRecord::parse(&crate::base::Target::host("a"), &record.to_json()).read(), Some(&record));

@@ -2,6 +2,7 @@
 
 use super::folder::StateFolder;
 use super::last_applied_file::State;
+use super::lineage::Lineage;
 use super::lock::ClusterLock;
 use crate::base::{Address, Diagnostic};
 use crate::plan::{Applied, Outages};
@@ -50,9 +51,7 @@ pub fn forget(folder: &StateFolder, addresses: &[Address]) -> Result<State, Diag
     }
     for address in addresses {
         state.last_applied.resources.remove(address);
-        if let Some(serial) = state.host_serials.get_mut(&*address.target.name) {
-            *serial += 1;
-        }
+        state.lineages.get_mut(&*address.target.name).into_iter().for_each(Lineage::count_on);
     }
     state.store(folder)?;
     Ok(state)

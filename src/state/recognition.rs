@@ -2,9 +2,10 @@
 //! or changed. Pure.
 
 use super::identity_conflict::IdentityConflict;
+use super::lineage::Descent;
 use super::{HostRecord, State, TakeOver, TargetRecord};
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
-use crate::plan::{IdentityFindings, Outage};
+use crate::plan::IdentityFindings;
 use crate::resource::Observation;
 use crate::resource::host::{MachineIdReading, RunningMachine};
 use serde::{Deserialize, Serialize};
@@ -78,16 +79,16 @@ impl State {
         let mut found = Recognition { conflicts: same_machines(seen), ..Recognition::default() };
         found.warnings.extend(cloned_machines(seen));
         found.warnings.extend(self.renamed(name));
+        self.follow_outages(seen);
         let several = self.take_over_id(name, seen);
         for (target, identity) in seen {
-            if let Some(conflict) = self.conflict(identity, name, &several) {
+            if let Some(conflict) = self.conflict(identity, name, &several).or_else(|| self.fork(target, identity)) {
                 found.conflicts.entry(target.clone()).or_insert(conflict);
             }
             if !found.conflicts.contains_key(target) {
                 self.remember(target, identity, &mut found);
             }
         }
-        self.follow_outages(seen);
         found
     }
 
@@ -118,6 +119,18 @@ impl State {
         }
     }
 
+    /// The record was written by somebody who did not know what is remembered here of this machine.
+    fn fork(&self, target: &Target, identity: &TargetIdentity) -> Option<IdentityConflict> {
+        let record = identity.record.read()?;
+        let differ = |one: Option<&MachineId>, other: Option<&MachineId>| one.zip(other).is_some_and(|(one, other)| one != other);
+        let (now, known) = (identity.machine_id.known(), self.machines.get(&*target.name));
+        if differ(now, known) || differ(now, record.machine.as_ref()) || self.descent(record) != Descent::Forked {
+            return None;
+        }
+        let ours = self.lineages.get(&*target.name)?.latest()?.clone();
+        Some(IdentityConflict::ForkedRecord { cluster: record.cluster.clone(), theirs: record.lineage().latest()?.clone(), ours })
+    }
+
     /// The cluster has another name in the spec than when it was last written down.
     fn renamed(&mut self, name: &str) -> Option<Diagnostic> {
         let ours = self.cluster.as_mut().filter(|ours| ours.name != name)?;
@@ -145,21 +158,21 @@ impl State {
         }
     }
 
-    /// A machine that is out of service stays so under a new name of the spec.
+    /// A machine that is out of service stays so under another name of the spec. A name keeps what is said of it only where its
+    /// machine is seen nowhere.
     fn follow_outages(&mut self, seen: &BTreeMap<Target, TargetIdentity>) {
-        let names: BTreeSet<&str> = seen.keys().map(|target| &*target.name).collect();
-        let is_gone = |name: &&String| !names.contains(name.as_str());
-        let gone: Vec<(MachineId, Outage)> = self
-            .outages
-            .iter()
-            .filter(|(name, _)| is_gone(name))
-            .filter_map(|(name, outage)| Some((self.machines.get(name)?.clone(), outage.clone())))
-            .collect();
-        for (machine, outage) in gone {
-            for (target, _) in seen.iter().filter(|(_, identity)| identity.machine_id.known() == Some(&machine)) {
-                self.outages.entry(target.name.to_string()).or_insert_with(|| outage.clone());
+        let mut names: BTreeMap<&MachineId, BTreeSet<&str>> = BTreeMap::new();
+        for (machine, target) in seen.iter().filter_map(|(target, identity)| Some((identity.machine_id.known()?, target))) {
+            names.entry(machine).or_default().insert(&target.name);
+        }
+        let mut outages = BTreeMap::new();
+        for (name, outage) in std::mem::take(&mut self.outages) {
+            match self.machines.get(&name).and_then(|machine| names.get(machine)).filter(|names| !names.contains(name.as_str())) {
+                Some(names) => outages.extend(names.iter().map(|name| ((*name).to_owned(), outage.clone()))),
+                None => drop(outages.entry(name).or_insert(outage)),
             }
         }
+        self.outages = outages;
     }
 
     /// The target is this cluster's from now on. What its record holds, where that could be read, is remembered as this cluster's
@@ -175,8 +188,12 @@ impl State {
                 self.last_applied.resources.entry(address.clone()).or_insert_with(|| applied.clone());
             }
         }
-        let serial = self.host_serials.entry(name.clone()).or_default();
-        *serial = record.map_or(0, |record| record.serial).max(*serial);
+        if let Some(record) = record {
+            // Whoever went by that record goes on from here as well.
+            let lineage = self.lineages.entry(name.clone()).or_default();
+            lineage.note(&record.run, record.serial.max(lineage.serial()));
+            self.outages.extend(record.outage.clone().map(|outage| (name.clone(), outage)));
+        }
         self.taken_over.insert(name, entry);
     }
 
@@ -189,7 +206,7 @@ impl State {
         }
         let count = self.last_applied.resources.len();
         self.last_applied.resources.retain(|address, _| *address.target.name != *host);
-        self.host_serials.remove(host);
+        self.lineages.remove(host);
         self.taken_over.remove(host);
         Some(count - self.last_applied.resources.len())
     }
@@ -241,7 +258,7 @@ fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> Vec<Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Applied;
+    use crate::plan::{Applied, Outage, OutageCause};
     use serde_json::json;
 
     fn machine(digit: char) -> MachineId {
@@ -294,6 +311,69 @@ mod tests {
         ] {
             let found = recognized(ours.map(|digit| cluster(digit, "att")), seen.clone());
             assert_eq!((found.0.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), found.1.as_deref()), (refused, id), "{seen:?}");
+        }
+    }
+
+    fn outage() -> Outage {
+        Outage { cause: OutageCause::Unproven { node: "n".to_owned() }, since: "t".to_owned(), run: "r".to_owned() }
+    }
+
+    #[test]
+    fn an_outage_goes_with_its_machine() {
+        let seen = |hosts: &[(&str, Option<char>)]| {
+            let one = |(name, digit): &(&str, Option<char>)| {
+                let machine_id = digit.map_or(MachineIdReading::Unknown, |digit| MachineIdReading::Known(machine(digit)));
+                (Target::host(name), TargetIdentity { machine_id, ..TargetIdentity::default() })
+            };
+            hosts.iter().map(one).collect()
+        };
+        for (hosts, out) in [
+            (&[("a", Some('1')), ("b", Some('2'))][..], &["a"][..]),
+            (&[("a", Some('2')), ("b", Some('1'))], &["b"]),
+            (&[("c", Some('1')), ("b", Some('2'))], &["c"]),
+            (&[("a", Some('3')), ("b", Some('2'))], &["a"]),
+            (&[("a", None), ("b", None)], &["a"]),
+            (&[("b", Some('2'))], &["a"]),
+        ] {
+            let machines = [("a".to_owned(), machine('1')), ("b".to_owned(), machine('2'))].into();
+            let mut state = State { outages: [("a".to_owned(), outage())].into(), machines, ..State::default() };
+            state.recognize("att", &seen(hosts));
+            assert_eq!(state.outages.keys().collect::<Vec<_>>(), out, "{hosts:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_does_not_follow_from_what_is_remembered_is_refused_until_both_are_put_together() {
+        let (target, theirs) = with_record("a", cluster('1', "att"), None);
+        let mut theirs = theirs.record.read().unwrap().clone();
+        (theirs.run, theirs.outage) = ("theirs".to_owned(), Some(outage()));
+        let mut state = State { cluster: Some(cluster('1', "att")), ..State::default() };
+        state.next_record(&cluster('1', "att"), "a", "ours", "p", String::new());
+        state.next_record(&cluster('1', "att"), "a", "ours", "p", String::new());
+        let record = TargetRecord::Read { record: Box::new(theirs.clone()), former_name: None };
+        let seen: BTreeMap<_, _> = [(target.clone(), TargetIdentity { record, ..TargetIdentity::default() })].into();
+        let found = state.recognize("att", &seen);
+        assert_eq!(found.findings(None, "inv").refused[&target].code, "RW0738");
+        assert!(found.conflicts[&target].may_be_taken_over() && found.conflicts[&target].is_about(&seen[&target].record));
+        let entry = |who: &str| TakeOver {
+            from: None,
+            who: who.to_owned(),
+            machine: String::new(),
+            at: String::new(),
+            reason: String::new(),
+            resources: Vec::new(),
+            set_aside: None,
+        };
+        for (keep, resources) in [(false, 0), (true, 1)] {
+            let mut state = state.clone();
+            state.take_over(&target, Some(&theirs), None, keep, entry("me"));
+            assert_eq!(
+                (state.last_applied.resources.len(), state.outages.contains_key("a")),
+                (resources, true),
+                "a failed gate counts either way"
+            );
+            let together = state.next_record(&cluster('1', "att"), "a", &theirs.run, "p", String::new());
+            assert_eq!(together.lineage().descent_from(&theirs.lineage()), Descent::Later, "the other folder goes on from there");
         }
     }
 

@@ -224,7 +224,9 @@ impl RunStatus {
                 resources.remove(address);
             }
         }
-        state.host_serials.extend(self.host_serials);
+        for (host, serial) in self.host_serials {
+            state.lineages.entry(host).or_default().note(&self.run, serial);
+        }
         state.cluster = self.cluster.filter(|_| after == 0 || state.cluster.is_none()).or(state.cluster.take());
     }
 }

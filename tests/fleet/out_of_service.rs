@@ -106,6 +106,30 @@ async fn a_gate_and_a_step_that_end_at_once_write_one_record_after_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_machine_that_a_gate_did_not_pass_is_out_of_service_where_its_name_goes_to_another_one() {
+    for keeps_record in [true, false] {
+        let room = room(&["a", "b", "c"]);
+        is_bad(&room, &["a"]);
+        assert_eq!(run(&room).await.ending, Ending::Stopped);
+        // The bad machine becomes the spare, and the spare takes its name.
+        let (bad, mut spare) = (room.host("a", |host| host.clone()), room.host("b", |host| host.clone()));
+        room.host("b", |host| *host = bad);
+        spare.record = spare.record.filter(|_| keeps_record);
+        room.host("a", |host| *host = spare);
+        if !keeps_record {
+            room.host("b", |host| host.record = None);
+        }
+        is_bad(&room, &["b"]);
+        assert_eq!(unavailable(&room.plan().await), [("b", "gate failed")], "with its record: {keeps_record}");
+        assert_eq!(run(&room).await.ending, Ending::Stopped);
+        assert_eq!((boots(&room, "a"), boots(&room, "b"), boots(&room, "c")), (0, 1, 0), "one machine is broken, and no more");
+        is_bad(&room, &[]);
+        assert_eq!(run(&room).await.ending, Ending::Done);
+        assert!(room.state().outages.is_empty() && unavailable(&room.plan().await).is_empty(), "with its record: {keeps_record}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_excluded_or_silent_counts_and_is_told_at_the_end() {
     let mut room = room(&["a", "b", "c"]);
     is_bad(&room, &["a"]);

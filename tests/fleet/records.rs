@@ -69,6 +69,26 @@ async fn what_is_no_record_of_this_cluster_is_left_until_the_host_is_taken_over(
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_hand_alone() {
+    let room = wished(Room::of(&["a", "b"]));
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    // The record is lost with its disk, and somebody goes on from a folder that does not know what this one does.
+    room.host("a", |host| host.record = None);
+    room.put("a", "/etc/z", "precious\n");
+    let other = wished(Room::beside(room.fleet.clone(), room.cluster)).wish("file", json!({ "path": "/etc/z", "content": "z\n" }), &[]);
+    assert_eq!(apply(&other.plan().await, &other.context, other.sink()).await.ending, Ending::Done);
+    let theirs = room.host("a", |host| host.record.clone().unwrap());
+    assert_eq!(refused(&room.plan().await), ["RW0738"]);
+    apply(&room.plan().await, &room.context, room.sink()).await;
+    room.host("a", |host| assert_eq!(host.record.as_deref(), Some(theirs.as_str()), "what another wrote stands"));
+    assert!(taken_over(&room, true).await[&Target::host("a")].is_ok());
+    assert!(refused(&room.plan().await).is_empty() && refused(&other.plan().await).is_empty());
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    let content = room.host("a", |host| host.disk.text("/etc/z"));
+    assert_eq!(content.as_deref(), Some("precious\n"), "what was there before comes back with the removal");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_host_that_was_renamed_is_known_by_its_machine() {
     let room = wished(Room::of(&["a"]));
     assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);

@@ -71,6 +71,6 @@ mod tests {
         let verbs = ["get", "create", "update", "patch"];
         let lease =
             json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["railwright-train"], "verbs": verbs });
-        assert_eq!((&read[0], &read[1]), (&secret, &lease));
+        assert_eq!((&read[1], &read[2]), (&secret, &lease));
     }
 }

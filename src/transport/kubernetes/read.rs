@@ -1,6 +1,5 @@
 //! Reads: objects, previews and the cluster's record, many at a time. Nothing here changes anything on the server.
 
-use super::KubernetesLink;
 use super::access;
 use super::answer::{self, exit};
 use super::exec::{self, Agents};
@@ -11,6 +10,8 @@ use super::lists;
 use super::nodes;
 use super::pod_exec;
 use super::server::{AT_ONCE, Call};
+use super::{KubernetesLink, NAMESPACE};
+use crate::base::MachineId;
 use crate::resource::kubernetes_object::MANAGER;
 use crate::resource::kubernetes_object::refusal::Refusal;
 use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName};
@@ -71,7 +72,7 @@ impl KubernetesLink {
                 Err(trouble) => Err(trouble.clone()),
             },
             Read::Kubernetes(KubernetesRead::PodExec(asked)) => pod_exec::exec(&self.server, asked).await,
-            Read::Host => Ok(exit(0, "")),
+            Read::Host => self.installation().await,
             Read::File { path } if is_record(path) => self.record_as_file().await,
             Read::Kubernetes(KubernetesRead::PodsOn(node)) => nodes::pods_on(&self.server, node).await,
             Read::Kubernetes(KubernetesRead::Troubles { object, selector }) => {
@@ -90,6 +91,14 @@ impl KubernetesLink {
             Read::HelmRelease(release) => Ok(self.release(release).await),
             _ => Ok(exit(127, "")),
         }
+    }
+
+    /// Which cluster it is, as a host tells its machine-id: another one behind the same address has another UID of its own namespace.
+    async fn installation(&self) -> Result<Answer, Trouble> {
+        let reply = self.server.ask(&Call::get(format!("/api/v1/namespaces/{NAMESPACE}"))).await?;
+        let namespace = reply.json().filter(|_| reply.status == 200).unwrap_or_default();
+        let machine = namespace["metadata"]["uid"].as_str().and_then(|uid| uid.replace('-', "").parse::<MachineId>().ok());
+        Ok(exit(0, machine.map_or_else(String::new, |machine| format!("machine_id {machine}\nend\n"))))
     }
 
     pub(super) async fn object(&self, read: &KubernetesRead, object: &ObjectName, groups: &Groups) -> Result<Answer, Trouble> {

@@ -139,13 +139,17 @@ async fn an_answer_is_an_exit_status_and_what_the_server_says() {
 
 #[tokio::test]
 async fn what_is_asked_of_a_host_has_no_answer_here() {
-    let (link, asked) = link(|_, _, _| says(404, ""));
+    let uid = r#"{"kind":"Namespace","metadata":{"uid":"0a1b2c3d-0000-4000-8000-0123456789ab"}}"#;
+    let of_cluster = move |_: &Method, path: &str, _: &str| if path.ends_with("/kube-system") { (200, Vec::new(), uid.to_owned()) } else { says(404, "") };
+    let (link, asked) = link(of_cluster);
     let read = |path: &str| Read::File { path: path.to_owned() };
     let reads = [Read::Host, Read::Hardware, read("/etc/hosts"), read("/var/lib/railwright/record.json")];
     let answers = link.read(&reads).await.unwrap();
     let codes: Vec<_> = reads.iter().map(|read| answers.get(read).unwrap().clone()).collect();
-    assert_eq!(codes, [exit(0, ""), exit(127, ""), exit(127, ""), exit(1, "")]);
-    assert_eq!(asked.lines(), ["GET /api/v1/namespaces/kube-system/secrets/railwright"]);
+    let which = "machine_id 0a1b2c3d0000400080000123456789ab\nend\n";
+    assert_eq!(codes, [exit(0, which), exit(127, ""), exit(127, ""), exit(1, "")]);
+    let paths = ["", "/secrets/railwright"].map(|below| format!("GET /api/v1/namespaces/kube-system{below}"));
+    assert_eq!(asked.lines(), paths);
     assert!(matches!(link.perform(&Action::Reboot, "t", None).await, Ok(Performed::Ended { code: 70, .. })));
 }
 

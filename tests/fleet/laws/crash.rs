@@ -117,7 +117,7 @@ type End = (BTreeMap<String, Host>, State, Option<BTreeMap<String, NodeState>>);
 fn end_of(room: &Room) -> End {
     let mut state = room.state();
     (state.serial, state.absorbed, state.cluster) = (0, None, None);
-    state.host_serials.clear();
+    state.lineages.clear();
     state.last_applied.resources.values_mut().for_each(|applied| (applied.at, applied.run) = (String::new(), String::new()));
     (room.fleet.effects(), state, room.server.as_ref().map(Nodes::states))
 }

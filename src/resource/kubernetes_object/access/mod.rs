@@ -337,7 +337,9 @@ pub fn of_keeper(cluster: &str, level: Level) -> Vec<(Right, String)> {
     let name = keeper(cluster);
     let (lease, secret) = (lease(&name), secret(&name));
     let (lock, record) = (format!("Lease {name}, the lock of a run"), format!("Secret {name}, the record of what was applied"));
-    let mut out = vec![(lease(Verb::Get), lock.clone()), (secret(Verb::Get), record.clone())];
+    // A namespace itself is asked for in the namespace (kubernetes/apiserver: pkg/endpoints/request/requestinfo.go).
+    let which = (own(NAMESPACE, "", "namespaces")(Verb::Get), "whose UID tells which cluster it is".to_owned());
+    let mut out = vec![which, (lease(Verb::Get), lock.clone()), (secret(Verb::Get), record.clone())];
     if level == Level::Apply {
         out.extend([Verb::Patch, Verb::Create, Verb::Update].map(|verb| (lease(verb), lock.clone())));
         out.extend([Verb::Patch, Verb::Create].map(|verb| (secret(verb), record.clone())));
