@@ -55,6 +55,9 @@ pub async fn take_over(decision: &TakeOverDecision, context: &Context) -> Result
             Err(problem) => drop(out.insert(target.clone(), Err(problem))),
         }
     }
+    if taken.is_empty() {
+        return Ok(out);
+    }
     for (target, one) in &taken {
         state.take_over(target, one.record.read(), one.machine.as_ref(), decision.keep_record, one.entry.clone());
     }

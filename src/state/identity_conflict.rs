@@ -9,6 +9,7 @@ use crate::base::text::one_line;
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
 use crate::resource::Trouble;
 use crate::resource::host::RunningMachine;
+use crate::resource::kubernetes_object::ownership::keeper;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why nothing of a target may be planned or changed.
@@ -36,6 +37,8 @@ pub enum IdentityConflict {
         cluster: Option<ClusterIdentity>,
         /// Why it cannot be read.
         reason: String,
+        /// The name of the spec's cluster, by which a Kubernetes cluster keeps it.
+        name: String,
     },
     /// Its record was written by somebody who did not know what this folder remembers of it.
     ForkedRecord {
@@ -97,7 +100,7 @@ impl IdentityConflict {
                 let others = others.join(", ");
                 format!("belongs to the cluster {}, and other targets of this inventory to the same name by {others}", named(theirs))
             }
-            IdentityConflict::UnreadableRecord { cluster, reason } => {
+            IdentityConflict::UnreadableRecord { cluster, reason, .. } => {
                 let of = cluster.as_ref().map(|cluster| format!(" of the cluster {}", named(cluster))).unwrap_or_default();
                 format!("keeps a record{of} that cannot be read: {}", one_line(reason, 200))
             }
@@ -140,7 +143,7 @@ impl IdentityConflict {
                 format!("or decide host by host, with what its record says: {take_over} --keep-record"),
                 excluded,
             ],
-            IdentityConflict::UnreadableRecord { .. } => unreadable_next(targets, &take_over, excluded),
+            IdentityConflict::UnreadableRecord { name, .. } => unreadable_next(targets, name, &take_over, excluded),
             IdentityConflict::ForkedRecord { .. } => vec![
                 format!("put both together, what is remembered here first: {take_over} --keep-record"),
                 format!("or go by what this folder remembers alone: {take_over}"),
@@ -186,10 +189,10 @@ impl IdentityConflict {
 }
 
 /// A host keeps what could not be read when it is taken over; of a cluster's Secret the user has to keep it.
-fn unreadable_next(targets: &BTreeSet<Target>, take_over: &str, excluded: String) -> Vec<String> {
+fn unreadable_next(targets: &BTreeSet<Target>, name: &str, take_over: &str, excluded: String) -> Vec<String> {
     let mut next = vec!["look whether a newer railwright wrote it: then use that one".to_owned()];
-    for target in targets.iter().filter(|target| target.kind == TargetKind::Kube) {
-        let secret = sh(&format!("railwright-{}", target.name));
+    if targets.iter().any(|target| target.kind == TargetKind::Kube) {
+        let secret = sh(&keeper(name));
         next.push(format!("keep it, and take it away: kubectl -n kube-system get secret {secret} -o yaml >record.yaml && kubectl -n kube-system delete secret {secret}"));
     }
     if targets.iter().any(|target| target.kind != TargetKind::Kube) {

@@ -108,8 +108,8 @@ impl State {
     fn conflict(&self, identity: &TargetIdentity, name: &str, several: &BTreeSet<ClusterId>) -> Option<IdentityConflict> {
         let theirs = identity.record.cluster().cloned();
         match (&self.cluster, theirs) {
-            (_, None) => unreadable(identity),
-            (Some(ours), Some(theirs)) if ours.id == theirs.id => unreadable(identity),
+            (_, None) => unreadable(identity, name),
+            (Some(ours), Some(theirs)) if ours.id == theirs.id => unreadable(identity, name),
             (None, Some(theirs)) if theirs.name == name && several.len() > 1 => {
                 Some(IdentityConflict::SeveralClusters { theirs, ids: several.clone() })
             }
@@ -213,7 +213,7 @@ impl State {
 }
 
 /// A record that cannot be read, or that was written under another name and not provably on this machine.
-fn unreadable(identity: &TargetIdentity) -> Option<IdentityConflict> {
+fn unreadable(identity: &TargetIdentity, name: &str) -> Option<IdentityConflict> {
     let reason = match &identity.record {
         TargetRecord::Unreadable { reason, .. } => reason.clone(),
         TargetRecord::Read { record, former_name: Some(former_name) }
@@ -223,7 +223,7 @@ fn unreadable(identity: &TargetIdentity) -> Option<IdentityConflict> {
         }
         TargetRecord::Read { .. } | TargetRecord::Absent => return None,
     };
-    Some(IdentityConflict::UnreadableRecord { cluster: identity.record.cluster().cloned(), reason })
+    Some(IdentityConflict::UnreadableRecord { cluster: identity.record.cluster().cloned(), reason, name: name.to_owned() })
 }
 
 /// Targets that are one running machine under several names.

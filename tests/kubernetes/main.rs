@@ -199,6 +199,7 @@ fn what_the_server_would_not_take_is_said_before() {
     remembered::a_mark_that_was_taken_away_is_drift(&plane);
     remembered::names_that_are_nearly_the_same_own_nothing_of_each_other(&plane);
     remembered::a_record_that_cannot_be_read_is_not_taken_for_none(&plane);
+    remembered::a_cluster_that_was_made_anew_gets_nothing_of_the_one_before(&plane);
     remembered::a_removal_that_nobody_can_judge_stops_nothing(&plane);
     remembered::another_clusters_record_is_left_alone_until_it_is_taken_over(&plane);
 }

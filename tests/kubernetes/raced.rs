@@ -14,7 +14,7 @@ const WISH: &str = "  - id: conf
 ";
 
 /// The inventory's way to the cluster.
-fn through(cluster: &Cluster<'_>, way: &Meanwhile) {
+pub fn through(cluster: &Cluster<'_>, way: &Meanwhile) {
     cluster.file("inv/way.kubeconfig", &way.kubeconfig());
     cluster.file("inv/cluster.yaml", "cluster: train\nkubernetes: { name: prod, kubeconfig: way.kubeconfig }\n");
 }

@@ -1,6 +1,8 @@
 //! What is ours on a cluster and who knows it: of steps that did not come through, of marks and records that others change.
 
 use crate::cluster::Cluster;
+use crate::meanwhile::Meanwhile;
+use crate::raced::through;
 use crate::rig::ControlPlane;
 use serde_json::json;
 
@@ -73,6 +75,24 @@ pub fn a_mark_that_was_taken_away_is_drift(plane: &ControlPlane) {
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert!(!there(plane, "configmap/stripped"));
+}
+
+/// The kubeconfig leads to another cluster, in which somebody else has the same.
+pub fn a_cluster_that_was_made_anew_gets_nothing_of_the_one_before(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    plane.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: { name: app, namespace: default }\ndata: { text: old }\n");
+    cluster.wishes(&(config_map("app", "new") + "      adopt: true\n"));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let other = r#"{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"0a1b2c3d-0000-4000-8000-0123456789ab"}}"#;
+    let way = Meanwhile::answer(plane, 200, other, |line| line.starts_with("GET /api/v1/namespaces/kube-system HTTP"));
+    through(&cluster, &way);
+    cluster.wishes("  []\n");
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(plan.contains("prod another machine-id than at the last apply") && !plan.contains("removed from spec"), "{plan}");
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let text = plane.kubectl(&["get", "configmap", "app", "-o", "jsonpath={.data.text}"]);
+    assert_eq!(text, "new", "what stood in the other cluster is not put back");
+    plane.kubectl(&["delete", "configmap", "app"]);
 }
 
 pub fn names_that_are_nearly_the_same_own_nothing_of_each_other(plane: &ControlPlane) {

@@ -140,7 +140,9 @@ async fn an_answer_is_an_exit_status_and_what_the_server_says() {
 #[tokio::test]
 async fn what_is_asked_of_a_host_has_no_answer_here() {
     let uid = r#"{"kind":"Namespace","metadata":{"uid":"0a1b2c3d-0000-4000-8000-0123456789ab"}}"#;
-    let of_cluster = move |_: &Method, path: &str, _: &str| if path.ends_with("/kube-system") { (200, Vec::new(), uid.to_owned()) } else { says(404, "") };
+    let of_cluster = move |_: &Method, path: &str, _: &str| {
+        if path.ends_with("/kube-system") { (200, Vec::new(), uid.to_owned()) } else { says(404, "") }
+    };
     let (link, asked) = link(of_cluster);
     let read = |path: &str| Read::File { path: path.to_owned() };
     let reads = [Read::Host, Read::Hardware, read("/etc/hosts"), read("/var/lib/railwright/record.json")];

@@ -81,11 +81,19 @@ fn what_no_policy_sees_is_not_previewed() {
 fn the_record_is_one_secret_and_no_other() {
     assert_eq!(
         told(of_keeper("train", Level::Preview)),
-        ["kube-system namespaces [kube-system] get", "kube-system secrets [railwright-train] get", "kube-system leases [railwright-train] get"]
+        [
+            "kube-system namespaces [kube-system] get",
+            "kube-system secrets [railwright-train] get",
+            "kube-system leases [railwright-train] get"
+        ]
     );
     assert_eq!(
         told(of_keeper("train", Level::Apply)),
-        ["kube-system namespaces [kube-system] get", "kube-system secrets [railwright-train] get,create,patch", "kube-system leases [railwright-train] get,create,update,patch"]
+        [
+            "kube-system namespaces [kube-system] get",
+            "kube-system secrets [railwright-train] get,create,patch",
+            "kube-system leases [railwright-train] get,create,update,patch"
+        ]
     );
 }
 
