@@ -1,11 +1,14 @@
 //! Nodes of a cluster beside a simulated fleet, emptied before their hosts are disturbed.
 
+use crate::guards::reached_over_eth0;
 use crate::nodes::Nodes;
 use crate::room::Room;
-use railwright::apply::{Ending, apply};
+use railwright::apply::{ApplyOutcome, Ending, Event, apply};
 use railwright::plan::DrainPolicy;
 use railwright::resource::Disruption;
 use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A kernel setting and a parameter that needs a reboot. The node is emptied for what disturbs at least so much.
 fn room(from: Disruption) -> (Room, Nodes) {
@@ -14,9 +17,63 @@ fn room(from: Disruption) -> (Room, Nodes) {
         json!({ "parameter": "iommu", "value": "pt" }),
         &[],
     );
-    let nodes = Nodes::beside(&mut room);
-    room.rollout.drain = Some(DrainPolicy { from, evict: true, timeout_s: 900, evict_unmanaged: false, delete_local_data: false });
+    let nodes = emptied(&mut room, from);
     (room, nodes)
+}
+
+/// A cluster beside a room, whose nodes are emptied for what disturbs at least so much.
+fn emptied(room: &mut Room, from: Disruption) -> Nodes {
+    room.rollout.drain = Some(DrainPolicy { from, evict: true, timeout_s: 900, evict_unmanaged: false, delete_local_data: false });
+    Nodes::beside(room)
+}
+
+/// A run in which somebody does this to the nodes as soon as one was emptied.
+async fn meddled(room: &mut Room, from: Disruption, meddle: fn(&Nodes)) -> ApplyOutcome {
+    let nodes = emptied(room, from);
+    let meddles = move |event: Event| match event {
+        Event::StepFinished { node, .. } if node.ends_with("/drain") => meddle(&nodes),
+        _ => {}
+    };
+    apply(&room.plan().await, &room.context, Arc::new(meddles)).await
+}
+
+/// Whatever disturbs it: a step, a step under a guard, a reboot.
+#[tokio::test(start_paused = true)]
+async fn a_host_is_disturbed_only_while_its_node_is_empty() {
+    let meddles: [(fn(&Nodes), &str); 3] = [
+        (|nodes| nodes.bind_pod("a"), "1 pod is on it still: ml/late"),
+        (|nodes| nodes.uncordon("a"), "somebody uncordoned it"),
+        (|nodes| nodes.hide_pods("a"), "whether it is still empty is not known: it is too busy"),
+    ];
+    for (meddle, words) in meddles {
+        let guarded = Room::with(BTreeMap::from([("a".to_owned(), reached_over_eth0())]));
+        let mut rooms = [
+            (Disruption::None, Room::of(&["a"]).wish("sysctl", json!({ "key": "net.a", "value": "5" }), &[])),
+            (Disruption::None, guarded.wish("link", json!({ "netdev": "eth0", "mtu": 1400 }), &[])),
+            (Disruption::Reboot, Room::of(&["a"]).wish("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" }), &[])),
+        ];
+        rooms[1].1.rollout.guard_s = Some(60);
+        for (n, (from, room)) in rooms.iter_mut().enumerate() {
+            let outcome = meddled(room, *from, meddle).await;
+            let told = outcome.problems.iter().any(|problem| problem.code == "RW0729" && problem.message.contains(words));
+            assert!(told, "{n}, {words}: {:?}", outcome.problems);
+            // What comes before the reboot needs no empty node.
+            let is_untouched = room.host("a", |host| host.boot == 0 && (host.told.is_empty() || *from == Disruption::Reboot));
+            assert!(is_untouched, "{n}, {words}");
+        }
+    }
+}
+
+/// Its controller would put it there again at once, so it is not ended; that it loses its devices is told.
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_the_node_itself_that_has_its_devices_is_told() {
+    let (room, nodes) = room(Disruption::None);
+    nodes.give_devices("a");
+    let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
+    let told = |problem: &&railwright::base::Diagnostic| problem.code == "RW0670";
+    let told = outcome.problems.iter().find(told).unwrap();
+    assert!(told.message.ends_with("keep its devices: ml/plugin (DaemonSet plugin): rdma/hca"), "{}", told.message);
+    assert_eq!((outcome.ending, room.host("a", |host| host.boot)), (Ending::Done, 1));
 }
 
 #[tokio::test(start_paused = true)]

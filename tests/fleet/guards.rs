@@ -15,7 +15,7 @@ const NETWORK: &str = "/etc/systemd/network/10-management.network";
 const RULES: &str = "/etc/nftables.conf";
 
 /// A host that is reached over eth0, with a packet filter that runs.
-fn reached_over_eth0() -> Host {
+pub fn reached_over_eth0() -> Host {
     let mut host = Host::fresh();
     host.ssh_netdev = Some("eth0".to_owned());
     host.disk.put(NETWORK, "[Match]\nName=eth0\n[Network]\nAddress=10.0.0.1/24\n".into());

@@ -25,6 +25,8 @@ pub struct NodeState {
     pods: Vec<PodNow>,
     /// Pods that were told to end stay, and whether they count as lost.
     keeps: Option<bool>,
+    /// Nobody says which pods are on it.
+    hides_pods: bool,
 }
 
 impl NodeState {
@@ -39,7 +41,7 @@ impl NodeState {
             ..PodNow::default()
         };
         let pods = vec![pod("train", "Job"), pod("plugin", "DaemonSet")];
-        NodeState { now: NodeNow { ready, schedulable, cordoned: None, gives }, pods, keeps: None }
+        NodeState { now: NodeNow { ready, schedulable, cordoned: None, gives }, pods, keeps: None, hides_pods: false }
     }
 
     /// As the API server has it.
@@ -96,6 +98,28 @@ impl Nodes {
         self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| (node.now.ready, node.keeps) = (false, Some(lost)));
     }
 
+    /// A pod that names the node of this host itself, as no cordon keeps away.
+    pub fn bind_pod(&self, host: &str) {
+        let pod = PodNow { namespace: "ml".to_owned(), name: "late".to_owned(), uid: "late".to_owned(), ..PodNow::default() };
+        self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| node.pods.push(pod));
+    }
+
+    /// Somebody has pods put on the node of this host again.
+    pub fn uncordon(&self, host: &str) {
+        self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| node.now.schedulable = true);
+    }
+
+    /// Nobody says any more which pods are on the node of this host.
+    pub fn hide_pods(&self, host: &str) {
+        self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| node.hides_pods = true);
+    }
+
+    /// The pods that belong to the node of this host have devices of it.
+    pub fn give_devices(&self, host: &str) {
+        let give = |pod: &mut PodNow| pod.devices = vec!["rdma/hca".to_owned()];
+        self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| node.pods.iter_mut().filter(|pod| pod.stays()).for_each(give));
+    }
+
     /// All of them as they are.
     pub fn states(&self) -> BTreeMap<String, NodeState> {
         self.0.lock().unwrap().clone()
@@ -125,6 +149,7 @@ impl Nodes {
             KubernetesRead::Object(object) if object.kind == "Node" => {
                 all.get(&object.name).map_or((ABSENT, String::new()), |node| (0, node.object(&object.name).to_string()))
             }
+            KubernetesRead::PodsOn(name) if all.get(name).is_some_and(|node| node.hides_pods) => (NOT_SAID, "it is too busy".to_owned()),
             // Those that were told to end do so when they are looked at.
             KubernetesRead::PodsOn(name) => {
                 let keeps = all.get(name).and_then(|node| node.keeps);
