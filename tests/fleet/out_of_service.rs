@@ -151,7 +151,7 @@ async fn a_run_that_ended_before_a_gate_leaves_its_host_unproven() {
     let room = room(&["a", "b"]);
     room.fault("a", "reboot", Trouble::BackAfter(100_000));
     assert_eq!(run(&room).await.ending, Ending::Stopped);
-    tokio::time::sleep(std::time::Duration::from_secs(200_000)).await;
+    tokio::time::sleep(Duration::from_secs(200_000)).await;
     let plan = room.plan().await;
     assert_eq!(unavailable(&plan), [("a", "step failed")]);
     assert_eq!(plan.verified_first().into_iter().collect::<Vec<_>>(), ["a"]);
@@ -159,6 +159,32 @@ async fn a_run_that_ended_before_a_gate_leaves_its_host_unproven() {
     assert_eq!((outcome.ending, room.state().outages.len()), (Ending::Done, 0));
     let checked = room.gate.checked.lock().unwrap().clone();
     assert_eq!(checked, ["a after ", "b after a"]);
+}
+
+/// The machine that ran it burns down with its folder before any gate: the host tells it itself.
+#[tokio::test(start_paused = true)]
+async fn a_host_remembers_that_no_gate_has_proven_it() {
+    let burnt = |room: &Room| std::fs::remove_dir_all(room.context.folder.path()).unwrap();
+    let lost = room(&["a", "b"]);
+    let plan = lost.plan().await;
+    let is_disturbed = async {
+        while boots(&lost, "a") == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        outcome = apply(&plan, &lost.context, lost.sink()) => panic!("it is through: {:?}", outcome.problems),
+        () = is_disturbed => {}
+    }
+    burnt(&lost);
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    assert_eq!(unavailable(&lost.plan().await), [("a", "unproven")]);
+    // And a step that was no disruption, and that nobody knows the end of.
+    let failed = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    failed.fault("a", "write_file", Trouble::Fails);
+    assert_eq!(run(&failed).await.ending, Ending::Failed);
+    burnt(&failed);
+    assert_eq!(unavailable(&failed.plan().await), [("a", "step failed")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,6 +267,21 @@ async fn a_host_that_another_run_works_on_uses_up_the_budget() {
     assert_eq!((outcome.ending, boots(&room, "a")), (Ending::Stopped, 0));
     let told = outcome.problems.iter().find(|problem| problem.code == "RW0620").unwrap();
     assert!(told.message.contains("c (another run works on it: "), "{}", told.message);
+}
+
+/// It answers, and nothing is known of it: it may be changed by its own cluster at any moment.
+#[tokio::test(start_paused = true)]
+async fn a_host_of_another_cluster_uses_up_the_budget() {
+    let room = room(&["a", "b", "c"]);
+    let other = Room::beside(room.fleet.clone(), "zzz").wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    let of_c = other.narrowed_plan(Selection { targets: vec!["host/c".to_owned()], excludes: Vec::new() }).await;
+    assert_eq!(apply(&of_c, &other.context, other.sink()).await.ending, Ending::Done);
+    let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    assert_eq!(unavailable(&plan), [("c", "refused")]);
+    let outcome = apply(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, boots(&room, "a")), (Ending::Stopped, 0));
+    let told = outcome.problems.iter().find(|problem| problem.code == "RW0620").unwrap();
+    assert!(told.message.contains("c (belongs to the cluster `zzz`"), "{}", told.message);
 }
 
 /// Passes, and then something happens.
