@@ -1,11 +1,11 @@
 //! What is in the place of a host's record and is no record of this cluster: the host is left alone until somebody takes it over.
 
-use crate::room::Room;
+use crate::room::{Room, machine_id};
 use railwright::apply::take_over::{TakeOverDecision, TakenOver, take_over};
 use railwright::apply::{Ending, apply};
 use railwright::base::Target;
 use railwright::plan::Plan;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn wished(room: Room) -> Room {
     room.wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
@@ -60,6 +60,14 @@ async fn what_is_no_record_of_this_cluster_is_left_until_the_host_is_taken_over(
         assert_eq!(room.fleet.effects(), before);
         room.host("a", |host| assert_eq!(host.record.as_deref(), Some(unreadable.as_str())));
     }
+    // Decided of what names no cluster; by then there is one that does.
+    let (state, _, _, recognition) = room.recognize().await;
+    let (targets, name) = (recognition.conflicts, room.cluster.to_owned());
+    let decision = TakeOverDecision { targets, reason: "moved".to_owned(), keep_record: false, cluster: state.cluster, name };
+    room.host("a", |host| host.record = Some(unreadable(&record)[0].0.clone()));
+    let taken = take_over(&decision, &room.context).await.unwrap();
+    assert!(taken[&Target::host("a")].is_err(), "{taken:?}");
+    room.host("a", |host| host.record = Some("[]".to_owned()));
     let kept = taken_over(&room, true).await;
     assert!(kept[&Target::host("a")].is_err(), "nothing of it can be kept");
     let taken = taken_over(&room, false).await;
@@ -105,5 +113,12 @@ async fn a_host_that_was_renamed_is_known_by_its_machine() {
     assert!(plan.refused.is_empty() && plan.nodes.is_empty(), "{:?}", plan.nodes);
     // Nothing tells that it is the same machine.
     room.host("a", |host| host.machine_id = None);
+    assert_eq!(refused(&room.plan().await), ["RW0736"]);
+    room.host("a", |host| {
+        host.machine_id = Some(machine_id("a"));
+        let mut record: Value = serde_json::from_str(host.record.as_ref().unwrap()).unwrap();
+        assert!(record.as_object_mut().unwrap().remove("machine").is_some());
+        host.record = Some(record.to_string());
+    });
     assert_eq!(refused(&room.plan().await), ["RW0736"]);
 }

@@ -360,4 +360,12 @@ async fn a_host_that_names_an_endless_number_locks_nobody_out() {
     }
     room.host("b", |host| assert_eq!((host.holder(), host.lock.highest), (None, 41)));
     assert!(room.context.folder.fence().unwrap() < 100, "there are numbers left");
+    // Nor does a run, which leaves the host alone where nobody has its lock.
+    room.host("a", |host| host.lock.held = None);
+    for host in ["a", "b"] {
+        room.put(host, "/etc/x", "by hand\n");
+    }
+    let outcome = run(&room).await;
+    assert!(format!("{:?}", outcome.problems).contains("higher than any number of runs"), "{:?}", outcome.problems);
+    assert!(room.context.folder.fence().unwrap() < 100, "there are numbers left");
 }

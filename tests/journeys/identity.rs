@@ -85,7 +85,10 @@ fn what_is_no_record_is_left_until_the_host_is_taken_over() {
     };
     let foreign = refused(z, "RW0720");
     assert!(foreign.contains("railwright state take-over 'z;touch PWNED;#' 'host/node1' --reason TEXT"), "{foreign}");
-    machine.host.must("cp -p /var/lib/railwright/record.json /root/record.json");
+    machine.host.must("cp -p /var/lib/railwright/record.json /root/record.json; cp -p /etc/note.conf /root; echo more >>/etc/note.conf");
+    // A plan of before its record could not be read any more.
+    told(&machine, 0, &["plan", "inv", "-o", "planned"]);
+    machine.host.must("cp -p /root/note.conf /etc/note.conf");
     for (breaks, of_another, own) in [
         ("sed -i 's/\"format_version\":\"/&9/' $r", "RW0720", "RW0736"),
         ("sed -i 's/\"serial\":/&9999999999999999/' $r", "RW0720", "RW0736"),
@@ -98,6 +101,7 @@ fn what_is_no_record_is_left_until_the_host_is_taken_over() {
         machine.host.must(&format!("r=/var/lib/railwright/record.json; rm -rf $r; cp -p /root/record.json $r; {breaks}"));
         refused(z, of_another);
         refused("inv", own);
+        assert!(told(&machine, 4, &["apply", "planned", "--yes"]).contains(own), "{breaks}");
     }
     let taken = told(&machine, 0, &["state", "take-over", "inv", "n1", "--reason", "somebody made a folder of it"]);
     assert!(taken.contains("what could not be read is kept there beside /var/lib/railwright/record.json as record-"), "{taken}");

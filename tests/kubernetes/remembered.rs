@@ -132,6 +132,10 @@ pub fn a_record_that_cannot_be_read_is_not_taken_for_none(plane: &ControlPlane) 
     let refused = cluster.flat(3, &["apply", INV, "--yes"]);
     assert!(refused.contains("the record of our changes"), "{refused}");
     assert_eq!(plane.kubectl(&secret), "Z2FyYmFnZQ==");
+    // What is no record of any cluster: `[]` in gzip.
+    set("H4sIAAAAAAAAA4uOBQApu0wNAgAAAA==");
+    let refused = cluster.flat(4, &["plan", INV]);
+    assert!(refused.contains("RW0736") && refused.contains("kubectl -n kube-system get secret "), "{refused}");
     set(&record);
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("- kube/prod ConfigMap default/gone"), "{plan}");
