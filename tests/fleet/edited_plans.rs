@@ -2,8 +2,10 @@
 
 use crate::room::Room;
 use railwright::apply::{ApplyOutcome, Ending, Wished, apply};
-use railwright::plan::{Node, NodeKind, Plan, Reason, content};
+use railwright::plan::{Node, NodeKind, Plan, Reason, UnknownFinding, content};
+use railwright::report;
 use railwright::resource::{Action, Disruption};
+use railwright::transport::sim::{Fault, Trouble};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -201,4 +203,27 @@ async fn a_removal_of_something_else_than_was_applied_is_refused() {
     assert_eq!((outcome.ending, &*outcome.problems[0].code), (Ending::Refused, "RW0626"), "{:?}", outcome.problems);
     assert_eq!(edited(&room, |_| ()).await.ending, Ending::Done);
     room.host("a", |host| assert!(!host.disk.files.contains_key("/etc/one")));
+}
+
+/// A plan of somebody else is shown: what stands in it begins no line of its own, wherever the screen has it.
+#[tokio::test(start_paused = true)]
+async fn no_name_of_a_plan_begins_a_line() {
+    let room = Room::of(&["a", "b", "c"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
+    for host in ["b", "c"] {
+        room.host(host, |host| host.faults.push(Fault { after: 0, word: None, trouble: Trouble::Unreachable(u32::MAX) }));
+    }
+    let text = serde_json::to_string(&room.plan().await).unwrap();
+    let text = text.replace("host/", r"host/x\nSPOOF-").replace("\"RW0", r#""x\nSPOOF-RW0"#);
+    let mut plan: Plan = serde_json::from_str(&text).unwrap();
+    for node in &mut plan.nodes {
+        if let NodeKind::Gate { hosts, .. } = &mut node.kind {
+            hosts.iter_mut().for_each(|host| host.insert_str(0, "x\nSPOOF-"));
+        }
+    }
+    plan.unknown.push(UnknownFinding::new("host/a/x\nSPOOF-what", "nobody knows"));
+    let screen = report::plan::screen(&plan, &report::plan::Next::default());
+    for name in ["SPOOF-a", "SPOOF-b", "SPOOF-RW0", "SPOOF-what"] {
+        assert!(screen.contains(name), "{name}: {screen}");
+    }
+    assert!(!screen.lines().any(|line| line.trim_start().starts_with("SPOOF")), "{screen}");
 }

@@ -37,13 +37,14 @@ fn validate(place: &Place) -> String {
 #[test]
 fn the_cabling_is_a_file_of_the_inventory() {
     let place = place();
-    for private in [".railwright/seal-key", "token", "token.csv"] {
+    for private in [".railwright/seal-key", "token", "token.csv", "id.csv"] {
         place.write(&format!("inv/{private}"), POISON);
     }
     symlink(".railwright/seal-key", place.path().join("inv/key.csv")).unwrap();
     symlink("token.csv", place.path().join("inv/again.csv")).unwrap();
     for (named, why) in [
         ("../outside", "lies outside of the inventory"),
+        ("../gone.csv", "lies outside of the inventory"),
         ("link", "lies outside of the inventory"),
         ("/proc/self/environ", "lies outside of the inventory"),
         ("/dev/zero", "lies outside of the inventory"),
@@ -54,9 +55,11 @@ fn the_cabling_is_a_file_of_the_inventory() {
         ("token", "is no file *.csv"),
         ("token.csv", "is named as a secret"),
         ("again.csv", "is named as a secret"),
+        ("id.csv", "is named as a secret"),
         ("gone.csv", "is not there"),
     ] {
-        place.write("inv/cluster.yaml", format!("{SPEC}secrets: {{ t: {{ file: ./token.csv }} }}\ncabling: {named}\n"));
+        let spec = SPEC.replace("host_keys: known_hosts", "host_keys: known_hosts, identities: [id.csv]");
+        place.write("inv/cluster.yaml", format!("{spec}secrets: {{ t: {{ file: ./token.csv }} }}\ncabling: {named}\n"));
         let said = validate(&place);
         assert!(said.contains("RW0148") && said.contains(why) && said.contains("named here"), "{named}: {said}");
         assert!(!said.contains(POISON), "{named}: {said}");
@@ -76,6 +79,18 @@ fn a_signing_key_outside_is_neither_shown_nor_sent() {
         place.write("inv/cluster.yaml", format!("{SPEC}{}", repository(key)));
         let said = place.run(&["plan", "inv"]);
         assert!(said.contains("RW0175") && said.contains("named here") && !said.contains(POISON), "{key}: {said}");
+    }
+    // Nor what stands beside a public key; in the inventory there may be a vendor's words, and no private key.
+    let public = include_str!("../../modules/package-repositories/tests/apt-and-dnf/key.asc").trim();
+    let private = public.replace("PUBLIC", "PRIVATE");
+    for (path, key, text) in [
+        ("outside", "../outside", format!("{POISON}\n{public}\n")),
+        ("outside", "../outside", format!("{public}\n{POISON}\n")),
+        ("inv/both.asc", "both.asc", format!("{public}\n{POISON}\n{private}\n")),
+    ] {
+        place.write(path, &text).write("inv/cluster.yaml", format!("{SPEC}{}", repository(key)));
+        let said = place.run(&["plan", "inv"]);
+        assert!(said.contains("RW0175") && !said.contains(POISON), "{text}: {said}");
     }
 }
 
@@ -188,6 +203,11 @@ fn no_name_of_a_file_acts_on_the_terminal() {
         let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains("RW1007") && words.contains("has a name with characters") && !acts, "{path:?}: {said}");
     }
+    // Nor a line of a file that is quoted.
+    let place = Place::new();
+    place.write("inv/cluster.yaml", format!("{SPEC}no\u{61c}thing: 1\n"));
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("thing: 1") && !said.contains('\u{61c}'), "{said}");
 }
 
 /// What is no file in a state folder, or is named on the command line, keeps nobody waiting.
@@ -242,4 +262,41 @@ fn not_every_unknown_name_is_worth_a_suggestion() {
     place.write("inv/cluster.yaml", format!("{SPEC}modules:\n{names}"));
     let said = place.run(&["validate", "inv", "--json"]);
     assert_eq!((said.matches("\"RW0212\"").count(), said.matches("did you mean").count()), (36, 30), "{said}");
+    let names: String = ('a'..='z').chain('0'..='9').map(|c| format!("parameters{c}: 1, ")).collect();
+    place.write(
+        "inv/modules/m/module.yaml",
+        "module: m\nsummary: one\nparameters: { parameters: { type: integer, default: 1, doc: one } }\nresources: []\n",
+    );
+    place.write("inv/cluster.yaml", format!("{SPEC}modules: {{ m: {{ enabled: true, parameters: {{ {names}}} }} }}\n"));
+    let said = place.run(&["validate", "inv", "--json"]);
+    assert_eq!((said.matches("\"RW0212\"").count(), said.matches("did you mean").count()), (36, 30), "{said}");
+}
+
+/// What a host says stands in documents too, which a terminal reads as well.
+#[test]
+fn no_document_acts_on_the_terminal() {
+    let place = Place::new();
+    let spec = "cluster: c\nfabric: { kind: none }\nssh: { user: root, host_keys: known_hosts }\nnodes: [{ name: n1 }]\n";
+    place.write("inv/cluster.yaml", format!("{spec}modules: {{ m: {{ enabled: true }} }}\n"));
+    place.write(
+        "inv/modules/m/module.yaml",
+        "module: m\nsummary: a file\nresources:\n  - { id: x, file: { path: /etc/x, content: ours, mode: '0644' } }\n",
+    );
+    let mut observation = serde_json::to_value(Observation::at("2026-01-01T00:00:00Z".to_owned())).unwrap();
+    let theirs = "a\u{9b}31m\u{61c}b";
+    let found = serde_json::json!({ "status": { "exit": 0 }, "out": format!("644 root root {} regular file\n{theirs}", theirs.len()) });
+    let absent = serde_json::json!({ "status": { "exit": 1 }, "out": "folder /var/lib\n" });
+    let answers = serde_json::json!({ "file:/etc/x": found, "file:/var/lib/railwright/record.json": absent });
+    observation["targets"] = serde_json::json!({ "host/n1": { "answers": answers } });
+    place.write("observations.json", observation.to_string());
+    for words in [
+        &["plan", "inv", "--observations", "observations.json", "--json"][..],
+        &["plan", "inv", "--observations", "observations.json", "-o", "p"],
+        &["show", "p"],
+        &["show", "p", "--json"],
+    ] {
+        let said = place.run(words);
+        assert!(!said.contains(['\u{9b}', '\u{61c}']) && said.ends_with("--- exit 0 ---\n"), "{words:?}: {said:?}");
+        assert_eq!(words.contains(&"--json"), said.contains(r"a\u009b31m\u061cb"), "{words:?}: {said}");
+    }
 }
