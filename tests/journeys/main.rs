@@ -37,6 +37,7 @@ mod moved;
 mod nccl_gate;
 mod no_ssh;
 mod out_of_service;
+mod pasted;
 mod plans;
 mod read_only;
 mod recorded_logs;
