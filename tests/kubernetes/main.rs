@@ -175,6 +175,7 @@ fn what_others_do_meanwhile_is_not_undone() {
     raced::a_job_whose_answer_got_lost_is_submitted(&plane);
     raced::a_run_that_slept_overwrites_no_record(&plane);
     raced::what_was_made_anew_since_the_list_is_not_deleted(&plane);
+    raced::what_was_made_anew_meanwhile_is_not_taken_back(&plane);
     raced::what_could_not_be_looked_for_is_not_said_to_be_gone(&plane);
     raced::what_is_half_made_anew_is_said(&plane);
     rbac::a_policy_for_one_is_not_for_all(&plane);

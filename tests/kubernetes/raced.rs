@@ -4,6 +4,7 @@ use crate::cluster::Cluster;
 use crate::meanwhile::{Meanwhile, first_line};
 use crate::rig::ControlPlane;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const INV: &str = "inv";
 const OBJECT: &str = "/api/v1/namespaces/default/configmaps/conf";
@@ -118,12 +119,13 @@ metadata: { name: lost }
 spec: { replicas: 1, selector: { matchLabels: { app: lost } }, template: { metadata: { labels: { app: lost } }, spec: { containers: [{ name: a, image: 'example.invalid/a:1' }] } } }
 ";
 
-/// Between the list that is shown and our look at an object somebody makes another one of its name.
+/// Between the list that is shown and our look at an object somebody makes another one of its name, for a job of the same name.
 pub fn what_was_made_anew_since_the_list_is_not_deleted(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     cluster.file("job.yaml", JOB);
     cluster.told(0, &["job", "submit", "job.yaml", "-i", INV]);
-    let remade: [&[&str]; 2] = [&["delete", "service", "lost"], &["create", "service", "clusterip", "lost", "--tcp=81:81"]];
+    let label: &[&str] = &["label", "service", "lost", "railwright.io/job=lost"];
+    let remade = [REMADE.as_slice(), &[label]].concat();
     let way = before(plane, &remade, |line| line.starts_with("GET /api/v1/namespaces/default/services/lost "));
     through(&cluster, &way);
     let said = cluster.flat(3, &["job", "delete", "lost", "-i", INV, "--yes"]);
@@ -133,11 +135,36 @@ pub fn what_was_made_anew_since_the_list_is_not_deleted(plane: &ControlPlane) {
     plane.kubectl(&["delete", "service", "lost"]);
 }
 
+const REMADE: [&[&str]; 2] = [&["delete", "service", "lost"], &["create", "service", "clusterip", "lost", "--tcp=81:81"]];
+
+/// A job is refused half way, and somebody makes another object of the name of one that it has made.
+pub fn what_was_made_anew_meanwhile_is_not_taken_back(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    cluster.file("job.yaml", &JOB.replace("replicas: 1", "replicas: -1"));
+    let way = before(plane, &REMADE, |line| line.starts_with("GET /api/v1/namespaces/default/services/lost "));
+    through(&cluster, &way);
+    let refused = cluster.flat(1, &["job", "submit", "job.yaml", "-i", INV]);
+    assert!(refused.contains("RW1244") && refused.contains("nothing is there of this job"), "{refused}");
+    assert_eq!(plane.kubectl(&["get", "service", "lost", "-o", "jsonpath={.spec.ports[0].port}"]), "81");
+    plane.kubectl(&["delete", "service", "lost"]);
+}
+
 /// Where the list of a kind fails, nobody knows whether the job has objects of it.
 pub fn what_could_not_be_looked_for_is_not_said_to_be_gone(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     cluster.file("job.yaml", JOB);
     cluster.told(0, &["job", "submit", "job.yaml", "-i", INV]);
+    // It is there when it is looked up, and its kind cannot be listed any more when it is watched.
+    let count = AtomicUsize::new(0);
+    let way = Meanwhile::lose(plane, 500, usize::MAX, move |line| {
+        line.starts_with("GET /apis/apps/v1/namespaces/default/deployments?") && count.fetch_add(1, Ordering::Relaxed) > 0
+    });
+    through(&cluster, &way);
+    let watched = cluster.flat(3, &["job", "watch", "lost", "-i", INV, "--for", "15s"]);
+    assert!(watched.contains("it could not be read: ") && !watched.contains("RW1246"), "{watched}");
+    let listed = cluster.flat(3, &["job", "list", "-i", INV]);
+    assert!(listed.contains("Deployment could not be read"), "{listed}");
+    drop(way);
     let way = Meanwhile::lose(plane, 500, usize::MAX, |line| line.starts_with("GET /api/v1/namespaces/default/services?"));
     through(&cluster, &way);
     let told = "Service could not be read, so objects of the job may be left: lost";
