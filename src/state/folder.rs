@@ -277,6 +277,18 @@ mod tests {
         }
     }
 
+    /// Whatever was put into its place since it was looked at.
+    #[test]
+    fn a_folder_that_is_a_link_is_not_read() {
+        let world = tempfile::tempdir().unwrap();
+        let at = |name: &str| world.path().join(name);
+        std::fs::create_dir_all(at("elsewhere")).unwrap();
+        std::fs::write(at("elsewhere/fence"), "41").unwrap();
+        std::os::unix::fs::symlink("elsewhere", at(".railwright")).unwrap();
+        assert_eq!(StateFolder::at(at("elsewhere")).fence().unwrap(), 41);
+        assert!(StateFolder::at(at(".railwright")).fence().is_err());
+    }
+
     #[test]
     fn a_fence_never_goes_down() {
         let folder = tempfile::tempdir().unwrap();

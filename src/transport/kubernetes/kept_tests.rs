@@ -168,6 +168,7 @@ async fn a_write_of_the_lock_whose_answer_got_lost_was_done() {
         Upkeep::Lock { holder: holder(), fence: 5 },
         write(FencedWrite::Beat { note: holder() }),
         record("{}".to_owned()),
+        record_of("a", 5, "[]", &digest("{}")),
         Upkeep::Steal { holder: holder(), fence: 5, grounds: Grounds::Forced },
         Upkeep::Lock { holder: holder(), fence: 5 },
         write(FencedWrite::Unlock),

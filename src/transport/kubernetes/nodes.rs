@@ -253,6 +253,13 @@ mod tests {
         let lacking = says(403, r#"pods "web-0" is forbidden: User "u" cannot create resource "pods/eviction" in API group """#);
         let (performed, ..) = done(evict(), says(500, ""), lacking).await;
         assert!(format!("{performed:?}").contains("a rule is missing"), "{performed:?}");
+        // A namespace that goes takes its pods with it; what stands between us and the server says nothing of pods.
+        let going = r#"pods "web-0" is forbidden: unable to create new content in namespace ml because it is being terminated"#;
+        assert_eq!(done(evict(), says(500, ""), says(403, going)).await.0, ended(0, "", ""));
+        for body in [r#"{"error":"no route"}"#, "404 page not found"] {
+            let (performed, ..) = done(evict(), says(500, ""), (404, Vec::new(), body.to_owned())).await;
+            assert!(matches!(performed, Performed::Ended { code: 1, .. }), "{performed:?}");
+        }
     }
 
     /// Nor is a kind unknown because the list of kinds is something else.
@@ -309,7 +316,9 @@ mod tests {
         let of_node = json!([{ "apiVersion": "v1", "kind": "Node", "name": "gpu-1", "controller": true }]);
         let metadata =
             json!({ "name": "proxy", "namespace": "kube-system", "uid": "m", "annotations": { MIRROR: "x" }, "ownerReferences": of_node });
-        let mirror = json!({ "metadata": metadata, "spec": { "nodeName": "gpu-1" }, "status": { "phase": "Failed" } });
+        let containers = json!([{ "name": "main", "resources": { "limits": { "cpu": "1", "rdma/hca": "1" } } }]);
+        let mirror =
+            json!({ "metadata": metadata, "spec": { "nodeName": "gpu-1", "containers": containers }, "status": { "phase": "Failed" } });
         let (link, asked) = link(move |_, path, _| {
             let (kind, items) =
                 if path.starts_with("/api/v1/nodes") { ("NodeList", json!([node])) } else { ("PodList", json!([pod, mirror])) };
@@ -318,7 +327,7 @@ mod tests {
         let reads = [Read::Kubernetes(KubernetesRead::Nodes), Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()))];
         let answers = link.read(&reads).await.unwrap();
         insta::assert_snapshot!(answers.output(&reads[0]).unwrap().1, @r#"{"gpu-1":{"cordoned":"{}","gives":{"nvidia.com/gpu":"8"},"ready":true,"schedulable":false}}"#);
-        insta::assert_snapshot!(answers.output(&reads[1]).unwrap().1, @r#"[{"ends":true,"local_data":["cache"],"name":"train-0","namespace":"ml","owner":"Job/train","uid":"u"},{"finished":true,"mirror":true,"name":"proxy","namespace":"kube-system","owner":"Node/gpu-1","uid":"m"}]"#);
+        insta::assert_snapshot!(answers.output(&reads[1]).unwrap().1, @r#"[{"ends":true,"local_data":["cache"],"name":"train-0","namespace":"ml","owner":"Job/train","uid":"u"},{"devices":["rdma/hca"],"finished":true,"mirror":true,"name":"proxy","namespace":"kube-system","owner":"Node/gpu-1","uid":"m"}]"#);
         assert_eq!(asked.lines()[1], "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dgpu-1");
     }
 

@@ -112,6 +112,16 @@ fn parse(text: &str, home: Option<&Path>) -> SshConfig {
 mod tests {
     use super::*;
 
+    /// The spec is held to the same, and a jump host is what `ssh -G` itself said: `Match exec` hands both to a shell.
+    #[tokio::test]
+    async fn ssh_is_asked_about_no_host_that_a_shell_would_read() {
+        let aliases = Aliases::of_file("/dev/null".into());
+        for (host, user) in [("$(id)", ""), ("-oProxyCommand=id", ""), ("h1", "$(id)"), ("h1", "-x")] {
+            let refused = aliases.of(host, user).await.unwrap_err().one_line();
+            assert!(refused.contains("is no host that ssh may be asked about"), "{host} {user}: {refused}");
+        }
+    }
+
     #[test]
     fn reads_what_ssh_prints() {
         let text = "host gpu1\nuser ops\nhostname 10.0.0.1\nport 2222\nidentitiesonly yes\nproxycommand none\n\
