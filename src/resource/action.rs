@@ -1,7 +1,7 @@
 //! The closed list of actions: all that railwright can do to a host. A kind returns them as values; `render` turns
 //! them into POSIX sh for SSH, and the simulator applies the value itself.
 
-use super::helm_release::request::Release;
+use super::helm_release::request::{Release, ReleaseRecord};
 use super::interrupt_affinity::script::Binding;
 use super::json_in_configmap::edit::Edit;
 use super::json_in_configmap::mark::Mark;
@@ -212,7 +212,7 @@ pub enum Action {
         release: Box<Release>,
         /// The newest revision that was looked at; nothing where there was none. Of another one nothing is changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        looked_at: Option<u64>,
+        looked_at: Option<ReleaseRecord>,
     },
     /// Uninstalls a release of Helm.
     UninstallRelease {
@@ -222,8 +222,7 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         deletes: Vec<ObjectName>,
         /// The newest revision that was looked at. Of another one nothing is deleted.
-        #[serde(default)]
-        looked_at: u64,
+        looked_at: ReleaseRecord,
     },
     /// Has no more pods put on a node, and marks it as cordoned by us. One that somebody else cordoned is left as it is.
     CordonNode { node: String, mark: String },

@@ -5,19 +5,27 @@ use crate::rig::ControlPlane;
 
 const INV: &str = "inv";
 
-/// The release of ours with a `helm` that makes a revision of somebody else once, right before the call of this pattern of a shell and number.
-fn meddled<'a>(plane: &'a ControlPlane, pattern: &str, number: u32) -> Story<'a> {
+/// Somebody else's revision, and somebody else's release of the same name.
+const REVISION: &[&str] = &["upgrade rails CHART --set agent.driver=theirs"];
+const ANEW: &[&str] = &["uninstall rails --wait", "install rails CHART --set agent.driver=theirs"];
+/// The third look, of the step, has read Helm's record by then.
+const AFTER_THE_LAST_LOOK: (&str, u32) = ("*\" get \"*", 3);
+
+/// The release of ours with a `helm` that somebody else uses once, right before the call of this pattern of a shell and number.
+fn meddled<'a>(plane: &'a ControlPlane, theirs: &[&str], (pattern, number): (&str, u32)) -> Story<'a> {
     let mut story = Story::new(plane);
     story.wish("agent: { driver: compat }", "");
     story.apply();
     let (real, folder) = (plane.program("helm"), story.cluster.folder());
     let (real, folder, admin) = (real.display(), folder.display(), plane.kubeconfig("admin"));
-    let theirs = format!("upgrade rails {folder}/inv/charts/rails --set agent.driver=theirs --kubeconfig {}", admin.display());
+    let call =
+        |words: &&str| format!("{real} {words} --kubeconfig {}", admin.display()).replace("CHART", &format!("{folder}/inv/charts/rails"));
+    let theirs = theirs.iter().map(call).collect::<Vec<_>>().join(" && ");
     let script = format!(
         "#!/bin/sh
 case \" $* \" in
 *--dry-run*) ;;
-{pattern}) echo >>{folder}/count; [ $(wc -l <{folder}/count) -ne {number} ] || {real} {theirs} >/dev/null </dev/null || exit 9 ;;
+{pattern}) echo >>{folder}/count; [ $(wc -l <{folder}/count) -ne {number} ] || {{ {theirs}; }} >/dev/null </dev/null || exit 9 ;;
 esac
 exec {real} \"$@\"
 "
@@ -27,21 +35,40 @@ exec {real} \"$@\"
     story
 }
 
-/// Helm is asked by the plan, by the run, by the step, and in the last moment before it begins.
+fn driver(plane: &ControlPlane) -> String {
+    plane.kubectl(&["get", "configmap", "rails", "-o", "jsonpath={.data.config\\.json}"])
+}
+
 pub fn a_revision_of_somebody_else_is_left_alone(plane: &ControlPlane) {
-    let driver = || plane.kubectl(&["get", "configmap", "rails", "-o", "jsonpath={.data.config\\.json}"]);
-    let mut story = meddled(plane, "*\" status \"*", 4);
+    let mut story = meddled(plane, REVISION, AFTER_THE_LAST_LOOK);
     let said = story.told(3, &["apply", INV, "--yes"]);
     assert!(said.contains("RW0610") && said.contains("default/rails is of revision 2 by now, and 1 was looked at"), "{said}");
-    assert_eq!(driver(), r#"{"driver":"theirs"}"#);
+    assert_eq!(driver(plane), r#"{"driver":"theirs"}"#);
     story.uses_no_other_helm(plane);
     story.nothing();
     story.apply();
 }
 
+/// Its number is the same, and it is neither upgraded nor uninstalled.
+pub fn a_release_of_somebody_else_with_the_same_number_is_left_alone(plane: &ControlPlane) {
+    for goes in [false, true] {
+        let story = meddled(plane, ANEW, AFTER_THE_LAST_LOOK);
+        if goes {
+            story.nothing();
+        }
+        let said = story.told(3, &["apply", INV, "--yes"]);
+        assert!(
+            said.contains("RW0610") && said.contains("revision 1 of the release default/rails is another one than was looked at"),
+            "{said}"
+        );
+        assert_eq!(driver(plane), r#"{"driver":"theirs"}"#, "{goes}");
+        helm_well(plane, &["uninstall", "rails", "--wait"]);
+    }
+}
+
 /// Helm has no precondition: what comes between our last look and its own is not held back, but told.
 pub fn a_revision_in_the_very_last_moment_is_told(plane: &ControlPlane) {
-    let story = meddled(plane, "*\" upgrade \"*", 1);
+    let story = meddled(plane, REVISION, ("*\" upgrade \"*", 1));
     let said = story.told(1, &["apply", INV, "--yes"]);
     let told = "somebody else made revision 2 of the release default/rails in the moment before Helm began, and ours is upon it";
     assert!(said.contains(told) && said.contains("helm -n default rollback rails 2"), "{said}");

@@ -353,6 +353,7 @@ fn helm_releases_are_planned_and_applied() {
     helm_removal::a_removal_that_was_stopped_half_way_is_gone_on_with(&plane);
     helm::what_others_installed_is_left_to_them(&plane);
     helm_moved::a_revision_of_somebody_else_is_left_alone(&plane);
+    helm_moved::a_release_of_somebody_else_with_the_same_number_is_left_alone(&plane);
     helm_moved::a_revision_in_the_very_last_moment_is_told(&plane);
     helm::an_object_of_an_operator_comes_after_it_and_goes_before_it(&plane);
     helm::a_chart_is_fetched_from_its_repository(&plane);

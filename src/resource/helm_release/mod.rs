@@ -245,7 +245,7 @@ fn compare(wish: &Wish, found: Found, assessment: &mut Assessment) {
         assessment.refusal = Some("somebody else installed this release; `adopt: true` beside its name takes it over".to_owned());
     }
     if assessment.refusal.is_none() {
-        let looked_at = installed.map(|installed| installed.revision);
+        let looked_at = installed.map(|installed| installed.record.clone());
         assessment.actions = vec![Action::UpgradeRelease { release: Box::new(release(wish)), looked_at }];
     }
 }
@@ -277,8 +277,8 @@ fn judge(wish: &Wish, installed: Option<&Installed>, rendered: (&str, &str), cha
         true => "a value of the release".to_owned(),
         false => chart(wish),
     };
-    let maker =
-        foreign.map(|i| format!("revision {} of {} is not ours ({})", i.revision, to_the_second(&i.updated), one_line(&i.description, 60)));
+    let maker = foreign
+        .map(|i| format!("revision {} of {} is not ours ({})", i.record.revision, to_the_second(&i.updated), one_line(&i.description, 60)));
     for change in changes.iter().filter(|change| installed.is_some() || !is_value(change)) {
         let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
         let by = change.by.clone().or_else(|| maker.clone());
@@ -354,7 +354,7 @@ fn busy(wish: &Wish, installed: &Installed) -> Option<String> {
     };
     Some(format!(
         "revision {} of {} is {}: another helm is at work on it, or one has died; once none runs any more, `helm -n {namespace} {unlock} {name}` unlocks it",
-        installed.revision,
+        installed.record.revision,
         to_the_second(&installed.updated),
         installed.status
     ))
@@ -398,7 +398,7 @@ fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
     assessment.residue.extend(keeps.filter_map(Value::as_str).map(str::to_owned));
     if assessment.refusal.is_none() {
         let (name, namespace) = (release.name, release.namespace);
-        let (deletes, looked_at) = (installed.deletes, installed.revision);
+        let (deletes, looked_at) = (installed.deletes, installed.record);
         assessment.actions = vec![Action::UninstallRelease { name, namespace, deletes, looked_at }];
     }
     assessment

@@ -62,6 +62,33 @@ pub struct Found {
     pub preview: Preview,
 }
 
+/// Helm's record of a revision, a Secret (helm/helm: pkg/storage/driver/secrets.go): what tells it from every other one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReleaseRecord {
+    /// The revision's number, which begins with 1 again where a release is installed anew.
+    pub revision: u64,
+    /// The server's own name for this very record.
+    pub uid: String,
+    /// The version of the record, which is another one after each write.
+    pub version: String,
+    /// The value of the label by which a spec knows what is its own; nothing where it bears none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
+}
+
+impl ReleaseRecord {
+    /// Of the Secret; nothing where it is none of Helm's.
+    pub fn of(secret: &Value) -> Option<Self> {
+        let text = |pointer: &str| secret.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        Some(ReleaseRecord {
+            revision: text("/metadata/labels/version")?.parse().ok()?,
+            uid: text("/metadata/uid")?,
+            version: text("/metadata/resourceVersion")?,
+            part_of: secret.pointer("/metadata/labels")?.get(MEMBERSHIP).and_then(Value::as_str).map(str::to_owned),
+        })
+    }
+}
+
 /// The newest revision of a release.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Installed {
@@ -69,8 +96,8 @@ pub struct Installed {
     pub chart: String,
     /// The chart's version.
     pub version: String,
-    /// Its number.
-    pub revision: u64,
+    /// Helm's record of it.
+    pub record: ReleaseRecord,
     /// `deployed`, `failed`, `pending-upgrade`, ...
     pub status: String,
     /// What whoever made it wrote.

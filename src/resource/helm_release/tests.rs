@@ -1,6 +1,7 @@
 //! The kind against answers that are made up.
 
 use super::compare::{self, Live};
+use super::request::ReleaseRecord;
 use super::*;
 use crate::resource::kubernetes_object::access::{Verb, of_action};
 use crate::resource::kubernetes_object::request::ObjectName;
@@ -24,8 +25,12 @@ fn installed(status: &str, ours: bool) -> Installed {
     let (chart, version, description) = (text("rails"), text("0.1.0"), text(DESCRIPTION));
     let defines = vec![text("RailDevice.example.org")];
     let kept = vec![text("ConfigMap.core kube-system/kept")];
-    let deletes = vec![config_map()];
-    Installed { chart, version, description, status: text(status), revision: 3, ours, defines, kept, deletes, ..Installed::default() }
+    let (deletes, record) = (vec![config_map()], record());
+    Installed { chart, version, description, status: text(status), record, ours, defines, kept, deletes, ..Installed::default() }
+}
+
+fn record() -> ReleaseRecord {
+    ReleaseRecord { revision: 3, uid: "u1".to_owned(), version: "7".to_owned(), part_of: None }
 }
 
 fn config_map() -> ObjectName {
@@ -108,7 +113,7 @@ fn a_removal_says_what_goes_along_and_what_stays() {
     };
     let ours = undone(installed("deployed", true), false);
     let (name, namespace, deletes) = ("rails".to_owned(), "kube-system".to_owned(), vec![config_map()]);
-    let uninstall = Action::UninstallRelease { name, namespace, deletes, looked_at: 3 };
+    let uninstall = Action::UninstallRelease { name, namespace, deletes, looked_at: record() };
     assert_eq!(of_action(&uninstall), [Verb::Get, Verb::Delete].map(|verb| (config_map(), verb)));
     assert_eq!(ours.actions, [uninstall]);
     let half = undone(installed("uninstalling", true), false);

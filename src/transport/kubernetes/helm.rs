@@ -110,6 +110,13 @@ impl Helm {
 
     /// The program; why there is none that can be used as the error.
     pub async fn program(&self) -> Result<Client, Failed> {
+        // Where its records are is where they are looked for (helm/helm: pkg/action/action.go, `Configuration.Init`).
+        if let Some(driver) = environment::variable("HELM_DRIVER").filter(|driver| !["", "secret", "secrets"].contains(&driver.as_str())) {
+            let driver = one_line(&driver, 40);
+            return Err(Failed::NoHelm(format!(
+                "HELM_DRIVER is {driver}, and releases are known by their Secrets alone: unset HELM_DRIVER"
+            )));
+        }
         let missing = || {
             let install = "install v3.14 or newer (helm.sh/docs/intro/install), or name it: export RAILWRIGHT_HELM=/path/to/helm";
             Failed::NoHelm(format!("there is no helm on this machine; {install}"))

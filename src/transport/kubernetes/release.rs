@@ -4,11 +4,15 @@
 use super::act::{Stop, complaint, failed, moved, unsure};
 use super::answer::exit;
 use super::helm::{Chart, Client, Failed, QUESTION, Said, WITH_REASONS};
+use super::kinds::Resource;
+use super::lists::{self, Selection};
 use super::read::Groups;
 use super::{KubernetesLink, ended};
 use crate::base::text::one_line;
 use crate::resource::helm_release::compare::{self, Live};
-use crate::resource::helm_release::request::{DESCRIPTION, Found, Installed, MEMBERSHIP, NO_HELM, NOT_SAID, Preview, Release};
+use crate::resource::helm_release::request::{
+    DESCRIPTION, Found, Installed, MEMBERSHIP, NO_HELM, NOT_SAID, Preview, Release, ReleaseRecord,
+};
 use crate::resource::kubernetes_object::manifest;
 use crate::resource::kubernetes_object::part_of;
 use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
@@ -56,35 +60,51 @@ impl KubernetesLink {
 
     async fn installed(&self, program: &Client, release: &Release) -> Result<Option<Has>, Failed> {
         let (name, place) = (release.name.as_str(), format!("--namespace={}", release.namespace));
-        let status = self.ask(program, &["status", name, &place, "--output=json"]).await?;
-        if !status.well && status.complaint.contains("release: not found") {
-            return Ok(None);
-        }
-        let status = json(&status)?;
+        // Before all that is judged: whatever somebody makes from here on has another record.
+        let Some(record) = self.newest_record(name, &release.namespace).await? else { return Ok(None) };
+        let status = json(&self.ask(program, &["status", name, &place, "--output=json"]).await?)?;
         let metadata = json(&self.ask(program, &["get", "metadata", name, &place, "--output=json"]).await?)?;
-        let selector = format!("--selector={MEMBERSHIP}={}", part_of(&release.cluster));
-        // Helm 3 leaves out what is pending unless it is told so, and the flag `--all` is not Helm 4's.
-        let states = ["--deployed", "--failed", "--pending", "--uninstalling", "--uninstalled"];
-        let filter = format!("--filter=^{name}$");
-        let list = [&["list", &filter, &selector, &place, "--output=json"], &states[..]].concat();
-        let ours = json(&self.ask(program, &list).await?)?;
         let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let objects = self.objects(&text(&status, "/manifest"), release).await?;
         let (kept, defines, runs) = compare::of_uninstall(&objects);
         let installed = Installed {
             chart: text(&metadata, "/chart"),
             version: text(&metadata, "/version"),
-            revision: status.get("version").and_then(Value::as_u64).unwrap_or_default(),
             status: text(&status, "/info/status"),
             description: text(&status, "/info/description"),
             updated: text(&status, "/info/last_deployed"),
-            ours: ours.as_array().is_some_and(|ours| !ours.is_empty()),
+            ours: record.part_of.as_deref() == Some(&*part_of(&release.cluster)),
+            record,
             kept,
             defines,
             runs,
             deletes: compare::deleted(&objects),
         };
         Ok(Some(Has { installed, values: status.get("config").cloned().unwrap_or_default(), objects }))
+    }
+
+    /// Helm's record of the newest revision; nothing where there is none. What Helm itself says of one that it does not find it also says of
+    /// answers of another shape, which are no list here.
+    async fn newest_record(&self, name: &str, namespace: &str) -> Result<Option<ReleaseRecord>, Failed> {
+        let (api_version, kind) = ("v1".to_owned(), "Secret".to_owned());
+        let object = ObjectName { api_version, kind, namespace: Some(namespace.to_owned()), name: String::new() };
+        let resource = Resource { plural: "secrets".to_owned(), namespaced: true };
+        let labels = format!("owner=helm,name={name}");
+        let asked = lists::pages(&self.server, &object, &resource, Selection::Labels(&labels), |one| Some(ReleaseRecord::of(one))).await;
+        let answer = match asked.map_err(|trouble| Failed::Local(trouble.error(&self.server).to_string()))? {
+            Ok(records) => {
+                let records: Option<Vec<ReleaseRecord>> = records.into_iter().collect();
+                let records =
+                    records.ok_or_else(|| Failed::Local("a record of Helm without a revision is among its Secrets".to_owned()))?;
+                return Ok(records.into_iter().max_by_key(|record| record.revision));
+            }
+            Err(answer) => answer,
+        };
+        Err(Failed::Local(match answer.status {
+            AnswerStatus::Denied => rights::of_role(&answer.out),
+            AnswerStatus::Exit(_) => answer.out,
+            _ => "the records of Helm are too long to be read".to_owned(),
+        }))
     }
 
     async fn preview(&self, program: &Client, release: &Release, has: Option<&Has>) -> Result<Preview, Failed> {
@@ -212,7 +232,7 @@ impl KubernetesLink {
         }
     }
 
-    pub(super) async fn upgrade_release(&self, release: &Release, looked_at: Option<u64>) -> Result<Performed, Stop> {
+    pub(super) async fn upgrade_release(&self, release: &Release, looked_at: Option<&ReleaseRecord>) -> Result<Performed, Stop> {
         let program = self.helm.program().await.map_err(not_done)?;
         let chart = match self.helm.chart(&program, release).await.map_err(not_done)? {
             Chart::Here(path) => path,
@@ -222,45 +242,48 @@ impl KubernetesLink {
         let marks = [format!("--labels={MEMBERSHIP}={}", part_of(&release.cluster)), format!("--description={DESCRIPTION}")];
         words.extend(marks);
         words.push("--output=json".to_owned());
-        if self.revision_now(&program, &release.name, &release.namespace, looked_at).await?.is_none() && looked_at.is_some() {
+        if self.release_now(&release.name, &release.namespace, looked_at).await?.is_none() && looked_at.is_some() {
             return Err(moved(&format!("the release {}/{} is gone, and is left alone", release.namespace, release.name)));
         }
         self.confirm_lock().await?;
         let said = self.helm.call(&program, &words, release.values.as_bytes(), HOOKS + QUESTION).await.map_err(not_done)?;
         let made = serde_json::from_str::<Value>(&said.out).ok().and_then(|made| made.get("version")?.as_u64());
-        let between = made.and_then(|made| made.checked_sub(1)).filter(|before| said.well && *before != looked_at.unwrap_or_default());
+        let looked_at = looked_at.map_or(0, |record| record.revision);
+        let between = made.and_then(|made| made.checked_sub(1)).filter(|before| said.well && *before != looked_at);
         match between {
             Some(theirs) => Ok(ended(1, "", &complaint(&overtaken(release, theirs)))),
             None => Ok(performed(said)),
         }
     }
 
-    pub(super) async fn uninstall_release(&self, name: &str, namespace: &str, looked_at: u64) -> Result<Performed, Stop> {
+    pub(super) async fn uninstall_release(&self, name: &str, namespace: &str, looked_at: &ReleaseRecord) -> Result<Performed, Stop> {
         let program = self.helm.program().await.map_err(not_done)?;
         let mut words: Vec<String> = ["uninstall", name, WITH_REASONS].map(str::to_owned).to_vec();
         words.extend([format!("--namespace={namespace}"), format!("--timeout={}s", HOOKS.as_secs())]);
-        if self.revision_now(&program, name, namespace, Some(looked_at)).await?.is_none() {
+        if self.release_now(name, namespace, Some(looked_at)).await?.is_none() {
             return Ok(ended(0, "", ""));
         }
         self.confirm_lock().await?;
-        let said = self.helm.call(&program, &words, b"", HOOKS + QUESTION).await.map_err(not_done)?;
-        Ok(performed(Said { well: said.well || said.complaint.contains("release: not found"), ..said }))
+        self.helm.call(&program, &words, b"", HOOKS + QUESTION).await.map(performed).map_err(not_done)
     }
 
-    /// The newest revision in the last moment before Helm begins, which has no precondition of its own; nothing where the release is gone. Helm
+    /// The newest record in the last moment before Helm begins, which has no precondition of its own; nothing where the release is gone. Helm
     /// looks once more by itself and makes the next revision under a name that nobody else can take meanwhile, so that only a revision that
     /// is made between these two looks is not seen before (helm/helm: pkg/action/upgrade.go, `prepareUpgrade` and `performUpgrade`).
-    async fn revision_now(&self, program: &Client, name: &str, namespace: &str, looked_at: Option<u64>) -> Result<Option<u64>, Stop> {
-        let place = format!("--namespace={namespace}");
-        let status = self.ask(program, &["status", name, &place, "--output=json"]).await.map_err(|why| failed(&why.reason()))?;
-        let is_gone = !status.well && status.complaint.contains("release: not found");
-        let now = if is_gone { None } else { json(&status).map_err(|why| failed(&why.reason()))?.get("version").and_then(Value::as_u64) };
-        match (looked_at, now) {
+    async fn release_now(&self, name: &str, namespace: &str, looked_at: Option<&ReleaseRecord>) -> Result<Option<ReleaseRecord>, Stop> {
+        let now = self.newest_record(name, namespace).await.map_err(|why| failed(&why.reason()))?;
+        match (looked_at, &now) {
+            (Some(before), Some(now)) if before.revision != now.revision => Err(moved(&format!(
+                "the release {namespace}/{name} is of revision {} by now, and {} was looked at; it is left alone",
+                now.revision, before.revision
+            ))),
             (Some(before), Some(now)) if before != now => Err(moved(&format!(
-                "the release {namespace}/{name} is of revision {now} by now, and {before} was looked at; it is left alone"
+                "revision {} of the release {namespace}/{name} is another one than was looked at, or was changed since; it is left alone",
+                now.revision
             ))),
             (None, Some(now)) => Err(moved(&format!(
-                "the release {namespace}/{name} was not there when it was looked at; somebody installed revision {now} by now, and it is left alone"
+                "the release {namespace}/{name} was not there when it was looked at; somebody installed revision {} by now, and it is left alone",
+                now.revision
             ))),
             _ => Ok(now),
         }
@@ -316,5 +339,68 @@ fn not_done(why: Failed) -> Stop {
     match why {
         Failed::TimedOut(_) => unsure(&why.reason()),
         Failed::NoHelm(reason) | Failed::Local(reason) => failed(&reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::kubernetes_object::request::MOVED;
+    use crate::transport::kubernetes::tests::{link, told};
+    use serde_json::json;
+
+    fn record(revision: u64) -> Value {
+        let labels = json!({ "owner": "helm", "name": "rails", "version": revision.to_string(), MEMBERSHIP: "train" });
+        let name = format!("sh.helm.release.v1.rails.v{revision}");
+        json!({ "metadata": { "name": name, "namespace": "n", "uid": "u1", "resourceVersion": "7", "labels": labels } })
+    }
+
+    fn list(items: &[Value]) -> Value {
+        json!({ "kind": "SecretList", "metadata": {}, "items": items })
+    }
+
+    /// A server that answers everything with this.
+    fn over(answer: &Value) -> KubernetesLink {
+        let answer = answer.to_string();
+        link(move |_, _, _| (200, Vec::new(), answer.clone())).0
+    }
+
+    /// Helm says "release: not found" of each of them.
+    #[tokio::test]
+    async fn a_release_is_absent_only_by_a_whole_list_of_secrets() {
+        assert_eq!(over(&list(&[])).newest_record("rails", "n").await.unwrap(), None);
+        let newest = over(&list(&[record(9), record(10), record(2)])).newest_record("rails", "n").await.unwrap();
+        assert_eq!(newest.map(|record| record.revision), Some(10));
+        let (mut cut, mut nameless, mut of_another) = (list(&[]), record(1), record(1));
+        cut["metadata"]["remainingItemCount"] = json!(5);
+        nameless["metadata"]["uid"] = Value::Null;
+        of_another["metadata"]["labels"]["name"] = json!("pads");
+        let others = [
+            json!({ "kind": "ConfigMapList", "metadata": {}, "items": [] }),
+            cut,
+            json!({ "kind": "SecretList", "metadata": {} }),
+            json!({ "kind": "Status", "status": "Success" }),
+            json!({}),
+            list(&[nameless]),
+            list(&[of_another]),
+        ];
+        for other in others {
+            assert!(matches!(over(&other).newest_record("rails", "n").await, Err(Failed::Local(_))), "{other}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_release_that_was_made_anew_is_left_alone_whatever_its_number() {
+        let looked_at = ReleaseRecord::of(&record(1)).unwrap();
+        let now = async |list: Value| over(&list).release_now("rails", "n", Some(&looked_at)).await;
+        assert!(matches!(now(list(&[record(1)])).await, Ok(Some(_))));
+        assert!(matches!(now(list(&[])).await, Ok(None)));
+        for (field, value) in [("/metadata/uid", "u2"), ("/metadata/resourceVersion", "8"), ("/metadata/labels/version", "2")] {
+            let mut theirs = record(1);
+            *theirs.pointer_mut(field).unwrap() = json!(value);
+            let Err(Stop::Ended(left)) = now(list(&[theirs])).await else { panic!("{field}") };
+            let (code, _, said) = told(left);
+            assert!(code == MOVED && said.contains("left alone"), "{said}");
+        }
     }
 }
