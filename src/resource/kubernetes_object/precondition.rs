@@ -1,8 +1,10 @@
 //! What a write of an object goes by: the object as it was looked at. Between that look and the write somebody else may make the object,
 //! delete it and make it anew, or take it over; then the write leaves it alone.
 
+use super::manifest::without_servers_part;
 use super::ownership::{MEMBERSHIP, is_adopted, maker, managers};
 use super::request::ObjectName;
+use crate::base::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,6 +36,14 @@ pub struct Hands {
     pub adopted: bool,
     /// Everybody who had set fields of it.
     pub managers: BTreeSet<String>,
+    /// The digest of its content, without what the server and controllers note for themselves: the judgement holds for that alone.
+    pub content: Digest,
+}
+
+impl Hands {
+    fn of(object: &Value) -> Self {
+        Hands { adopted: is_adopted(object), managers: managers(object), content: Digest::of(&without_servers_part(object)) }
+    }
 }
 
 impl ObjectPrecondition {
@@ -47,11 +57,11 @@ impl ObjectPrecondition {
         }
     }
 
-    /// Of an object that is to be deleted: nobody else's hand may come to it any more.
+    /// Of an object that is to be deleted: nobody else's hand may come to it any more, and nothing of its content may change.
     pub fn for_deletion(object: &Value) -> Self {
         let mut of = Self::of(object);
         if let ObjectPrecondition::Present { hands, .. } = &mut of {
-            *hands = Some(Hands { adopted: is_adopted(object), managers: managers(object) });
+            *hands = Some(Hands::of(object));
         }
         of
     }
@@ -70,11 +80,18 @@ impl ObjectPrecondition {
 
     /// Why a write left alone what is there now.
     pub fn violated_by(&self, name: &ObjectName, found: &Value) -> String {
-        let (now, maker) = (Self::of(found), maker(found));
+        let now = if self.is_for_deletion() { Self::for_deletion(found) } else { Self::of(found) };
+        let maker = maker(found);
         match (self, &now) {
             (ObjectPrecondition::Absent, _) => format!("{name} was not there when it was looked at; {maker} by now, and it is left alone"),
             (ObjectPrecondition::Present { uid, .. }, ObjectPrecondition::Present { uid: other, .. }) if uid != other => {
                 format!("{name} is another object of that name by now, and is left alone: {maker}")
+            }
+            (
+                ObjectPrecondition::Present { part_of, hands: Some(hands), .. },
+                ObjectPrecondition::Present { part_of: other, hands: Some(others), .. },
+            ) if part_of == other && (hands.adopted, &hands.managers) == (others.adopted, &others.managers) => {
+                format!("{name} was changed since it was looked at, and is left alone")
             }
             _ => format!("{name} changed hands since it was looked at, and is left alone: {maker}"),
         }

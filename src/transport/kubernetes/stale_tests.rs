@@ -207,6 +207,15 @@ async fn what_somebody_changed_meanwhile_is_not_deleted() {
     assert_eq!(deleted_after(|now| now["metadata"]["annotations"][ADOPTED] = json!("true")).await, left_alone);
     assert_eq!(deleted_after(|now| now["metadata"]["managedFields"][0]["manager"] = json!("argocd")).await, left_alone);
     assert_eq!(deleted_after(|now| now["data"]["more"] = json!("precious")).await, left_alone);
+    // Nor what was changed before the first look of the write itself, by whomever.
+    let mut judged = object("conf");
+    judged["data"]["conf"] = json!("{}");
+    let precondition = ObjectPrecondition::for_deletion(&judged);
+    let (link, asked) = link(|_, path, _| read(path));
+    let delete = Action::DeleteObject { object: named("v1", "ConfigMap", "conf"), precondition, anew: false };
+    let (code, _, said) = told(link.perform(&delete, "t", None).await.unwrap());
+    assert!(code == MOVED && said.contains("was changed since it was looked at"), "{code} {said}");
+    assert!(asked.lines().iter().all(|line| line.starts_with("GET ")), "{:?}", asked.lines());
     // What the server and the controllers note for themselves moves all the time.
     assert_eq!(deleted_after(|now| now["status"]["replicas"] = json!(3)).await, (0, 2));
     assert_eq!(deleted_after(|now| now["metadata"]["managedFields"][1]["manager"] = json!("another")).await, (0, 2));

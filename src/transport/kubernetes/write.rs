@@ -10,7 +10,6 @@ use super::read::{APPLY, apply_path, no_kind};
 use super::server::{Call, Reply, Sent};
 use super::{KubernetesLink, ended};
 use crate::resource::json_in_configmap::mark::{Mark, OF_TEMPLATE, borne};
-use crate::resource::kubernetes_object::manifest::without_servers_part;
 use crate::resource::kubernetes_object::ownership::{bearing_attempt, is_of_attempt, is_unmarked, unmarking};
 use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
 use crate::resource::kubernetes_object::request::ObjectName;
@@ -189,8 +188,7 @@ impl KubernetesLink {
         }
     }
 
-    /// Looks, and writes what was looked at if it is what the action goes by; again where somebody wrote in between, or the answer got lost. What
-    /// is to be deleted is left alone where somebody changed more of it in between than the server notes for itself.
+    /// Looks, and writes what was looked at if it is what the action goes by; again where somebody wrote in between, or the answer got lost.
     async fn write(
         &self,
         place: &Place<'_>,
@@ -199,7 +197,6 @@ impl KubernetesLink {
         has_landed: impl Fn(&Value) -> bool + Send + Sync,
     ) -> Result<Written, Stop> {
         let mut doubt = Doubt::default();
-        let mut first = None;
         for turn in 1..=TRIES {
             let Some(live) = self.look(place, &doubt).await? else { return Ok(Written::Gone) };
             if doubt.is_there() && has_landed(&live) {
@@ -207,11 +204,6 @@ impl KubernetesLink {
             }
             if !precondition.holds_for(&live) {
                 return Err(doubt.over(moved(&precondition.violated_by(place.object, &live))));
-            }
-            // Of what is deleted the judgement holds for the content that was looked at; only what the server notes may have changed since.
-            let content = without_servers_part(&live);
-            if precondition.is_for_deletion() && *first.get_or_insert_with(|| content.clone()) != content {
-                return Err(doubt.over(moved(&format!("{} was changed since it was looked at, and is left alone", place.object))));
             }
             match self.send(&call(&live)).await.map_err(|stop| doubt.over(stop))? {
                 Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
