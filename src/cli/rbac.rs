@@ -123,9 +123,11 @@ fn of_jobs(arguments: &Rbac, prepared: &Prepared) -> Role {
 /// Prints the roles.
 pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
     let given = arguments.subject().zip(arguments.role);
-    if let Some(reason) = given.and_then(|(subject, role)| subject.reserved(role.purpose())) {
-        return Err(reserved(&reason).into());
-    }
+    let refused = |runs_programs: bool| {
+        let reason = given.as_ref().and_then(|(subject, role)| subject.reserved(role.purpose(), runs_programs));
+        reason.map_or(Ok(()), |reason| Err(Failure::from(reserved(&reason))))
+    };
+    refused(false)?;
     let prepared = pipeline::prepare_partly(&arguments.inventory, &Source::Nobody)?;
     let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else { return Err(no_cluster(&prepared).into()) };
     let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| word.level().into_iter().collect());
@@ -147,6 +149,7 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
         Role::new(&format!("{}-{}", keeper(&spec.cluster), level.word()), level.into(), arguments.subject(), rules, notes)
     };
     let roles: Vec<Role> = levels.into_iter().map(one).collect();
+    refused(roles.iter().any(Role::runs_programs))?;
     arguments.print(cluster, &prepared, &roles);
     if unnamed.is_empty() {
         return Ok(Exit::Done);

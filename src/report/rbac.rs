@@ -59,13 +59,14 @@ impl Subject {
     }
 
     /// Why it is nobody whom a role of ours may be given to: the server's own names are of whole groups of users, or of parts of the server,
-    /// and so are the service accounts of its controllers (kubernetes.io/docs/reference/access-authn-authz/rbac, "Controller roles").
-    pub fn reserved(&self, purpose: Purpose) -> Option<String> {
+    /// and so are the service accounts of its controllers (kubernetes.io/docs/reference/access-authn-authz/rbac, "Controller roles"). To these
+    /// only reads are added, and no program that is run in a pod.
+    pub fn reserved(&self, purpose: Purpose, runs_programs: bool) -> Option<String> {
         let (what, name) = match self {
             Subject::User { name } => ("user", name),
             Subject::Group { name } => ("group", name),
             Subject::ServiceAccount { namespace, name } => {
-                let is_reserved = namespace == "kube-system" && matches!(purpose, Purpose::Preview | Purpose::Apply);
+                let is_reserved = namespace == "kube-system" && (purpose != Purpose::Observe || runs_programs);
                 return is_reserved
                     .then(|| format!("the service account {namespace}/{name} is in the namespace of Kubernetes' own controllers"));
             }
@@ -158,7 +159,7 @@ impl Role {
             documents.extend(policy(name, &subject, runs_programs).map(|document| (document, Comments::new())));
             notes.push("the policy needs Kubernetes 1.30; without it a dry run and a write are one right".to_owned());
             notes.push(format!(
-                "the policy refuses {} every write of the whole cluster that is no dry run, whatever other roles allow",
+                "the policy refuses {} every write of the whole cluster that is no dry run, whatever other roles allow, but of admission policies and webhooks themselves, about which the server asks none: with a role that may delete these it could take the policy away",
                 subject.told()
             ));
         }
@@ -171,6 +172,11 @@ impl Role {
         }
         let (documents, comments) = documents.into_iter().unzip();
         Role { role, subject, rules, documents, notes, comments }
+    }
+
+    /// Whether it lets programs be run in pods.
+    pub fn runs_programs(&self) -> bool {
+        self.rules.iter().any(|rule| rule.resource == EXEC)
     }
 
     fn text(&self) -> String {
@@ -273,6 +279,18 @@ mod tests {
     use super::*;
     use crate::resource::kubernetes_object::access::of_keeper;
     use crate::resource::kubernetes_object::rule::rules;
+
+    #[test]
+    fn to_accounts_of_controllers_only_reads_are_added() {
+        let of = |namespace: &str| Subject::ServiceAccount { namespace: namespace.to_owned(), name: "node-controller".to_owned() };
+        for purpose in [Purpose::Observe, Purpose::Preview, Purpose::Apply, Purpose::Jobs] {
+            for runs_programs in [false, true] {
+                let is_taken = purpose == Purpose::Observe && !runs_programs;
+                assert_eq!(of("kube-system").reserved(purpose, runs_programs).is_none(), is_taken, "{purpose:?} {runs_programs}");
+                assert_eq!(of("ci").reserved(purpose, runs_programs), None);
+            }
+        }
+    }
 
     #[test]
     fn each_subject_has_names_of_its_own() {

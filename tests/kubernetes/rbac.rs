@@ -145,7 +145,7 @@ pub fn a_policy_for_one_is_not_for_all(plane: &ControlPlane) {
         ["--group", "kubeadm:cluster-admins"],
         ["--user", "kubernetes-admin"],
     ] {
-        for role in ["preview", "apply"] {
+        for role in ["preview", "apply", "jobs"] {
             let refused = cluster.flat(1, &["rbac", INV, "--role", role, subject[0], subject[1]]);
             assert!(refused.contains("RW1247") && !refused.contains("kind:"), "{refused}");
         }
