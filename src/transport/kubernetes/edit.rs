@@ -128,8 +128,8 @@ mod tests {
                 let mut text = kept.lock().unwrap();
                 match *method {
                     Method::GET if path == "/api/v1" => {
-                        let kinds = json!({ "resources": [{ "name": "configmaps", "kind": "ConfigMap", "namespaced": true }] });
-                        (200, Vec::new(), kinds.to_string())
+                        let kinds = json!([{ "name": "configmaps", "kind": "ConfigMap", "namespaced": true }]);
+                        (200, Vec::new(), crate::transport::kubernetes::tests::kinds_of("v1", &kinds))
                     }
                     Method::GET => {
                         let version = text.as_str().map(str::len);

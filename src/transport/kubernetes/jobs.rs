@@ -86,7 +86,7 @@ pub async fn log(server: &Server, asked: &Log<'_>) -> Result<Answer, Trouble> {
 mod tests {
     use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName, SUBMISSION, TAKEN};
     use crate::resource::{Action, AnswerStatus, Read};
-    use crate::transport::kubernetes::tests::{link, says};
+    use crate::transport::kubernetes::tests::{kinds_of, link, says};
     use crate::transport::{HostLink as _, Performed};
     use http::Method;
     use serde_json::json;
@@ -139,7 +139,7 @@ mod tests {
             namespace: Some("ml".to_owned()),
             name: "a".to_owned(),
         };
-        let kinds = json!({ "resources": [{ "name": "deployments", "kind": "Deployment", "namespaced": true }] }).to_string();
+        let kinds = kinds_of("apps/v1", &json!([{ "name": "deployments", "kind": "Deployment", "namespaced": true }]));
         let bearing = |word: &str| json!({ "kind": "Deployment", "metadata": { "name": "a", "annotations": { SUBMISSION: word } } });
         // The object that is there was made by this submission.
         let done = |status: u16, word: &'static str| {

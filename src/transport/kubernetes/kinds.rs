@@ -75,7 +75,7 @@ impl Kinds {
         let mut looks = 1..LOOKS;
         let group = loop {
             let reply = server.ask(&call).await.map_err(NotKnown::Trouble)?;
-            match (reply.status, reply.json().as_ref().and_then(resources)) {
+            match (reply.status, reply.json().as_ref().and_then(|list| resources(list, api_version))) {
                 (200, Some(kinds)) => break Arc::new(kinds),
                 (404, _) if self.is_unlisted(server, api_version).await? => break Group::default(),
                 // A group that is about to be served is listed a moment before, and one that goes a moment longer.
@@ -121,8 +121,12 @@ fn versions(list: &Value) -> Option<BTreeSet<&str>> {
     Some(all)
 }
 
-/// Subresources (`pods/log`) are left out: they have kinds of other things. An entry of another shape is no kind that is missing.
-fn resources(list: &Value) -> Option<BTreeMap<String, Resource>> {
+/// Subresources (`pods/log`) are left out: they have kinds of other things. An entry of another shape is no kind that is missing, nor is a list
+/// of another group and version one of this.
+fn resources(list: &Value, api_version: &str) -> Option<BTreeMap<String, Resource>> {
+    if list.get("kind")? != "APIResourceList" || list.get("groupVersion")? != api_version {
+        return None;
+    }
     let mut all = BTreeMap::new();
     for entry in list.get("resources")?.as_array()? {
         let (name, kind) = (entry.get("name")?.as_str()?, entry.get("kind")?.as_str()?);

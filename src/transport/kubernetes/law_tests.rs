@@ -2,7 +2,7 @@
 //! server did what was asked, and of answers of another shape: an object that we did not make is neither overwritten nor deleted, and what we
 //! made is never said to be somebody else's.
 
-use super::tests::{Reply, link, says, told};
+use super::tests::{Reply, kinds_of, link, says, told};
 use crate::base::{Address, Target};
 use crate::resource::kubernetes_object::ownership::MEMBERSHIP;
 use crate::resource::kubernetes_object::request::{MOVED, ObjectName, SUBMISSION, TAKEN};
@@ -96,7 +96,7 @@ impl Cluster {
     fn answer(&mut self, method: &Method, path: &str, body: &str) -> Reply {
         if path == "/api/v1" {
             let resources = json!([{ "name": "configmaps", "kind": "ConfigMap", "namespaced": true }]);
-            return (200, Vec::new(), json!({ "resources": resources }).to_string());
+            return (200, Vec::new(), kinds_of("v1", &resources));
         }
         if self.meddles > 0 && self.chance(self.meddles) {
             self.meddle();

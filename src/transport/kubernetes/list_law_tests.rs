@@ -211,8 +211,11 @@ async fn a_kind_is_served_or_nobody_knows() {
         json!({ "name": "daemonsets", "kind": 5, "namespaced": true }),
         json!({ "name": ["daemonsets"], "kind": "DaemonSet", "namespaced": true }),
     ];
-    let lists = entries.map(|entry| json!({ "resources": [entry] }));
-    let others = [json!({}), json!(null), json!([1]), json!({ "resources": null }), json!({ "resources": {} })];
+    let of_apps = |resources: Value| serde_json::from_str::<Value>(&super::tests::kinds_of("apps/v1", &resources)).unwrap();
+    let lists = entries.map(|entry| of_apps(json!([entry])));
+    let mut of_others = [of_apps(json!([])), of_apps(json!([]))];
+    (of_others[0]["groupVersion"], of_others[1]["kind"]) = (json!("batch/v1"), json!("APIGroupList"));
+    let others = of_others.into_iter().chain([json!({}), json!(null), json!([1]), of_apps(json!(null)), of_apps(json!({}))]);
     let read = Read::Kubernetes(KubernetesRead::Object(super::tests::daemon_set()));
     for body in lists.into_iter().chain(others).map(|body| body.to_string()) {
         let (link, _) = link(move |_, _, _| (200, Vec::new(), body.clone()));

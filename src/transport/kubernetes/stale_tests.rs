@@ -1,6 +1,6 @@
 //! Writes whose ground is gone: the lock is another one's by now, an earlier try may have been done, or somebody changed what was looked at.
 
-use super::tests::{Reply, kinds, link, says, told};
+use super::tests::{Reply, kinds, kinds_of, link, says, told};
 use crate::resource::json_in_configmap::edit::{Edit, Held};
 use crate::resource::json_in_configmap::mark::Mark;
 use crate::resource::kubernetes_object::ownership::{ADOPTED, ATTEMPT, MEMBERSHIP};
@@ -72,7 +72,7 @@ fn read(path: &str) -> Reply {
     match path {
         "/api/v1" => {
             let resources = json!([{ "name": "configmaps", "kind": "ConfigMap", "namespaced": true }]);
-            (200, Vec::new(), json!({ "resources": resources }).to_string())
+            (200, Vec::new(), kinds_of("v1", &resources))
         }
         "/apis/apps/v1" => kinds(),
         _ if name == "new" => says(404, "not found"),

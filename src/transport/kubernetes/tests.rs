@@ -69,7 +69,12 @@ pub(super) fn kinds() -> Reply {
         { "name": "daemonsets", "kind": "DaemonSet", "namespaced": true },
         { "name": "daemonsets/status", "kind": "DaemonSet", "namespaced": true },
     ]);
-    (200, Vec::new(), json!({ "resources": resources }).to_string())
+    (200, Vec::new(), kinds_of("apps/v1", &resources))
+}
+
+/// The list of the kinds of a group and version.
+pub(super) fn kinds_of(api_version: &str, resources: &Value) -> String {
+    json!({ "kind": "APIResourceList", "groupVersion": api_version, "resources": resources }).to_string()
 }
 
 pub(super) fn daemon_set() -> ObjectName {
