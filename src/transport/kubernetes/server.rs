@@ -270,9 +270,9 @@ impl Reply {
         self.status == 404 && self.json().is_some_and(|status| status["kind"] == "Status" && status["reason"] == "NotFound")
     }
 
-    /// Whether it says how it stands with what was asked, whatever became of earlier tries: it is done, gone, another one, or not now.
+    /// Whether it says how it stands with what was asked, whatever became of earlier tries: it is done, gone, or another one.
     pub fn settles(&self) -> bool {
-        matches!(self.status, 200..=299 | 409 | 429) || self.is_not_found()
+        matches!(self.status, 200..=299 | 409) || self.is_not_found()
     }
 
     /// What the server says of a request that it did not do, in one line.

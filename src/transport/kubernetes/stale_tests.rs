@@ -126,7 +126,7 @@ async fn nothing_is_written_without_the_lock() {
 /// A try that was not answered may have been done, whatever the next ones come to.
 #[tokio::test(start_paused = true)]
 async fn once_a_try_is_unsure_every_later_error_is() {
-    for (action, after) in actions().iter().flat_map(|action| [400, 401, 403, 422, 0].map(|after| (action.clone(), after))) {
+    for (action, after) in actions().iter().flat_map(|action| [400, 401, 403, 422, 429, 0].map(|after| (action.clone(), after))) {
         let writes = Arc::new(Mutex::new(0));
         let (link, _) = link(move |method, path, _| {
             let mut writes = writes.lock().unwrap();
