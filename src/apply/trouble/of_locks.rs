@@ -34,7 +34,7 @@ impl Locked {
     /// Where the highest fencing number stands that was seen there.
     pub fn fence(&self) -> String {
         match &self.lease {
-            Some(lease) => format!("the annotation railwright.io/fence of the Lease {lease}"),
+            Some(lease) => format!("the annotation railwright.io/fence of the Lease {lease}, or of the Secret of the same name"),
             None => "/var/lib/railwright/fence on it".to_owned(),
         }
     }
