@@ -4,12 +4,15 @@ use crate::base::text::one_line;
 use crate::base::{Diagnostic, Severity};
 use crate::state::journal::GateFailure;
 use crate::transport::BoxFuture;
+use std::collections::BTreeSet;
 
 /// What a gate found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateResult {
     /// Errors mean that it did not pass; warnings are only told.
     pub problems: Vec<Diagnostic>,
+    /// The hosts on which something of the spec was checked.
+    pub checked: BTreeSet<String>,
 }
 
 impl GateResult {

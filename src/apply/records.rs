@@ -8,7 +8,7 @@ use super::shared::{Shared, guard};
 use super::trouble;
 use crate::base::{Diagnostic, Digest, Target, TargetKind, nodeset};
 use crate::observe::crowd;
-use crate::plan::{NodeKind, Outage, OutageCause, Proof};
+use crate::plan::{NodeKind, Outage, OutageCause, note_outage};
 use crate::resource::kubernetes_object::applyset::is_member;
 use crate::state::journal::GateFailure;
 use crate::state::{Entry, HostRecord};
@@ -73,8 +73,7 @@ impl Shared {
             None => guard(&self.state).outages.remove(*host).is_some(),
             Some(GateFailure { code, check }) => {
                 let cause = OutageCause::GateFailed { gate: gate.to_owned(), code: code.clone(), check: check.clone() };
-                guard(&self.state).outages.insert((*host).clone(), self.outage(cause));
-                true
+                note_outage(&mut guard(&self.state).outages, host, self.outage(cause))
             }
         });
         let changed: Vec<Target> = changed.filter(|host| self.is_ready(host)).map(Target::host).collect();
@@ -94,14 +93,14 @@ impl Shared {
         if failure.is_some() { Vec::new() } else { std::mem::take(&mut *guard(&problems)) }
     }
 
-    /// A gate without a check ends no outage that a check began.
+    /// A gate without a check of a host ends no outage of it that a check began.
     pub(super) fn proves_nothing(&self, hosts: &[String], result: &GateResult) -> Option<Diagnostic> {
-        if self.plan.proof != Proof::Nothing || result.first_failure().is_some() {
+        if result.first_failure().is_some() {
             return None;
         }
         let state = guard(&self.state);
-        let failed = |host: &&String| matches!(state.outages.get(*host), Some(Outage { cause: OutageCause::GateFailed { .. }, .. }));
-        let failed: Vec<&String> = hosts.iter().filter(failed).collect();
+        let failed = |host: &&String| state.outages.get(*host).is_some_and(|outage| outage.cause.is_of_check());
+        let failed: Vec<&String> = hosts.iter().filter(|host| !result.checked.contains(*host)).filter(failed).collect();
         (!failed.is_empty()).then(|| trouble::nothing_to_check(&nodeset::fold(&failed), &self.next))
     }
 

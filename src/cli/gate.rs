@@ -55,15 +55,17 @@ impl Gatekeeper for Gate {
     fn check<'a>(&'a self, hosts: &'a [String], proven: &'a [String]) -> BoxFuture<'a, GateResult> {
         Box::pin(async move {
             let result = verify::gate(&*self.connector, &self.request, hosts, proven, &|_| {}).await;
+            let mut checked = result.report.proven();
             if !result.passed {
-                return GateResult { problems: vec![self.shut(hosts, result.reason, "")] };
+                return GateResult { problems: vec![self.shut(hosts, result.reason, "")], checked };
             }
             let report = self.nccl(hosts, proven).await;
+            checked.extend(report.proven());
             if report.verdict() != Verdict::Passed {
-                return GateResult { problems: vec![self.shut(hosts, verify::reason(&report), " --nccl")] };
+                return GateResult { problems: vec![self.shut(hosts, verify::reason(&report), " --nccl")], checked };
             }
             // What it could not prove, because nobody is there to run with, is told and stops nothing.
-            GateResult { problems: report.diagnostics() }
+            GateResult { problems: report.diagnostics(), checked }
         })
     }
 }

@@ -34,6 +34,25 @@ pub enum OutageCause {
     },
 }
 
+/// The code of a gate that had nothing to check on a host of which an earlier one found something.
+pub const NOTHING_TO_CHECK: &str = "RW0658";
+
+impl OutageCause {
+    /// True where a check found something.
+    pub fn is_of_check(&self) -> bool {
+        matches!(self, OutageCause::GateFailed { code, .. } if code != NOTHING_TO_CHECK)
+    }
+}
+
+/// Notes an outage. What a check found stays until another check finds something; says whether it was noted.
+pub fn note_outage(outages: &mut Outages, host: &str, outage: Outage) -> bool {
+    let is_kept = !outage.cause.is_of_check() && outages.get(host).is_some_and(|before| before.cause.is_of_check());
+    if !is_kept {
+        outages.insert(host.to_owned(), outage);
+    }
+    !is_kept
+}
+
 /// A host that a run left out of service. It stays so until a gate passes it, or somebody decides otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Outage {

@@ -7,7 +7,7 @@ use super::lineage::{Descent, Lineage};
 use super::recognition::ClusterIdentity;
 use super::run_status;
 use crate::base::{ClusterId, Diagnostic, Digest, MachineId, quote};
-use crate::plan::{LastApplied, Outages};
+use crate::plan::{LastApplied, Outages, note_outage};
 use crate::system::{clock, files};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -116,7 +116,9 @@ impl State {
         self.machines.extend(record.machine.clone().map(|machine| (record.host.clone(), machine)));
         self.taken_over.extend(record.taken_over.clone().map(|taken| (record.host.clone(), taken)));
         // One without an outage ends none: only what this side journals does.
-        self.outages.extend(record.outage.clone().map(|outage| (record.host.clone(), outage)));
+        if let Some(outage) = record.outage.clone() {
+            note_outage(&mut self.outages, &record.host, outage);
+        }
         true
     }
 

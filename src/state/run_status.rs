@@ -7,7 +7,7 @@ use super::outcome::Outcome;
 use super::recognition::ClusterIdentity;
 use crate::base::{Address, Digest, MachineId, Target};
 use crate::plan::model::InventoryOrigin;
-use crate::plan::{Applied, Outage, OutageCause};
+use crate::plan::{Applied, Outage, OutageCause, note_outage};
 use std::collections::BTreeMap;
 
 /// A step that was begun.
@@ -160,13 +160,14 @@ impl RunStatus {
     }
 
     /// The hosts that the run left out of service, as far as it goes: begun and not proven since, failed, not passed by a gate. Each
-    /// with the latest of its marks.
+    /// with the latest of its marks, what a check found before all others.
     pub fn outages(&self) -> BTreeMap<&str, Mark> {
         let of_hosts = self.not_passed.iter().chain(&self.rebooted).map(|(host, mark)| (host.as_str(), mark.clone()));
         let mut outages: BTreeMap<&str, Mark> = BTreeMap::new();
         for (host, mark) in self.nodes.iter().filter_map(mark_of_node).chain(of_hosts) {
             let is_out = mark.sequence > self.in_service_since(host);
-            if is_out && outages.get(host).is_none_or(|other| other.sequence < mark.sequence) {
+            let rank = |mark: &Mark| (mark.cause.is_of_check(), mark.sequence);
+            if is_out && outages.get(host).is_none_or(|other| rank(other) < rank(&mark)) {
                 outages.insert(host, mark);
             }
         }
@@ -200,6 +201,9 @@ impl RunStatus {
             None => self.proven.extend(hosts.into_iter().map(|host| (host, record.sequence))),
             Some(GateFailure { code, check }) => {
                 let mark = Mark::new(record, OutageCause::GateFailed { gate, code, check });
+                let stays = |host: &String| self.not_passed.get(host).is_some_and(|before| before.sequence > self.in_service_since(host));
+                let noted = |host: &String| mark.cause.is_of_check() || !stays(host);
+                let hosts: Vec<String> = hosts.into_iter().filter(noted).collect();
                 self.not_passed.extend(hosts.into_iter().map(|host| (host, mark.clone())));
             }
         }
@@ -213,7 +217,7 @@ impl RunStatus {
         }
         state.outages.retain(|host, _| self.in_service_since(host) <= after);
         for (host, mark) in self.outages().into_iter().filter(|(_, mark)| mark.sequence > after) {
-            state.outages.insert(host.to_owned(), Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
+            note_outage(&mut state.outages, host, Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
         }
         let resources = &mut state.last_applied.resources;
         for node in self.nodes.values().filter(|node| node.finished > after) {

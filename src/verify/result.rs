@@ -4,6 +4,7 @@ use super::nccl_run::NcclFigure;
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Severity, nodeset};
 use serde::{Serialize, Serializer};
+use std::collections::BTreeSet;
 
 /// The format of the JSON report.
 pub const FORMAT_VERSION: &str = "1.0";
@@ -260,6 +261,22 @@ pub struct VerifyReport {
     pub nccl: Vec<NcclFigure>,
 }
 
+impl Check {
+    /// True of what the spec asks for and is a matter of the fabric or of a module. That a host answers, which drivers it runs and
+    /// how many GPUs it has says nothing of what another check found.
+    fn proves(&self) -> bool {
+        !matches!(self, Check::Connection | Check::RunningModules | Check::Gpus)
+    }
+}
+
+impl VerifyReport {
+    /// The hosts of which something was proven.
+    pub fn proven(&self) -> BTreeSet<String> {
+        let is_proof = |result: &&CheckResult| matches!(result.verdict, Verdict::Passed | Verdict::Warning) && result.check.proves();
+        self.results.iter().filter(is_proof).flat_map(|result| result.hosts.iter().cloned()).collect()
+    }
+}
+
 impl CheckResult {
     /// The hosts in words: a pair in its direction, others as a node-set.
     fn who(&self) -> String {
@@ -348,5 +365,24 @@ mod tests {
         assert_eq!(codes, [("RW0805", Severity::Error), ("RW0801", Severity::Error), ("RW0814", Severity::Warning)]);
         assert_eq!(diagnostics[0].next, ["railwright plan inventories/lab"]);
         assert_eq!(diagnostics[0].subject.as_deref(), Some("host n1, rail 0"));
+    }
+
+    #[test]
+    fn a_host_is_proven_by_what_the_spec_asks_for_there() {
+        let on = |judgement: Judgement, hosts: &[&str], check: Check| judgement.on("inv", hosts, None, check);
+        let passed = || Judgement::passed("well");
+        let module = || Check::Module("m/well".to_owned());
+        let results = vec![
+            on(passed(), &["a"], Check::RunningModules),
+            on(passed(), &["a"], Check::Gpus),
+            on(Judgement::not_run("RW1306", "nobody to run with"), &["a"], Check::Nccl("")),
+            on(Judgement::not_applicable("no port"), &["a"], Check::RdmaLink),
+            on(passed(), &["b"], module()),
+            on(passed(), &["c", "d"], Check::Bandwidth),
+            on(Judgement::warning("RW0814", "+2"), &["e"], Check::Counters),
+            on(Judgement::failed("RW0813", "no"), &["f"], module()),
+        ];
+        let proven = VerifyReport { results, ..VerifyReport::of("inv", &[]) }.proven();
+        assert_eq!(proven.iter().map(String::as_str).collect::<Vec<_>>(), ["b", "c", "d", "e"]);
     }
 }

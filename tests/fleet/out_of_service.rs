@@ -3,7 +3,7 @@
 use crate::nodes::Nodes;
 use crate::room::Room;
 use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, GateResult, Gatekeeper, apply, resume, return_to_service};
-use railwright::plan::{OutageCause, Plan, Proof, Selection, Unavailability, content};
+use railwright::plan::{OutageCause, Plan, Selection, Unavailability};
 use railwright::state::{Outcome, Skip, StateFolder};
 use railwright::transport::BoxFuture;
 use railwright::transport::sim::{Fault, Trouble};
@@ -245,15 +245,32 @@ async fn a_host_that_was_proven_and_goes_down_while_the_run_goes_on_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_gate_with_nothing_to_check_ends_no_outage_that_a_check_began() {
-    let room = room(&["a", "b"]);
+    let mut room = room(&["a", "b"]);
     is_bad(&room, &["a"]);
     run(&room).await;
     is_bad(&room, &[]);
-    let mut without = Plan { proof: Proof::Nothing, ..room.plan().await };
-    without.digest = content::digest(&without).to_string();
-    let outcome = apply(&without, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, boots(&room, "b")), (Ending::Stopped, 0));
-    assert!(codes(&outcome).contains(&"RW0658") && room.state().outages.contains_key("a"), "{:?}", codes(&outcome));
+    // Other hosts have checks to this day.
+    room.gate.unchecked.lock().unwrap().insert("a".to_owned());
+    let stays = |room: &Room| {
+        let outages = room.state().outages;
+        let found = matches!(&outages["a"].cause, OutageCause::GateFailed { code, check, .. } if code == "RW0650" && check == "a is slow");
+        assert!(found && room.host("a", |host| host.record.clone().unwrap()).contains("a is slow"), "{outages:?}");
+    };
+    for _ in 0..2 {
+        let outcome = run(&room).await;
+        assert_eq!((outcome.ending, boots(&room, "b")), (Ending::Stopped, 0));
+        assert!(codes(&outcome).contains(&"RW0658"), "{:?}", codes(&outcome));
+        stays(&room);
+    }
+    // Nor does it after a step that left the host in the dark.
+    room = room.wish("kernel_parameter", json!({ "parameter": "pci", "value": "pcie_bus_perf" }), &[]);
+    room.fault("a", "reboot", Trouble::BackAfter(100_000));
+    assert_eq!((run(&room).await.ending, boots(&room, "b")), (Ending::Stopped, 0));
+    stays(&room);
+    tokio::time::sleep(Duration::from_secs(200_000)).await;
+    let outcome = run(&room).await;
+    assert!(outcome.ending == Ending::Stopped && codes(&outcome).contains(&"RW0658") && boots(&room, "b") == 0, "{:?}", codes(&outcome));
+    room.gate.unchecked.lock().unwrap().clear();
     assert_eq!((run(&room).await.ending, boots(&room, "b")), (Ending::Done, 1), "the check that comes back proves it");
 }
 

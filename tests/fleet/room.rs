@@ -30,12 +30,15 @@ pub const NEVER: Duration = Duration::MAX;
 pub struct Gate {
     pub bad: Mutex<BTreeSet<String>>,
     pub checked: Mutex<Vec<String>>,
+    /// Hosts on which it has nothing to check.
+    pub unchecked: Mutex<BTreeSet<String>>,
     pub takes: Mutex<Duration>,
 }
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { bad: Mutex::default(), checked: Mutex::default(), takes: Mutex::new(Duration::from_secs(60)) }
+        let takes = Mutex::new(Duration::from_secs(60));
+        Self { bad: Mutex::default(), checked: Mutex::default(), unchecked: Mutex::default(), takes }
     }
 }
 
@@ -44,7 +47,9 @@ impl Gatekeeper for Gate {
         self.checked.lock().unwrap().push(format!("{} after {}", hosts.join(","), proven.join(",")));
         let bad = self.bad.lock().unwrap().clone();
         let slow = hosts.iter().filter(|host| bad.contains(*host)).map(|host| Diagnostic::error("RW0650", format!("{host} is slow")));
-        let result = GateResult { problems: slow.collect() };
+        let unchecked = self.unchecked.lock().unwrap().clone();
+        let checked = hosts.iter().filter(|host| !unchecked.contains(*host)).cloned().collect();
+        let result = GateResult { problems: slow.collect(), checked };
         let takes = *self.takes.lock().unwrap();
         Box::pin(async move {
             tokio::time::sleep(takes).await;

@@ -3,7 +3,7 @@
 use super::Next;
 use crate::base::text::{self, counted, one_line};
 use crate::base::{Diagnostic, Target, TargetKind, nodeset};
-use crate::plan::{Outage, RolloutPolicy};
+use crate::plan::{NOTHING_TO_CHECK, Outage, RolloutPolicy};
 use crate::resource::Disruption;
 use crate::spec::window::{self, Standing};
 use crate::state::fenced::ROBBED;
@@ -46,7 +46,7 @@ pub fn still_out_of_service(outages: &BTreeMap<&str, &Outage>, next: &Next) -> D
 
 /// A gate that has nothing to check, on hosts that failed an earlier one.
 pub fn nothing_to_check(hosts: &str, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0658", format!("{hosts} failed an earlier gate, and this one has nothing to check"))
+    Diagnostic::error(NOTHING_TO_CHECK, format!("{hosts} failed an earlier gate, and this one has nothing to check there"))
         .effect("what was wrong then may be so still; nothing else is disturbed until it is known")
         .state("the hosts are still out of service; nothing was done to them")
         .next("bring the checks back that the spec had then (a module that was switched off, rails), and apply again")
