@@ -1,9 +1,9 @@
-//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, those that another run works on, and nodes of
-//! its cluster that are NotReady or cordoned by others. Asked before a run disturbs one more host. The cluster is asked each time;
+//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, those that another run works on or, by their own
+//! records, left out of service, and nodes of its cluster that are NotReady or cordoned by others. Asked before a run disturbs one more host. The cluster is asked each time;
 //! its hosts are all asked again only when the last time is a while ago, by how long that took, and those that were silent then each time.
 
 use super::locks::HeldLock;
-use super::preflight::connect;
+use super::preflight::{connect, read_record};
 use super::shared::{Shared, guard};
 use crate::base::text::one_line;
 use crate::base::{Target, TargetKind};
@@ -32,7 +32,7 @@ pub(super) struct Lookout(Mutex<Seen>);
 
 #[derive(Default)]
 struct Seen {
-    /// Hosts that did not answer, or that another run has.
+    /// Hosts that did not answer, that another run has, or that it left.
     silent: BTreeMap<Target, Unavailability>,
     /// Hosts whose nodes are out of service.
     of_nodes: BTreeMap<Target, Unavailability>,
@@ -96,18 +96,22 @@ async fn look_at_host(shared: &Shared, name: &str) -> Option<Unavailability> {
     let look = async {
         let reader = connect(name, &shared.context).await?.reader();
         let answers = reader.read(&[Read::Host]).await?;
-        Ok::<_, TransportError>((answers, reader.lock().await?))
+        // The lock first: whoever lets it go has written the record before.
+        let lock = reader.lock().await?;
+        Ok::<_, TransportError>((answers, lock, read_record(&Target::host(name), &reader).await?))
     };
-    let (answers, lock) = match look.await {
+    let (answers, lock, record) = match look.await {
         Ok(found) => found,
         Err(error) => return Some(Unavailability::Unreachable { reason: error.trouble().alike }),
     };
-    if let Err(reason) = facts(&answers) {
-        return Some(Unavailability::Unreachable { reason: one_line(&reason, 200) });
-    }
-    let held = HeldLock::from_reading(lock.ok()??, &shared.context.folder.process());
-    let is_ours = held.line == shared.heart.fence(name).holder;
-    (!is_ours && held.is_young()).then(|| Unavailability::WorkedOn { by: held.describe() })
+    let facts = match facts(&answers) {
+        Ok(facts) => facts,
+        Err(reason) => return Some(Unavailability::Unreachable { reason: one_line(&reason, 200) }),
+    };
+    let held = lock.ok().flatten().map(|reading| HeldLock::from_reading(reading, &shared.context.folder.process()));
+    let other = held.filter(|held| held.line != shared.heart.fence(name).holder && held.is_young());
+    let left = || guard(&shared.state).outage_of_others(name, record.read()?, facts.machine_id.known());
+    other.map(|held| Unavailability::WorkedOn { by: held.describe() }).or_else(|| left().map(Unavailability::LeftByRun))
 }
 
 /// The hosts whose nodes the cluster says are out of service, but for those that this run cordoned: they count by that.

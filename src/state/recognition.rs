@@ -5,7 +5,7 @@ use super::identity_conflict::IdentityConflict;
 use super::lineage::Descent;
 use super::{HostRecord, State, TakeOver, TargetRecord};
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
-use crate::plan::IdentityFindings;
+use crate::plan::{IdentityFindings, Outage};
 use crate::resource::Observation;
 use crate::resource::host::{MachineIdReading, RunningMachine};
 use serde::{Deserialize, Serialize};
@@ -156,6 +156,14 @@ impl State {
                 found.warnings.extend(former_name.map(|name| super::identity_conflict::renamed_target(target, name)));
             }
         }
+    }
+
+    /// The outage in a host's record, where a run that this side knows nothing of wrote it.
+    pub fn outage_of_others(&self, host: &str, record: &HostRecord, now: Option<&MachineId>) -> Option<Outage> {
+        let differs = |other: Option<&MachineId>| now.zip(other).is_some_and(|(now, other)| now != other);
+        let is_known = !differs(self.machines.get(host)) && self.descent(record) == Descent::Known;
+        let is_ours = self.cluster.as_ref().is_some_and(|ours| ours.id == record.cluster.id) && !differs(record.machine.as_ref());
+        record.outage.clone().filter(|_| is_ours && !is_known)
     }
 
     /// A machine that is out of service stays so under another name of the spec. A name keeps what is said of it only where its

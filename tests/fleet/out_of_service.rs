@@ -1,7 +1,7 @@
 //! What earlier runs and others took out of service counts in every run, and what a gate did not pass is verified first.
 
 use crate::nodes::Nodes;
-use crate::room::Room;
+use crate::room::{Room, copy_folder};
 use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, GateResult, Gatekeeper, apply, resume, return_to_service};
 use railwright::plan::{OutageCause, Plan, Selection, Unavailability};
 use railwright::state::{Outcome, Skip, StateFolder};
@@ -272,6 +272,27 @@ async fn a_gate_with_nothing_to_check_ends_no_outage_that_a_check_began() {
     assert!(outcome.ending == Ending::Stopped && codes(&outcome).contains(&"RW0658") && boots(&room, "b") == 0, "{:?}", codes(&outcome));
     room.gate.unchecked.lock().unwrap().clear();
     assert_eq!((run(&room).await.ending, boots(&room, "b")), (Ending::Done, 1), "the check that comes back proves it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_another_folders_run_left_out_of_service_uses_up_the_budget_of_a_saved_plan_and_of_a_resumed_run() {
+    let room = room(&["a", "b", "c"]);
+    assert_eq!(narrowed(&room, &["host/b"], &[]).await.ending, Ending::Done);
+    let saved = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    let mut other = Room::beside(room.fleet.clone(), room.cluster);
+    (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
+    copy_folder(room.context.folder.path(), other.context.folder.path());
+    is_bad(&other, &["c"]);
+    assert_eq!((narrowed(&other, &["host/c"], &[]).await.ending, boots(&room, "c")), (Ending::Stopped, 1));
+    let outcome = apply(&saved, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (Ending::Stopped, vec!["RW0620"], 0));
+    assert!(outcome.problems[0].message.contains(" its gate failed at "), "{}", outcome.problems[0].message);
+    let again = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((again.ending, codes(&again), boots(&room, "a")), (Ending::Stopped, vec!["RW0620"], 0));
+    is_bad(&other, &[]);
+    assert_eq!(narrowed(&other, &["host/c"], &[]).await.ending, Ending::Done);
+    let well = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((well.ending, boots(&room, "a")), (Ending::Done, 1), "it is asked anew");
 }
 
 #[tokio::test(start_paused = true)]
