@@ -1,5 +1,8 @@
 //! Who runs this process: for people, and as an identity that no other process has.
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 /// The user's name as the environment says it; only shown to people, never trusted.
@@ -101,11 +104,20 @@ impl ProcessIdentity {
 
 /// What stands under this number on this machine.
 pub fn process_now(process: u32) -> ProcessNow {
-    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
-        Ok(stat) => parse_stat(&stat),
-        // With `hidepid` other users' processes are not seen, the first one among them (proc(5)).
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && std::path::Path::new("/proc/1/stat").exists() => ProcessNow::Gone,
-        Err(_) => ProcessNow::Unreadable,
+    // Zero and what is negative are groups of processes (kill(2)).
+    match i32::try_from(process).ok().filter(|process| *process > 0) {
+        Some(number) => judge(kill(Pid::from_raw(number), None), || std::fs::read_to_string(format!("/proc/{process}/stat"))),
+        None => ProcessNow::Unreadable,
+    }
+}
+
+/// That there is none is the kernel's word alone: with `hidepid` a process of another user has no folder in /proc, whatever else is
+/// seen there (proc(5)).
+fn judge(asked: nix::Result<()>, stat: impl FnOnce() -> std::io::Result<String>) -> ProcessNow {
+    match asked {
+        Err(Errno::ESRCH) => ProcessNow::Gone,
+        // One that is not ours to signal is there.
+        Ok(()) | Err(_) => stat().map_or(ProcessNow::Unreadable, |stat| parse_stat(&stat)),
     }
 }
 
@@ -164,6 +176,17 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_is_not_seen_is_not_gone() {
+        let hidden = || Err(std::io::ErrorKind::NotFound.into());
+        let seen = || Ok("7 (a) S 1 7 7 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 100 0 0".to_owned());
+        for asked in [Ok(()), Err(Errno::EPERM)] {
+            assert_eq!(judge(asked, hidden), ProcessNow::Unreadable, "hidepid: {asked:?}");
+            assert_eq!(judge(asked, seen), ProcessNow::Started(100));
+        }
+        assert_eq!(judge(Err(Errno::ESRCH), hidden), ProcessNow::Gone);
+    }
+
+    #[test]
     fn this_process_lives_and_one_that_has_ended_does_not() {
         let own = ProcessIdentity::own();
         assert_eq!(own.life(&own, process_now), Life::Alive);
@@ -171,6 +194,9 @@ mod tests {
         let number = child.id();
         child.wait().unwrap();
         assert_ne!(process_now(number), ProcessNow::Started(own.started));
+        // Another user's, where we are not root.
+        assert!(matches!(process_now(1), ProcessNow::Started(_) | ProcessNow::Unreadable));
+        assert_eq!((process_now(0), process_now(u32::MAX)), (ProcessNow::Unreadable, ProcessNow::Unreadable), "no numbers of processes");
         let odd = "4711 (a) (b c) Z 1 4711 4711 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
         assert_eq!(parse_stat(odd), ProcessNow::Gone, "a zombie");
         assert_eq!(parse_stat(&odd.replace(" Z ", " S ")), ProcessNow::Started(987654));
