@@ -50,6 +50,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
         .newest_run()
         .map_err(one)?
         .ok_or_else(|| vec![nothing("no run was ever begun here", &Next::beside(&context.folder))])?;
+    let told = context.folder.read_order(&run);
     let journal = context.folder.read_journal(&run).map_err(one)?;
     let status = run_status::fold(&journal.records);
     if journal.records.is_empty() {
@@ -97,7 +98,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let writer = context.folder.writer(store, journal.chain).map_err(one)?;
     let entries = vec![resumed(&decisions), Entry::LockTaken { fence: found.fence }];
     let parts = RunParts { plan, context, sink, run, cluster, journal: writer, state };
-    Ok(Begun::new(parts, lock, steps, Earlier { status, decisions }, found, entries))
+    Ok(Begun::new(parts, lock, steps, Earlier { status, decisions, told }, found, entries))
 }
 
 /// The plan of the run, with what waits for power cycles as steps of it.

@@ -80,7 +80,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     match opened {
         Ok((run, cluster, journal)) => {
             let entries = vec![started(&run, &cluster, plan), Entry::LockTaken { fence: found.fence }];
-            let earlier = Earlier { status: RunStatus::default(), decisions: Decisions::default() };
+            let earlier = Earlier { status: RunStatus::default(), decisions: Decisions::default(), told: None };
             let plan = later.unwrap_or_else(|| plan.clone());
             let parts = RunParts { plan, context: context.clone(), sink, run, cluster, journal, state };
             Ok(Some(Begun::new(parts, lock, steps, earlier, found, entries)))

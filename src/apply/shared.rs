@@ -12,7 +12,7 @@ use crate::base::{Address, Diagnostic, Target, TargetKind};
 use crate::plan::{Applied, Node, OutageCause, Plan};
 use crate::state::journal_writer::JournalWriter;
 use crate::state::run_status::NodeStatus;
-use crate::state::{ClusterIdentity, Entry, Outcome, RunStatus, State};
+use crate::state::{ClusterIdentity, Entry, Order, Outcome, RunStatus, State};
 use crate::transport::{TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +33,8 @@ pub(super) struct RunParts {
 pub(super) struct Earlier {
     pub status: RunStatus,
     pub decisions: Decisions,
+    /// The order that lay there when the cluster's lock was taken.
+    pub told: Option<Order>,
 }
 
 /// What every step of a run sees.
@@ -46,6 +48,7 @@ pub(super) struct Shared {
     pub sink: EventSink,
     pub earlier: RunStatus,
     pub decisions: Decisions,
+    pub told: Option<Order>,
     pub heart: Arc<Heart>,
     pub(super) state: Mutex<State>,
     pub(super) records: Mutex<Records>,
@@ -95,6 +98,7 @@ impl Shared {
             sink: parts.sink,
             earlier: earlier.status,
             decisions: earlier.decisions,
+            told: earlier.told,
             heart: Arc::new(heart),
             state: Mutex::new(parts.state),
             records: Mutex::default(),

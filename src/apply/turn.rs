@@ -57,7 +57,7 @@ impl Turn {
     /// Before the first signal.
     pub fn new(shared: Arc<Shared>, scheduler: Scheduler, problems: Vec<Diagnostic>) -> Self {
         let proven = shared.earlier.proven.keys().cloned().collect();
-        let watch = Watch::of(&shared.context, &shared.plan.rollout, &shared.run);
+        let watch = Watch::of(&shared.context, &shared.plan.rollout, &shared.run, shared.told.clone());
         Turn {
             shared,
             scheduler,

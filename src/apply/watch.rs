@@ -38,8 +38,8 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// From now on. An order that was left for an earlier part of the run is none for this one.
-    pub fn of(context: &Context, policy: &RolloutPolicy, run: &str) -> Self {
+    /// From now on. The order that was `told` before, to an earlier part of the run, is none for this one.
+    pub fn of(context: &Context, policy: &RolloutPolicy, run: &str, told: Option<Order>) -> Self {
         let seconds = |deadline: u64| SignedDuration::from_secs(i64::try_from(deadline).unwrap_or(i64::MAX));
         let expires = policy.deadline_s.and_then(|deadline| context.clock.now().checked_add(seconds(deadline)).ok());
         Watch {
@@ -50,7 +50,7 @@ impl Watch {
             expires,
             folder: context.folder.clone(),
             run: run.to_owned(),
-            told: context.folder.read_order(run),
+            told,
             beat_at: None,
             heartbeat: context.patience.heartbeat,
         }

@@ -87,11 +87,15 @@ impl StateFolder {
         Ok(taken || (begun.is_some_and(|begun| begun.at <= at) && !records.iter().any(is_taken)))
     }
 
-    /// The run that goes on here at this moment.
+    /// The run that goes on here at this moment. The lock may be that of another run, or of another part of it, that still reaches
+    /// its hosts: each taking has a number of its own.
     pub fn live_run(&self) -> Result<Option<String>, Diagnostic> {
         let Some(run) = self.newest_run()? else { return Ok(None) };
-        let over = run_status::fold(&self.read_journal(&run)?.records).ending.is_some();
-        Ok(Some(run).filter(|_| !over).filter(|_| ClusterLock::is_held(self).unwrap_or(false)))
+        let records = self.read_journal(&run)?.records;
+        let over = run_status::fold(&records).ending.is_some();
+        let number = |record: &Record| if let Entry::LockTaken { fence } = record.entry { Some(fence) } else { None };
+        let is_latest = records.iter().rev().find_map(number) == Some(self.fence()?);
+        Ok(Some(run).filter(|_| !over && is_latest).filter(|_| ClusterLock::is_held(self).unwrap_or(false)))
     }
 }
 

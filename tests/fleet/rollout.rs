@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use railwright::apply::locks::{self, HostLock, Stolen};
 use railwright::apply::status::{GateState, HostState, Life, RolloutStatus, status};
 use railwright::apply::steps::steps;
-use railwright::apply::{ApplyOutcome, Context, Decisions, Ending, Event, GateResult, Gatekeeper, Past, Wished, apply, resume};
+use railwright::apply::{ApplyOutcome, Context, Decisions, Ending, Event, EventSink, GateResult, Gatekeeper, Past, Wished, apply, resume};
 use railwright::plan::RolloutPolicy;
 use railwright::resource::Disruption;
 use railwright::spec::window::Window;
@@ -202,6 +202,45 @@ async fn a_paused_run_begins_nothing_until_it_is_told_to_go_on_and_its_journal_s
     assert!(!events[pause..go_on].iter().any(|event| matches!(event, Event::StepStarted { .. })));
     let records = folder.read_journal(&seen.run).unwrap().records;
     assert_eq!(records.iter().filter(|record| matches!(record.entry, Entry::Ordered { .. })).count(), 2);
+}
+
+/// Orders the run to end when its first host is reached and when it begins; with what came of it.
+fn aborting(room: &Room) -> (EventSink, Arc<Mutex<Vec<Option<String>>>>) {
+    let (folder, events, answers) = (room.context.folder.clone(), room.events.clone(), Arc::new(Mutex::default()));
+    let kept: Arc<Mutex<Vec<Option<String>>>> = answers.clone();
+    let sink = move |event: Event| {
+        let is_first = matches!(event, Event::HostReady { .. }) && kept.lock().unwrap().is_empty();
+        if is_first || matches!(event, Event::RunStarted { .. }) {
+            kept.lock().unwrap().push(folder.order(OrderKind::Abort).err().map(|refused| refused.code.to_string()));
+        }
+        events.lock().unwrap().push(event);
+    };
+    (Arc::new(sink), answers)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_is_refused_until_the_hosts_are_reached_and_taken_from_then_on() {
+    let room = room(&["a", "b"]);
+    let begun = async {
+        while !room.events.lock().unwrap().iter().any(|event| matches!(event, Event::StepStarted { .. })) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        _ = run(&room) => panic!("it is cut off in its first step"),
+        () = begun => (),
+    }
+    let answered = || vec![Some("RW0710".to_owned()), None];
+    // The run that was cut off is no run that goes on.
+    let plan = room.plan().await;
+    let (sink, answers) = aborting(&room);
+    let begun = apply(&plan, &room.context, sink).await;
+    assert_eq!((begun.ending, answers.lock().unwrap().clone()), (Ending::Interrupted, answered()));
+    let (sink, answers) = aborting(&room);
+    let resumed = resume(&room.context, Decisions::default(), sink).await;
+    assert_eq!((resumed.ending, answers.lock().unwrap().clone()), (Ending::Interrupted, answered()));
+    room.host("b", |host| assert!(host.told.is_empty()));
+    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done, "an order is for one part of a run");
 }
 
 #[tokio::test(start_paused = true)]
