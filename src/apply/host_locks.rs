@@ -12,7 +12,6 @@ use crate::state::{ClusterLock, Holder};
 use crate::system::identity::Life;
 use crate::transport::{BoxFuture, Fence, Grounds, LockOutcome, Locker, StealOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Why a target's lock was not taken.
 pub(super) enum NotLocked {
@@ -25,8 +24,7 @@ pub(super) enum NotLocked {
 /// How many runs a host may have seen that this folder knows nothing of.
 const FURTHEST_AHEAD: u64 = 1_000_000;
 
-/// Why a target whose fencing number is this one cannot be worked on, where ours is so far behind that no runs came to it: the
-/// number is shared by all hosts, and one of them must not use up what there is for the others.
+/// Why a target whose fencing number is this one cannot be worked on, where ours is so far behind that no runs came to it.
 pub(super) fn beyond_reach(seen: u64, ours: u64, of: &Locked) -> Option<String> {
     let is_beyond = seen.saturating_sub(ours) > FURTHEST_AHEAD;
     is_beyond.then(|| format!("its fencing number {seen} is higher than any number of runs; see {}", of.fence()))
@@ -70,7 +68,7 @@ pub(super) async fn lock_one(
     locker: &Locker,
     lock: &ClusterLock,
 ) -> Result<(Writer, Option<String>), Diagnostic> {
-    match take_lock(name, context, locker, &lock.holder, &AtomicU64::new(lock.fence)).await {
+    match take_lock(name, context, locker, &lock.holder, lock.fence).await {
         Ok((number, record)) => Ok((locker.writer(Fence::new(&lock.holder.line(), number)), record)),
         Err(NotLocked::Refused(refusal)) => Err(*refusal),
         Err(NotLocked::Unready(unready)) => Err(unready.told(&context.target(name), &Next::beside(&context.folder))),
@@ -78,20 +76,21 @@ pub(super) async fn lock_one(
 }
 
 /// Takes the lock of a host or a cluster: with which fencing token, and the digest of the record that stood there. One whose
-/// holder is provably dead or silent is taken over. A higher token on the host only means that ours has to go beyond it.
+/// holder is provably dead or silent is taken over. A higher token on the host only means that the one for it has to go beyond: no
+/// other host's does.
 pub(super) async fn take_lock(
     host: &str,
     context: &Context,
     locker: &Locker,
     holder: &Holder,
-    fence: &AtomicU64,
+    ours: u64,
 ) -> Result<(u64, Option<String>), NotLocked> {
     let of = &context.locked(host);
     let unready = |error: TransportError| NotLocked::Unready(error.into());
     let failed = |why: &str| NotLocked::Refused(Box::new(trouble::lock_failed(of, why)));
     let unknown = |reason: String| NotLocked::Unready(Unready::Unfit(format!("whether its lock was taken is not known: {reason}")));
+    let mut number = ours;
     for _ in 0..4 {
-        let number = fence.load(Ordering::SeqCst);
         match locker.lock(&Fence::new(&holder.line(), number)).await.map_err(unready)? {
             LockOutcome::Taken(record) => return Ok((number, record)),
             LockOutcome::Held(line) => {
@@ -109,9 +108,9 @@ pub(super) async fn take_lock(
                     StealOutcome::Unknown(reason) => return Err(unknown(reason)),
                 }
             }
-            LockOutcome::Behind(seen) => match beyond_reach(seen, number, of) {
+            LockOutcome::Behind(seen) => match beyond_reach(seen, ours, of) {
                 Some(reason) => return Err(NotLocked::Unready(Unready::Unfit(reason))),
-                None => drop(fence.fetch_max(seen.saturating_add(1), Ordering::SeqCst)),
+                None => number = seen.saturating_add(1),
             },
             LockOutcome::Impossible(why) => return Err(failed(&why)),
             LockOutcome::Unknown(reason) => return Err(unknown(reason)),

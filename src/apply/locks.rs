@@ -126,13 +126,11 @@ async fn read(host: &str, context: &Context) -> HostLock {
     }
 }
 
-/// Takes the cluster's lock, and those of these hosts, away from whoever has them, with a number that is higher than any
-/// before. Holders that are neither provably dead nor silent keep them unless it is forced. All of it is journalled.
+/// Takes the cluster's lock, and those of these hosts, away from whoever has them, each with a number that is higher than any
+/// that was seen there. Holders that are neither provably dead nor silent keep them unless it is forced. All of it is journalled.
 pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Context) -> Result<BTreeMap<String, Stolen>, Vec<Diagnostic>> {
     let (lock, from) = ClusterLock::take_away(&context.folder, "lock steal", force).map_err(|problem| vec![problem])?;
     let found = within_reach(list(hosts, context).await, lock.fence, context);
-    let highest = found.values().map(|lock| if let HostLock::Held(held) = lock { held.fence } else { 0 }).max().unwrap_or_default();
-    let fence = context.folder.raise_fence(lock.fence.max(highest.saturating_add(1))).map_err(|problem| vec![problem])?;
     let mut stolen = BTreeMap::new();
     let mut taken = BTreeMap::new();
     for (host, lock_of_host) in found {
@@ -151,7 +149,7 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
         who: identity::user(),
         machine: identity::machine(),
         reason: reason.to_owned(),
-        fence,
+        fence: lock.fence,
         from: from.iter().cloned().chain(taken.values().map(|(held, _)| held.describe())).collect(),
         hosts: taken.keys().cloned().collect(),
     };
@@ -161,9 +159,10 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
     }
     let stolen = Mutex::new(stolen);
     let work = |(host, (held, grounds)): (String, (HeldLock, Grounds))| -> BoxFuture<'_, ()> {
-        let stolen = &stolen;
+        let (stolen, lock) = (&stolen, &lock);
         Box::pin(async move {
-            let one = take_one(&host, held, fence, grounds, context).await;
+            let number = lock.fence.max(held.fence.saturating_add(1));
+            let one = take_one(&host, held, number, grounds, context).await;
             stolen.lock().unwrap_or_else(PoisonError::into_inner).insert(host, one);
         })
     };
@@ -171,7 +170,7 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
     Ok(std::mem::take(&mut *stolen.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// Without the locks of hosts whose fencing number no runs came to: nothing is taken from them, and they raise nobody's number.
+/// Without the locks of hosts whose fencing number no runs came to: nothing is taken from them.
 fn within_reach(found: BTreeMap<String, HostLock>, ours: u64, context: &Context) -> BTreeMap<String, HostLock> {
     let one = |(host, lock): (String, HostLock)| {
         let beyond = match &lock {

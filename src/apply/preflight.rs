@@ -17,7 +17,6 @@ use crate::state::{ClusterLock, Holder, TargetIdentity, TargetRecord};
 use crate::system::clock;
 use crate::transport::{BoxFuture, Fence, HostAccess, Locker, Reader, RecordReading, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What is known of a host that is ready.
@@ -57,8 +56,6 @@ pub struct Preflight {
     pub warnings: Vec<Diagnostic>,
     /// Why nothing may be done.
     pub refusals: Vec<Diagnostic>,
-    /// The fencing number, higher than any host has seen.
-    pub fence: u64,
 }
 
 struct Ready {
@@ -102,16 +99,15 @@ pub struct Wanted {
 struct Run<'a> {
     plan: &'a Plan,
     wanted: &'a Wanted,
-    fence: &'a AtomicU64,
+    fence: u64,
 }
 
 /// Reaches and locks these hosts. With refusals the locks are let go again.
 pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &ClusterLock, sink: &EventSink) -> Preflight {
-    let fence = AtomicU64::new(lock.fence);
     let found = Mutex::new(Preflight::default());
     let work = |host: String| -> BoxFuture<'_, ()> {
         let (found, rebooting) = (&found, wanted.rebooting.contains(&host));
-        let run = Run { plan, wanted: &wanted, fence: &fence };
+        let run = Run { plan, wanted: &wanted, fence: lock.fence };
         Box::pin(async move {
             let one = match rebooting {
                 true => after_reboot(&host, context, &lock.holder, run, sink).await,
@@ -122,9 +118,6 @@ pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &Cl
     };
     crowd::each(wanted.hosts.iter().cloned().collect(), context.patience.parallel, &work).await;
     let mut found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
-    found.fence = fence.load(Ordering::SeqCst);
-    let raised = context.folder.raise_fence(found.fence);
-    found.refusals.extend(raised.err());
     found.refusals.extend(cut_connections(plan, &found.ready));
     if !found.refusals.is_empty() {
         release(&found.ready, context, &lock.holder).await;

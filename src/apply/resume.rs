@@ -96,7 +96,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let store = context.folder.continue_run(&run, &journal).map_err(one)?;
     let store = lock.fenced(&context.folder, store).map_err(one)?;
     let writer = context.folder.writer(store, journal.chain).map_err(one)?;
-    let entries = vec![resumed(&decisions), Entry::LockTaken { fence: found.fence }];
+    let entries = vec![resumed(&decisions), Entry::LockTaken { fence: lock.fence }];
     let parts = RunParts { plan, context, sink, run, cluster, journal: writer, state };
     Ok(Begun::new(parts, lock, steps, Earlier { status, decisions, told }, found, entries))
 }

@@ -12,7 +12,7 @@ use super::scheduler::Scheduler;
 use super::shared::{Earlier, RunParts, Shared};
 use super::signal::{History, Limits};
 use super::steps::{OnNode, Role, Step, hold, order, steps};
-use super::trouble;
+use super::trouble::{self, Next};
 use super::turn::Turn;
 use super::wished::foreign;
 use crate::base::{Diagnostic, Target, TargetKind};
@@ -22,7 +22,7 @@ use crate::state::journal::{self, Chain};
 use crate::state::journal_writer::JournalWriter;
 use crate::state::{ClusterIdentity, ClusterLock, Entry, IdentityConflict, Outcome, Recognition, RunStatus, State, StateFolder};
 use crate::system::identity;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Carries out a plan. Refusals change nothing and leave no run behind.
@@ -62,7 +62,10 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     let recognition = state.recognize(&plan.cluster, &found.identities);
     let mut problems = other_ground(plan, context, &state, &recognition, moved);
     found.warnings.extend(recognition.warnings);
-    if problems.is_empty() {
+    if !problems.is_empty() {
+        // What could not be read may be why.
+        problems.splice(0..0, found.told(&Next::of(plan), &BTreeSet::new()));
+    } else {
         problems = foreign(plan, context, &state);
         let wishes = context.wished.as_ref().map(|wished| wished.wishes.as_slice());
         problems.extend(loosened(plan, wishes, &state.last_applied));
@@ -75,11 +78,11 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     }
     let opened = match problems.is_empty() {
         false => Err(problems),
-        true => open(plan, context, &mut state, &lock, found.fence).map_err(|problem| vec![problem]),
+        true => open(plan, context, &mut state, &lock).map_err(|problem| vec![problem]),
     };
     match opened {
         Ok((run, cluster, journal)) => {
-            let entries = vec![started(&run, &cluster, plan), Entry::LockTaken { fence: found.fence }];
+            let entries = vec![started(&run, &cluster, plan), Entry::LockTaken { fence: lock.fence }];
             let earlier = Earlier { status: RunStatus::default(), decisions: Decisions::default(), told: None };
             let plan = later.unwrap_or_else(|| plan.clone());
             let parts = RunParts { plan, context: context.clone(), sink, run, cluster, journal, state };
@@ -105,10 +108,10 @@ fn other_ground(plan: &Plan, context: &Context, state: &State, seen: &Recognitio
 
 type Opened = (String, ClusterIdentity, JournalWriter);
 
-fn open(plan: &Plan, context: &Context, state: &mut State, lock: &ClusterLock, fence: u64) -> Result<Opened, Diagnostic> {
+fn open(plan: &Plan, context: &Context, state: &mut State, lock: &ClusterLock) -> Result<Opened, Diagnostic> {
     let cluster = context.folder.identify(state, plan.cluster_id.as_ref(), &plan.cluster)?;
     state.store(&context.folder)?;
-    let run = StateFolder::run_name(fence, &plan.digest);
+    let run = StateFolder::run_name(lock.fence, &plan.digest, &lock.holder.taking);
     let store = context.folder.begin_run(&run, plan)?;
     let store = lock.fenced(&context.folder, store)?;
     Ok((run, cluster, context.folder.writer(store, Chain::default())?))

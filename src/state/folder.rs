@@ -136,15 +136,16 @@ impl StateFolder {
     }
 
     /// Remembers a fencing number before it is used; it never goes down.
-    pub fn raise_fence(&self, at_least: u64) -> Result<u64, Diagnostic> {
+    fn raise_fence(&self, at_least: u64) -> Result<u64, Diagnostic> {
         let fence = at_least.max(self.fence()?);
         files::write_atomic(&self.root.join("fence"), fence.to_string().as_bytes(), 0o600).map_err(|error| self.unusable(&error))?;
         Ok(fence)
     }
 
-    /// The name of a new run: its fencing number, and the plan's digest so that runs of two folders differ.
-    pub fn run_name(fence: u64, plan: &str) -> String {
-        format!("r{fence:04}-{}", Digest::of_bytes(plan.as_bytes()).short().get(..6).unwrap_or_default())
+    /// The name of a new run: its fencing number, and a digest so that runs of two folders differ, and of one that was lost: hosts know
+    /// steps by it.
+    pub fn run_name(fence: u64, plan: &str, taking: &str) -> String {
+        format!("r{fence:04}-{}", Digest::of(&(plan, taking)).short().get(..6).unwrap_or_default())
     }
 
     /// The newest run's name.
