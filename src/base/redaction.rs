@@ -7,7 +7,7 @@ use super::quote;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use views::TextView;
 
@@ -75,8 +75,8 @@ pub struct Redaction {
 
 impl Redaction {
     /// For these secrets, by name.
-    pub fn of(secrets: &BTreeMap<String, String>) -> Self {
-        Redaction::of_forms(secrets.iter().flat_map(|(name, value)| forms_of(name, value)).collect())
+    pub fn of<N: AsRef<str>, V: AsRef<str>>(secrets: impl IntoIterator<Item = (N, V)>) -> Self {
+        Redaction::of_forms(secrets.into_iter().flat_map(|(name, value)| forms_of(name.as_ref(), value.as_ref())).collect())
     }
 
     fn of_forms(mut forms: Vec<Form>) -> Self {
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     fn redaction(value: &str) -> Redaction {
-        Redaction::of(&[("token".to_owned(), value.to_owned())].into())
+        Redaction::of([("token", value)])
     }
 
     fn escaped(text: &str, one: impl Fn(u8) -> String) -> String {

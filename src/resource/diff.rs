@@ -105,7 +105,7 @@ mod tests {
         let wish = wish(&File, json!({ "path": "/etc/a", "content": desired, "mode": "0644" }));
         let read = Read::File { path: "/etc/a".into() };
         let mut answers = answered(&[(&read, 0, &format!("644 root root 9 regular file\n{actual}"))]);
-        answers.may_hold(Arc::new(Redaction::of(&[("token".to_owned(), secret.to_owned())].into())));
+        answers.may_hold(Arc::new(Redaction::of([("token", secret)])));
         diff(&File, &wish, &answers)
     }
 

@@ -92,7 +92,7 @@ impl Server {
         let credentials = base64::encode(format!("{}:{}", access.user, api.password.0).as_bytes());
         let mut authorization = HeaderValue::from_str(&format!("Basic {credentials}")).map_err(|error| local(error.to_string()))?;
         authorization.set_sensitive(true);
-        let credentials = Redaction::of(&[("login".to_owned(), credentials)].into());
+        let credentials = Redaction::of([("login", credentials)]);
         Ok(Server {
             switch: access.name.clone(),
             address,

@@ -167,7 +167,7 @@ async fn run(server: &Server, object: &ObjectName, query: &str, limit: Duration)
     match answer.status {
         AnswerStatus::Exit(0) => answer,
         // The server's words, which may quote what we are known by.
-        status => Answer { out: server.words.redaction.apply(&answer.out), status },
+        status => Answer { out: server.words.credentials.redaction().apply(&answer.out), status },
     }
 }
 

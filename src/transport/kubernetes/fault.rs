@@ -96,7 +96,7 @@ pub fn auth(error: &AuthError, words: &Words) -> String {
         AuthError::AuthExecRun { out, .. } => {
             let said = String::from_utf8_lossy(&out.stderr);
             let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
-            format!("the exec plugin {plugin} failed ({}): {}", out.status, one_line(&words.redaction.apply(last), 300))
+            format!("the exec plugin {plugin} failed ({}): {}", out.status, one_line(&words.credentials.redaction().apply(last), 300))
         }
         AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed => {
             format!("the exec plugin {plugin} printed no ExecCredential with a status")
@@ -108,7 +108,7 @@ pub fn auth(error: &AuthError, words: &Words) -> String {
         AuthError::InvalidBearerToken(_) | AuthError::InvalidBasicAuth(_) => {
             "the token or password holds characters that cannot be sent".to_owned()
         }
-        AuthError::AuthExec(what) => one_line(&words.redaction.apply(what), 300),
+        AuthError::AuthExec(what) => one_line(&words.credentials.redaction().apply(what), 300),
         _ => "what the kubeconfig says of the user cannot be used".to_owned(),
     }
 }

@@ -2,15 +2,16 @@
 //! standard input. Cache, plugins and configuration are a folder of our own for as long as the connection lasts; only a pull sees the
 //! user's configuration, where logins of registries are.
 
+use super::credentials::Credentials;
+use crate::base::Digest;
 use crate::base::text::one_line;
-use crate::base::{Digest, Redaction};
 use crate::resource::helm_release::request::Release;
 use crate::system::fed::{self, Bounds};
 use crate::system::process::{self, Program};
 use crate::system::{environment, files};
 use crate::transport::{ClusterAccess, absolute};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Names the program where it is not in PATH.
@@ -45,7 +46,7 @@ const ELSEWHERE: [&str; 9] = [
 pub struct Helm {
     access: ClusterAccess,
     /// Of what the kubeconfig holds: helm passes the server's complaints on.
-    redaction: Redaction,
+    credentials: Arc<Credentials>,
     /// Its folders, once there are any.
     home: OnceLock<PathBuf>,
 }
@@ -104,8 +105,8 @@ pub enum Chart {
 
 impl Helm {
     /// For this cluster; nothing is started yet.
-    pub fn new(access: ClusterAccess, redaction: Redaction) -> Self {
-        Helm { access, redaction, home: OnceLock::new() }
+    pub fn new(access: ClusterAccess, credentials: Arc<Credentials>) -> Self {
+        Helm { access, credentials, home: OnceLock::new() }
     }
 
     /// The program; why there is none that can be used as the error.
@@ -150,7 +151,7 @@ impl Helm {
             call = call.argument(format!("--kube-context={context}"));
         }
         let said = ended(&call, input, limit).await?;
-        Ok(Said { complaint: self.redaction.apply(&said.complaint), ..said })
+        Ok(Said { complaint: self.credentials.redaction().apply(&said.complaint), ..said })
     }
 
     fn quiet(&self, program: &Client) -> Result<Program, Failed> {

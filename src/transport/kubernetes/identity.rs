@@ -1,19 +1,17 @@
 //! Where the API server is and how we prove who we are: from a kubeconfig, with its tokens, certificates and plugins, or as
 //! the pod that we run in.
 
+use super::credentials::{self, Credentials, Source, read};
 use super::fault;
 use super::proxy;
 use super::server::Server;
-use crate::base::Redaction;
 use crate::base::text::one_line;
 use crate::resource::file::base64;
 use crate::system::{clock, environment, terminal};
 use crate::transport::{ClusterAccess, HostAccess, TransportError};
-use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, Cluster, Config, ExecInteractiveMode, Kubeconfig, KubeconfigError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,8 +25,8 @@ pub struct Words {
     pub identity: String,
     /// The plugin's program.
     pub plugin: String,
-    /// The secrets that the kubeconfig names: what it hands to the plugin, and what we show to the server.
-    pub redaction: Redaction,
+    /// What the kubeconfig hands to the plugin, and what we show to the server.
+    pub credentials: Arc<Credentials>,
 }
 
 /// A kubeconfig as it is used.
@@ -66,10 +64,6 @@ pub async fn open(access: &HostAccess) -> Result<Server, TransportError> {
 
 fn prepare(name: String, cluster: &ClusterAccess, timeout: Duration, waits_for: &Mutex<String>) -> Result<Server, String> {
     let Chosen { mut config, place } = choose(cluster)?;
-    let auth = &config.auth_info;
-    for path in [&auth.token_file, &auth.client_certificate, &auth.client_key].into_iter().flatten() {
-        is_readable(Path::new(path))?;
-    }
     config.connect_timeout = Some(timeout);
     // Tries are counted where it is known what is asked.
     config.default_retry = false;
@@ -87,13 +81,39 @@ fn prepare(name: String, cluster: &ClusterAccess, timeout: Duration, waits_for: 
         let what = format!("the end of the exec plugin {} of {place} (run it by hand: it may ask for a login, or hang)", words.plugin);
         *waits_for.lock().unwrap_or_else(PoisonError::into_inner) = what;
     }
-    let client = ClientBuilder::try_from(config).map_err(|error| unusable(&error, &words, &place))?.build();
+    let source = take_in(&mut config.auth_info, &place)?;
+    let client = credentials::client(config, source, words.credentials.clone())?.map_err(|error| unusable(&error, &words, &place))?;
     Ok(Server::new(name, address, words, client))
 }
 
+/// Puts the certificate and the key of files in their place, so that nobody reads those again, and tells where the token comes from.
+fn take_in(auth: &mut AuthInfo, place: &str) -> Result<Source, String> {
+    let pem = |what: &str, data: bool, path: Option<String>| match path.filter(|_| !data) {
+        Some(path) => read(Path::new(&path))
+            .map(|pem| Some(base64::encode(&pem)))
+            .map_err(|why| format!("the client {what} that {place} names: {why}")),
+        None => Ok(None),
+    };
+    if let Some(data) = pem("certificate", auth.client_certificate_data.is_some(), auth.client_certificate.take())? {
+        auth.client_certificate_data = Some(data);
+    }
+    if let Some(data) = pem("key", auth.client_key_data.is_some(), auth.client_key.take())? {
+        auth.client_key_data = Some(data.into());
+    }
+    // In the library's order.
+    let has_other = auth.auth_provider.is_some() || auth.token.is_some() || (auth.username.is_some() && auth.password.is_some());
+    match auth.token_file.take().filter(|_| !has_other) {
+        Some(path) => {
+            auth.exec = None;
+            Ok(Source::File(path.into()))
+        }
+        None => Ok(Source::Library),
+    }
+}
+
 fn choose(cluster: &ClusterAccess) -> Result<Chosen, String> {
-    let Some((read, file)) = kubeconfig(cluster) else { return within_cluster(cluster) };
-    let kubeconfig = read?;
+    let Some((found, file)) = kubeconfig(cluster) else { return within_cluster(cluster) };
+    let kubeconfig = found?;
     let known = || kubeconfig.contexts.iter().map(|named| one_line(&named.name, 60)).collect::<Vec<_>>().join(", ");
     let name = cluster.context.as_ref().or(kubeconfig.current_context.as_ref()).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| format!("{file} has no current context; name one of: {}", known()))?;
@@ -101,12 +121,17 @@ fn choose(cluster: &ClusterAccess) -> Result<Chosen, String> {
     let shown = one_line(name, 60);
     let context = context.ok_or_else(|| format!("{file} has no context {shown}; it has: {}", known()))?;
     let found = kubeconfig.clusters.iter().find(|named| named.name == context.cluster).and_then(|named| named.cluster.as_ref());
-    let found = found.ok_or_else(|| format!("{file} does not say where the cluster {} is", one_line(&context.cluster, 60)))?;
+    let mut found = found.ok_or_else(|| format!("{file} does not say where the cluster {} is", one_line(&context.cluster, 60)))?.clone();
+    if let Some(path) = found.certificate_authority.take().filter(|path| !path.is_empty() && !is_stated(&found.certificate_authority_data))
+    {
+        let pem = read(Path::new(&path)).map_err(|reason| unknown_authority(&file, &reason))?;
+        found.certificate_authority_data = Some(base64::encode(&pem));
+    }
     let user = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
-    let mut config = reached(found, &file)?;
+    let mut config = reached(&found, &file)?;
     config.auth_info = user.and_then(|named| named.auth_info.clone()).unwrap_or_default();
     if let Some(exec) = config.auth_info.exec.as_mut().filter(|exec| exec.provide_cluster_info) {
-        exec.cluster = Some(found.try_into().map_err(|error| misread(&error, &file))?);
+        exec.cluster = Some((&found).try_into().map_err(|error| misread(&error, &file))?);
     }
     Ok(Chosen { config, place: format!("{file} (context {shown})") })
 }
@@ -124,57 +149,77 @@ fn reached(cluster: &Cluster, file: &str) -> Result<Config, String> {
         Some(Ok(proxy)) => Some(proxy),
         None => None,
     };
-    config.root_cert = authority(cluster).map_err(|reason| format!("the certificate authority that {file} names: {reason}"))?;
+    config.root_cert = authority(cluster).map_err(|reason| unknown_authority(file, reason))?;
     config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
     config.tls_server_name = cluster.tls_server_name.clone();
     Ok(config)
 }
 
 /// The certificates that the server's must be of; those of this machine when the kubeconfig names none.
-fn authority(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, String> {
-    let stated = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let pem = match (stated(&cluster.certificate_authority_data), stated(&cluster.certificate_authority)) {
-        (Some(data), _) => base64::decode(&data).ok_or("it is no base64")?,
-        (None, Some(path)) => {
-            is_readable(Path::new(&path))?;
-            std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?
-        }
-        (None, None) => return Ok(None),
-    };
+fn authority(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, &'static str> {
+    let Some(data) = cluster.certificate_authority_data.as_ref().filter(|data| !data.is_empty()) else { return Ok(None) };
+    let pem = base64::decode(data).ok_or("it is no base64")?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).map(|one| one.map(|der| der.to_vec())).collect();
-    let certificates = certificates.map_err(|error| format!("it is no PEM: {error}"))?;
-    if certificates.is_empty() { Err("it holds no certificate in PEM".to_owned()) } else { Ok(Some(certificates)) }
+    let certificates = certificates.map_err(|_| "it is no PEM")?;
+    if certificates.is_empty() { Err("it holds no certificate in PEM") } else { Ok(Some(certificates)) }
+}
+
+fn unknown_authority(file: &str, reason: &str) -> String {
+    format!("the certificate authority that {file} names: {reason}")
+}
+
+fn is_stated(text: &Option<String>) -> bool {
+    text.as_ref().is_some_and(|text| !text.is_empty())
 }
 
 /// The kubeconfig that is named, or the usual ones, with its name; nothing where there is none.
 fn kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, String>, String)> {
-    let of_file = |path: &Path| {
-        let file = path.display().to_string();
-        let read = is_readable(path).and_then(|()| Kubeconfig::read_from(path).map_err(|error| misread(&error, &file)));
-        (read, file)
-    };
+    let of_file = |path: &Path| (of_file(path), path.display().to_string());
     if let Some(path) = &cluster.kubeconfig {
         return Some(of_file(Path::new(path)));
     }
     if let Some(paths) = environment::variable("KUBECONFIG") {
-        let all = std::env::split_paths(&paths).filter(|path| path.exists()).try_for_each(|path| is_readable(&path));
-        return Some((all.and_then(|()| Kubeconfig::read().map_err(|error| misread(&error, &paths))), paths));
+        let mut each = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());
+        let merged = each
+            .try_fold(Kubeconfig::default(), |merged, path| merged.merge(self::of_file(&path)?).map_err(|error| misread(&error, &paths)));
+        return Some((merged, paths));
     }
     let usual = environment::home()?.join(".kube/config");
     usual.exists().then(|| of_file(&usual))
 }
 
-/// The longest file that is taken for a kubeconfig or a certificate.
-const LONGEST_BYTES: u64 = 16 << 20;
-
-/// What is no file may give nothing for ever, or never end. That it is not there is said by whoever reads it.
-fn is_readable(path: &Path) -> Result<(), String> {
-    match std::fs::metadata(path) {
-        Ok(found) if !found.is_file() => Err(format!("{} is no file", path.display())),
-        Ok(found) if found.len() > LONGEST_BYTES => {
-            Err(format!("{} has {} MiB, which no kubeconfig or certificate has", path.display(), found.len() >> 20))
+/// What one file holds. The library would read it without end, and again; paths in it are relative to its folder.
+fn of_file(path: &Path) -> Result<Kubeconfig, String> {
+    let file = path.display().to_string();
+    let text = text(&read(path)?).ok_or_else(|| format!("{file} is no kubeconfig: it is no text"))?;
+    let mut kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| misread(&error, &file))?;
+    let absolute = |named: &mut Option<String>| {
+        let below = path.parent().zip(named.as_ref().filter(|named| !named.is_empty())).map(|(folder, named)| folder.join(named));
+        *named = below.map(|path| path.display().to_string()).or_else(|| named.take());
+    };
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        absolute(&mut cluster.certificate_authority);
+    }
+    for user in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
+        [&mut user.client_certificate, &mut user.client_key, &mut user.token_file].into_iter().for_each(absolute);
+        // A plugin's name without a slash is looked for in PATH.
+        if let Some(exec) = user.exec.as_mut().filter(|exec| exec.command.as_ref().is_some_and(|command| command.contains('/'))) {
+            absolute(&mut exec.command);
         }
-        _ => Ok(()),
+    }
+    Ok(kubeconfig)
+}
+
+/// In UTF-8, or in UTF-16 as a byte order mark says.
+fn text(bytes: &[u8]) -> Option<String> {
+    let utf16 = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = rest.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
+        String::from_utf16(&units).ok()
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] | rest => String::from_utf8(rest.to_vec()).ok(),
     }
 }
 
@@ -230,21 +275,9 @@ fn words(auth: &AuthInfo, place: &str) -> Words {
         _ => "no token and no certificate",
     };
     let handed = auth.exec.iter().flat_map(|exec| exec.env.iter().flatten());
-    let mut secrets: BTreeMap<String, String> =
-        handed.filter_map(|pair| Some((pair.get("name")?.clone(), pair.get("value")?.clone()))).collect();
-    let in_file = auth.token_file.as_ref().and_then(|path| std::fs::read_to_string(path).ok()).map(|text| text.trim().to_owned());
-    let written = serde_json::to_value(auth).unwrap_or_default();
-    let [token, password] = ["token", "password"].map(|field| written[field].as_str().map(str::to_owned));
-    // As basic authentication shows both to the server (RFC 7617).
-    let basic =
-        auth.username.as_ref().zip(password.as_ref()).map(|(name, password)| base64::encode(format!("{name}:{password}").as_bytes()));
-    for (name, secret) in
-        [("bearer token", token), ("token of the file", in_file), ("basic password", password), ("name and password", basic)]
-    {
-        secrets.extend(secret.map(|secret| (name.to_owned(), secret)));
-    }
+    let handed = handed.filter_map(|pair| Some((pair.get("name")?.clone(), pair.get("value")?.clone()))).collect();
     let plugin = plugin.map_or_else(|| "(none)".to_owned(), |path| one_line(&file_name(path), 60));
-    Words { identity: format!("{what} of {place}"), plugin, redaction: Redaction::of(&secrets) }
+    Words { identity: format!("{what} of {place}"), plugin, credentials: Arc::new(Credentials::new(handed)) }
 }
 
 fn file_name(path: &str) -> String {
@@ -290,24 +323,89 @@ mod tests {
         place
     }
 
+    /// As the server of this kubeconfig is asked, and all that it says.
+    async fn asked(config: &Path) -> Result<(Server, String), String> {
+        let cluster = ClusterAccess { kubeconfig: Some(config.display().to_string()), ..ClusterAccess::default() };
+        let access = HostAccess { cluster: Some(cluster), ..crate::transport::sim::access("prod") };
+        let server = open(&access).await.map_err(|error| error.one_line())?;
+        let said = quoted(&server).await?;
+        Ok((server, said))
+    }
+
+    async fn quoted(server: &Server) -> Result<String, String> {
+        let reply = server.ask(&Call::get("/api/v1/nodes".to_owned())).await.map_err(|trouble| trouble.reason())?;
+        Ok(format!("{} {} {:?}", reply.message(), reply.json().unwrap(), reply.warnings))
+    }
+
     #[tokio::test]
     async fn what_we_are_known_by_is_never_shown() {
         let folder = tempfile::tempdir().unwrap();
         let (config, in_file) = (folder.path().join("config"), folder.path().join("token"));
-        std::fs::write(&in_file, "SECRET-of-a-file").unwrap();
-        let of_file = format!("{{tokenFile: {}}}", in_file.display());
+        std::fs::write(&in_file, "SECRET-of-a-file\n").unwrap();
+        let plugin = |script: &str| {
+            let head = r#""kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1""#;
+            let script = format!(r#"printf '{{{head},"status":{{%s}}}}' {script}"#);
+            let exec = json!({ "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "/bin/sh", "args": ["-c", script] });
+            json!({ "exec": exec }).to_string()
+        };
+        let provider = |name: &str, config: serde_json::Value| json!({ "auth-provider": { "name": name, "config": config } }).to_string();
         for (user, secret, word) in [
-            ("{token: SECRET-token-value}", "SECRET", "[secret bearer token]"),
-            (of_file.as_str(), "SECRET", "[secret token of the file]"),
-            ("{username: ann, password: SECRET-password}", "YW5uOlNFQ1JFVC1wYXNzd29yZA==", "[secret name and password]"),
+            ("{token: SECRET-token-value}".to_owned(), "SECRET", "[secret bearer token]"),
+            (format!("{{tokenFile: {}}}", in_file.display()), "SECRET", "[secret bearer token]"),
+            ("{username: ann, password: SECRET-password}".to_owned(), "YW5uOlNFQ1JFVC1wYXNzd29yZA==", "[secret name and password]"),
+            (plugin(r#"'"token":"SECRET-of-a-plugin"'"#), "SECRET", "[secret bearer token]"),
+            // One that is asked anew for each request.
+            (plugin(r#""\"token\":\"SECRET-of-$$\",\"expirationTimestamp\":\"2020-01-01T00:00:00Z\"""#), "SECRET", "[secret bearer token]"),
+            (provider("oidc", json!({ "id-token": "SECRET-of-oidc" })), "SECRET", "[secret bearer token]"),
+            (
+                provider("gcp", json!({ "access-token": "SECRET-of-gcp", "expiry": "2999-01-01T00:00:00Z" })),
+                "SECRET",
+                "[secret bearer token]",
+            ),
         ] {
+            std::fs::write(&config, kubeconfig(&quoting(), &user)).unwrap();
+            let (server, all) = asked(&config).await.unwrap();
+            assert!(!all.contains(secret) && all.contains(word), "{user}: {all}");
+            let all = quoted(&server).await.unwrap();
+            assert!(!all.contains(secret) && all.contains(word), "again {user}: {all}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_that_changes_in_its_file_is_sent_and_never_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, in_file) = (folder.path().join("config"), folder.path().join("token"));
+        let of_user = format!("{{tokenFile: {}}}", in_file.file_name().unwrap().display());
+        std::fs::write(&in_file, "FIRST-of-a-file").unwrap();
+        std::fs::write(&config, kubeconfig(&quoting(), &of_user)).unwrap();
+        let (server, all) = asked(&config).await.unwrap();
+        assert!(all.contains("[secret bearer token]") && !all.contains("FIRST"), "{all}");
+        let a_minute_later = async || {
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_secs(60)).await;
+            tokio::time::resume();
+            let all = quoted(&server).await.unwrap();
+            assert!(["FIRST", "SECOND"].iter().all(|secret| !all.contains(secret)) && all.contains("[secret bearer token]"), "{all}");
+            server.words.credentials.redaction()
+        };
+        std::fs::write(&in_file, "SECOND-of-a-file").unwrap();
+        assert!(a_minute_later().await.finds_in("SECOND-of-a-file"));
+        // What has no end in its place is not read, and the last token goes on.
+        std::fs::remove_file(&in_file).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &in_file).unwrap();
+        let redaction = a_minute_later().await;
+        assert!(redaction.finds_in("FIRST-of-a-file") && redaction.finds_in("SECOND-of-a-file"));
+    }
+
+    /// It could not be told from other text.
+    #[tokio::test]
+    async fn what_is_too_short_to_be_kept_off_screens_is_not_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config");
+        for (user, what) in [("{token: S3cr}", "bearer token"), ("{username: ann, password: S3cr}", "basic password")] {
             std::fs::write(&config, kubeconfig(&quoting(), user)).unwrap();
-            let cluster = ClusterAccess { kubeconfig: Some(config.display().to_string()), ..ClusterAccess::default() };
-            let access = HostAccess { cluster: Some(cluster), ..crate::transport::sim::access("prod") };
-            let server = open(&access).await.unwrap();
-            let reply = server.ask(&Call::get("/api/v1/nodes".to_owned())).await.unwrap();
-            let all = format!("{} {} {:?}", reply.message(), reply.json().unwrap(), reply.warnings);
-            assert!(!all.contains(secret) && reply.message().contains(word), "{all}");
+            let said = asked(&config).await.err().unwrap();
+            assert!(said.contains(&format!("the {what} is shorter than 6 characters")) && !said.contains("S3cr"), "{said}");
         }
     }
 
@@ -315,10 +413,18 @@ mod tests {
     async fn what_never_ends_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let of_user = folder.path().join("of-user");
-        for user in ["{tokenFile: /dev/zero}", "{client-certificate: /dev/zero, client-key: /dev/zero}"] {
-            std::fs::write(&of_user, kubeconfig("http://127.0.0.1:1", user)).unwrap();
+        let files = ["tokenFile: PATH", "client-certificate: PATH, client-key: PATH", "client-key: PATH"];
+        // The second is a file of 0 bytes that goes on for ever, and that does not give the single byte beyond the limit.
+        for (path, wanted) in [("/dev/zero", "/dev/zero is no file"), ("/proc/self/pagemap", "/proc/self/pagemap: Invalid argument")] {
+            for user in files.map(|files| format!("{{{}}}", files.replace("PATH", path))) {
+                std::fs::write(&of_user, kubeconfig("http://127.0.0.1:1", &user)).unwrap();
+                let said = said(&of_user).await;
+                assert!(said.contains(wanted), "{said}");
+            }
+            let server = format!("https://127.0.0.1:1\", certificate-authority: \"{path}");
+            std::fs::write(&of_user, kubeconfig(&server, "{}")).unwrap();
             let said = said(&of_user).await;
-            assert!(said.contains("/dev/zero is no file"), "{said}");
+            assert!(said.contains(wanted) && said.contains("the certificate authority that"), "{said}");
         }
         let (pipe, huge) = (folder.path().join("pipe"), folder.path().join("huge"));
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -326,8 +432,9 @@ mod tests {
         for (path, wanted) in [
             (pipe.as_path(), "is no file"),
             (Path::new("/dev/zero"), "/dev/zero is no file"),
+            (Path::new("/proc/self/pagemap"), "/proc/self/pagemap: Invalid argument"),
             (folder.path(), "is no file"),
-            (&huge, "huge has 64 MiB, which no kubeconfig or certificate has"),
+            (&huge, "huge has more than 16 MiB, which no kubeconfig, certificate or token has"),
         ] {
             let said = said(path).await;
             assert!(said.contains(wanted), "{said}");

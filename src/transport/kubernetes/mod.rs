@@ -5,6 +5,7 @@ mod access;
 mod act;
 mod answer;
 mod create;
+mod credentials;
 mod edit;
 mod exec;
 mod fault;
@@ -121,7 +122,7 @@ struct KubernetesLink {
 
 impl KubernetesLink {
     fn new(server: Arc<Server>, access: ClusterAccess) -> Self {
-        let helm = Arc::new(Helm::new(access.clone(), server.words.redaction.clone()));
+        let helm = Arc::new(Helm::new(access.clone(), server.words.credentials.clone()));
         KubernetesLink { server, keeps: access.keeps, helm, fence: None }
     }
 

@@ -210,7 +210,7 @@ impl Server {
             let response = self.client.send(request).await.map_err(|error| fault::of_request(&error, self))?;
             let (head, body) = response.into_parts();
             let (body, cut) = taken(body, call.limit).await.map_err(Trouble::Lost)?;
-            let redaction = &self.words.redaction;
+            let redaction = &*self.words.credentials.redaction();
             Ok(Reply {
                 status: head.status.as_u16(),
                 body: if head.status.is_success() { body } else { without_secrets(body, redaction) },
@@ -243,7 +243,7 @@ impl Server {
                 Ok(Upgrade::Done(Box::pin(messages)))
             }
             Err(kube::Error::Api(status)) => {
-                let body = without_secrets(serde_json::to_vec(&status).unwrap_or_default(), &self.words.redaction);
+                let body = without_secrets(serde_json::to_vec(&status).unwrap_or_default(), &self.words.credentials.redaction());
                 let (now, warnings) = (date(&HeaderMap::new()), Vec::new());
                 let reply = Reply { status: status.code, body, cut: false, now, warnings, retry_after: None };
                 self.known(reply).map(Upgrade::Refused)

@@ -1,8 +1,8 @@
 //! How the answers of an API server become exit statuses, on a server that is a function.
 
 use super::KubernetesLink;
+use super::credentials::Credentials;
 use super::identity::Words;
-use crate::base::Redaction;
 use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
 use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, MOVED, NO_KIND, NOT_SAID, ObjectName, REFUSED};
 use crate::resource::{Action, Answer, AnswerStatus, Read};
@@ -54,7 +54,8 @@ pub(super) fn link(answer: impl Fn(&Method, &str, &str) -> Reply + Clone + Send 
 }
 
 fn over(client: kube::Client) -> KubernetesLink {
-    let words = Words { identity: "the token".to_owned(), plugin: "p".to_owned(), redaction: Redaction::of(&BTreeMap::new()) };
+    let words =
+        Words { identity: "the token".to_owned(), plugin: "p".to_owned(), credentials: Arc::new(Credentials::new(BTreeMap::new())) };
     let access = crate::transport::ClusterAccess { keeps: "railwright".to_owned(), ..Default::default() };
     KubernetesLink::new(Arc::new(super::Server::new("prod".to_owned(), "api:6443".to_owned(), words, client)), access)
 }
