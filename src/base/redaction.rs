@@ -334,7 +334,11 @@ mod tests {
             format!("Authorization: {}", STANDARD.encode(format!("me:{secret}!"))),
             format!("https://host/?t={}&x", escaped(secret, |byte| format!("%{byte:02X}"))),
             format!("https://host/?t={}&x", escaped(secret, |byte| format!("%{byte:02x}"))),
+            format!("t={}&x", escaped(secret, |byte| if byte == b' ' { "+".to_owned() } else { format!("%{byte:02X}") })),
             format!("0x{}", crate::base::text::hex(secret.as_bytes())),
+            // `set -x` of dash, and how coreutils names a file.
+            format!("+ login '{}'", secret.replace('\'', r#"'"'"'"#)),
+            r#"cannot access 'it'\''s "7\'$'\303\274\n''second line': gone"#.to_owned(),
             // `od -An -tx1`, `xxd -p`, and as fingerprints are written.
             format!("{}\n", grouped(secret, 16, " ", "\n")),
             format!("{}\n", grouped(secret, 10, "", "\n")).to_uppercase(),
@@ -352,6 +356,10 @@ mod tests {
             assert!(!left.contains("it") && !left.contains("sec\n") && !left.contains("second"), "{left}");
         }
         assert_eq!(redaction.apply("nothing of it is here"), "nothing of it is here");
+        let redaction = super::tests::redaction("correct horse's staple");
+        for said in ["t=correct+horse's+staple", r#"'correct horse'"'"'s staple'"#, "$'correct horse\\'s staple'"] {
+            assert!(redaction.whole_in(said).is_some() && !redaction.apply(said).contains("horse"), "{said}");
+        }
         let redaction = super::tests::redaction("hunter2-hunter2");
         assert_eq!(redaction.apply("login with hunter2-hun..."), "login with [secret token]...");
     }

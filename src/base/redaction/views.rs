@@ -38,31 +38,76 @@ impl TextView {
         TextView { bytes, starts, is_joined: true }
     }
 
-    /// With what a shell, JSON, a URL or HTML escapes, each by itself; none where the text has no such escape.
+    /// With what a shell, JSON, a URL, a form or HTML escapes, each by itself; none where the text has no such escape.
     pub(super) fn unescaped(text: &str) -> Vec<Self> {
-        let schemes: [(char, Undo); 3] = [('\\', backslash), ('%', percent), ('&', entity)];
-        let used = schemes.into_iter().filter(|(mark, _)| text.contains(*mark));
-        used.map(|(mark, undo)| TextView::undone(text, mark, undo)).collect()
+        let schemes: [(&[char], Undo); 4] = [(&['\\'], backslash), (&['%'], percent), (&['+', '%'], form), (&['&'], entity)];
+        let used = schemes.into_iter().filter(|(marks, _)| text.contains(marks[0]));
+        let quoted = ["'\\'", "\"'", "$'"].iter().any(|quotes| text.contains(quotes)).then(|| TextView::unquoted(text));
+        used.map(|(marks, undo)| TextView::undone(text, marks, undo)).chain(quoted).collect()
     }
 
-    fn undone(text: &str, mark: char, undo: Undo) -> Self {
-        let mut view = TextView { bytes: Vec::with_capacity(text.len()), starts: Vec::with_capacity(text.len() + 1), is_joined: false };
-        let mut rest = text.char_indices();
-        while let Some((at, letter)) = rest.next() {
-            match (letter == mark).then(|| undo(&text[at..])).flatten() {
-                Some((unescaped, length)) => {
-                    match unescaped {
-                        Unescaped::Byte(byte) => view.push(&[byte], at),
-                        Unescaped::Char(letter) => view.push(letter.encode_utf8(&mut [0; 4]).as_bytes(), at),
-                    }
-                    // The mark itself is one byte.
-                    while rest.offset() < at + length && rest.next().is_some() {}
-                }
-                None => view.push(letter.encode_utf8(&mut [0; 4]).as_bytes(), at),
-            }
+    fn undone(text: &str, marks: &[char], undo: Undo) -> Self {
+        let mut view = TextView::as_long_as(text);
+        let mut at = 0;
+        while let Some(letter) = text[at..].chars().next() {
+            let undone = marks.contains(&letter).then(|| undo(&text[at..])).flatten();
+            let (unescaped, length) = undone.unwrap_or((Unescaped::Char(letter), letter.len_utf8()));
+            view.put(unescaped, at);
+            at += length;
         }
         view.starts.push(text.len());
         view
+    }
+
+    /// With the quotes of shells undone, which stand side by side in one word: `'it'\''s'`, `'it'"'"'s'` (dash), `'s'$'\303\274'`
+    /// (coreutils).
+    fn unquoted(text: &str) -> Self {
+        let mut view = TextView::as_long_as(text);
+        let (mut at, mut has_escapes) = (0, false);
+        while let Some(letter) = text[at..].chars().next() {
+            let rest = &text[at..];
+            let (quotes, opened) = (apostrophes(rest), rest.starts_with("$'"));
+            at += match letter {
+                '\\' if has_escapes => {
+                    let (unescaped, length) = backslash(rest).unwrap_or((Unescaped::Char(letter), 1));
+                    view.put(unescaped, at);
+                    length
+                }
+                '\'' if !has_escapes && rest.starts_with("'\\'") => {
+                    view.put(Unescaped::Char(letter), at);
+                    3
+                }
+                '$' if !has_escapes && opened => {
+                    has_escapes = true;
+                    2
+                }
+                '\'' => {
+                    has_escapes = false;
+                    1
+                }
+                '"' if !has_escapes && quotes > 0 => {
+                    (0..quotes).for_each(|_| view.put(Unescaped::Char('\''), at));
+                    quotes + 2
+                }
+                _ => {
+                    view.put(Unescaped::Char(letter), at);
+                    letter.len_utf8()
+                }
+            };
+        }
+        view.starts.push(text.len());
+        view
+    }
+
+    fn as_long_as(text: &str) -> Self {
+        TextView { bytes: Vec::with_capacity(text.len()), starts: Vec::with_capacity(text.len() + 1), is_joined: false }
+    }
+
+    fn put(&mut self, unescaped: Unescaped, at: usize) {
+        match unescaped {
+            Unescaped::Byte(byte) => self.push(&[byte], at),
+            Unescaped::Char(letter) => self.push(letter.encode_utf8(&mut [0; 4]).as_bytes(), at),
+        }
     }
 
     fn push(&mut self, bytes: &[u8], at: usize) {
@@ -83,6 +128,13 @@ impl TextView {
         };
         self.starts[found.start]..end
     }
+}
+
+/// How many stand within double quotes here, and nothing besides.
+fn apostrophes(text: &str) -> usize {
+    let inner = text.strip_prefix('"').unwrap_or_default();
+    let after = inner.trim_start_matches('\'');
+    if after.starts_with('"') { inner.len() - after.len() } else { 0 }
 }
 
 fn hex_byte(digits: Option<&str>) -> Option<u8> {
@@ -126,6 +178,11 @@ fn unicode(text: &str) -> Option<(Unescaped, usize)> {
 /// RFC 3986, section 2.1.
 fn percent(text: &str) -> Option<(Unescaped, usize)> {
     hex_byte(text.get(1..3)).map(|byte| (Unescaped::Byte(byte), 3))
+}
+
+/// The same of a form, where a blank is a plus (URL Standard, section 5.1).
+fn form(text: &str) -> Option<(Unescaped, usize)> {
+    if text.starts_with('+') { Some((Unescaped::Byte(b' '), 1)) } else { percent(text) }
 }
 
 /// The references that programs write for what HTML and XML reserve (HTML, section 13.1.4).
