@@ -6,14 +6,14 @@
 use super::gate::GateResult;
 use super::shared::{Shared, guard};
 use super::trouble;
-use crate::base::{Diagnostic, Digest, Target, TargetKind, nodeset};
+use crate::base::{Diagnostic, Digest, Target, TargetKind, bounded, nodeset};
 use crate::observe::crowd;
 use crate::plan::{NodeKind, Outage, OutageCause, note_outage};
 use crate::resource::kubernetes_object::applyset::is_member;
 use crate::state::journal::GateFailure;
 use crate::state::{Entry, HostRecord};
 use crate::system::clock::{self, Deadline, Stopwatch};
-use crate::transport::{BoxFuture, RecordOutcome, TransportError, Writer};
+use crate::transport::{BoxFuture, RECORD_LIMIT_BYTES, RecordOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -30,6 +30,16 @@ pub(super) type Records = BTreeMap<Target, Deadline>;
 pub(super) fn members(record: &HostRecord) -> Vec<String> {
     let made = record.resources.iter().filter(|(_, applied)| is_member(&applied.kind, &applied.body, &applied.before));
     made.map(|(address, _)| address.within_target()).collect()
+}
+
+/// A host would not read it again, and nobody could plan for the host any more. A cluster's record has limits of its own.
+pub(super) fn too_large(target: &Target, record: &HostRecord, json: &str) -> Option<Diagnostic> {
+    let is_read = target.kind == TargetKind::Kube || (json.len() < RECORD_LIMIT_BYTES && bounded::is_of_record(json));
+    let sizes = record.resources.iter().map(|(address, applied)| (serde_json::to_string(applied).map_or(0, |json| json.len()), address));
+    let largest = sizes.filter(|_| !is_read).max();
+    largest.map(|(size, address)| {
+        trouble::record_too_large(target, json.len() >> 10, RECORD_LIMIT_BYTES >> 10, &address.to_string(), size >> 10)
+    })
 }
 
 impl Shared {
@@ -161,6 +171,9 @@ impl Shared {
         let record = guard(&self.state).next_record(&self.cluster, &target.name, &self.run, &self.plan.digest, clock::now());
         let members = members(&record).into_iter().chain(coming).collect();
         let (json, replaces) = (record.to_json(), may_stand.clone());
+        if let Some(too_large) = too_large(target, &record, &json) {
+            return Some(too_large);
+        }
         let digest = Digest::of_bytes(format!("{json}\n").as_bytes()).as_str().to_owned();
         let written = writer.record(json, members, replaces.clone()).await;
         // What nobody knows of may stand there, or what was there before.

@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::host_locks::lock_one;
 use super::preflight::{connect, host_now, read_record};
-use super::records::members;
+use super::records::{members, too_large};
 use super::trouble::{Next, not_workable, record_not_written};
 use crate::base::{Diagnostic, MachineId, Target, TargetKind};
 use crate::resource::Read;
@@ -131,9 +131,13 @@ async fn look(
 async fn write(target: &Target, one: &Taken, cluster: &ClusterIdentity, state: &mut State) -> Result<TakeOver, Diagnostic> {
     let (run, plan) = one.record.read().map_or(("", ""), |record| (record.run.as_str(), record.plan.as_str()));
     let record = state.next_record(cluster, &target.name, run, plan, clock::now());
+    let json = record.to_json();
+    if let Some(too_large) = too_large(target, &record, &json) {
+        return Err(too_large);
+    }
     let written = match one.entry.set_aside.clone() {
-        Some(name) => one.writer.record_beside(record.to_json(), one.replaces.clone(), name).await,
-        None => one.writer.record(record.to_json(), members(&record), one.replaces.clone()).await,
+        Some(name) => one.writer.record_beside(json, one.replaces.clone(), name).await,
+        None => one.writer.record(json, members(&record), one.replaces.clone()).await,
     };
     let reason = match written {
         Ok(RecordOutcome::Written) => {

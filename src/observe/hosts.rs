@@ -79,18 +79,25 @@ async fn read_host(connector: &dyn Connector, request: &HostRequest, on_event: &
     let mut reads: BTreeSet<Read> = request.reads.iter().cloned().collect();
     reads.insert(Read::Host);
     let mut answers = reader.read(&reads.into_iter().collect::<Vec<_>>()).await?;
-    read_large_record(&reader, &mut answers).await?;
+    read_record(&request.access.name, &reader, &mut answers).await?;
     Ok(answers)
 }
 
 /// A record that holds what stood in many files before is larger than what is carried of any other file.
-async fn read_large_record(reader: &Reader, answers: &mut Answers) -> Result<(), TransportError> {
+/// An answer that did not come is no record that cannot be read: nobody should take a host over for it.
+async fn read_record(host: &str, reader: &Reader, answers: &mut Answers) -> Result<(), TransportError> {
     let record = Read::File { path: HOST_RECORD_PATH.to_owned() };
-    let is_large = |found| matches!(found, Found::Regular(Regular { content: Content::TooLarge { .. }, .. }));
-    if is_large(Found::by(&record, answers))
-        && let RecordReading::Text(text) = reader.record().await?
-    {
-        answers.insert(record.key(), Answer { status: AnswerStatus::Exit(0), out: answer_of_private(&text) });
+    let lost = |reason: String| Err(TransportError::Lost { host: host.to_owned(), reason });
+    if let Some(AnswerStatus::CutOff | AnswerStatus::TimedOut) = answers.get(&record).map(|answer| &answer.status) {
+        return lost(format!("of its record: {}", answers.output(&record).err().unwrap_or_default()));
+    }
+    if !matches!(Found::by(&record, answers), Found::Regular(Regular { content: Content::TooLarge { .. }, .. })) {
+        return Ok(());
+    }
+    match reader.record().await? {
+        RecordReading::Text(text) => answers.insert(record.key(), Answer { status: AnswerStatus::Exit(0), out: answer_of_private(&text) }),
+        RecordReading::Unknown(reason) => return lost(reason),
+        RecordReading::Absent | RecordReading::Unreadable(_) => {}
     }
     Ok(())
 }

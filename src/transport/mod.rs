@@ -36,6 +36,7 @@ pub use ssh::SshConnector;
 pub use target_lock::{
     Fence, Grounds, HeldBy, LockOutcome, LockReading, NO_RECORD, RecordOutcome, RecordReading, StealOutcome, TargetLock, Uptime,
 };
+pub use upkeep::RECORD_LIMIT_BYTES;
 pub use writer::{JobWriter, Locker, Writer};
 
 use crate::resource::guard::Guard;

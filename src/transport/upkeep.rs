@@ -16,6 +16,9 @@ use crate::resource::guard::script::SERVER_READS;
 /// The folder on every host.
 pub const FOLDER: &str = "/var/lib/railwright";
 
+/// A larger record is not read, and so none is written.
+pub const RECORD_LIMIT_BYTES: usize = 8 << 20;
+
 /// The script for one piece of upkeep. One that is refused prints a line with the nonce first.
 pub fn script(upkeep: &Upkeep, nonce: &str) -> String {
     script_in(upkeep, FOLDER, nonce)
@@ -23,7 +26,7 @@ pub fn script(upkeep: &Upkeep, nonce: &str) -> String {
 
 fn script_in(upkeep: &Upkeep, folder: &str, nonce: &str) -> String {
     let body = match upkeep {
-        Upkeep::ReadRecord => READ_RECORD.to_owned(),
+        Upkeep::ReadRecord => format!("most={RECORD_LIMIT_BYTES}\n{READ_RECORD}"),
         Upkeep::Lock { holder, fence } => {
             format!("{PREPARE}{FUNCTIONS}{}{FLOCK}{MUTEX}{LOCK}", shown(&Fence::new(holder, *fence), nonce))
         }
@@ -117,7 +120,7 @@ const READ_RECORD: &str = "r=\"$b/record.json\"\n\
     [ -e \"$r\" ] || [ -L \"$r\" ] || exit 1\n\
     [ -f \"$r\" ] && [ ! -L \"$r\" ] || { echo \"railwright: $r is no regular file\" >&2; exit 74; }\n\
     s=$(wc -c <\"$r\") || exit 74\n\
-    [ \"$s\" -le 8388608 ] || { echo \"railwright: $r is larger than 8 MiB\" >&2; exit 74; }\n\
+    [ \"$s\" -le \"$most\" ] || { echo \"railwright: $r is larger than $most bytes\" >&2; exit 74; }\n\
     cat \"$r\" || exit 74\n";
 
 /// What is in the place of the record goes out of the way, whatever it is; nothing that is there is overwritten.

@@ -5,6 +5,8 @@ use railwright::apply::take_over::{TakeOverDecision, TakenOver, take_over};
 use railwright::apply::{Ending, apply};
 use railwright::base::Target;
 use railwright::plan::Plan;
+use railwright::transport::RECORD_LIMIT_BYTES;
+use railwright::transport::sim::{Fault, Trouble};
 use serde_json::{Value, json};
 
 fn wished(room: Room) -> Room {
@@ -121,4 +123,32 @@ async fn a_host_that_was_renamed_is_known_by_its_machine() {
         host.record = Some(record.to_string());
     });
     assert_eq!(refused(&room.plan().await), ["RW0736"]);
+}
+
+/// What the spec says of three files is more than a host reads again of its record.
+#[tokio::test(start_paused = true)]
+async fn a_record_that_would_not_be_read_again_is_not_written() {
+    let large = "x".repeat(RECORD_LIMIT_BYTES * 2 / 5);
+    let file = |room: Room, path: &str| room.wish("file", json!({ "path": path, "content": large }), &[]);
+    let room = ["/etc/x", "/etc/y", "/etc/z"].into_iter().fold(Room::of(&["a"]), file);
+    let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
+    assert_eq!(outcome.ending, Ending::Done);
+    let told = format!("{:?}", outcome.problems);
+    for words in ["RW0622", "and one of more than 8192 KiB is not read", "the largest is host/a/file//etc/"] {
+        assert!(told.contains(words), "{words}");
+    }
+    room.host("a", |host| assert!(host.record.as_ref().is_some_and(|record| record.len() < RECORD_LIMIT_BYTES)));
+    assert!(refused(&room.plan().await).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_cut_off_is_no_record_that_cannot_be_read() {
+    let room = wished(Room::of(&["a"]));
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    for place in 0..3 {
+        room.host("a", |host| host.faults.push(Fault { after: host.calls, word: None, trouble: Trouble::CutOff(place) }));
+        let plan = room.plan().await;
+        assert!(!refused(&plan).contains(&"RW0736") && plan.nodes.is_empty(), "{place}: {:?}", plan.refused);
+    }
+    assert!(refused(&room.plan().await).is_empty());
 }

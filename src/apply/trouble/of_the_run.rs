@@ -137,6 +137,16 @@ pub fn record_not_written(target: &Target, reason: &str) -> Diagnostic {
         .next("the next apply writes it again")
 }
 
+/// The host would refuse to read its record again.
+pub fn record_too_large(target: &Target, kib: usize, most_kib: usize, largest: &str, its_kib: usize) -> Diagnostic {
+    Diagnostic::warning("RW0622", format!("the record that the host keeps of itself was not written: it would have {kib} KiB, and one of more than {most_kib} KiB is not read"))
+        .on(target.to_string())
+        .effect("somebody who applies from another machine does not see what was applied here since the record was written last")
+        .state("the step is done, and remembered on this side; the record is the earlier one")
+        .next(format!("have the host manage less in files: what the spec says of a file and what stood in it before are kept there; the largest is {largest} with {its_kib} KiB"))
+        .next("bring large files in a package, which is remembered by its name")
+}
+
 /// Another record stands on the target than the one that ours was to replace.
 pub fn record_moved(target: &Target, next: &Next) -> Diagnostic {
     let word = target.kind.noun();
