@@ -28,7 +28,7 @@ fn emptied(room: &mut Room, from: Disruption) -> Nodes {
 }
 
 /// A run in which somebody does this to the nodes as soon as one was emptied.
-async fn meddled(room: &mut Room, from: Disruption, meddle: fn(&Nodes)) -> ApplyOutcome {
+async fn meddled(room: &mut Room, from: Disruption, meddle: Meddle) -> ApplyOutcome {
     let nodes = emptied(room, from);
     let meddles = move |event: Event| match event {
         Event::StepFinished { node, .. } if node.ends_with("/drain") => meddle(&nodes),
@@ -37,10 +37,13 @@ async fn meddled(room: &mut Room, from: Disruption, meddle: fn(&Nodes)) -> Apply
     apply(&room.plan().await, &room.context, Arc::new(meddles)).await
 }
 
+/// What somebody does to the nodes.
+type Meddle = fn(&Nodes);
+
 /// Whatever disturbs it: a step, a step under a guard, a reboot.
 #[tokio::test(start_paused = true)]
 async fn a_host_is_disturbed_only_while_its_node_is_empty() {
-    let meddles: [(fn(&Nodes), &str); 3] = [
+    let meddles: [(Meddle, &str); 3] = [
         (|nodes| nodes.bind_pod("a"), "1 pod is on it still: ml/late"),
         (|nodes| nodes.uncordon("a"), "somebody uncordoned it"),
         (|nodes| nodes.hide_pods("a"), "whether it is still empty is not known: it is too busy"),
