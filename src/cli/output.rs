@@ -31,7 +31,7 @@ fn no_place(file: &Path, error: &io::Error) -> Diagnostic {
 /// Writes it. Where that fails after all it is kept in a folder of its own for temporary files, or printed where there is none, so that what was
 /// found out is not lost.
 pub fn write(file: &Path, text: &str, mode: u32) -> Result<(), Failure> {
-    let Err(error) = files::write_atomic(file, text.as_bytes(), mode) else { return Ok(()) };
+    let Err(error) = files::write_given(file, text.as_bytes(), mode) else { return Ok(()) };
     let problem = pipeline::file_problem(file, &error);
     let name = file.file_name().unwrap_or_default();
     let kept = files::temporary_folder("railwright-result").map(|folder| folder.join(name));

@@ -38,27 +38,32 @@ pub fn read(root: &Path, path: &str, limit: u64) -> Result<Vec<u8>, NotOpened> {
     files::read_beneath(root, &find(root, path)?, limit).map_err(NotOpened::Unreadable)
 }
 
-/// Refuses a state folder that leads elsewhere: it would be read and written there.
+/// Refuses a state folder that leads elsewhere, where it would be read and written, and one with a device, a socket or a pipe in it: a disk
+/// would be written to, and a pipe waited for.
 pub fn state_is_within(root: &Path) -> Result<(), Box<Diagnostic>> {
     let state = root.join(".railwright");
-    let refused = |path: &Path| {
-        let link = path.strip_prefix(root).unwrap_or(path).display().to_string();
-        Diagnostic::error("RW0162", format!("{} is a link", crate::base::text::one_line(&link, 120)))
-            .effect("state would be read and written where the link leads, and whoever writes the inventory chooses where that is")
+    let refused = |path: &Path, what: &str, effect: &str| {
+        let named = path.strip_prefix(root).unwrap_or(path).display().to_string();
+        Diagnostic::error("RW0162", format!("{} is {what}", crate::base::text::one_line(&named, 120)))
+            .effect(format!("{effect}, and whoever writes the inventory chooses where that is"))
             .state("nothing was read and nothing was changed")
-            .next("take the link away; state lies in the inventory's own folder `.railwright`")
+            .next("take it away; state lies in ordinary files of the inventory's own folder `.railwright`")
     };
+    let link = |path: &Path| refused(path, "a link", "state would be read and written where the link leads");
     if folder::is_link(&state) {
-        return Err(refused(&state).into());
+        return Err(link(&state).into());
     }
     let mut open = vec![(state, 0)];
     while let Some((below, depth)) = open.pop() {
         // What cannot be listed is reported by whoever reads it.
         for (path, kind) in folder::own_entries(&below).unwrap_or_default() {
             match kind {
-                EntryKind::LinkOutside => return Err(refused(&path).into()),
+                EntryKind::LinkOutside => return Err(link(&path).into()),
+                EntryKind::Special => {
+                    return Err(refused(&path, "no ordinary file", "state would be read from a device or a pipe, or written to it").into());
+                }
                 EntryKind::Folder if depth < STATE_DEPTH_MAX => open.push((path, depth + 1)),
-                EntryKind::File | EntryKind::Folder | EntryKind::Special => {}
+                EntryKind::File | EntryKind::Folder => {}
             }
         }
     }

@@ -97,13 +97,18 @@ pub fn read_object(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Temporary file in the same folder, mode set at creation, fsync, rename, fsync of the folder: a reader sees the old
-/// file or the new one, and after a power cut it is one of the two. What is no file (`/dev/null`, a pipe) is written to and stays:
-/// for root a rename would put a file in its place.
-pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+/// What a person asked for: [`write_atomic`], but what is no file (`/dev/null`, a pipe) is written to and stays. For root a rename would
+/// put a file in its place. Only for a path of the command line: an inventory may hold a device that is a disk.
+pub fn write_given(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
+    write_atomic(path, bytes, mode)
+}
+
+/// Temporary file in the same folder, mode set at creation, fsync, rename, fsync of the folder: a reader sees the old
+/// file or the new one, and after a power cut it is one of the two. What was there is never opened, whatever it is.
+pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let (folder, temporary) = beside(path)?;
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
@@ -117,7 +122,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     })
 }
 
-/// Whether [`write_atomic`] could write there now: a file beside it comes and goes. What is no file is not opened, which could block.
+/// Whether [`write_given`] could write there now: a file beside it comes and goes. What is no file is not opened, which could block.
 pub fn can_write(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
@@ -254,11 +259,25 @@ mod tests {
             let pipe = pipe.clone();
             move || fs::read_to_string(pipe).unwrap()
         });
-        write_atomic(&pipe, b"one", 0o600).unwrap();
+        write_given(&pipe, b"one", 0o600).unwrap();
         assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
         assert_eq!(reader.join().unwrap(), "one");
-        write_atomic(&folder.path().join("file"), b"two", 0o600).unwrap();
+        write_given(&folder.path().join("file"), b"two", 0o600).unwrap();
         assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"two");
+    }
+
+    /// A writer that opened the pipe would wait for a reader, for ever.
+    #[test]
+    fn what_is_kept_takes_the_place_of_what_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        // Whoever reads it, so that a write into it would come to an end here.
+        let reader = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&pipe).unwrap();
+        write_atomic(&pipe, b"one", 0o600).unwrap();
+        assert!(fs::symlink_metadata(&pipe).unwrap().is_file());
+        assert_eq!(fs::read(&pipe).unwrap(), b"one");
+        drop(reader);
     }
 
     /// Whatever is put into the place of a part of the way after somebody looked at it.

@@ -219,13 +219,18 @@ fn pipes_are_not_waited_for() {
         ("inv/.railwright/runs/r0001-abcdef/journal.jsonl", &["rollout", "status", "inv"]),
         ("inv/.railwright/runs/r0001-abcdef/journal.jsonl", &["state", "list", "inv"]),
         ("plan", &["show", "plan"]),
+        ("inv/.railwright/state.previous.json", &["state", "forget", "inv", "host/n1/file/x"]),
+        ("inv/.railwright/beat", &["state", "return-to-service", "inv", "n1", "--reason", "x"]),
+        ("inv/.railwright/fence", &["rollout", "pause", "inv"]),
+        ("inv/.railwright/runs/r0001-abcdef/order.json", &["rollout", "pause", "inv"]),
     ] {
         let place = Place::new();
         place.write("inv/cluster.yaml", SPEC).write("inv/.railwright/runs/r0001-abcdef/journal.jsonl", "");
         let _ = std::fs::remove_file(place.path().join(at));
         pipe(&place, at);
         let said = place.run(words);
-        assert!(said.contains("no ordinary file") && said.contains("error RW"), "{at}, {words:?}: {said}");
+        let is_refused = at == "plan" || said.contains("error RW0162");
+        assert!(is_refused && said.contains("no ordinary file") && said.contains("error RW"), "{at}, {words:?}: {said}");
     }
 }
 
