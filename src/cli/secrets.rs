@@ -99,7 +99,7 @@ fn of_environment(variable: &str) -> Result<Vec<u8>, String> {
 
 fn of_file(inventory: &Inventory, file: &str, _: TargetContact) -> Result<Vec<u8>, String> {
     let path = inventory.absolute(file);
-    let read = files::read_limited(Path::new(&path), LONGEST_BYTES as u64 + 1);
+    let read = files::read_ordinary(Path::new(&path), LONGEST_BYTES as u64 + 1);
     read.map(without_line_end).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => too_long(),
         _ => format!("{path} cannot be read: {error}"),
@@ -182,12 +182,13 @@ mod tests {
     #[test]
     fn each_source_gives_its_secret_or_says_why_not() {
         let (folder, inventory) = inventory(
-            "  file: { file: token }\n  none: { file: gone }\n  program: { command: [./say, 'two words'] }\n  fails: { command: [./fails] }\n  absent: { command: [no-such-program-anywhere] }\n  silent: { command: ['true'] }\n  unset: { env: RAILWRIGHT_NO_SUCH_VARIABLE }\n  short: { command: [echo, pin] }\n  long: { command: [yes, poison] }\n  binary: { file: binary }\n  zero: { file: zero }\n",
+            "  file: { file: token }\n  none: { file: gone }\n  program: { command: [./say, 'two words'] }\n  fails: { command: [./fails] }\n  absent: { command: [no-such-program-anywhere] }\n  silent: { command: ['true'] }\n  pipe: { file: pipe }\n  device: { file: /dev/zero }\n  unset: { env: RAILWRIGHT_NO_SUCH_VARIABLE }\n  short: { command: [echo, pin] }\n  long: { command: [yes, poison] }\n  binary: { file: binary }\n  zero: { file: zero }\n",
         );
         let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
         write("token", b" two words\r\n");
         write("binary", b"\xff\xfe\xfd\xfc\xfb\xfa\xf9");
         write("zero", b"a\0bcdefgh");
+        assert!(std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap().success());
         write("say", b"#!/bin/sh\nprintf '%s|%s\\n\\n' \"$1\" \"$(pwd)\"\n");
         write("fails", b"#!/bin/sh\necho poison; echo poison >&2; exit 7\n");
         for program in ["say", "fails"] {
@@ -200,6 +201,8 @@ mod tests {
         assert_eq!(found["program"].as_deref(), Ok(format!("two words|{}\n", inventory.folder.display()).as_str()));
         for (name, why) in [
             ("none", "No such file"),
+            ("pipe", "it is no ordinary file"),
+            ("device", "it is no ordinary file"),
             ("fails", "`./fails` gave none: it failed (exit status: 7)"),
             ("absent", "No such file"),
             ("silent", "it is empty"),

@@ -119,7 +119,7 @@ impl Verifier {
 
 fn read(switch: &str, file: &Path, provider: &Arc<CryptoProvider>) -> Result<Pins, TransportError> {
     let unusable = |why: String| TransportError::Local { reason: format!("{switch}: the certificate {} {why}", file.display()) };
-    let bytes = match files::read_limited(file, FILE_LIMIT) {
+    let bytes = match files::read_ordinary(file, FILE_LIMIT) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Pins::Nothing),
         Err(error) => return Err(unusable(format!("cannot be read: {error}"))),
@@ -192,5 +192,23 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waited for where connections are made, nothing else would go on, not even the end that somebody asks for.
+    #[test]
+    fn a_certificate_that_is_no_file_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        for file in [pipe.as_path(), Path::new("/dev/zero")] {
+            let refused = read("leaf1", file, &provider).map(drop).unwrap_err();
+            assert!(refused.to_string().contains("no ordinary file"), "{refused}");
+        }
     }
 }

@@ -192,6 +192,9 @@ impl Helm {
         if !files::exists(&path) {
             return Ok(Chart::Another(format!("the chart {} is not there", path.display())));
         }
+        if !path.is_dir() && !path.is_file() {
+            return Ok(Chart::Another(format!("the chart {} is neither a folder nor an ordinary file", path.display())));
+        }
         let Some(wanted) = &release.digest else { return Ok(Chart::Here(path)) };
         if path.is_dir() {
             return Ok(Chart::Another(format!(
@@ -199,7 +202,7 @@ impl Helm {
                 path.display()
             )));
         }
-        match files::read_limited(&path, CHART_LIMIT_BYTES) {
+        match files::read_ordinary(&path, CHART_LIMIT_BYTES) {
             Err(error) => Ok(Chart::Unknown(format!("{}: {error}", path.display()))),
             Ok(bytes) => match Digest::of_bytes(&bytes) {
                 digest if digest.as_str() == wanted => Ok(Chart::Here(path)),
