@@ -1,7 +1,7 @@
 //! Plan files: canonical bytes out, and a strict reading back in that refuses what was edited or is of another version.
 
 use super::content::digest;
-use super::model::{FORMAT_VERSION, Plan};
+use super::model::{FORMAT_VERSION, Node, NodeKind, Plan};
 use crate::base::Diagnostic;
 
 /// The file's bytes.
@@ -35,7 +35,11 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
         .state("nothing was changed")
         .next(format!("make the plan again: railwright plan INVENTORY -o {name}")));
     }
-    Ok(Plan { digest: carried, ..plan })
+    let is_of_nothing = |node: &&Node| matches!(node.kind, NodeKind::Change { .. } | NodeKind::Adopt { .. }) && node.members().is_empty();
+    match plan.nodes.iter().find(is_of_nothing) {
+        Some(node) => Err(not_a_plan(name, &format!("its node `{}` has no members", node.id))),
+        None => Ok(Plan { digest: carried, ..plan }),
+    }
 }
 
 fn not_a_plan(name: &str, error: &str) -> Diagnostic {

@@ -465,6 +465,7 @@ fn open_plan(bytes: &[u8]) -> Opened {
     };
     let mut screens = vec![report::plan::screen(&plan, &report::plan::Next::default())];
     screens.extend(report::plan::details(&plan, &["host/a".to_owned()]));
+    screens.extend([report::graph::Format::Dot, report::graph::Format::Mermaid].map(|format| report::graph::graph(&plan, format)));
     if let Err(problem) = steps::steps(&plan) {
         screens.extend(told_one(problem)?);
     }
@@ -553,9 +554,38 @@ fn json_with(seed: &[u8], place: Index, bait: &str) -> Vec<u8> {
 }
 
 fn plan_with(seed: &[u8], place: Index, bait: &str) -> Vec<u8> {
-    let bytes = json_with(seed, place, bait);
+    sealed_plan(json_with(seed, place, bait))
+}
+
+fn sealed_plan(bytes: Vec<u8>) -> Vec<u8> {
     let Ok(plan) = serde_json::from_slice::<Plan>(&bytes) else { return bytes };
     file::bytes(&Plan { digest: content::digest(&plan).to_string(), ..plan })
+}
+
+/// The plan of a run once for each list in it, without what that holds, and sealed anew.
+pub fn plans_with_an_empty_list() -> Vec<Vec<u8>> {
+    fn lists(value: &Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Array(list) => {
+                found.push(at.to_owned());
+                list.iter().enumerate().for_each(|(n, value)| lists(value, &format!("{at}/{n}"), found));
+            }
+            Value::Object(map) => {
+                let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
+                map.iter().for_each(|(name, value)| lists(value, &format!("{at}/{}", escaped(name)), found));
+            }
+            _ => {}
+        }
+    }
+    let plan: Value = serde_json::from_slice(&run().plan).unwrap();
+    let mut found = Vec::new();
+    lists(&plan, "", &mut found);
+    let without = |at: &String| {
+        let mut plan = plan.clone();
+        *plan.pointer_mut(at).unwrap() = json!([]);
+        sealed_plan(plan.to_string().into_bytes())
+    };
+    found.iter().map(without).collect()
 }
 
 fn journal_with(seed: &[u8], place: Index, bait: &str) -> Vec<u8> {

@@ -114,6 +114,15 @@ fn law_9_sealed_documents_with_hostile_texts_hold_at_every_door() {
 }
 
 #[test]
+fn law_9_plans_with_an_empty_list_hold() {
+    let door = DOORS.iter().find(|door| door.name == "plan").unwrap();
+    let plans = doors::plans_with_an_empty_list();
+    assert!(plans.len() > 10, "{} lists", plans.len());
+    let wrong: Vec<String> = plans.iter().filter_map(|plan| Some(to_keep(door, plan, &tried(door, plan).err()?))).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn the_judge_finds_what_it_looks_for() {
     assert!(judged(&["plain\n\ttext ä".to_owned()]).is_ok());
     for (screen, why) in [("\u{1b}[2J", "u{1b}"), ("\r", "\\r"), ("a\u{202e}b", "202e"), ("\u{9b}31m", "u{9b}"), ("\0", "\\0")] {

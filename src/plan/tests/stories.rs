@@ -279,6 +279,15 @@ fn an_edited_plan_file_is_refused() {
     assert_eq!(code(&text.replace("\"format_version\": \"3.0\"", "\"format_version\": \"1.0\"")), "RW0303");
     assert_eq!(code("{"), "RW0302");
     assert_eq!(code("[]"), "RW0303");
+    let mut nothing = plan.clone();
+    for node in &mut nothing.nodes {
+        if let NodeKind::Change { members, .. } = &mut node.kind {
+            members.clear();
+        }
+    }
+    nothing.digest = content::digest(&nothing).to_string();
+    let problem = file::parse("p", &file::bytes(&nothing)).unwrap_err();
+    assert!(problem.code == "RW0302" && problem.message.contains("has no members"), "{problem:?}");
 }
 
 #[test]
