@@ -158,16 +158,16 @@ fn sealed(state: &State) -> io::Result<String> {
 
 fn parse(folder: &StateFolder, bytes: &[u8]) -> Result<State, Diagnostic> {
     let corrupt = |what: &str| corrupt(folder, what);
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| corrupt(&error.to_string()))?;
+    let mut value: Value = serde_json::from_slice(bytes).map_err(|error| corrupt(&error.to_string()))?;
     let format = value.get("format_version").and_then(Value::as_str).ok_or_else(|| corrupt("it has no format_version"))?;
     if format.split('.').next() != FORMAT_VERSION.split('.').next() {
         return Err(of_another_format(folder, format));
     }
-    let content = value.get("state").ok_or_else(|| corrupt("it holds no state"))?;
-    if value.get("checksum").and_then(Value::as_str) != Some(Digest::of(content).as_str()) {
+    let content = value.get_mut("state").map(Value::take).ok_or_else(|| corrupt("it holds no state"))?;
+    if value.get("checksum").and_then(Value::as_str) != Some(Digest::of(&content).as_str()) {
         return Err(corrupt("its checksum does not fit its content"));
     }
-    serde_json::from_value(content.clone()).map_err(|error| corrupt(&error.to_string()))
+    serde_json::from_value(content).map_err(|error| corrupt(&error.to_string()))
 }
 
 fn corrupt(folder: &StateFolder, what: &str) -> Diagnostic {
