@@ -15,6 +15,7 @@ use crate::system::folder::{self, Entry, EntryKind};
 use crate::system::{environment, files, git};
 use crate::transport::{self, HostAccess};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -230,10 +231,20 @@ fn spec_files(path: &Path, folder: &Path, problems: &mut Vec<Diagnostic>) -> Vec
     let mut found = false;
     for entry in entries.into_iter().filter(|entry| is_spec_name(&entry.name) && entry.kind != EntryKind::Folder) {
         found = true;
-        let leads_to_spec =
-            entry.path.parent() == Some(folder) && entry.path.file_name().and_then(|name| name.to_str()).is_some_and(is_spec_name);
-        let kind = if leads_to_spec || entry.kind == EntryKind::Special { entry.kind } else { EntryKind::LinkOutside };
-        match text(&path.join(&entry.name).display().to_string(), folder, &Entry { kind, ..entry }, left) {
+        // A link leads to another spec file at the top, or to what Kubernetes mounted there.
+        let is_spec = |below: &PathBuf| {
+            (below.iter().count() == 1 || folder::is_hidden(below)) && below.file_name().and_then(OsStr::to_str).is_some_and(is_spec_name)
+        };
+        let below = match entry.kind {
+            EntryKind::LinkOutside => outside::find(folder, &entry.path.to_string_lossy()).ok(),
+            _ => entry.path.strip_prefix(folder).ok().map(Path::to_owned),
+        };
+        let entry = match below.filter(is_spec) {
+            _ if entry.kind == EntryKind::Special => entry,
+            Some(below) => Entry { path: folder.join(below), kind: EntryKind::File, ..entry },
+            None => Entry { kind: EntryKind::LinkOutside, ..entry },
+        };
+        match text(&path.join(&entry.name).display().to_string(), folder, &entry, left) {
             Ok(file) => {
                 left -= file.text.len() as u64;
                 read.push(file);
@@ -261,7 +272,7 @@ fn cabled(shown: &str, folder: &Path, loaded: Loaded) -> Result<Loaded, Problems
     let path = absolute(folder, &named);
     // Its lines are quoted where they are wrong, so no other file of the inventory may stand for it.
     match outside::find(folder, &path) {
-        Ok(below) if below.extension().is_none_or(|ending| ending != "csv") => {
+        Ok(below) if below.extension().is_none_or(|ending| !ending.eq_ignore_ascii_case("csv")) => {
             return Err(cabling::unreadable(
                 loaded,
                 "is no file *.csv, so it is not read",

@@ -15,7 +15,8 @@ const STATE_DEPTH_MAX: usize = 3;
 pub enum NotOpened {
     /// It lies outside the inventory.
     Outside,
-    /// It lies in the inventory, and a part of its path begins with `.`: the state with its key, a repository, what other programs keep.
+    /// It lies in the inventory, and a part of its path begins with `.`: the state with its key, a repository, what other programs keep. What
+    /// Kubernetes mounted there is not hidden.
     Hidden,
     /// It is not there, is no ordinary file, or cannot be read.
     Unreadable(io::Error),
@@ -28,7 +29,7 @@ pub fn find(root: &Path, path: &str) -> Result<PathBuf, NotOpened> {
     let real = folder::real_path(&named).map_err(NotOpened::Unreadable)?;
     match real.strip_prefix(root) {
         Err(_) => Err(NotOpened::Outside),
-        Ok(below) if folder::is_hidden(below) => Err(NotOpened::Hidden),
+        Ok(below) if folder::is_hidden(below) && !folder::is_mounted(root, below) => Err(NotOpened::Hidden),
         Ok(below) => Ok(below.to_owned()),
     }
 }

@@ -175,6 +175,31 @@ fn a_link_shows_no_other_file_of_the_inventory() {
     }
 }
 
+/// As the kubelet makes it of a ConfigMap: of its hidden folder nothing is read but what has a link, and of no other one anything.
+#[test]
+fn an_inventory_that_kubernetes_mounted_is_read() {
+    let place = Place::new();
+    let link = |to: &str, at: &str| symlink(to, place.path().join("inv").join(at)).unwrap();
+    place.write("inv/..2026_11_27.1/cluster.yaml", format!("{SPEC}cabling: cables.CSV\n"));
+    place.write("inv/..2026_11_27.1/cables.CSV", "host,nic,switch,port\nn1,rail0,leaf1,Ethernet1\n");
+    link("..2026_11_27.1", "..data");
+    link("..data/cluster.yaml", "cluster.yaml");
+    link("..data/cables.CSV", "cables.CSV");
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("inv: valid.") && said.ends_with("--- exit 0 ---\n"), "{said}");
+    place.write("inv/.other/more.yaml", POISON).write("inv/..2026_11_27.2/deep/more.yaml", POISON).write("inv/..d/token", POISON);
+    for to in [".other/more.yaml", "..2026_11_27.2/deep/more.yaml", "..d/token", "..data/gone.yaml"] {
+        link(to, "more.yaml");
+        let said = place.run(&["validate", "inv"]);
+        assert!(said.contains("RW1007") && !said.contains(POISON), "{to}: {said}");
+        std::fs::remove_file(place.path().join("inv/more.yaml")).unwrap();
+    }
+    // A folder with something besides is none that was mounted.
+    place.write("inv/..data/token", POISON);
+    let said = place.run(&["validate", "inv"]);
+    assert!(said.contains("RW1007") && !said.contains(POISON), "{said}");
+}
+
 /// Links to folders full of links: there are 40 to the power of seven ways.
 #[test]
 fn a_maze_of_links_comes_to_an_end() {
