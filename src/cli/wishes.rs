@@ -79,8 +79,14 @@ const KEY_ENDS: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 
 /// An armoured public key and nothing besides (RFC 9580, section 6.2): what else stands in a file outside is sent to no host.
 fn is_public_key(text: &str) -> bool {
-    let text = text.trim();
-    text.starts_with(KEY_BEGINS) && text.ends_with(KEY_ENDS)
+    let mut rest = text.trim();
+    while let Some((block, after)) = rest.strip_prefix(KEY_BEGINS).and_then(|rest| rest.split_once(KEY_ENDS)) {
+        if block.contains("-----") {
+            return false;
+        }
+        rest = after.trim_start();
+    }
+    rest.is_empty() && holds_public_key(text)
 }
 
 /// One with whatever its vendor wrote around it (RPM-GPG-KEY-redhat-release): a token of the inventory is none.
@@ -150,4 +156,23 @@ pub(super) fn desired(
     desired
         .and_then(|mut desired| workloads.wish(&inventory.loaded, &mut desired).map(|()| desired))
         .map_err(|diagnostics| Failure::of_input(diagnostics, &sources))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_outside_is_public_keys_and_nothing_besides() {
+        let key = format!("{KEY_BEGINS}\n\nmQ==\n=abcd\n{KEY_ENDS}\n");
+        assert!(is_public_key(&key) && is_public_key(&format!("\n{key}\n \n{key}")));
+        let private = key.replace("PUBLIC", "PRIVATE");
+        for more in ["", "a token", &format!("{key}a token\n{key}"), &format!("{key}{private}{key}"), &private, KEY_BEGINS, KEY_ENDS] {
+            assert!(!is_public_key(more), "{more}");
+        }
+        for more in ["a token", &private] {
+            assert!(!is_public_key(&format!("{key}{more}\n")) && !is_public_key(&format!("{KEY_BEGINS}\n{more}\n{key}")), "{more}");
+        }
+        assert!(holds_public_key(&format!("of a vendor\n{key}")) && !holds_public_key(&format!("{key}{private}")));
+    }
 }
