@@ -60,6 +60,7 @@ pub const DOORS: &[Door] = &[
     Door { name: "record", seeds: || vec![run().record.clone()], open: open_record, sealed: None },
     Door { name: "state", seeds: || vec![run().state.clone()], open: open_state, sealed: None },
     Door { name: "repository", seeds: super::repository::seeds, open: super::repository::open, sealed: None },
+    Door { name: "log", seeds: logs, open: open_log, sealed: None },
     Door { name: "known_hosts", seeds: known_hosts, open: open_known_hosts, sealed: None },
 ];
 
@@ -503,6 +504,37 @@ fn open_state(bytes: &[u8]) -> Opened {
     let state = load("state.json", &|folder| State::load(folder).map(drop))?;
     let ages = load("drift.json", &|folder| Sightings::load(folder).map(drop))?;
     Ok([state, ages].into_iter().flatten().flatten().collect())
+}
+
+/// Logs of jobs that did not go.
+fn logs() -> Vec<Vec<u8>> {
+    let files = std::fs::read_dir("tests/journeys/logs").unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "log")).collect();
+    files.sort();
+    files.iter().map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+/// What `doctor`, `job prove` and `job compare` say of a log.
+fn open_log(bytes: &[u8]) -> Opened {
+    use railwright::doctor::{self, Doctor, Symptom};
+    use railwright::verify::nccl::{Expected, compare};
+    static SYMPTOMS: OnceLock<Vec<Symptom>> = OnceLock::new();
+    let mut doctor = Doctor::new(SYMPTOMS.get_or_init(|| doctor::load().unwrap()).clone());
+    bytes.chunks(1000).for_each(|chunk| doctor.feed(chunk));
+    let expected = Expected { node_gbps: Some(400.0), ..Expected::of("log", "--log log") };
+    let found = doctor.finish(|_| expected.clone());
+    let (log, proof) = (&found.log, &found.proof);
+    let side = compare::Side { name: "log", words: "--log log", log, proof };
+    let comparison = compare::compare([side, side]);
+    let compared = report::job::compare::Compared { names: ["log"; 2], proofs: [proof; 2], comparison: &comparison, profilers: Vec::new() };
+    Ok(vec![
+        report::job::diagnosis::screen(&found, "log", "--log log"),
+        report::job::diagnosis::json(&found, "log"),
+        report::job::screen(log, proof, &expected),
+        report::job::json(log, proof, &expected),
+        report::job::compare::screen(&compared),
+        report::job::compare::json(&compared),
+    ])
 }
 
 /// Plain, hashed, marked, of another port, with a comment.
