@@ -52,6 +52,7 @@ pub fn a_plan_asks_once_for_each_object(plane: &ControlPlane) {
         let wanted = [
             "1 GET /api/v1".to_owned(),
             format!("{} GET /api/v1/namespaces/default/configmaps", OBJECTS - 1),
+            "1 GET /api/v1/namespaces/kube-system".to_owned(),
             "1 GET /api/v1/namespaces/kube-system/secrets/railwright-train".to_owned(),
             format!("{} GET /api/v1/nodes", NODES / 500),
             "1 GET /version".to_owned(),

@@ -52,7 +52,9 @@ pub fn a_revision_of_somebody_else_is_left_alone(plane: &ControlPlane) {
 /// Its number is the same, and it is neither upgraded nor uninstalled.
 pub fn a_release_of_somebody_else_with_the_same_number_is_left_alone(plane: &ControlPlane) {
     for goes in [false, true] {
-        let story = meddled(plane, ANEW, AFTER_THE_LAST_LOOK);
+        // A removal is looked at once less: nothing comes before it on which its step could wait.
+        let (pattern, looks) = AFTER_THE_LAST_LOOK;
+        let story = meddled(plane, ANEW, (pattern, if goes { looks - 1 } else { looks }));
         if goes {
             story.nothing();
         }
