@@ -1,6 +1,7 @@
-//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, those that another run works on or, by their own
-//! records, left out of service, and nodes of its cluster that are NotReady or cordoned by others. Asked before a run disturbs one more host. The cluster is asked each time;
-//! its hosts are all asked again only when the last time is a while ago, by how long that took, and those that were silent then each time.
+//! Who is out of service by nobody's doing here: hosts of the spec that do not answer, those that another run works on or, by their
+//! own records, left out of service, and nodes of its cluster that are NotReady or cordoned by others. Asked before a run disturbs one
+//! more host. The cluster is asked each time; its hosts are all asked again only when the last time is a while ago, by how long that
+//! took, and those that were silent then each time.
 
 use super::locks::HeldLock;
 use super::preflight::{connect, read_record};
@@ -8,7 +9,7 @@ use super::shared::{Shared, guard};
 use crate::base::text::one_line;
 use crate::base::{Target, TargetKind};
 use crate::observe::crowd;
-use crate::plan::Unavailability;
+use crate::plan::{Outage, Unavailability};
 use crate::resource::Read;
 use crate::resource::host::facts;
 use crate::resource::kubernetes_object::nodes::nodes;
@@ -110,7 +111,9 @@ async fn look_at_host(shared: &Shared, name: &str) -> Option<Unavailability> {
     };
     let held = lock.ok().flatten().map(|reading| HeldLock::from_reading(reading, &shared.context.folder.process()));
     let other = held.filter(|held| held.line != shared.heart.fence(name).holder && held.is_young());
-    let left = || guard(&shared.state).outage_of_others(name, record.read()?, facts.machine_id.known());
+    // What this run itself began before it was cut off is in its own journal.
+    let is_of_others = |outage: &Outage| outage.run != shared.run;
+    let left = || guard(&shared.state).outage_of_others(name, record.read()?, facts.machine_id.known()).filter(is_of_others);
     other.map(|held| Unavailability::WorkedOn { by: held.describe() }).or_else(|| left().map(Unavailability::LeftByRun))
 }
 
