@@ -107,11 +107,15 @@ impl Truth {
                 let heard = self.heard.lock().unwrap().get(&of_first(holder)).copied();
                 let is_fine = match (grounds, heard) {
                     (Grounds::Dead, Some(_)) => !self.first_lives.load(Ordering::SeqCst),
-                    (Grounds::Silent(seconds), Some(heard)) => heard.elapsed() >= Duration::from_secs(*seconds),
+                    // A host counts whole seconds, of when it heard and of now.
+                    (Grounds::Silent(seconds), Some(heard)) => heard.elapsed() + Duration::from_secs(1) > Duration::from_secs(*seconds),
                     (Grounds::Forced, _) | (_, None) => true,
                 };
                 if !is_fine {
-                    self.wrong.lock().unwrap().push(format!("{host}: taken over on the grounds {grounds:?} from {holder}"));
+                    self.wrong.lock().unwrap().push(format!(
+                        "{host}: taken over on the grounds {grounds:?} after {:?} from {holder}",
+                        heard.map(|heard| heard.elapsed())
+                    ));
                 }
             }
             _ => (),
