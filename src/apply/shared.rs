@@ -8,6 +8,7 @@ use super::records::Records;
 use super::resume::Decisions;
 use super::steps::Step;
 use super::trouble::Next;
+pub(super) use crate::base::mutex::guard;
 use crate::base::{Address, Diagnostic, Target, TargetKind};
 use crate::plan::{Applied, Node, OutageCause, Plan};
 use crate::state::journal_writer::JournalWriter;
@@ -16,7 +17,7 @@ use crate::state::{ClusterIdentity, Entry, Order, Outcome, RunStatus, State};
 use crate::transport::{TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// What a run is made of, new or resumed.
 pub(super) struct RunParts {
@@ -67,11 +68,6 @@ pub(super) struct Shared {
     acted: Mutex<BTreeSet<usize>>,
     /// Hosts whose resources were all compared with the plan.
     compared: Mutex<BTreeSet<String>>,
-}
-
-/// A poisoned lock means that another task panicked; what it guards are plain maps, which are whole between statements.
-pub(super) fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl Shared {

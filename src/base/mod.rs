@@ -8,6 +8,7 @@ pub mod digest;
 pub mod fingerprint;
 pub mod identifier;
 pub mod login_name;
+pub mod mutex;
 pub mod nodeset;
 pub mod place;
 pub mod quote;

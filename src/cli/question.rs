@@ -48,9 +48,8 @@ pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
         (None, Some(contact)) => live(prepared, contact, &question).await?,
         (None, None) => Observation::at(crate::system::clock::now()),
     };
-    let remembered = question.state.lineages.clone();
     let mut observed = question.answered(prepared, observation)?;
-    if let Some(contact) = prepared.contact.filter(|_| observed.state.lineages != remembered) {
+    if let Some(contact) = prepared.contact.filter(|_| observed.recognition.merged) {
         ask_for_the_rest(prepared, contact, &mut observed).await?;
     }
     Ok(observed)

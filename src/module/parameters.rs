@@ -76,8 +76,8 @@ pub fn check_overrides(modules: &Modules, loaded: &Loaded) -> Vec<Diagnostic> {
     for (name, wanted) in &loaded.spec.modules {
         let Some(module) = modules.modules.iter().find(|module| module.name == *name) else {
             let known = modules.modules.iter().map(|module| module.name.as_str());
-            let near = if errors.len() < SUGGESTED_MAX { suggest::nearest(name, known.clone()) } else { None };
-            errors.push(unknown(loaded, format!("there is no module `{name}`"), &format!("modules[\"{name}\"]"), near, known));
+            let word = Some(name.as_str()).filter(|_| errors.len() < SUGGESTED_MAX);
+            errors.push(unknown(loaded, format!("there is no module `{name}`"), &format!("modules[\"{name}\"]"), word, known));
             continue;
         };
         for (parameter, value) in &wanted.parameters {
@@ -90,15 +90,22 @@ pub fn check_overrides(modules: &Modules, loaded: &Loaded) -> Vec<Diagnostic> {
         for parameter in wanted.parameters.keys().filter(|parameter| !module.parameters.contains_key(*parameter)) {
             let known = module.parameters.keys().map(String::as_str);
             let path = override_path(name, parameter);
-            let near = if errors.len() < SUGGESTED_MAX { suggest::nearest(parameter, known.clone()) } else { None };
-            errors.push(unknown(loaded, format!("module `{name}` has no parameter `{parameter}`"), &path, near, known));
+            let word = Some(parameter.as_str()).filter(|_| errors.len() < SUGGESTED_MAX);
+            errors.push(unknown(loaded, format!("module `{name}` has no parameter `{parameter}`"), &path, word, known));
         }
     }
     errors
 }
 
-fn unknown<'a>(loaded: &Loaded, message: String, path: &str, near: Option<&str>, known: impl Iterator<Item = &'a str>) -> Diagnostic {
-    let near = near.map(|near| format!("did you mean `{near}`?"));
+/// With a suggestion where a `word` is given to compare.
+fn unknown<'a>(
+    loaded: &Loaded,
+    message: String,
+    path: &str,
+    word: Option<&str>,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Diagnostic {
+    let near = word.and_then(|word| suggest::nearest(word, known.clone())).map(|near| format!("did you mean `{near}`?"));
     let error = Diagnostic::error("RW0212", message);
     let error = match loaded.label(path, near.as_deref().unwrap_or("named here")) {
         Some(label) => error.labelled(label),

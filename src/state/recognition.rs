@@ -122,9 +122,8 @@ impl State {
     /// The record was written by somebody who did not know what is remembered here of this machine.
     fn fork(&self, target: &Target, identity: &TargetIdentity) -> Option<IdentityConflict> {
         let record = identity.record.read()?;
-        let differ = |one: Option<&MachineId>, other: Option<&MachineId>| one.zip(other).is_some_and(|(one, other)| one != other);
         let (now, known) = (identity.machine_id.known(), self.machines.get(&*target.name));
-        if differ(now, known) || differ(now, record.machine.as_ref()) || self.descent(record) != Descent::Forked {
+        if are_two(now, known) || are_two(now, record.machine.as_ref()) || self.descent(record) != Descent::Forked {
             return None;
         }
         let ours = self.lineages.get(&*target.name)?.latest()?.clone();
@@ -160,9 +159,8 @@ impl State {
 
     /// The outage in a host's record, where a run that this side knows nothing of wrote it.
     pub fn outage_of_others(&self, host: &str, record: &HostRecord, now: Option<&MachineId>) -> Option<Outage> {
-        let differs = |other: Option<&MachineId>| now.zip(other).is_some_and(|(now, other)| now != other);
-        let is_known = !differs(self.machines.get(host)) && self.descent(record) == Descent::Known;
-        let is_ours = self.cluster.as_ref().is_some_and(|ours| ours.id == record.cluster.id) && !differs(record.machine.as_ref());
+        let is_known = !are_two(now, self.machines.get(host)) && self.descent(record) == Descent::Known;
+        let is_ours = self.cluster.as_ref().is_some_and(|ours| ours.id == record.cluster.id) && !are_two(now, record.machine.as_ref());
         record.outage.clone().filter(|_| is_ours && !is_known)
     }
 
@@ -218,6 +216,11 @@ impl State {
         self.taken_over.remove(host);
         Some(count - self.last_applied.resources.len())
     }
+}
+
+/// Whether these are two machines, as far as both are known.
+fn are_two(one: Option<&MachineId>, other: Option<&MachineId>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
 /// A record that cannot be read, or that was written under another name and not provably on this machine.

@@ -26,7 +26,7 @@ pub fn open_ordinary(path: &Path) -> io::Result<File> {
     ordinary(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?)
 }
 
-/// The same of an ordinary file below a folder. No part of the way from there may be a link: whoever can write there may put one in its
+/// The whole of an ordinary file below a folder, refused beyond `limit` bytes. No part of the way from there may be a link: whoever can write there may put one in its
 /// place at any moment.
 pub fn read_beneath(folder: &Path, below: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open_beneath(folder, below)?, below, limit)

@@ -180,7 +180,7 @@ fn percent(text: &str) -> Option<(Unescaped, usize)> {
     hex_byte(text.get(1..3)).map(|byte| (Unescaped::Byte(byte), 3))
 }
 
-/// The same of a form, where a blank is a plus (URL Standard, section 5.1).
+/// A byte that a form escapes, where a blank is a plus (URL Standard, section 5.1).
 fn form(text: &str) -> Option<(Unescaped, usize)> {
     if text.starts_with('+') { Some((Unescaped::Byte(b' '), 1)) } else { percent(text) }
 }

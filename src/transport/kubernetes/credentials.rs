@@ -2,6 +2,7 @@
 //! a file that changes, a plugin, a provider), so that it can be taken out of whatever the server says.
 
 use crate::base::Redaction;
+use crate::base::mutex::guard;
 use crate::base::redaction::SHORTEST_BYTES;
 use crate::resource::file::base64;
 use crate::system::clock::Deadline;
@@ -13,7 +14,7 @@ use kube::client::{AuthError, Body, ClientBuilder, ConfigExt as _};
 use kube::config::{AuthInfo, Config};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tower::BoxError;
 
@@ -169,8 +170,4 @@ pub fn client(mut config: Config, source: Source, known: Arc<Credentials>) -> Re
 /// What is left are the certificate of TLS and the headers that say for whom we ask.
 fn without_tokens(auth: AuthInfo) -> AuthInfo {
     AuthInfo { username: None, password: None, token: None, token_file: None, auth_provider: None, exec: None, ..auth }
-}
-
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
