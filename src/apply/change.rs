@@ -113,7 +113,7 @@ impl<'a> Step<'a> {
     async fn carry_out(&mut self) -> Result<Finish, Halt> {
         let earlier = self.earlier();
         let mut answers = self.look().await?;
-        if let Some(intent) = earlier.as_ref().filter(|_| self.may_still_run())
+        if let Some(intent) = self.shared.may_still_run(self.node)
             && self.until_idle(self.longest(&[]), &intent.token).await?
         {
             answers = self.look().await?;
@@ -190,7 +190,7 @@ impl<'a> Step<'a> {
         }
         // A long action outlives many connections; each time it is looked for under its token first.
         let tries = if actions.iter().any(Action::is_long) { 5 } else { 2 };
-        let mut token = earlier.as_ref().filter(|_| self.may_still_run()).map(|intent| intent.token.clone());
+        let mut token = self.shared.may_still_run(self.node).map(|intent| intent.token.clone());
         let mut intent = earlier;
         for turn in 1..=tries {
             self.keep_to_the_limit(&seen)?;
@@ -240,13 +240,6 @@ impl<'a> Step<'a> {
                 Err(over(Outcome::Stale { reason: reason.clone() }, trouble::unannounced(&self.node.id, &reason, &self.shared.next)))
             }
         }
-    }
-
-    /// An earlier part of the run does not know how its attempt ended: what it started may run on the host to this day,
-    /// and must be found under the same token rather than be started twice.
-    fn may_still_run(&self) -> bool {
-        let outcome = self.shared.earlier.nodes.get(&self.node.id).and_then(|status| status.outcome.as_ref());
-        !matches!(outcome, Some(Outcome::Failed { .. } | Outcome::Done { .. }))
     }
 
     /// The intent, durable before anything is done.

@@ -16,8 +16,8 @@ use super::trouble::{self, Next};
 use super::turn::Turn;
 use super::wished::foreign;
 use crate::base::{Diagnostic, Target, TargetKind};
-use crate::plan::Plan;
 use crate::plan::by_hand::released;
+use crate::plan::{OutageCause, Plan};
 use crate::state::journal::{self, Chain};
 use crate::state::journal_writer::JournalWriter;
 use crate::state::{ClusterIdentity, ClusterLock, Entry, IdentityConflict, Outcome, Recognition, RunStatus, State, StateFolder};
@@ -154,12 +154,17 @@ impl Begun {
         let is_known = |host: &&String| parts.context.hosts.get(*host).is_some_and(|access| access.target().kind == TargetKind::Host);
         history.out_of_service.extend(parts.state.outages.keys().filter(is_known).map(Target::host));
         history.out_of_service.extend(parts.plan.refused_hosts().keys().filter(is_known).map(Target::host));
+        let switched = switched(&steps, &earlier.status, &found.ready);
+        entries.extend(switched.iter().map(|(_, entry)| entry.clone()));
         for (host, now) in &found.ready {
             let machine_id = now.machine_id.known().cloned();
             entries.push(Entry::HostLocked { host: host.clone(), boot_id: now.boot_id.clone(), machine_id });
         }
         let heart = Heart::new(&lock.holder, &parts.run, &parts.context, &found.ready);
         let shared = Shared::new(parts, &steps, earlier, found.ready.clone(), heart);
+        for (step, host) in switched.into_iter().filter_map(|(n, _)| Some((&shared.plan.nodes[n].id, shared.host_of(n)?))) {
+            shared.note_outage(&host, OutageCause::Unproven { node: step.clone() });
+        }
         Begun { scheduler: Scheduler::new(steps, limits, &history), shared: Arc::new(shared), lock, found, entries }
     }
 
@@ -211,6 +216,17 @@ pub(super) fn is_done(steps: &[Step], n: usize, status: &RunStatus) -> bool {
     let done = |step: &Step| status.nodes.get(&step.id).and_then(|node| node.outcome.as_ref()).is_some_and(Outcome::is_done);
     let is_used = || steps[n].before.iter().all(|m| steps[*m].held.is_some() || done(&steps[*m]));
     done(&steps[n]) && (steps[n].on_node != Some(OnNode::Empties) || is_used())
+}
+
+/// Hosts that wait for a power cycle and are in another boot than when they were seen last: whatever becomes of the run, they are out of
+/// service until a gate says otherwise.
+fn switched(steps: &[Step], status: &RunStatus, ready: &BTreeMap<String, HostNow>) -> Vec<(usize, Entry)> {
+    let of_step = |(n, step): (usize, &Step)| {
+        let host = step.host().filter(|_| step.by_hand && step.held.is_none())?.name.to_string();
+        let (from, to) = (status.latest_boot(&host)?.to_owned(), ready.get(&host)?.boot_id.clone()?);
+        (from != to).then_some((n, Entry::Rebooted { host, from, to }))
+    };
+    steps.iter().enumerate().filter_map(of_step).collect()
 }
 
 /// What the scheduler has to know of an earlier part of the run. A gate or a barrier that was passed without some of its

@@ -12,7 +12,7 @@ pub(super) use crate::base::mutex::guard;
 use crate::base::{Address, Diagnostic, Target, TargetKind};
 use crate::plan::{Applied, Node, OutageCause, Plan};
 use crate::state::journal_writer::JournalWriter;
-use crate::state::run_status::NodeStatus;
+use crate::state::run_status::{Intent, NodeStatus};
 use crate::state::{ClusterIdentity, Entry, Order, Outcome, RunStatus, State};
 use crate::transport::{TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,6 +66,9 @@ pub(super) struct Shared {
     ordered_to_end: AtomicBool,
     /// Steps that acted in this run.
     acted: Mutex<BTreeSet<usize>>,
+    /// Changes whose resources were looked at for their own sake: by this part of the run, or begun by an earlier one. What they find
+    /// moved is theirs to say.
+    looked_at: Mutex<BTreeSet<usize>>,
     /// Hosts whose resources were all compared with the plan.
     compared: Mutex<BTreeSet<String>>,
 }
@@ -75,7 +78,12 @@ impl Shared {
     pub fn new(parts: RunParts, steps: &[Step], earlier: Earlier, ready: BTreeMap<String, HostNow>, heart: Heart) -> Self {
         // A power cycle by hand has no intent; where it was made, all that comes after it may have moved.
         let has_acted = |node: &NodeStatus| node.intent.is_some() || node.outcome == Some(Outcome::Done { changed: true });
-        let acted = (0..steps.len()).filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(has_acted)).collect();
+        // What an earlier part of the run only found moved, it has not begun.
+        let has_begun = |node: &NodeStatus| node.intent.is_some() || node.outcome.as_ref().is_some_and(Outcome::is_done);
+        let earlier_steps = |is_so: &dyn Fn(&NodeStatus) -> bool| -> BTreeSet<usize> {
+            (0..steps.len()).filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(is_so)).collect()
+        };
+        let (acted, begun) = (earlier_steps(&has_acted), earlier_steps(&has_begun));
         let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
         for (n, step) in steps.iter().enumerate() {
             step.target.iter().for_each(|target| of_target.entry(target.clone()).or_default().push(n));
@@ -102,6 +110,7 @@ impl Shared {
             hosts: Mutex::new(ready),
             ordered_to_end: AtomicBool::new(false),
             acted: Mutex::new(acted),
+            looked_at: Mutex::new(begun),
             compared: Mutex::default(),
             of_target,
             disruptive: (0..steps.len()).filter(|n| steps[*n].disruptive).collect(),
@@ -163,6 +172,24 @@ impl Shared {
     /// The step acts from now on.
     pub fn note_acted(&self, n: usize) {
         guard(&self.acted).insert(n);
+    }
+
+    /// What an earlier part of the run began and does not know the end of: it may run on its host to this day, and must be found under
+    /// the same token rather than be started twice.
+    pub fn may_still_run(&self, node: &Node) -> Option<&Intent> {
+        let status = self.earlier.nodes.get(&node.id)?;
+        let is_over = matches!(status.outcome, Some(Outcome::Failed { .. } | Outcome::Done { .. }));
+        status.intent.as_ref().filter(|_| !is_over)
+    }
+
+    /// The step looks at its resources from now on.
+    pub fn note_look(&self, n: usize) {
+        guard(&self.looked_at).insert(n);
+    }
+
+    /// Whether a step looked at its resources already, or an earlier part of the run began it.
+    pub fn is_looked_at(&self, n: usize) -> bool {
+        guard(&self.looked_at).contains(&n)
     }
 
     /// True when no step of the host has compared its resources with the plan yet.

@@ -180,6 +180,11 @@ impl RunStatus {
         boots.iter().rev().find(|(_, since)| *since <= sequence).map(|(boot, _)| boot.as_str())
     }
 
+    /// The boot that a host was seen in last.
+    pub fn latest_boot(&self, host: &str) -> Option<&str> {
+        self.boots.get(host)?.last().map(|(boot, _)| boot.as_str())
+    }
+
     /// Whether a host was found in another boot than before, this one or an earlier one that was seen, and no gate has proven
     /// it since.
     pub fn rebooted_unproven(&self, host: &str, now: Option<&str>) -> bool {

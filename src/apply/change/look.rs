@@ -4,11 +4,11 @@
 use super::{Halt, Step, over};
 use crate::apply::idle::{Busy, idle};
 use crate::apply::precondition::{Seen, has_moved, moves_by_plan, reads, see};
+use crate::apply::shared::Shared;
 use crate::apply::trouble;
 use crate::plan::{Member, Node, NodeKind};
 use crate::resource::{Action, Answers, Read};
 use crate::state::Outcome;
-use crate::state::run_status::NodeStatus;
 use crate::system::clock;
 use crate::transport::{TransportError, Writer};
 use std::collections::BTreeSet;
@@ -22,13 +22,18 @@ impl<'a> Step<'a> {
         if let Err(lost) = self.shared.heart.confirm(self.host, &writer).await {
             return Err(over(Outcome::LockLost { reason: lost.message.clone() }, *lost));
         }
-        let is_drain = matches!(self.node.kind, NodeKind::Drain { .. });
-        let compares = is_drain || self.node.is_change() && self.shared.is_first_on(self.host);
+        self.writer = Some(writer);
+        self.shared.note_look(self.n);
+        let is_first = self.node.is_change() && self.shared.is_first_on(self.host);
+        if is_first {
+            self.until_others_are_over().await?;
+        }
+        let compares = is_first || matches!(self.node.kind, NodeKind::Drain { .. });
         let ahead = if compares { self.ahead() } else { Vec::new() };
         let mut wanted = self.wanted();
         wanted.extend(ahead.iter().flat_map(|(_, member)| reads(member)));
-        let answers = read(&writer, &wanted).await.map_err(|error| self.unreachable(&error))?;
-        self.writer = Some(writer);
+        let Some(writer) = &self.writer else { return Err(self.unknown("there is no connection".to_owned())) };
+        let answers = read(writer, &wanted).await.map_err(|error| self.unreachable(&error))?;
         for (node, member) in ahead {
             if let Some(reason) = has_moved(&see(member, self.shared.prior(&member.wish.address), &answers, false)) {
                 let outcome = Outcome::Stale { reason: reason.clone() };
@@ -36,6 +41,16 @@ impl<'a> Step<'a> {
             }
         }
         Ok(answers)
+    }
+
+    /// Other steps that an earlier part of the run began on the host may run there to this day, and the host does one thing at a time.
+    async fn until_others_are_over(&mut self) -> Result<(), Halt> {
+        let (shared, n) = (self.shared, self.n);
+        let others = shared.on_target(self.node.target.as_ref()).iter().filter(|m| **m != n).map(|m| &shared.plan.nodes[*m]);
+        for (node, intent) in others.filter_map(|node| Some((node, shared.may_still_run(node)?))) {
+            self.until_idle(longest(shared, node, &[]), &intent.token).await?;
+        }
+        Ok(())
     }
 
     /// What has to be read to judge the step.
@@ -48,10 +63,7 @@ impl<'a> Step<'a> {
         let shared = self.shared;
         let untouched = |m: &usize| {
             let node = &shared.plan.nodes[*m];
-            // What an earlier part of the run only found moved, it has not begun.
-            let is_begun = |status: &NodeStatus| status.intent.is_some() || status.outcome.as_ref().is_some_and(Outcome::is_done);
-            let begun = shared.earlier.nodes.get(&node.id).is_some_and(is_begun);
-            *m != self.n && node.is_change() && node.held.is_none() && !begun && !shared.may_have_moved(*m)
+            node.is_change() && node.held.is_none() && !shared.is_looked_at(*m) && !shared.may_have_moved(*m)
         };
         let nodes = shared.on_target(self.node.target.as_ref()).iter().copied().filter(untouched).map(|m| &shared.plan.nodes[m]);
         nodes.flat_map(|node| node.members().iter().map(move |member| (node, member))).filter(|(_, m)| !moves_by_plan(m)).collect()
@@ -93,11 +105,9 @@ impl<'a> Step<'a> {
         Err(self.unknown(format!("{reason}; and the host could not be looked at again")))
     }
 
-    /// How long an action may take: of these, or of those that were planned.
+    /// How long an action of the step may take: of these, or of those that were planned.
     pub(super) fn longest(&self, actions: &[Action]) -> Duration {
-        let planned: &[Action] = if let NodeKind::Change { actions, .. } = &self.node.kind { actions } else { &[] };
-        let longest = actions.iter().chain(planned).map(|action| Duration::from_secs(action.limit_s().into())).max();
-        longest.unwrap_or_default().max(self.shared.context.patience.earlier_step)
+        longest(self.shared, self.node, actions)
     }
 
     /// Waits for what an attempt began on the host, also over new connections; whether there was something to wait for.
@@ -121,6 +131,12 @@ impl<'a> Step<'a> {
         let now = read(writer, &wanted).await.map(|answers| again_seen(before, &answers));
         now.is_ok_and(|now| now.iter().zip(before).all(|(now, before)| now.assessment.fingerprint() == before.assessment.fingerprint()))
     }
+}
+
+fn longest(shared: &Shared, node: &Node, actions: &[Action]) -> Duration {
+    let planned: &[Action] = if let NodeKind::Change { actions, .. } = &node.kind { actions } else { &[] };
+    let longest = actions.iter().chain(planned).map(|action| Duration::from_secs(action.limit_s().into())).max();
+    longest.unwrap_or_default().max(shared.context.patience.earlier_step)
 }
 
 /// The same resources by new answers.

@@ -158,7 +158,7 @@ pub enum Entry {
         /// What is to be forgotten.
         removed: Vec<Address>,
     },
-    /// A host came back from a reboot.
+    /// A host came back from a reboot, or was found to be back from a power cycle.
     Rebooted {
         /// The host.
         host: String,

@@ -283,11 +283,10 @@ impl Case {
         self.policy.target.is_none_or(|target| target == number)
     }
 
-    /// The hosts that its plans are not about.
-    pub fn others(&self, room: &Room) -> BTreeMap<String, Host> {
-        let mut all = room.fleet.effects();
-        all.retain(|host, _| (0..self.hosts.len()).any(|number| *host == name(number) && !self.covers(number)));
-        all
+    /// What the hosts that its plans are not about were told, by host.
+    pub fn told_to_others(&self, room: &Room) -> BTreeMap<String, Vec<String>> {
+        let others = (0..self.hosts.len()).filter(|number| !self.covers(*number)).map(name);
+        others.map(|other| (other.clone(), room.host(&other, |host| host.told.clone()))).collect()
     }
 
     /// Hosts that may be out of service, by an account of its own.
@@ -331,6 +330,11 @@ impl Case {
     /// Everybody is reached again.
     pub fn switch_on(&self, room: &Room) {
         self.down.iter().for_each(|number| room.host(&name(*number), |host| host.down_until = Duration::ZERO));
+    }
+
+    /// Whether a package was half installed on the host with this number before anybody came.
+    pub fn has_half_package(&self, number: usize) -> bool {
+        self.hosts.get(number).is_some_and(|there| host(*there).packages.installed.values().any(|package| package.half))
     }
 
     /// Which wish of a host (`Wished::what`) has this address.
