@@ -25,6 +25,9 @@ const FEWEST_DIFFERENT_BYTES: usize = 10;
 /// So many lines of a secret are known in base64 and hexadecimal by themselves; a private key has fewer.
 const MOST_LINES_ENCODED: usize = 200;
 
+/// So many places of a message are looked at as places where it was cut off, the last ones.
+const MOST_CUTS: usize = 20;
+
 /// One form in which a secret may come back.
 #[derive(Clone)]
 struct Form {
@@ -103,10 +106,9 @@ impl Redaction {
         !self.find_in(text).is_empty()
     }
 
-    /// The name of the first secret that the text holds as a whole.
-    pub fn whole_in(&self, text: &str) -> Option<&str> {
-        let found = self.find_in(text).into_iter().find(|(_, form)| form.is_whole);
-        found.map(|(_, form)| form.name.as_str())
+    /// The name of the first secret that the text holds, or holds a line of.
+    pub fn name_in(&self, text: &str) -> Option<&str> {
+        self.find_in(text).first().map(|(_, form)| form.name.as_str())
     }
 
     /// Where the text holds which form, whatever was done to it on its way.
@@ -121,7 +123,8 @@ impl Redaction {
         found
     }
 
-    fn is_empty(&self) -> bool {
+    /// There is nothing that it would take out.
+    pub fn is_empty(&self) -> bool {
         self.plain.forms.is_empty() && self.encoded.forms.is_empty()
     }
 
@@ -131,21 +134,27 @@ impl Redaction {
         std::iter::once((TextView::joined(text), &self.encoded)).chain(unescaped)
     }
 
-    /// A whole text with every secret as `[secret NAME]`.
+    /// A whole text with every secret as `[secret NAME]`, also where one was cut off before a `...`.
     pub fn replace(&self, text: &str) -> String {
-        let found = self.find_in(text).into_iter();
-        blank(text, found.map(|(range, form)| (range, form.name.as_str())).collect())
+        self.without(text, None)
     }
 
-    /// The same of a message, which may have been cut off in the middle of a secret.
+    /// The same of a message, which may have been cut off at its end in the middle of a secret.
     pub fn apply(&self, text: &str) -> String {
-        let (kept, tail) = match text.strip_suffix("...") {
-            Some(kept) => (kept, "..."),
-            None => (text, ""),
-        };
-        let mut found: Vec<_> = self.find_in(kept).into_iter().map(|(range, form)| (range, form.name.as_str())).collect();
-        found.extend(self.begun_in(kept).map(|(start, name)| (start..kept.len(), name)));
-        blank(kept, found) + tail
+        self.without(text, Some(text.len()))
+    }
+
+    fn without(&self, text: &str, end: Option<usize>) -> String {
+        let mut found: Vec<_> = self.find_in(text).into_iter().map(|(range, form)| (range, form.name.as_str())).collect();
+        let cuts = text.rmatch_indices("...").map(|(cut, _)| cut).take(MOST_CUTS);
+        let begun = |cut: usize| self.begun_in(&text[..cut]).map(|(start, name)| (start..cut, name));
+        found.extend(cuts.chain(end).filter_map(begun));
+        blank(text, found)
+    }
+
+    /// Whether something was taken out of this text.
+    pub fn has_taken_out_of(text: &str) -> bool {
+        text.split_once("[secret ").is_some_and(|(_, after)| after.contains(']'))
     }
 
     /// Where a secret begins that the text was cut off in, and its name.
@@ -233,7 +242,7 @@ fn in_base64(bytes: &[u8]) -> Vec<String> {
         for (before, shared) in [(0, 0), (1, 2), (2, 3)] {
             let digits = engine.encode([&vec![0; before], bytes].concat());
             let whole = (before + bytes.len()) / 3 * 4;
-            out.extend(digits.get(shared..whole).filter(|form| form.len() >= 2 * SHORTEST_BYTES).map(str::to_owned));
+            out.extend(digits.get(shared..whole).map(str::to_owned));
         }
     }
     out
@@ -297,7 +306,7 @@ mod tests {
             for said in [format!("ü {}", wrapped(&text)), serde_json::json!({ "out": wrapped(&text) }).to_string()] {
                 let left = redaction.apply(&said);
                 assert!(left.contains("[secret token]") && left.len() < 80, "{left}");
-                assert!(redaction.finds_in(&said) && redaction.whole_in(&said).is_some());
+                assert!(redaction.name_in(&said).is_some());
             }
         }
         let all = wrapped(&key);
@@ -306,6 +315,23 @@ mod tests {
         let tail = redaction.apply(&wrapped(&lines[1..4].join("\n")));
         assert!(tail.contains("[secret token]") && tail.len() < 100, "{tail}");
         assert_eq!(redaction.apply("nothing: of\nit & 100% \\ here"), "nothing: of\nit & 100% \\ here");
+    }
+
+    /// `curl -v -u root:PASSWORD` prints this, whatever comes before the password.
+    #[test]
+    fn a_short_password_is_found_in_the_base64_of_a_longer_text() {
+        for before in ["a:", "ab:", "abc:", "root:"] {
+            for password in ["hunter2", "hunter22", "hunter222"] {
+                let said = format!("> Authorization: Basic {}", STANDARD.encode(format!("{before}{password}")));
+                assert!(redaction(password).apply(&said).contains("[secret token]"), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_at_every_place_where_a_message_was_cut_off() {
+        let said = format!("{}`hunter2-hun...` makes no sense", "and... ".repeat(30));
+        assert!(!redaction("hunter2-hunter2").apply(&said).contains("hunter"), "{said}");
     }
 
     /// What repeats neither takes long nor is found where it is not.
@@ -352,13 +378,13 @@ mod tests {
             r#"a cut escape: it's \"7\\\u00fc\nsec"#.to_owned(),
         ] {
             let left = redaction.apply(&said);
-            assert!(left.contains("[secret token]") && redaction.whole_in(&said).is_some() | said.contains("cut"), "{left}");
+            assert!(left.contains("[secret token]") && redaction.name_in(&said).is_some() | said.contains("cut"), "{left}");
             assert!(!left.contains("it") && !left.contains("sec\n") && !left.contains("second"), "{left}");
         }
         assert_eq!(redaction.apply("nothing of it is here"), "nothing of it is here");
         let redaction = super::tests::redaction("correct horse's staple");
         for said in ["t=correct+horse's+staple", r#"'correct horse'"'"'s staple'"#, "$'correct horse\\'s staple'"] {
-            assert!(redaction.whole_in(said).is_some() && !redaction.apply(said).contains("horse"), "{said}");
+            assert!(redaction.name_in(said).is_some() && !redaction.apply(said).contains("horse"), "{said}");
         }
         let redaction = super::tests::redaction("hunter2-hunter2");
         assert_eq!(redaction.apply("login with hunter2-hun..."), "login with [secret token]...");
@@ -374,8 +400,7 @@ mod tests {
         assert_eq!(redaction.apply(other), other);
         assert!(!redaction.finds_in(other));
         assert_eq!(redaction.apply(&format!("line 4: {key}: bad")), "line 4: [secret token]: bad");
-        assert_eq!(redaction.whole_in(key), None, "a line is not the secret");
-        assert!(redaction.whole_in(&format!("x\n{secret}y")).is_some());
+        assert!(redaction.name_in(key).is_some(), "a long line is a secret by itself");
     }
 
     #[test]

@@ -145,6 +145,11 @@ impl Answers {
         self.secrets = SecretsWithin { redaction, found: OnceLock::new() };
     }
 
+    /// The secrets that the answers may hold; none where the run has none.
+    pub fn secrets(&self) -> Option<&Redaction> {
+        Some(&*self.secrets.redaction).filter(|redaction| !redaction.is_empty())
+    }
+
     /// What takes the secrets out, where some answer holds one.
     pub fn redaction(&self) -> Option<&Redaction> {
         let found = || self.answers.values().any(|answer| self.secrets.redaction.finds_in(&answer.out));
@@ -207,7 +212,7 @@ impl Answers {
 
     /// Part of an answer as it may be shown.
     pub fn shown(&self, text: &str) -> String {
-        self.redaction().map_or_else(|| text.to_owned(), |redaction| redaction.apply(text))
+        self.secrets().map_or_else(|| text.to_owned(), |redaction| redaction.apply(text))
     }
 
     /// All answers with their keys, sorted.

@@ -13,6 +13,11 @@ pub fn diff(kind: &dyn Kind, wish: &Wish, answers: &Answers) -> Assessment {
 
 /// What takes a resource back.
 pub fn diff_removal(kind: &dyn Kind, applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    if texts(before).into_iter().any(Redaction::has_taken_out_of) {
+        let what = applied.address.within_target();
+        let residue = format!("{what} stays as it is: what was there before us held a secret, and was not kept");
+        return Assessment { residue: vec![residue], ..Assessment::default() };
+    }
     without_secrets(applied, answers, |answers| kind.undo(applied, before, answers))
 }
 
@@ -23,7 +28,8 @@ pub fn diff_left(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Assessme
 
 fn without_secrets(wish: &Wish, answers: &Answers, compare: impl Fn(&Answers) -> Assessment) -> Assessment {
     let compared = compare(answers);
-    let Some(redaction) = answers.redaction() else { return compared };
+    // What a kind makes of an answer may hold a secret that the answer holds in a form that nobody knows.
+    let Some(redaction) = answers.secrets() else { return compared };
     let desired = compared.attributes.values().flat_map(|attribute| attribute.wanted.iter()).filter_map(|(_, wanted)| match wanted {
         Reading::Is(value) => Some(value),
         _ => None,
@@ -49,9 +55,12 @@ pub fn texts(value: &Value) -> Vec<&str> {
 /// Everything in an assessment that a target's own words may have gone into.
 fn redacted(mut compared: Assessment, redaction: &Redaction) -> Assessment {
     let actions = serde_json::to_value(&compared.actions).unwrap_or_default();
-    if let Some(name) = texts(&actions).into_iter().find_map(|text| redaction.whole_in(text)) {
+    if let Some(name) = texts(&actions).into_iter().find_map(|text| redaction.name_in(text)) {
         let refusal = format!("what is there holds the secret `{name}`, which no plan may carry: take it out by hand");
         (compared.actions, compared.refusal) = (Vec::new(), compared.refusal.or(Some(refusal)));
+    }
+    for attributes in [&mut compared.attributes, &mut compared.out_of_reach] {
+        *attributes = std::mem::take(attributes).into_iter().map(|(name, attribute)| (redaction.replace(&name), attribute)).collect();
     }
     for attribute in compared.attributes.values_mut().chain(compared.out_of_reach.values_mut()) {
         for (plane, found) in attribute.found.clone().iter() {
@@ -87,7 +96,10 @@ fn redact(value: &mut Value, redaction: &Redaction) {
     match value {
         Value::String(text) => *text = redaction.replace(text),
         Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redaction)),
-        Value::Object(map) => map.values_mut().for_each(|item| redact(item, redaction)),
+        Value::Object(map) => {
+            map.values_mut().for_each(|item| redact(item, redaction));
+            *map = std::mem::take(map).into_iter().map(|(name, item)| (redaction.replace(&name), item)).collect();
+        }
         _ => {}
     }
 }
@@ -97,7 +109,7 @@ mod tests {
     use super::*;
     use crate::resource::file::File;
     use crate::resource::test_support::{answered, wish};
-    use crate::resource::{Action, Read};
+    use crate::resource::{Action, Attribute, Plane, Read};
     use serde_json::json;
     use std::sync::Arc;
 
@@ -124,5 +136,59 @@ mod tests {
         assert!(!made.is_met() && !format!("{made:?}").contains("hunter2"), "{made:?}");
         let plain = compared("hunter2-hunter2", "x\n", "t=hunter1\n");
         assert!(format!("{plain:?}").contains("hunter1"), "{plain:?}");
+    }
+
+    /// A kind that undoes what hid a secret from whoever looks at the answer, and says it under the secret's own name.
+    struct Tells;
+    impl Kind for Tells {
+        fn name(&self) -> &'static str {
+            "tells"
+        }
+        fn address_name(&self, _: &Value) -> Option<String> {
+            None
+        }
+        fn check(&self, _: &Value) -> Vec<crate::resource::BodyError> {
+            Vec::new()
+        }
+        fn reads(&self, _: &Wish) -> Vec<Read> {
+            Vec::new()
+        }
+        fn assess(&self, _: &Wish, _: &Answers) -> Assessment {
+            let found = Attribute::in_plane(
+                Plane::Running,
+                Reading::is("x"),
+                Reading::is(json!({ "hunter2-hunter2": "it said hunter2-hun... and no more" })),
+            );
+            let before = json!({ "hunter2-hunter2": ["hunter2-hunter2", "ends with hunter"] });
+            Assessment { attributes: [("of hunter2-hunter2".to_owned(), found)].into(), before, ..Assessment::default() }
+        }
+        fn undo(&self, _: &Wish, before: &Value, _: &Answers) -> Assessment {
+            let value = before["value"].as_str().unwrap_or_default().to_owned();
+            Assessment { actions: vec![Action::SetSysctl { key: "a".to_owned(), value }], ..Assessment::default() }
+        }
+    }
+
+    #[test]
+    fn what_a_kind_makes_of_an_answer_is_redacted_whatever_the_answer_looked_like() {
+        let mut answers = Answers::default();
+        answers.may_hold(Arc::new(Redaction::of([("token", "hunter2-hunter2")])));
+        let wish = wish(&File, json!({ "path": "/etc/a", "content": "x", "mode": "0644" }));
+        let made = diff(&Tells, &wish, &answers);
+        assert!(!format!("{:?}", made.attributes).contains("hunter2-"), "{:?}", made.attributes);
+        assert_eq!(
+            made.before,
+            json!({ "[secret token]": ["[secret token]", "ends with hunter"] }),
+            "what was there before was not cut off"
+        );
+    }
+
+    #[test]
+    fn the_name_of_a_secret_is_never_put_back_in_its_place() {
+        let wish = wish(&File, json!({ "path": "/etc/a", "content": "x", "mode": "0644" }));
+        let back = |before: Value| diff_removal(&Tells, &wish, &before, &Answers::default());
+        assert_eq!(back(json!({ "value": "old" })).actions.len(), 1);
+        let kept = back(json!({ "value": "is [secret token] here" }));
+        assert!(kept.actions.is_empty());
+        assert_eq!(kept.residue, ["file/%2Fetc%2Fa stays as it is: what was there before us held a secret, and was not kept"]);
     }
 }

@@ -84,17 +84,17 @@ pub fn is_hidden(below: &Path) -> bool {
 }
 
 /// Whether a path below a folder is of a ConfigMap or Secret that Kubernetes mounted as that folder: the files are in a folder `..TIME` of
-/// it, and each has a link of its name (`atomic_writer.go` of the kubelet). A folder that holds anything else is none.
+/// it, to which `..data` leads, and each has a link of its name (`atomic_writer.go` of the kubelet).
 pub fn is_mounted(root: &Path, below: &Path) -> bool {
     let parts: Vec<&std::ffi::OsStr> = below.iter().collect();
     let [kept, name] = parts[..] else { return false };
-    let is_name = |name: &[u8]| name.starts_with(b"..") && name.len() > 2;
-    let is_linked = |path: &Path, kind: EntryKind| {
-        kind == EntryKind::File && path.file_name().is_some_and(|name| fs::canonicalize(root.join(name)).is_ok_and(|real| real == path))
-    };
-    is_name(kept.as_encoded_bytes())
+    let leads_to = |link: &Path, path: &Path| is_link(link) && fs::canonicalize(link).is_ok_and(|real| real == path);
+    let bytes = kept.as_encoded_bytes();
+    bytes.starts_with(b"..")
+        && bytes.len() > 2
         && !is_hidden(Path::new(name))
-        && own_entries(&root.join(kept)).is_ok_and(|all| all.iter().all(|(path, kind)| is_linked(path, *kind)))
+        && leads_to(&root.join("..data"), &root.join(kept))
+        && leads_to(&root.join(name), &root.join(below))
 }
 
 /// The entries of a folder by name, hidden ones left out; `root` is the real path that links may not leave.

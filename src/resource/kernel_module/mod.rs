@@ -344,6 +344,21 @@ mod tests {
     }
 
     #[test]
+    fn what_somebody_loaded_or_unloaded_since_is_judged_by_what_was_there_before_us() {
+        let undone = |loaded: bool, before: bool, out: &str| {
+            let wish = wish(&KernelModule, json!({ "name": "ib_core", "loaded": loaded }));
+            let read = KernelModule.reads(&wish).pop().unwrap();
+            let undone = KernelModule.undo(&wish, &json!({ "loaded": before }), &answered(&[(&read, 0, out)]));
+            (words(&undone), undone.is_met())
+        };
+        let (there, gone) = ("loaded\tib_core 1 0 - Live 0x0\n", "kernel\t6.1\n");
+        assert_eq!(undone(true, true, gone), ("load_module".to_owned(), false), "somebody unloaded what was there before us");
+        assert_eq!(undone(false, false, there), (String::new(), true), "somebody loaded what we never unloaded");
+        assert_eq!(undone(true, false, there), ("unload_module".to_owned(), false));
+        assert_eq!(undone(false, true, gone), ("load_module".to_owned(), false));
+    }
+
+    #[test]
     fn an_option_that_is_not_in_effect_is_an_owed_reload() {
         let body = json!({ "name": "ib_core", "options": { "netns_mode": 0 } });
         let idle = assess(body.clone(), IDLE);

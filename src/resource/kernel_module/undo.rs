@@ -30,15 +30,17 @@ fn undo_running(judge: &Judge, wish: &Wish, before: &Value, assessment: &mut Ass
         return;
     };
     let now = module.is_there();
-    let mut wanted = earlier;
+    let mut wanted = now;
     if loaded && now && !earlier {
         if judge.unload(module, assessment) {
+            wanted = false;
             assessment.residue.push(format!("modules that {} pulled in stay loaded until the next boot", judge.name));
         } else {
-            wanted = now;
             assessment.residue.push(format!("{} stays loaded until the next boot: {}", judge.name, judge.users(module)));
         }
-    } else if !loaded && !now && earlier {
+    } else if earlier && !now {
+        // By us, or by somebody since.
+        wanted = true;
         assessment.actions.push(Action::LoadModule { name: judge.name.clone(), parameters: BTreeMap::new() });
     }
     assessment.attributes.insert("loaded".to_owned(), Attribute::in_plane(Plane::Running, present(wanted), present(now)));

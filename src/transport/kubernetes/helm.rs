@@ -3,8 +3,8 @@
 //! user's configuration, where logins of registries are.
 
 use super::credentials::Credentials;
-use crate::base::Digest;
 use crate::base::text::one_line;
+use crate::base::{Digest, Redaction};
 use crate::resource::helm_release::request::Release;
 use crate::system::fed::{self, Bounds};
 use crate::system::process::{self, Program};
@@ -127,7 +127,7 @@ impl Helm {
             None => process::find("helm").ok_or_else(missing)?,
         };
         let program = Program::new(path.display().to_string()).arguments(["version", "--template", "{{.Version}}"]);
-        let said = ended(&program, b"", QUESTION).await.map_err(|failed| match failed {
+        let said = ended(&program, b"", QUESTION, &Redaction::default()).await.map_err(|failed| match failed {
             Failed::Local(reason) => Failed::NoHelm(format!("{} does not start: {reason}", path.display())),
             other => other,
         })?;
@@ -150,8 +150,7 @@ impl Helm {
         if let Some(context) = &self.access.context {
             call = call.argument(format!("--kube-context={context}"));
         }
-        let said = ended(&call, input, limit).await?;
-        Ok(Said { complaint: self.credentials.redaction().apply(&said.complaint), ..said })
+        ended(&call, input, limit, &self.credentials.redaction()).await
     }
 
     fn quiet(&self, program: &Client) -> Result<Program, Failed> {
@@ -220,7 +219,7 @@ impl Helm {
         let mut call = self.quiet(program)?.arguments(["pull", &release.chart]).argument(format!("--destination={}", into.display()));
         call = release.version.iter().fold(call, |call, version| call.argument(format!("--version={version}")));
         call = release.repository.iter().fold(call, |call, repository| call.argument(format!("--repo={repository}")));
-        let said = ended(&call, b"", QUESTION).await?;
+        let said = ended(&call, b"", QUESTION, &Redaction::default()).await?;
         if !said.well {
             return Ok(Err(format!("the chart {} could not be fetched: {}", one_line(&release.chart, 200), said.complaint)));
         }
@@ -240,14 +239,16 @@ impl Drop for Helm {
     }
 }
 
-async fn ended(program: &Program, input: &[u8], limit: Duration) -> Result<Said, Failed> {
+/// What it complains of is told without these secrets.
+async fn ended(program: &Program, input: &[u8], limit: Duration, redaction: &Redaction) -> Result<Said, Failed> {
     let bounds = Bounds { output: OUTPUT_LIMIT_BYTES, error: ERROR_LIMIT_BYTES, total: OUTPUT_LIMIT_BYTES + (1 << 20), limit };
     match fed::run_program(program, input, bounds).await {
         Err(error) => Err(Failed::Local(error.to_string())),
         Ok((fed::Ending::TimedOut, ..)) => Err(Failed::TimedOut(limit)),
         Ok((fed::Ending::TooMuch, ..)) => Err(Failed::Local("helm said more than is taken of it".to_owned())),
         Ok((fed::Ending::Ended(status), out, error)) => {
-            let said = error.text();
+            // Before any of it is cut off.
+            let said = redaction.apply(&error.text());
             Ok(Said { well: status.success(), out: out.text(), complaint: complaint(&said) })
         }
     }

@@ -319,7 +319,8 @@ async fn taken(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), String> 
 /// What a server complains of may quote what we are known by, and is shown.
 fn without_secrets(body: Vec<u8>, redaction: &Redaction) -> Vec<u8> {
     let text = String::from_utf8_lossy(&body);
-    if redaction.finds_in(&text) { redaction.replace(&text).into_bytes() } else { body }
+    let shown = redaction.apply(&text);
+    if shown == text { body } else { shown.into_bytes() }
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
