@@ -194,8 +194,10 @@ fn an_inventory_that_kubernetes_mounted_is_read() {
         assert!(said.contains("RW1007") && !said.contains(POISON), "{to}: {said}");
         std::fs::remove_file(place.path().join("inv/more.yaml")).unwrap();
     }
-    // A folder with something besides is none that was mounted.
+    // What has no link of its own name is nothing that was mounted.
     place.write("inv/..data/token", POISON);
+    assert!(place.run(&["validate", "inv"]).contains("inv: valid."));
+    link("..data/token", "more.yaml");
     let said = place.run(&["validate", "inv"]);
     assert!(said.contains("RW1007") && !said.contains(POISON), "{said}");
 }
