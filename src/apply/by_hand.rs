@@ -69,10 +69,12 @@ async fn looked(shared: &Shared, n: usize, host: &str) -> Finish {
 
 fn proven(shared: &Shared, host: &str, from: Option<String>, now: String) -> Finish {
     let Some(from) = from else { return Finish::of(Outcome::Done { changed: false }) };
-    // What was so when this part of the run began is counted already, and a gate may have proven the host since.
+    // What was so when this part of the run began is journalled and counted already, and a gate may have proven the host since.
     let went_out = shared.host(host).boot_id.as_ref() != Some(&now);
     shared.booted(host, now.clone());
-    shared.journal.note(Entry::Rebooted { host: host.to_owned(), from, to: now });
+    if went_out {
+        shared.journal.note(Entry::Rebooted { host: host.to_owned(), from, to: now });
+    }
     (shared.sink)(Event::PowerCycled { host: host.to_owned() });
     Finish { went_out, ..Finish::of(Outcome::Done { changed: true }) }
 }
