@@ -114,7 +114,7 @@ impl<'a> Step<'a> {
         let earlier = self.earlier();
         let mut answers = self.look().await?;
         if let Some(intent) = self.shared.may_still_run(self.node)
-            && self.until_idle(self.longest(&[]), &intent.token).await?
+            && self.until_idle(self.longest(self.node, &[]), &intent.token).await?
         {
             answers = self.look().await?;
         }
@@ -213,7 +213,7 @@ impl<'a> Step<'a> {
                 }
                 Acted::LockLost(holder) => return Err(self.lock_lost(holder.as_deref())),
                 Acted::Lost(reason) => {
-                    let answers = self.look_again(&reason, self.longest(&actions), &begun.token).await?;
+                    let answers = self.look_again(&reason, self.longest(self.node, &actions), &begun.token).await?;
                     seen = again_seen(&seen, &answers);
                     let none = BTreeSet::new();
                     match judge_again(&self.node.kind, &seen, &begun, &none, &none) {

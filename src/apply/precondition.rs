@@ -128,8 +128,9 @@ pub fn actions_digest(actions: &[Action]) -> Digest {
 mod tests {
     use super::*;
     use crate::plan::{Found, Member};
-    use crate::resource::{Answer, AnswerStatus, Answers, Assessment, Kind, Read, Want, Wish, kind_named};
-    use serde_json::{Value, json};
+    use crate::resource::test_support::Scripted;
+    use crate::resource::{Answer, AnswerStatus, Answers, Assessment, Want, Wish, kind_named};
+    use serde_json::json;
     use std::sync::Arc;
 
     const PATH: &str = "/etc/x";
@@ -278,7 +279,7 @@ mod tests {
         let again = |now: &str, convergent: bool, redo: &BTreeSet<Address>, accept: &BTreeSet<Address>| {
             let mut seen = seen(now);
             if !convergent {
-                seen.kind = Some(&Fragile);
+                seen.kind = Some(&FRAGILE);
             }
             words(judge_again(&node(&member, &[]), &[seen], &intent, redo, accept))
         };
@@ -292,28 +293,5 @@ mod tests {
     }
 
     /// A kind that must not be run twice.
-    struct Fragile;
-    impl Kind for Fragile {
-        fn name(&self) -> &'static str {
-            "fragile"
-        }
-        fn address_name(&self, _: &Value) -> Option<String> {
-            None
-        }
-        fn check(&self, _: &Value) -> Vec<crate::resource::BodyError> {
-            Vec::new()
-        }
-        fn reads(&self, _: &Wish) -> Vec<Read> {
-            Vec::new()
-        }
-        fn assess(&self, _: &Wish, _: &Answers) -> Assessment {
-            Assessment::default()
-        }
-        fn undo(&self, _: &Wish, _: &Value, _: &Answers) -> Assessment {
-            Assessment::default()
-        }
-        fn convergent(&self) -> bool {
-            false
-        }
-    }
+    static FRAGILE: Scripted = Scripted { assess: Assessment::default, undo: |_| Assessment::default(), convergent: false };
 }

@@ -7,6 +7,7 @@ use super::quote;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use views::TextView;
@@ -91,14 +92,14 @@ impl Redaction {
 
     /// Without the forms that stand in these texts in the clear: everybody can read those words there, and taking them out elsewhere
     /// would only blank what is right.
-    pub fn except<'a>(&self, clear: impl IntoIterator<Item = &'a str>) -> Redaction {
+    pub fn except<'a>(&self, clear: impl IntoIterator<Item = &'a str>) -> Cow<'_, Redaction> {
         let standing: BTreeSet<&str> = clear.into_iter().flat_map(|text| self.find_in(text)).map(|(_, form)| form.text.as_str()).collect();
         if standing.is_empty() {
-            return self.clone();
+            return Cow::Borrowed(self);
         }
         let is_clear = |form: &&Form| standing.iter().any(|text| text.contains(&form.text));
         let forms = self.plain.forms.iter().chain(&self.encoded.forms);
-        Redaction::of_forms(forms.filter(|form| !is_clear(form)).cloned().collect())
+        Cow::Owned(Redaction::of_forms(forms.filter(|form| !is_clear(form)).cloned().collect()))
     }
 
     /// True when the text holds a secret or a line of one.
@@ -401,6 +402,7 @@ mod tests {
         assert!(!redaction.finds_in(other));
         assert_eq!(redaction.apply(&format!("line 4: {key}: bad")), "line 4: [secret token]: bad");
         assert!(redaction.name_in(key).is_some(), "a long line is a secret by itself");
+        assert!(redaction.name_in(&format!("x\n{secret}y")).is_some());
     }
 
     #[test]

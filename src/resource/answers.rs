@@ -145,20 +145,20 @@ impl Answers {
         self.secrets = SecretsWithin { redaction, found: OnceLock::new() };
     }
 
-    /// The secrets that the answers may hold; none where the run has none.
-    pub fn secrets(&self) -> Option<&Redaction> {
+    /// What takes the secrets out of whatever is made of the answers, where the run has any.
+    pub fn redaction(&self) -> Option<&Redaction> {
         Some(&*self.secrets.redaction).filter(|redaction| !redaction.is_empty())
     }
 
-    /// What takes the secrets out, where some answer holds one.
-    pub fn redaction(&self) -> Option<&Redaction> {
+    /// Whether some answer, as it was said, holds a secret. What a kind makes of one that does not may hold it still.
+    fn hold_a_secret(&self) -> bool {
         let found = || self.answers.values().any(|answer| self.secrets.redaction.finds_in(&answer.out));
-        self.secrets.found.get_or_init(found).then_some(&*self.secrets.redaction)
+        *self.secrets.found.get_or_init(found)
     }
 
     /// Without the secrets, for whoever shows or writes down the answers themselves: a file that holds one has no content there.
     pub fn redacted(&self) -> Cow<'_, Answers> {
-        let Some(redaction) = self.redaction() else { return Cow::Borrowed(self) };
+        let Some(redaction) = self.redaction().filter(|_| self.hold_a_secret()) else { return Cow::Borrowed(self) };
         let mut out = self.without_secret_files(redaction).into_owned();
         out.answers.values_mut().for_each(|answer| answer.out = redaction.replace(&answer.out));
         Cow::Owned(out)
@@ -168,7 +168,7 @@ impl Answers {
     /// is put back, and half of it would be worse than none.
     pub fn without_secret_files(&self, redaction: &Redaction) -> Cow<'_, Answers> {
         let holds = |key: &str, answer: &Answer| Read::is_key_of_file(key) && redaction.finds_in(&answer.out);
-        if !self.iter().any(|(key, answer)| holds(key, answer)) {
+        if !self.hold_a_secret() || !self.iter().any(|(key, answer)| holds(key, answer)) {
             return Cow::Borrowed(self);
         }
         let mut out = self.clone();
@@ -212,7 +212,7 @@ impl Answers {
 
     /// Part of an answer as it may be shown.
     pub fn shown(&self, text: &str) -> String {
-        self.secrets().map_or_else(|| text.to_owned(), |redaction| redaction.apply(text))
+        self.redaction().map_or_else(|| text.to_owned(), |redaction| redaction.apply(text))
     }
 
     /// All answers with their keys, sorted.

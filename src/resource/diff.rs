@@ -29,7 +29,7 @@ pub fn diff_left(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Assessme
 fn without_secrets(wish: &Wish, answers: &Answers, compare: impl Fn(&Answers) -> Assessment) -> Assessment {
     let compared = compare(answers);
     // What a kind makes of an answer may hold a secret that the answer holds in a form that nobody knows.
-    let Some(redaction) = answers.secrets() else { return compared };
+    let Some(redaction) = answers.redaction() else { return compared };
     let desired = compared.attributes.values().flat_map(|attribute| attribute.wanted.iter()).filter_map(|(_, wanted)| match wanted {
         Reading::Is(value) => Some(value),
         _ => None,
@@ -108,7 +108,7 @@ fn redact(value: &mut Value, redaction: &Redaction) {
 mod tests {
     use super::*;
     use crate::resource::file::File;
-    use crate::resource::test_support::{answered, wish};
+    use crate::resource::test_support::{Scripted, answered, wish};
     use crate::resource::{Action, Attribute, Plane, Read};
     use serde_json::json;
     use std::sync::Arc;
@@ -139,41 +139,26 @@ mod tests {
     }
 
     /// A kind that undoes what hid a secret from whoever looks at the answer, and says it under the secret's own name.
-    struct Tells;
-    impl Kind for Tells {
-        fn name(&self) -> &'static str {
-            "tells"
-        }
-        fn address_name(&self, _: &Value) -> Option<String> {
-            None
-        }
-        fn check(&self, _: &Value) -> Vec<crate::resource::BodyError> {
-            Vec::new()
-        }
-        fn reads(&self, _: &Wish) -> Vec<Read> {
-            Vec::new()
-        }
-        fn assess(&self, _: &Wish, _: &Answers) -> Assessment {
-            let found = Attribute::in_plane(
-                Plane::Running,
-                Reading::is("x"),
-                Reading::is(json!({ "hunter2-hunter2": "it said hunter2-hun... and no more" })),
-            );
+    const TELLS: Scripted = Scripted {
+        assess: || {
+            let said = json!({ "hunter2-hunter2": "it said hunter2-hun... and no more" });
+            let found = Attribute::in_plane(Plane::Running, Reading::is("x"), Reading::is(said));
             let before = json!({ "hunter2-hunter2": ["hunter2-hunter2", "ends with hunter"] });
             Assessment { attributes: [("of hunter2-hunter2".to_owned(), found)].into(), before, ..Assessment::default() }
-        }
-        fn undo(&self, _: &Wish, before: &Value, _: &Answers) -> Assessment {
+        },
+        undo: |before| {
             let value = before["value"].as_str().unwrap_or_default().to_owned();
             Assessment { actions: vec![Action::SetSysctl { key: "a".to_owned(), value }], ..Assessment::default() }
-        }
-    }
+        },
+        convergent: true,
+    };
 
     #[test]
     fn what_a_kind_makes_of_an_answer_is_redacted_whatever_the_answer_looked_like() {
         let mut answers = Answers::default();
         answers.may_hold(Arc::new(Redaction::of([("token", "hunter2-hunter2")])));
         let wish = wish(&File, json!({ "path": "/etc/a", "content": "x", "mode": "0644" }));
-        let made = diff(&Tells, &wish, &answers);
+        let made = diff(&TELLS, &wish, &answers);
         assert!(!format!("{:?}", made.attributes).contains("hunter2-"), "{:?}", made.attributes);
         assert_eq!(
             made.before,
@@ -185,7 +170,7 @@ mod tests {
     #[test]
     fn the_name_of_a_secret_is_never_put_back_in_its_place() {
         let wish = wish(&File, json!({ "path": "/etc/a", "content": "x", "mode": "0644" }));
-        let back = |before: Value| diff_removal(&Tells, &wish, &before, &Answers::default());
+        let back = |before: Value| diff_removal(&TELLS, &wish, &before, &Answers::default());
         assert_eq!(back(json!({ "value": "old" })).actions.len(), 1);
         let kept = back(json!({ "value": "is [secret token] here" }));
         assert!(kept.actions.is_empty());

@@ -1,6 +1,6 @@
 //! For the tests of the kinds: wishes and answers without ceremony.
 
-use super::{Answer, AnswerStatus, Answers, Kind, Read, Want, Wish};
+use super::{Answer, AnswerStatus, Answers, Assessment, BodyError, Kind, Read, Want, Wish};
 use crate::base::Address;
 use serde_json::Value;
 
@@ -23,4 +23,38 @@ pub fn answered(answers: &[(&Read, i32, &str)]) -> Answers {
         all.insert(read.key(), Answer { status: AnswerStatus::Exit(*code), out: (*out).to_owned() });
     }
     all
+}
+
+/// A made-up kind that reads nothing, whatever the wish.
+pub struct Scripted {
+    /// What a comparison comes to.
+    pub assess: fn() -> Assessment,
+    /// What taking it back comes to, by what was there before.
+    pub undo: fn(&Value) -> Assessment,
+    /// Whether it may be done twice.
+    pub convergent: bool,
+}
+
+impl Kind for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+    fn address_name(&self, _: &Value) -> Option<String> {
+        None
+    }
+    fn check(&self, _: &Value) -> Vec<BodyError> {
+        Vec::new()
+    }
+    fn reads(&self, _: &Wish) -> Vec<Read> {
+        Vec::new()
+    }
+    fn assess(&self, _: &Wish, _: &Answers) -> Assessment {
+        (self.assess)()
+    }
+    fn undo(&self, _: &Wish, before: &Value, _: &Answers) -> Assessment {
+        (self.undo)(before)
+    }
+    fn convergent(&self) -> bool {
+        self.convergent
+    }
 }

@@ -4,7 +4,6 @@
 use super::{Halt, Step, over};
 use crate::apply::idle::{Busy, idle};
 use crate::apply::precondition::{Seen, has_moved, moves_by_plan, reads, see};
-use crate::apply::shared::Shared;
 use crate::apply::trouble;
 use crate::plan::{Member, Node, NodeKind};
 use crate::resource::{Action, Answers, Read};
@@ -48,7 +47,7 @@ impl<'a> Step<'a> {
         let (shared, n) = (self.shared, self.n);
         let others = shared.on_target(self.node.target.as_ref()).iter().filter(|m| **m != n).map(|m| &shared.plan.nodes[*m]);
         for (node, intent) in others.filter_map(|node| Some((node, shared.may_still_run(node)?))) {
-            self.until_idle(longest(shared, node, &[]), &intent.token).await?;
+            self.until_idle(self.longest(node, &[]), &intent.token).await?;
         }
         Ok(())
     }
@@ -105,9 +104,11 @@ impl<'a> Step<'a> {
         Err(self.unknown(format!("{reason}; and the host could not be looked at again")))
     }
 
-    /// How long an action of the step may take: of these, or of those that were planned.
-    pub(super) fn longest(&self, actions: &[Action]) -> Duration {
-        longest(self.shared, self.node, actions)
+    /// How long an action of a step may take: of these, or of those that were planned.
+    pub(super) fn longest(&self, node: &Node, actions: &[Action]) -> Duration {
+        let planned: &[Action] = if let NodeKind::Change { actions, .. } = &node.kind { actions } else { &[] };
+        let longest = actions.iter().chain(planned).map(|action| Duration::from_secs(action.limit_s().into())).max();
+        longest.unwrap_or_default().max(self.shared.context.patience.earlier_step)
     }
 
     /// Waits for what an attempt began on the host, also over new connections; whether there was something to wait for.
@@ -131,12 +132,6 @@ impl<'a> Step<'a> {
         let now = read(writer, &wanted).await.map(|answers| again_seen(before, &answers));
         now.is_ok_and(|now| now.iter().zip(before).all(|(now, before)| now.assessment.fingerprint() == before.assessment.fingerprint()))
     }
-}
-
-fn longest(shared: &Shared, node: &Node, actions: &[Action]) -> Duration {
-    let planned: &[Action] = if let NodeKind::Change { actions, .. } = &node.kind { actions } else { &[] };
-    let longest = actions.iter().chain(planned).map(|action| Duration::from_secs(action.limit_s().into())).max();
-    longest.unwrap_or_default().max(shared.context.patience.earlier_step)
 }
 
 /// The same resources by new answers.
