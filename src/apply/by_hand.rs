@@ -8,7 +8,7 @@ use super::reboot::{before, boot_id, open, settled};
 use super::shared::Shared;
 use super::trouble::{self, Next};
 use crate::base::{Diagnostic, Target};
-use crate::plan::{Member, NodeKind};
+use crate::plan::{Member, NodeKind, OutageCause};
 use crate::resource::Read;
 use crate::state::{Entry, Outcome};
 use crate::transport::{BoxFuture, TransportError};
@@ -20,6 +20,10 @@ pub(super) async fn by_hand(shared: &Shared, n: usize) -> Finish {
     let finish = looked(shared, n, host).await;
     if finish.outcome == (Outcome::Done { changed: true }) {
         shared.note_acted(n);
+    }
+    if finish.went_out && shared.note_outage(host, OutageCause::Unproven { node: node.id.clone() }) {
+        // Whatever is in the way of it is in the way of the gate too, which tells.
+        let _ = shared.record_hosts(vec![host.to_owned()]).await;
     }
     let _ = shared.finish(node, &finish, None).await;
     finish

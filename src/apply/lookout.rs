@@ -14,6 +14,7 @@ use crate::resource::Read;
 use crate::resource::host::facts;
 use crate::resource::kubernetes_object::nodes::nodes;
 use crate::resource::kubernetes_object::request::KubernetesRead;
+use crate::state::TargetIdentity;
 use crate::system::clock::{self, Deadline, Stopwatch};
 use crate::transport::{BoxFuture, TransportError};
 use std::collections::BTreeMap;
@@ -111,9 +112,14 @@ async fn look_at_host(shared: &Shared, name: &str) -> Option<Unavailability> {
     };
     let held = lock.ok().flatten().map(|reading| HeldLock::from_reading(reading, &shared.context.folder.process()));
     let other = held.filter(|held| held.line != shared.heart.fence(name).holder && held.is_young());
+    let (machine_id, running) = (facts.machine_id.clone(), facts.running_machine());
+    let identity = TargetIdentity { machine_id, running, record };
+    if let Some(conflict) = guard(&shared.state).refusal(&shared.plan.cluster, &Target::host(name), &identity) {
+        return Some(Unavailability::Refused { reason: conflict.words() });
+    }
     // What this run itself began before it was cut off is in its own journal.
     let is_of_others = |outage: &Outage| outage.run != shared.run;
-    let left = || guard(&shared.state).outage_of_others(name, record.read()?, facts.machine_id.known()).filter(is_of_others);
+    let left = || guard(&shared.state).outage_of_others(name, identity.record.read()?, facts.machine_id.known()).filter(is_of_others);
     other.map(|held| Unavailability::WorkedOn { by: held.describe() }).or_else(|| left().map(Unavailability::LeftByRun))
 }
 

@@ -23,6 +23,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// How much longer the pause is than the writing.
 const SHARE: u32 = 10;
 
+/// Somebody wants the run to end, and waits no longer than this for hosts to write down that it left them.
+const GIVEN_UP_LIMIT: Duration = Duration::from_secs(10);
+
 /// Clusters whose record is to be written at the end, with when it may be written next between.
 pub(super) type Records = BTreeMap<Target, Deadline>;
 
@@ -77,16 +80,31 @@ impl Shared {
         }
     }
 
-    /// Hosts write down what their gate found.
+    /// Hosts write down what their gate found, which is journalled.
     pub(super) async fn record_gate(&self, gate: &str, hosts: &[String], failure: Option<&GateFailure>) -> Vec<Diagnostic> {
         let changed = hosts.iter().filter(|host| match failure {
-            None => guard(&self.state).outages.remove(*host).is_some(),
+            None => guard(&self.state).end_outage(host),
             Some(GateFailure { code, check }) => {
                 let cause = OutageCause::GateFailed { gate: gate.to_owned(), code: code.clone(), check: check.clone() };
                 note_outage(&mut guard(&self.state).outages, host, self.outage(cause))
             }
         });
-        let changed: Vec<Target> = changed.filter(|host| self.is_ready(host)).map(Target::host).collect();
+        let problems = self.record_hosts(changed.cloned().collect()).await;
+        // A host that did not pass may be in no state to write anything, and that was told.
+        if failure.is_some() { Vec::new() } else { problems }
+    }
+
+    /// Hosts whose steps were given up write down that they are out of service, as far as they answer at once.
+    pub(super) async fn record_given_up(&self, steps: Vec<usize>) -> Vec<Diagnostic> {
+        let hosts = steps.into_iter().filter_map(|n| Some((self.host_of(n)?, &self.plan.nodes[n].id)));
+        let is_new = |(host, node): &(String, &String)| self.note_outage(host, OutageCause::StepFailed { node: (*node).clone() });
+        let hosts: Vec<String> = hosts.filter(is_new).map(|(host, _)| host).collect();
+        clock::within(GIVEN_UP_LIMIT, self.record_hosts(hosts)).await.unwrap_or_default()
+    }
+
+    /// These hosts write down what is remembered of them now.
+    pub(super) async fn record_hosts(&self, hosts: Vec<String>) -> Vec<Diagnostic> {
+        let hosts: Vec<Target> = hosts.iter().filter(|host| self.is_ready(host)).map(Target::host).collect();
         let problems = Mutex::new(Vec::new());
         let work = |target: Target| -> BoxFuture<'_, ()> {
             let problems = &problems;
@@ -98,9 +116,8 @@ impl Shared {
                 guard(problems).extend(problem);
             })
         };
-        crowd::each(changed, self.context.patience.parallel, &work).await;
-        // A host that did not pass may be in no state to write anything, and that was told.
-        if failure.is_some() { Vec::new() } else { std::mem::take(&mut *guard(&problems)) }
+        crowd::each(hosts, self.context.patience.parallel, &work).await;
+        std::mem::take(&mut *guard(&problems))
     }
 
     /// A gate without a check of a host ends no outage of it that a check began.

@@ -93,6 +93,8 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     }
     found.warnings.extend(recognition.warnings);
     let cluster = context.folder.identify(&mut state, plan.cluster_id.as_ref(), &plan.cluster).map_err(one)?;
+    // What only the hosts remembered is not in the journal.
+    state.store(&context.folder).map_err(one)?;
     let store = context.folder.continue_run(&run, &journal).map_err(one)?;
     let store = lock.fenced(&context.folder, store).map_err(one)?;
     let writer = context.folder.writer(store, journal.chain).map_err(one)?;

@@ -82,7 +82,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     };
     match opened {
         Ok((run, cluster, journal)) => {
-            let entries = vec![started(&run, &cluster, plan), Entry::LockTaken { fence: lock.fence }];
+            let entries = vec![started(&run, &cluster, plan, state.serial), Entry::LockTaken { fence: lock.fence }];
             let earlier = Earlier { status: RunStatus::default(), decisions: Decisions::default(), told: None };
             let plan = later.unwrap_or_else(|| plan.clone());
             let parts = RunParts { plan, context: context.clone(), sink, run, cluster, journal, state };
@@ -117,7 +117,7 @@ fn open(plan: &Plan, context: &Context, state: &mut State, lock: &ClusterLock) -
     Ok((run, cluster, context.folder.writer(store, Chain::default())?))
 }
 
-fn started(run: &str, cluster: &ClusterIdentity, plan: &Plan) -> Entry {
+fn started(run: &str, cluster: &ClusterIdentity, plan: &Plan, state_serial: u64) -> Entry {
     Entry::RunStarted {
         format_version: journal::FORMAT_VERSION.to_owned(),
         run: run.to_owned(),
@@ -127,6 +127,7 @@ fn started(run: &str, cluster: &ClusterIdentity, plan: &Plan) -> Entry {
         who: identity::user(),
         machine: identity::machine(),
         process: identity::process(),
+        state_serial,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }
@@ -138,6 +139,8 @@ pub(super) struct Begun {
     lock: ClusterLock,
     found: Preflight,
     entries: Vec<Entry>,
+    /// Hosts that are out of service since a power cycle by hand, and do not know it yet.
+    switched: Vec<String>,
 }
 
 impl Begun {
@@ -162,15 +165,15 @@ impl Begun {
         }
         let heart = Heart::new(&lock.holder, &parts.run, &parts.context, &found.ready);
         let shared = Shared::new(parts, &steps, earlier, found.ready.clone(), heart);
-        for (step, host) in switched.into_iter().filter_map(|(n, _)| Some((&shared.plan.nodes[n].id, shared.host_of(n)?))) {
-            shared.note_outage(&host, OutageCause::Unproven { node: step.clone() });
-        }
-        Begun { scheduler: Scheduler::new(steps, limits, &history), shared: Arc::new(shared), lock, found, entries }
+        let switched = switched.into_iter().filter_map(|(n, _)| Some((shared.plan.nodes[n].id.clone(), shared.host_of(n)?)));
+        let switched = switched.filter(|(node, host)| shared.note_outage(host, OutageCause::Unproven { node: node.clone() }));
+        let switched = switched.map(|(_, host)| host).collect();
+        Begun { scheduler: Scheduler::new(steps, limits, &history), shared: Arc::new(shared), lock, found, entries, switched }
     }
 
     /// Journals the beginning, then goes from signal to signal until all is over.
     pub async fn carry_out(self) -> ApplyOutcome {
-        let Begun { shared, scheduler, lock, found, mut entries } = self;
+        let Begun { shared, scheduler, lock, found, mut entries, switched } = self;
         let ready = found.ready.clone();
         let last = entries.pop();
         entries.into_iter().for_each(|entry| shared.journal.note(entry));
@@ -194,11 +197,15 @@ impl Begun {
         let mut turn = Turn::new(shared.clone(), scheduler, problems);
         let beating = tokio::spawn(shared.heart.clone().go_on(shared.context.clone()));
         shared.begin_records().await;
+        // Whatever is in the way of it is in the way of the next step too, which tells.
+        let _ = shared.record_hosts(switched).await;
         let broken = turn.run(unreachable).await.err();
         beating.abort();
         // Its end is waited for, so that no sign of life comes after the lock is let go.
         let _ = beating.await;
         if broken.is_none() {
+            let given_up = turn.given_up();
+            turn.add(shared.record_given_up(given_up).await);
             turn.add(shared.end_records().await);
             release(&ready, &shared.context, &lock.holder).await;
         }

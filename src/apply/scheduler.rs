@@ -54,6 +54,8 @@ pub struct Scheduler {
     lost: BTreeSet<Target>,
     /// Hosts that are out of service by nobody's doing here, as it was looked at last.
     outside: BTreeSet<Target>,
+    /// Those of them that did not answer then.
+    silent: BTreeSet<Target>,
     look: Look,
     /// Hosts lost in this run, which stops further waves.
     lost_in_run: BTreeSet<Target>,
@@ -116,6 +118,7 @@ impl Scheduler {
             disturbed: history.out_of_service.iter().map(|host| (host.clone(), None)).collect(),
             lost: BTreeSet::new(),
             outside: BTreeSet::new(),
+            silent: BTreeSet::new(),
             look: if limits.looks { Look::Due } else { Look::Fresh },
             lost_in_run: BTreeSet::new(),
             let_go: BTreeSet::new(),
@@ -145,7 +148,7 @@ impl Scheduler {
                 self.look_again();
                 self.finished(step, outcome);
             }
-            Signal::Looked { out } => self.looked(out),
+            Signal::Looked { out, silent } => self.looked(out, silent),
             // Nobody asked the budget: what fits in is asked of what we do ourselves.
             Signal::WentOut { step } => drop(self.steps[step].host().map(|host| self.disturbed.entry(host.clone()).or_insert(Some(step)))),
             Signal::Spare { step, hosts } => drop(self.spared.insert(step, hosts)),

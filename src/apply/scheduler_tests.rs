@@ -92,7 +92,12 @@ impl Driven {
     }
 
     fn looked(&mut self, out: &[&str]) -> &mut Self {
-        self.send(Signal::Looked { out: out.iter().map(|host| Target::host(*host)).collect() })
+        self.looked_with_silent(out, &[])
+    }
+
+    fn looked_with_silent(&mut self, out: &[&str], silent: &[&str]) -> &mut Self {
+        let hosts = |names: &[&str]| names.iter().map(|host| Target::host(*host)).collect();
+        self.send(Signal::Looked { out: hosts(out), silent: hosts(silent) })
     }
 
     fn went_out(&mut self, id: &str) -> &mut Self {
@@ -408,7 +413,9 @@ fn who_else_is_out_of_service_is_asked_before_one_more_host_is_disturbed() {
     let mut run = begun();
     assert_eq!(run.looked(&["z"]).asked(), "end");
     assert_eq!((run.outcome("b1"), run.scheduler.unavailable()), (skipped(Skip::Budget), 1));
-    assert_eq!(begun().looked(&["b"]).asked(), "b1", "who is out already takes no further slot");
+    assert_eq!(begun().looked(&["b", "z"]).asked(), "b1", "who is out already takes no further slot");
+    assert_eq!(begun().looked_with_silent(&["b"], &["b"]).asked(), "b1", "nobody else is out");
+    assert_eq!(begun().looked_with_silent(&["b", "z"], &["b"]).asked(), "end", "it may be in service again when its step begins");
     let mut abandoned = begun();
     assert_eq!(abandoned.send(Signal::Abandon).asked(), "end", "nobody waits for a look that nobody does any more");
 }

@@ -35,6 +35,8 @@ pub enum Signal {
     Looked {
         /// Hosts that are, whoever caused it.
         out: BTreeSet<Target>,
+        /// Those of them that did not answer: they may be back in service before a step of theirs begins.
+        silent: BTreeSet<Target>,
     },
     /// A gate was checked for these hosts.
     GateAnswered {

@@ -107,6 +107,9 @@ async fn look(
         match &record {
             TargetRecord::Absent => Err(unfit("it has no record any more")),
             _ if !conflict.is_about(&record) => Err(unfit("meanwhile it has another record")),
+            TargetRecord::Read { record, .. } if decision.keep_record && record.is_of_another(machine.as_ref()) => Err(unfit(
+                "its record is of another machine, so what was there before says nothing of this one: take it over without --keep-record",
+            )),
             TargetRecord::Unreadable { .. } if decision.keep_record => {
                 Err(unfit("its record cannot be read, so nothing of it can be kept"))
             }

@@ -51,6 +51,8 @@ pub(super) struct Turn {
     lookout: Arc<Lookout>,
     /// The task that looks who else is out of service.
     looking: Option<tokio::task::Id>,
+    /// Steps that ran when the run was given up.
+    given_up: Vec<usize>,
 }
 
 impl Turn {
@@ -69,6 +71,7 @@ impl Turn {
             watch,
             lookout: Arc::default(),
             looking: None,
+            given_up: Vec::new(),
         }
     }
 
@@ -116,7 +119,8 @@ impl Turn {
         if self.looking == Some(id) {
             self.looking = None;
             let out = self.lookout.out();
-            return Ok(self.signal(Signal::Looked { out: out.keys().cloned().collect() }).await);
+            let silent = out.iter().filter(|(_, why)| matches!(why, Unavailability::Unreachable { .. })).map(|(host, _)| host.clone());
+            return Ok(self.signal(Signal::Looked { silent: silent.collect(), out: out.keys().cloned().collect() }).await);
         }
         let Some(step) = self.of_task.remove(&id) else { return Ok(false) };
         let node = self.shared.plan.nodes[step].id.clone();
@@ -139,7 +143,6 @@ impl Turn {
                 if problem.is_none() {
                     self.proven.extend(hosts.iter().cloned());
                 }
-                self.shared.journal.note(Entry::GateChecked { node: node.clone(), hosts: hosts.clone(), failure: result.first_failure() });
                 (self.shared.sink)(Event::GateFinished { node, hosts: hosts.clone(), result });
                 Signal::GateAnswered { step, hosts: hosts.iter().map(Target::host).collect(), problem }
             }
@@ -256,8 +259,10 @@ impl Turn {
         let handle = self.tasks.spawn(async move {
             let mut result = shared.context.gatekeeper.check(&hosts, &proven).await;
             result.problems.extend(shared.proves_nothing(&hosts, &result));
-            let failure = result.first_failure();
-            let unwritten = shared.record_gate(&shared.plan.nodes[step].id, &hosts, failure.as_ref()).await;
+            let (node, failure) = (shared.plan.nodes[step].id.clone(), result.first_failure());
+            // Before any host knows it: what they know is known here, whenever this ends.
+            shared.journal.commit(Entry::GateChecked { node: node.clone(), hosts: hosts.clone(), failure: failure.clone() }).await?;
+            let unwritten = shared.record_gate(&node, &hosts, failure.as_ref()).await;
             Ok(Done::Gate { hosts, result, unwritten })
         });
         self.of_task.insert(handle.id(), step);
@@ -266,9 +271,15 @@ impl Turn {
     async fn settle(&mut self, step: usize, outcome: Outcome) {
         if matches!(outcome, Outcome::Unknown { .. }) {
             self.problems.push(self.unknown(step, "it was given up while it ran"));
+            self.given_up.push(step);
         }
         self.shared.finish(&self.shared.plan.nodes[step], &Finish::of(outcome.clone()), None).await;
         (self.shared.sink)(Event::StepFinished { node: self.shared.plan.nodes[step].id.clone(), outcome });
+    }
+
+    /// The steps that were given up while they ran, once.
+    pub fn given_up(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.given_up)
     }
 
     /// What went wrong beside its steps.

@@ -4,6 +4,7 @@
 mod views;
 
 use super::quote;
+use super::text::{clean, one_line};
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -135,21 +136,25 @@ impl Redaction {
         std::iter::once((TextView::joined(text), &self.encoded)).chain(unescaped)
     }
 
-    /// A whole text with every secret as `[secret NAME]`, also where one was cut off before a `...`.
+    /// A text that is whole, such as a file's, with every secret as `[secret NAME]`.
     pub fn replace(&self, text: &str) -> String {
-        self.without(text, None)
+        self.without(text, [])
     }
 
-    /// The same of a message, which may have been cut off at its end in the middle of a secret.
+    /// A text that somebody may have shortened: a secret may be cut off before each `...` in it.
+    pub fn replace_shortened(&self, text: &str) -> String {
+        self.without(text, cuts(text))
+    }
+
+    /// A message, which may have been cut off at its end too, in the middle of a secret.
     pub fn apply(&self, text: &str) -> String {
-        self.without(text, Some(text.len()))
+        self.without(text, cuts(text).chain([text.len()]))
     }
 
-    fn without(&self, text: &str, end: Option<usize>) -> String {
+    fn without(&self, text: &str, cuts: impl IntoIterator<Item = usize>) -> String {
         let mut found: Vec<_> = self.find_in(text).into_iter().map(|(range, form)| (range, form.name.as_str())).collect();
-        let cuts = text.rmatch_indices("...").map(|(cut, _)| cut).take(MOST_CUTS);
         let begun = |cut: usize| self.begun_in(&text[..cut]).map(|(start, name)| (start..cut, name));
-        found.extend(cuts.chain(end).filter_map(begun));
+        found.extend(cuts.into_iter().filter_map(begun));
         blank(text, found)
     }
 
@@ -174,6 +179,11 @@ impl Redaction {
         }
         first
     }
+}
+
+/// The last places where a text may have been cut off.
+fn cuts(text: &str) -> impl Iterator<Item = usize> {
+    text.rmatch_indices("...").map(|(cut, _)| cut).take(MOST_CUTS)
 }
 
 /// The text with a secret's name in the place of each range; ranges that meet are one.
@@ -205,11 +215,12 @@ fn forms_of(name: &str, value: &str) -> Vec<Form> {
     of_whole.chain(of_whole_encoded).chain(of_lines).chain(of_lines_encoded).collect()
 }
 
-/// As it is, within shell quotes, with white space folded.
+/// As it is, within shell quotes, with white space folded, without what a terminal would act upon, and both as `one_line` does it.
 fn plain_forms(value: &str) -> Vec<String> {
     let quoted = quote::sh(value);
     let folded = value.split_whitespace().collect::<Vec<_>>().join(" ");
-    vec![value.to_owned(), value.trim().to_owned(), super::text::clean(value), quoted[1..quoted.len() - 1].to_owned(), folded]
+    let in_one_line = one_line(value, usize::MAX);
+    vec![value.to_owned(), value.trim().to_owned(), clean(value), quoted[1..quoted.len() - 1].to_owned(), folded, in_one_line]
 }
 
 /// In base64 and in hexadecimal.
@@ -389,6 +400,13 @@ mod tests {
         }
         let redaction = super::tests::redaction("hunter2-hunter2");
         assert_eq!(redaction.apply("login with hunter2-hun..."), "login with [secret token]...");
+        assert_eq!(redaction.replace_shortened("with hunter2-hun... or hunter2"), "with [secret token]... or hunter2");
+        assert_eq!(redaction.replace("with hunter2-hun..."), "with hunter2-hun...", "a file may say so");
+        // Written on Windows, or with what no terminal shows, and told in one line.
+        for secret in ["user=admin1\r\npass=Tr0ub4dor\r\nx=1", "Tr0ub4dor\u{200b}  two  blanks"] {
+            let said = crate::base::text::one_line(&format!("it said: {secret}"), 200);
+            assert_eq!(super::tests::redaction(secret).apply(&said), "it said: [secret token]");
+        }
     }
 
     /// A secret of several lines is made of words that stand in other files too.

@@ -243,8 +243,8 @@ impl Prepared {
             None => None,
         };
         names.extend(self.inventory.loaded.passwords());
-        let wished = self.desired.wishes.iter().flat_map(|wish| diff::texts(&wish.body));
-        let clear = self.inventory.loaded.sources.texts().chain(wished);
+        let wished: Vec<_> = self.desired.wishes.iter().flat_map(|wish| diff::texts(&wish.body)).collect();
+        let clear = self.inventory.loaded.sources.texts().chain(wished.iter().map(AsRef::as_ref));
         let found = secrets::found(&self.inventory, &names, self.contact);
         let secrets = Arc::new(Secrets::new(key, found, of_host).beside_clear_text(clear));
         *known = Some(secrets.clone());

@@ -119,6 +119,7 @@ impl Question {
         }
         for question in out.values_mut() {
             question.state.cluster = self.state.cluster.clone();
+            question.state.machine_outages = self.state.machine_outages.clone();
         }
         out
     }

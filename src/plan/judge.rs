@@ -151,7 +151,7 @@ fn judge_removal(
     kinds: KindLookup,
     unknown: &mut Vec<UnknownFinding>,
 ) -> Option<Item> {
-    let wish = applied.wish(address);
+    let wish = diff::remembered_wish(&applied.wish(address), answers);
     let Some(kind) = kinds(&applied.kind) else {
         let reason = format!("it was applied, and this railwright has no resource kind `{}` to take it back", applied.kind);
         unknown.push(UnknownFinding::new(address.to_string(), reason));
@@ -160,7 +160,7 @@ fn judge_removal(
     let mut assessment = taken_back(kind, &wish, applied.adopted, &applied.before, answers);
     if !applied.adopted {
         // Once it is taken back nobody else remembers it, and a reboot after it has yet to be proven.
-        assessment.before = applied.before.clone();
+        assessment.before = diff::remembered(&applied.before, answers);
     }
     note_unknown(address, &assessment, unknown);
     let reason = if assessment.stays { Reason::LetGo } else { Reason::RemovedFromSpec };

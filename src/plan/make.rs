@@ -83,7 +83,9 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
     switches_first::put_in(&mut parts, inputs);
     cluster_first::put_in(&mut parts, inputs.kinds);
     let not_emptied = drains::put_in(&mut parts, inputs);
-    let gates = waves::roll_out(&mut parts, inputs.targets, &verified_first(inputs), &inputs.rollout);
+    let unavailable = unavailable(inputs);
+    let first = verified_first(inputs, &unavailable, &parts);
+    let gates = waves::roll_out(&mut parts, inputs.targets, &first, &inputs.rollout);
     unknown.extend(parts.iter_mut().flat_map(|part| std::mem::take(&mut part.unknown)));
     let mut dropped: Vec<_> = parts.iter_mut().flat_map(|part| std::mem::take(&mut part.dropped)).collect();
     dropped.sort();
@@ -107,7 +109,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         reinstalled: reinstalled_hosts(inputs),
         dropped,
         not_emptied,
-        unavailable: unavailable(inputs),
+        unavailable,
         no_ssh: inputs.header.no_ssh.clone(),
         waived: inputs.header.waived.clone(),
         digest: String::new(),

@@ -425,9 +425,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Hosts that an earlier run left out of service, and that the first gate has to pass before anything else is disturbed.
+    /// Hosts that an earlier run left out of service or cordoned, and that the first gate has to pass before anything else is disturbed.
     pub fn verified_first(&self) -> BTreeSet<String> {
-        let left: BTreeSet<String> = self.unavailable.iter().filter(|some| some.is_left_by_run()).flat_map(Unavailable::names).collect();
+        let is_left = |some: &&Unavailable| some.is_left_by_run() || some.is_left_cordoned();
+        let left: BTreeSet<String> = self.unavailable.iter().filter(is_left).flat_map(Unavailable::names).collect();
         let first = self.nodes.iter().filter(|node| node.wave == 0).flat_map(Node::verified);
         first.filter(|host| left.contains(*host)).cloned().collect()
     }

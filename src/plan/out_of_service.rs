@@ -2,6 +2,7 @@
 //! disturbs a host because the ones that are broken already are not part of it.
 
 use super::judge::reached;
+use super::part::Part;
 use super::{Inputs, LastApplied};
 use crate::base::text::one_line;
 use crate::base::{Digest, Target, TargetKind, nodeset};
@@ -192,6 +193,11 @@ impl Unavailable {
     pub fn is_left_by_run(&self) -> bool {
         matches!(self.why, Unavailability::LeftByRun(_))
     }
+
+    /// True where an earlier run left their nodes cordoned.
+    pub fn is_left_cordoned(&self) -> bool {
+        matches!(self.why, Unavailability::LeftCordoned { .. })
+    }
 }
 
 /// The hosts of the spec that are out of service, also those that the plan is narrowed away from; each once, and what an earlier run
@@ -222,16 +228,21 @@ fn of_nodes(inputs: &Inputs) -> BTreeMap<Target, Unavailability> {
 }
 
 /// The hosts that a gate has to pass before anything else is disturbed: an earlier run left them, they answer, and the plan does not
-/// exclude them. Who does not answer cannot be verified, and counts all the same.
-pub(super) fn verified_first(inputs: &Inputs) -> BTreeSet<Target> {
-    let hosts = inputs.targets.iter().filter(|target| target.kind == TargetKind::Host && inputs.outages.contains_key(&*target.name));
-    let answers = hosts.filter(|host| reached(inputs.observation, host).is_ok());
-    answers.filter(|host| !inputs.selection.excludes(&host.to_string())).cloned().collect()
+/// exclude them. Who does not answer cannot be verified, and counts all the same. Of the nodes that an earlier run left cordoned, those
+/// that the plan works on: they use up the budget until they are given back.
+pub(super) fn verified_first(inputs: &Inputs, unavailable: &[Unavailable], parts: &[Part]) -> BTreeSet<Target> {
+    let cordoned = unavailable.iter().filter(|some| some.is_left_cordoned()).flat_map(Unavailable::names);
+    let cordoned: BTreeSet<Target> = cordoned.map(Target::host).collect();
+    let open = parts.iter().filter(|part| part.is_open() && cordoned.contains(&part.target)).map(|part| &part.target);
+    let left = inputs.targets.iter().filter(|target| target.kind == TargetKind::Host && inputs.outages.contains_key(&*target.name));
+    let answers = left.filter(|host| reached(inputs.observation, host).is_ok());
+    answers.filter(|host| !inputs.selection.excludes(&host.to_string())).chain(open).cloned().collect()
 }
 
-/// What a plan records of the state that it was made against: what was applied to the targets that it works on, and who is out of
-/// service.
+/// What a plan records of the state that it was made against: what was applied to the targets that it works on, and which of them are
+/// out of service. Who else is, a run sees by itself.
 pub fn state_digest(last: &LastApplied, outages: &Outages, targets: &BTreeSet<&Target>) -> Digest {
     let applied = last.digest_of(targets);
+    let outages: BTreeMap<_, _> = outages.iter().filter(|(host, _)| targets.contains(&Target::host(host))).collect();
     if outages.is_empty() { applied } else { Digest::of(&(applied, outages)) }
 }

@@ -160,7 +160,10 @@ impl Answers {
     pub fn redacted(&self) -> Cow<'_, Answers> {
         let Some(redaction) = self.redaction().filter(|_| self.hold_a_secret()) else { return Cow::Borrowed(self) };
         let mut out = self.without_secret_files(redaction).into_owned();
-        out.answers.values_mut().for_each(|answer| answer.out = redaction.replace(&answer.out));
+        for (key, answer) in &mut out.answers {
+            let is_whole = Read::is_key_of_file(key);
+            answer.out = if is_whole { redaction.replace(&answer.out) } else { redaction.replace_shortened(&answer.out) };
+        }
         Cow::Owned(out)
     }
 

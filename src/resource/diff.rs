@@ -1,10 +1,11 @@
 //! What a kind makes of a target's answers, with the secrets of the run kept out of it. The kind compares what the target said
 //! as it is; only what comes out is redacted, since that is shown, planned, journalled and remembered.
 
-use super::{Answers, Assessment, Kind, Reading, Wish};
+use super::{Answers, Assessment, Kind, Reading, Want, Wish};
 use crate::base::Redaction;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Compares a resource with its target.
 pub fn diff(kind: &dyn Kind, wish: &Wish, answers: &Answers) -> Assessment {
@@ -13,17 +14,48 @@ pub fn diff(kind: &dyn Kind, wish: &Wish, answers: &Answers) -> Assessment {
 
 /// What takes a resource back.
 pub fn diff_removal(kind: &dyn Kind, applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-    if texts(before).into_iter().any(Redaction::has_taken_out_of) {
-        let what = applied.address.within_target();
+    let what = applied.address.within_target();
+    let (applied, before) = (remembered_wish(applied, answers), remembered(before, answers));
+    if has_taken_out_of(&before) {
         let residue = format!("{what} stays as it is: what was there before us held a secret, and was not kept");
         return Assessment { residue: vec![residue], ..Assessment::default() };
     }
-    without_secrets(applied, answers, |answers| kind.undo(applied, before, answers))
+    let mut compared = without_secrets(&applied, answers, |answers| kind.undo(&applied, &before, answers));
+    if has_taken_out_of(&applied.body) && has_taken_out_of(&serde_json::to_value(&compared.actions).unwrap_or_default()) {
+        let refusal = format!("what takes {what} back holds a secret, which no plan may carry: take it back by hand");
+        (compared.actions, compared.refusal) = (Vec::new(), compared.refusal.or(Some(refusal)));
+    }
+    compared
 }
 
 /// What a resource that was applied earlier left behind.
 pub fn diff_left(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Assessment {
-    without_secrets(applied, answers, |answers| kind.left(applied, answers))
+    let applied = remembered_wish(applied, answers);
+    without_secrets(&applied, answers, |answers| kind.left(&applied, answers))
+}
+
+/// What is remembered of a resource, without the secrets of this run: it may have been none when it was written down.
+pub fn remembered(value: &Value, answers: &Answers) -> Value {
+    let mut value = value.clone();
+    if let Some(redaction) = answers.redaction() {
+        redact(&mut value, &|text| redaction.replace(text));
+    }
+    value
+}
+
+/// A resource as it was applied, without the secrets of this run.
+pub fn remembered_wish(applied: &Wish, answers: &Answers) -> Wish {
+    match answers.redaction() {
+        None => applied.clone(),
+        Some(_) => {
+            let want = Want { body: remembered(&applied.body, answers), ..(*applied.want).clone() };
+            Wish { want: Arc::new(want), ..applied.clone() }
+        }
+    }
+}
+
+fn has_taken_out_of(value: &Value) -> bool {
+    texts(value).iter().any(|text| Redaction::has_taken_out_of(text))
 }
 
 fn without_secrets(wish: &Wish, answers: &Answers, compare: impl Fn(&Answers) -> Assessment) -> Assessment {
@@ -34,7 +66,8 @@ fn without_secrets(wish: &Wish, answers: &Answers, compare: impl Fn(&Answers) ->
         Reading::Is(value) => Some(value),
         _ => None,
     });
-    let redaction = redaction.except(desired.chain([&wish.body]).flat_map(texts));
+    let clear: Vec<Cow<'_, str>> = desired.chain([&wish.body]).flat_map(texts).collect();
+    let redaction = redaction.except(clear.iter().map(AsRef::as_ref));
     match answers.without_secret_files(&redaction) {
         // What is as desired says nothing that the spec does not say.
         Cow::Owned(veiled) if !compared.is_met() => redacted(compare(&veiled), &redaction),
@@ -42,20 +75,21 @@ fn without_secrets(wish: &Wish, answers: &Answers, compare: impl Fn(&Answers) ->
     }
 }
 
-/// Every text of a JSON value.
-pub fn texts(value: &Value) -> Vec<&str> {
+/// Every text of a JSON value, numbers among them.
+pub fn texts(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
-        Value::String(text) => vec![text],
+        Value::String(text) => vec![Cow::Borrowed(text)],
+        Value::Number(number) => vec![Cow::Owned(number.to_string())],
         Value::Array(items) => items.iter().flat_map(texts).collect(),
-        Value::Object(map) => map.iter().flat_map(|(key, item)| [key.as_str()].into_iter().chain(texts(item))).collect(),
-        _ => Vec::new(),
+        Value::Object(map) => map.iter().flat_map(|(key, item)| [Cow::Borrowed(key.as_str())].into_iter().chain(texts(item))).collect(),
+        Value::Null | Value::Bool(_) => Vec::new(),
     }
 }
 
 /// Everything in an assessment that a target's own words may have gone into.
 fn redacted(mut compared: Assessment, redaction: &Redaction) -> Assessment {
     let actions = serde_json::to_value(&compared.actions).unwrap_or_default();
-    if let Some(name) = texts(&actions).into_iter().find_map(|text| redaction.name_in(text)) {
+    if let Some(name) = texts(&actions).iter().find_map(|text| redaction.name_in(text)) {
         let refusal = format!("what is there holds the secret `{name}`, which no plan may carry: take it out by hand");
         (compared.actions, compared.refusal) = (Vec::new(), compared.refusal.or(Some(refusal)));
     }
@@ -63,23 +97,30 @@ fn redacted(mut compared: Assessment, redaction: &Redaction) -> Assessment {
         *attributes = std::mem::take(attributes).into_iter().map(|(name, attribute)| (redaction.replace(&name), attribute)).collect();
     }
     for attribute in compared.attributes.values_mut().chain(compared.out_of_reach.values_mut()) {
-        for (plane, found) in attribute.found.clone().iter() {
-            attribute.found.set(plane, without(found, redaction));
+        let (wanted, found) = (attribute.wanted.clone(), attribute.found.clone());
+        for (plane, desired) in wanted.iter() {
+            attribute.wanted.set(plane, without(desired, redaction, &|text| redaction.replace(text)));
+        }
+        for (plane, actual) in found.iter() {
+            // What is equal stays equal.
+            let is_whole = wanted.get(plane) == Some(actual);
+            let replace = |text: &str| if is_whole { redaction.replace(text) } else { redaction.replace_shortened(text) };
+            attribute.found.set(plane, without(actual, redaction, &replace));
         }
         redact_all(attribute.by.iter_mut().chain(&mut attribute.input), redaction);
     }
-    redact(&mut compared.before, redaction);
+    redact(&mut compared.before, &|text| redaction.replace(text));
     redact_all(compared.interrupts.iter_mut().chain(&mut compared.residue).chain(&mut compared.refusal), redaction);
     redact_all(compared.hopeless.iter_mut().map(|hopeless| &mut hopeless.why), redaction);
     redact_all(compared.lacks.iter_mut().map(|lacks| &mut lacks.said), redaction);
     compared
 }
 
-fn without(reading: &Reading, redaction: &Redaction) -> Reading {
+fn without(reading: &Reading, redaction: &Redaction, replace: &dyn Fn(&str) -> String) -> Reading {
     match reading {
         Reading::Is(value) => {
             let mut value = value.clone();
-            redact(&mut value, redaction);
+            redact(&mut value, replace);
             Reading::Is(value)
         }
         Reading::Absent => Reading::Absent,
@@ -92,15 +133,23 @@ fn redact_all<'a>(texts: impl IntoIterator<Item = &'a mut String>, redaction: &R
     texts.into_iter().for_each(|text| *text = redaction.apply(text));
 }
 
-fn redact(value: &mut Value, redaction: &Redaction) {
+/// Replaces texts and names; a number becomes a text where it is a secret.
+fn redact(value: &mut Value, replace: &dyn Fn(&str) -> String) {
     match value {
-        Value::String(text) => *text = redaction.replace(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redaction)),
-        Value::Object(map) => {
-            map.values_mut().for_each(|item| redact(item, redaction));
-            *map = std::mem::take(map).into_iter().map(|(name, item)| (redaction.replace(&name), item)).collect();
+        Value::String(text) => *text = replace(text),
+        Value::Number(number) => {
+            let digits = number.to_string();
+            let replaced = replace(&digits);
+            if replaced != digits {
+                *value = Value::String(replaced);
+            }
         }
-        _ => {}
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, replace)),
+        Value::Object(map) => {
+            map.values_mut().for_each(|item| redact(item, replace));
+            *map = std::mem::take(map).into_iter().map(|(name, item)| (replace(&name), item)).collect();
+        }
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
@@ -111,7 +160,6 @@ mod tests {
     use crate::resource::test_support::{Scripted, answered, wish};
     use crate::resource::{Action, Attribute, Plane, Read};
     use serde_json::json;
-    use std::sync::Arc;
 
     fn compared(secret: &str, desired: &str, actual: &str) -> Assessment {
         let wish = wish(&File, json!({ "path": "/etc/a", "content": desired, "mode": "0644" }));
@@ -165,6 +213,51 @@ mod tests {
             json!({ "[secret token]": ["[secret token]", "ends with hunter"] }),
             "what was there before was not cut off"
         );
+    }
+
+    #[test]
+    fn what_is_right_stays_right_where_it_ends_as_a_secret_that_was_cut_off() {
+        let text = "# do not change...\n";
+        let made = compared("change-8812-xyz", text, text);
+        assert!(made.is_met() && !format!("{made:?}").contains("secret"), "{made:?}");
+        let before = compared("change-8812-xyz", "x\n", text).before;
+        assert_eq!(before["regular"]["content"]["text"], text);
+    }
+
+    /// Compares numbers, and takes back what was applied.
+    const COUNTS: Scripted = Scripted {
+        assess: || {
+            let pin = Attribute::in_plane(Plane::Running, Reading::is(1), Reading::is(8_462_951_730_u64));
+            let before = json!({ "pin": 8_462_951_730_u64 });
+            Assessment { attributes: [("pin".to_owned(), pin)].into(), before, ..Assessment::default() }
+        },
+        undo: |_| {
+            let text = Attribute::in_plane(Plane::Running, Reading::Absent, Reading::is("t=8462951730"));
+            Assessment { attributes: [("text".to_owned(), text)].into(), ..Assessment::default() }
+        },
+        convergent: true,
+    };
+
+    #[test]
+    fn a_secret_of_digits_is_one_as_a_number_too() {
+        let mut answers = Answers::default();
+        answers.may_hold(Arc::new(Redaction::of([("pin", "8462951730")])));
+        let made = diff(&COUNTS, &wish(&File, json!({ "path": "/etc/a", "content": "x" })), &answers);
+        assert!(!format!("{made:?}").contains("8462951730"), "{made:?}");
+        assert_eq!((made.is_met(), made.before), (false, json!({ "pin": "[secret pin]" })));
+    }
+
+    /// The text of an earlier spec, or what was there before us, became a secret since.
+    #[test]
+    fn what_is_remembered_is_no_clear_text() {
+        let mut answers = Answers::default();
+        answers.may_hold(Arc::new(Redaction::of([("pin", "8462951730")])));
+        let applied = wish(&File, json!({ "path": "/etc/a", "content": "t=8462951730" }));
+        let made = diff_removal(&COUNTS, &applied, &json!(null), &answers);
+        assert!(!made.attributes.is_empty() && !format!("{made:?}").contains("8462951730"), "{made:?}");
+        let kept = diff_removal(&COUNTS, &applied, &json!({ "text": "t=8462951730" }), &answers);
+        assert!(kept.attributes.is_empty() && kept.residue[0].contains("held a secret"), "{kept:?}");
+        assert!(!format!("{:?}", diff_left(&COUNTS, &applied, &answers)).contains("8462951730"));
     }
 
     #[test]

@@ -132,7 +132,9 @@ impl StateFolder {
     /// A fencing number that nobody was given before.
     pub fn next_fence(&self) -> Result<u64, Diagnostic> {
         let last = || self.unusable(&io::Error::new(io::ErrorKind::InvalidData, "the file `fence` holds no number that can be raised"));
-        self.raise_fence(self.fence()?.checked_add(1).ok_or_else(last)?)
+        // An older copy of the folder may have been put over a newer one.
+        let latest_run = self.newest_run()?.and_then(|name| run_number(&name)).unwrap_or_default();
+        self.raise_fence(self.fence()?.max(latest_run).checked_add(1).ok_or_else(last)?)
     }
 
     /// Remembers a fencing number before it is used; it never goes down.
@@ -297,6 +299,8 @@ mod tests {
         assert_eq!(state.raise_fence(7).unwrap(), 7);
         assert_eq!(state.raise_fence(3).unwrap(), 7);
         assert_eq!(state.next_fence().unwrap(), 8);
+        std::fs::create_dir_all(state.run_folder("r0041-ffffff")).unwrap();
+        assert_eq!(state.next_fence().unwrap(), 42, "a run is there already that had it");
         std::fs::write(folder.path().join("fence"), u64::MAX.to_string()).unwrap();
         assert_eq!(state.next_fence().unwrap_err().code, "RW0703");
     }

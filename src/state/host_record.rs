@@ -79,6 +79,11 @@ impl HostRecord {
         lineage
     }
 
+    /// Whether it was written of another machine than this one, as far as both are known.
+    pub fn is_of_another(&self, machine: Option<&MachineId>) -> bool {
+        self.machine.as_ref().zip(machine).is_some_and(|(of, now)| of != now)
+    }
+
     /// As it is written to the host.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("our own types have string keys and serialise without fail")
@@ -162,7 +167,7 @@ fn read(target: &Target, json: &str) -> Result<(HostRecord, Option<String>), Str
     if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
         return Err(format!("it has format {}", one_line(&record.format_version, 20)));
     }
-    if record.serial > HIGHEST_SERIAL {
+    if record.serial.max(record.earlier.highest_serial()) > HIGHEST_SERIAL {
         return Err("no host was ever written to as often as it says".to_owned());
     }
     let written = Target { name: record.host.as_str().into(), ..target.clone() };
@@ -202,11 +207,12 @@ mod tests {
         assert_eq!((former_name.as_str(), renamed.host.as_str()), ("b", "a"));
         assert!(renamed.resources.keys().all(|address| address.target == a));
         let last = own.replace("\"serial\":9", &format!("\"serial\":{}", u64::MAX));
+        let after_last = own.replace("\"plan\":", &format!(r#""earlier":[{{"run":"r","serial":{}}}],"plan":"#, u64::MAX));
         let newer = own.replace("\"format_version\":\"2.0\"", "\"format_version\":\"99.0\"");
         let lacking = own.replace("\"run\":\"r\",", "");
-        assert!(last != own && newer != own && lacking != own);
+        assert!(last != own && after_last != own && newer != own && lacking != own);
         let bomb = own.replace("\"body\":1", &format!("\"body\":[{}1]", "{},".repeat(bounded::RECORD_VALUES)));
-        for unreadable in [record("a", "host/b/file/x"), last, newer, lacking, bomb] {
+        for unreadable in [record("a", "host/b/file/x"), last, after_last, newer, lacking, bomb] {
             let found = TargetRecord::parse(&a, &unreadable);
             assert!(matches!(&found, TargetRecord::Unreadable { cluster: Some(cluster), .. } if cluster.name == "c"), "{found:?}");
         }

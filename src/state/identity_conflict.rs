@@ -88,7 +88,7 @@ impl IdentityConflict {
     }
 
     /// What is wrong, without the name of the target.
-    fn words(&self) -> String {
+    pub fn words(&self) -> String {
         match self {
             IdentityConflict::OtherCluster { theirs, name, ours } => {
                 let ours = ours.as_ref().map_or_else(|| "has no id yet".to_owned(), |id| format!("has the id {id}"));

@@ -153,6 +153,7 @@ mod tests {
             who: "a \"quoted\" name".to_owned(),
             machine: String::new(),
             process: 1,
+            state_serial: 0,
             tool: "0.1.0".to_owned(),
         };
         let mut out = vec![chain.seal("t".to_owned(), started)];

@@ -144,6 +144,7 @@ mod tests {
             who: String::new(),
             machine: String::new(),
             process: 0,
+            state_serial: 0,
             tool: String::new(),
         };
         writer.commit(first).await.unwrap();

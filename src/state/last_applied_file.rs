@@ -6,8 +6,8 @@ use super::host_record::{HostRecord, TakeOver};
 use super::lineage::{Descent, Lineage};
 use super::recognition::ClusterIdentity;
 use super::run_status;
-use crate::base::{ClusterId, Diagnostic, Digest, MachineId, quote};
-use crate::plan::{LastApplied, Outages, note_outage};
+use crate::base::{Address, ClusterId, Diagnostic, Digest, MachineId, quote};
+use crate::plan::{Applied, LastApplied, Node, Outage, Outages, Plan, note_outage};
 use crate::system::{clock, files};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -40,6 +40,9 @@ pub struct State {
     /// Hosts that runs left out of service: until a gate passes them, or somebody decides otherwise.
     #[serde(default)]
     pub outages: Outages,
+    /// The same by machine, which may get another name, or none for a while: only a gate that the machine passes ends one.
+    #[serde(default)]
+    pub machine_outages: BTreeMap<MachineId, Outage>,
     /// Which runs wrote the record of each host's slice, as far as it is known to stand on the host.
     #[serde(default)]
     pub lineages: BTreeMap<String, Lineage>,
@@ -67,11 +70,29 @@ impl State {
             let known = state.absorbed.as_ref().filter(|absorbed| absorbed.run == run).map_or(0, |absorbed| absorbed.sequence);
             let sequence = status.sequence;
             if sequence > known {
-                status.absorb_into(&mut state, known);
+                // The run went on from another memory than this one: what came between is in the targets' own records.
+                let is_continued = known > 0 || status.state_serial == state.serial;
+                let begun = status.begun();
+                status.absorb_into(&mut state, known, is_continued);
+                // Without its plan nobody can tell any more what it was about.
+                if let Some(plan) = Some(&begun).filter(|begun| !begun.is_empty()).and_then(|_| folder.read_plan(&run).ok()) {
+                    state.remember_begun(&run, &begun, &plan);
+                }
                 state.absorbed = Some(Absorbed { run, sequence });
             }
         }
         Ok(state)
+    }
+
+    /// Remembers what a run had under way when it ended, so that it is taken back should its wish go: whoever goes on with another plan
+    /// does not see what was there before.
+    fn remember_begun(&mut self, run: &str, begun: &BTreeMap<Address, (Value, String)>, plan: &Plan) {
+        let members = plan.nodes.iter().flat_map(Node::members).filter(|member| !member.removal);
+        for (member, (before, at)) in members.filter_map(|member| Some((member, begun.get(&member.wish.address)?))) {
+            let applied = Applied::of(&member.wish, before.clone(), false, run, at.clone());
+            let unfinished = || Applied { unfinished: true, ..applied };
+            self.last_applied.resources.entry(member.wish.address.clone()).or_insert_with(unfinished);
+        }
     }
 
     /// Writes the state, the file before it kept as `state.previous.json`.
@@ -195,7 +216,6 @@ fn of_another_format(folder: &StateFolder, format: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Applied;
     use crate::state::TargetRecord;
 
     fn applied(value: f64) -> Applied {

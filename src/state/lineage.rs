@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is kept: so many runs, each of which may write a record often.
-const KEPT: usize = 16;
+/// What is kept: so many runs, each of which may write a record often. The last 16 are told apart from one that is remembered.
+const KEPT: usize = 17;
 
 /// The latest record that a run wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,11 @@ impl Lineage {
     /// The serial of the latest record; 0 where there is none.
     pub fn serial(&self) -> u64 {
         self.0.last().map_or(0, |latest| latest.serial)
+    }
+
+    /// The highest serial in it, which is that of the latest record unless somebody made it up.
+    pub fn highest_serial(&self) -> u64 {
+        self.0.iter().map(|write| write.serial).max().unwrap_or_default()
     }
 
     /// The latest write.

@@ -8,6 +8,7 @@ use super::recognition::ClusterIdentity;
 use crate::base::{Address, Digest, MachineId, Target};
 use crate::plan::model::InventoryOrigin;
 use crate::plan::{Applied, Outage, OutageCause, note_outage};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A step that was begun.
@@ -116,8 +117,10 @@ pub struct RunStatus {
     pub nodes: BTreeMap<String, NodeStatus>,
     /// Gates by node id.
     pub gates: BTreeMap<String, GateStatus>,
-    /// Hosts whose record was written, with the latest serial.
-    pub host_serials: BTreeMap<String, u64>,
+    /// The serial of the state that it was begun with.
+    pub state_serial: u64,
+    /// Hosts whose record was written, with the latest serial, and the record of the journal that says so.
+    pub host_serials: BTreeMap<String, (u64, u64)>,
     /// Hosts that passed a gate, with the record that says so.
     pub proven: BTreeMap<String, u64>,
     /// Hosts that somebody returned to service, with the record that says so.
@@ -151,6 +154,17 @@ impl RunStatus {
     pub fn open(&self) -> usize {
         let unknown = |node: &NodeStatus| matches!(node.outcome, Some(Outcome::Unknown { .. }));
         self.nodes.values().filter(|node| node.is_open() || unknown(node)).count()
+    }
+
+    /// The resources that were other than wished when a step of theirs was begun that is not done: what was there before, and when.
+    pub fn begun(&self) -> BTreeMap<Address, (Value, String)> {
+        let open = self.nodes.values().filter(|node| !node.outcome.as_ref().is_some_and(Outcome::is_done));
+        let of_node = |node: &NodeStatus| {
+            let at = node.begun_at.clone().unwrap_or_default();
+            let differed = node.intent.iter().flat_map(|intent| &intent.first).filter(|member| !member.met);
+            differed.map(move |member| (member.address.clone(), (member.before.clone(), at.clone()))).collect::<Vec<_>>()
+        };
+        open.flat_map(of_node).collect()
     }
 
     /// The record since which a host is in service again, by a gate or by somebody's decision; 0 where none says so.
@@ -215,12 +229,15 @@ impl RunStatus {
     }
 
     /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
-    /// not brought back. Each resource belongs to one node, and each host is one machine in a run, so order does not matter.
-    pub fn absorb_into(self, state: &mut State, after: u64) {
+    /// not brought back. Each resource belongs to one node, and each host is one machine in a run, so order does not matter. Where the
+    /// run was not begun with this state, the targets' own records are newer than what is made of both.
+    pub fn absorb_into(self, state: &mut State, after: u64, is_continued: bool) {
         for (host, (machine, _)) in self.machines.iter().filter(|(_, (_, sequence))| *sequence > after) {
             state.settle_machine(host, machine);
         }
-        state.outages.retain(|host, _| self.in_service_since(host) <= after);
+        for host in self.proven.keys().chain(self.returned.keys()).filter(|host| self.in_service_since(host) > after) {
+            state.end_outage(host);
+        }
         for (host, mark) in self.outages().into_iter().filter(|(_, mark)| mark.sequence > after) {
             note_outage(&mut state.outages, host, Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
         }
@@ -233,7 +250,7 @@ impl RunStatus {
                 resources.remove(address);
             }
         }
-        for (host, serial) in self.host_serials {
+        for (host, (serial, _)) in self.host_serials.into_iter().filter(|(_, (_, sequence))| is_continued && *sequence > after) {
             state.lineages.entry(host).or_default().note(&self.run, serial);
         }
         state.cluster = self.cluster.filter(|_| after == 0 || state.cluster.is_none()).or(state.cluster.take());
@@ -263,9 +280,10 @@ pub fn fold(records: &[Record]) -> RunStatus {
 
 fn take(status: &mut RunStatus, record: &Record) {
     match record.entry.clone() {
-        Entry::RunStarted { run, cluster, plan, inventory, who, machine, .. } => {
+        Entry::RunStarted { run, cluster, plan, inventory, who, machine, state_serial, .. } => {
             let (cluster, started_at) = (Some(cluster), record.at.clone());
-            *status = RunStatus { run, cluster, plan, inventory, who, machine, started_at, sequence: 1, ..RunStatus::default() };
+            *status =
+                RunStatus { run, cluster, plan, inventory, who, machine, started_at, state_serial, sequence: 1, ..RunStatus::default() };
         }
         Entry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
         Entry::Ordered { order, .. } => status.paused = (order == OrderKind::Pause).then(|| record.at.clone()),
@@ -298,7 +316,7 @@ fn take(status: &mut RunStatus, record: &Record) {
         }
         Entry::ReturnedToService { hosts, .. } => status.returned.extend(hosts.into_iter().map(|host| (host, record.sequence))),
         Entry::HostRecordWritten { host, serial } => {
-            status.host_serials.insert(host, serial);
+            status.host_serials.insert(host, (serial, record.sequence));
         }
         Entry::RunFinished { ending } => status.ending = Some(ending),
         Entry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
@@ -401,13 +419,13 @@ mod tests {
         run.extend([Entry::HostLeftAsItWas { node: "a2".to_owned() }, ended("a2", failed)]);
         assert_eq!(out(&run), ["c failed"]);
         let mut state = State::default();
-        fold_of(run.clone()).absorb_into(&mut state, 0);
+        fold_of(run.clone()).absorb_into(&mut state, 0, true);
         assert_eq!(state.outages.keys().collect::<Vec<_>>(), ["c"]);
         // What was decided on the state since then is not brought back by the same records.
         state.outages.clear();
         let status = fold_of(run.clone());
         let sequence = status.sequence;
-        status.absorb_into(&mut state, sequence);
+        status.absorb_into(&mut state, sequence, true);
         assert!(state.outages.is_empty());
     }
 
@@ -470,12 +488,13 @@ mod tests {
             who: String::new(),
             machine: String::new(),
             process: 0,
+            state_serial: 0,
             tool: String::new(),
         };
         let text = chain.seal("t".to_owned(), started) + &chain.seal("t".to_owned(), finished);
         let mut state = State::default();
         state.last_applied.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
-        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, 0);
+        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, 0, true);
         assert_eq!(state.last_applied.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
     }
 }

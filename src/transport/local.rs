@@ -1,7 +1,7 @@
 //! This machine itself, behind the same trait as SSH: `/bin/sh -s`, through `sudo -n` unless we are root already.
 
 use super::link::ShellLink;
-use super::shell::{ERROR_KEPT, End, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
+use super::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
 use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
 use crate::system::{fed, process};
 use std::os::unix::process::ExitStatusExt as _;
@@ -50,12 +50,12 @@ impl Shell for LocalShell {
         self.read_only
     }
 
-    fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        Box::pin(run_script(input, limit, self.elevated()))
+    fn run<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(run_script(&script.input, limit, self.elevated()))
     }
 
-    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        Box::pin(run_script(input, limit, false))
+    fn run_in_login<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(run_script(&script.input, limit, false))
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! The frame: a line with a fresh nonce first, so that we know that *our* shell began (a login shell that refuses, a
 //! `sudo` that asks, a chatty `.bashrc` are all told apart from it); then the whole script as one group that reads
-//! nothing, so that no command in it can swallow the rest of the script.
+//! nothing, so that no command in it can swallow the rest of the script; at the shell's exit a line with the nonce on both
+//! outputs, so that we know that all of them is here: what a daemon says that the script left behind is not the script's.
 
 use super::target_lock::LOCK_LOST;
 use super::{BoxFuture, Performed, TransportError};
@@ -29,6 +30,8 @@ pub enum End {
     Killed(String),
     /// The channel was closed in good order, but no exit status came.
     NoStatus,
+    /// With an exit status, but not all of its output came.
+    OutputCut,
     /// The connection ended; why.
     Lost(String),
     /// Our time limit passed.
@@ -60,10 +63,10 @@ pub trait Shell: Send + Sync {
     fn elevated(&self) -> bool;
     /// True for a user without rights, who is only asked to read.
     fn read_only(&self) -> bool;
-    /// Starts the shell, feeds it `input` and waits. Errors mean that the shell was certainly not started.
-    fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
-    /// The same in the login itself, without `sudo`.
-    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
+    /// Starts the shell, feeds it the script and waits. Errors mean that the shell was certainly not started.
+    fn run<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
+    /// As `run`, in the login itself, without `sudo`.
+    fn run_in_login<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
 }
 
 /// A host's shell without `sudo`: the login as its user gets it.
@@ -85,11 +88,11 @@ impl Shell for AsLogin<'_> {
     fn read_only(&self) -> bool {
         self.0.read_only()
     }
-    fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        self.0.run_in_login(input, limit)
+    fn run<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        self.0.run_in_login(script, limit)
     }
-    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        self.0.run_in_login(input, limit)
+    fn run_in_login<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        self.0.run_in_login(script, limit)
     }
 }
 
@@ -107,26 +110,50 @@ pub struct Called {
 /// Runs a script. An error means that it did certainly not begin.
 pub async fn call(shell: &dyn Shell, script: &str, limit: Duration) -> Result<Called, TransportError> {
     let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
-    let ran = shell.run(&framed(script, &nonce), limit).await?;
-    let stderr = ran.stderr.text();
-    let marker = format!("@{nonce} started\n").into_bytes();
-    let begin = ran.stdout.bytes().windows(marker.len()).position(|window| window == marker);
+    let framed = Framed::new(script, &nonce);
+    let ran = shell.run(&framed, limit).await?;
+    let stderr = String::from_utf8_lossy(before(ran.stderr.bytes(), &framed.end)).into_owned();
+    let begin = place(ran.stdout.bytes(), &framed.begin);
     match (begin, &ran.end) {
         (None, End::Exit(_)) => Err(not_started(shell, &stderr)),
         (begin, end) => {
-            let stdout = begin.map(|at| ran.stdout.bytes()[at + marker.len()..].to_vec()).unwrap_or_default();
-            Ok(Called { end: end.clone(), stdout, stderr })
+            let own = begin.map(|at| &ran.stdout.bytes()[at + framed.begin.len()..]).unwrap_or_default();
+            Ok(Called { end: end.clone(), stdout: before(own, &framed.end).to_vec(), stderr })
         }
     }
 }
 
-/// `$1` is what `SSH_CONNECTION` was before `sudo` dropped it.
-fn framed(script: &str, nonce: &str) -> String {
-    format!(
-        "printf '\\n@{nonce} started\\n'\n{ENVIRONMENT}\
-         SSH_CONNECTION=${{SSH_CONNECTION:-${{1:-}}}}; export SSH_CONNECTION; HOME=${{HOME:-/root}}; export HOME; umask 022; cd /; set --\n\
-         {{\n{script}\n}} </dev/null\n"
-    )
+/// A script in its frame.
+#[derive(Debug)]
+pub struct Framed {
+    /// What `/bin/sh -s` reads.
+    pub input: String,
+    /// What it prints first.
+    begin: String,
+    /// What it prints on both outputs when it exits.
+    pub end: String,
+}
+
+impl Framed {
+    /// `$1` is what `SSH_CONNECTION` was before `sudo` dropped it.
+    pub fn new(script: &str, nonce: &str) -> Self {
+        let input = format!(
+            "printf '\\n@{nonce} started\\n'\ntrap \"printf '\\n@{nonce} ended\\n'; printf '\\n@{nonce} ended\\n' >&2\" EXIT\n{ENVIRONMENT}\
+             SSH_CONNECTION=${{SSH_CONNECTION:-${{1:-}}}}; export SSH_CONNECTION; HOME=${{HOME:-/root}}; export HOME; umask 022; cd /; set --\n\
+             {{\n{script}\n}} </dev/null\n"
+        );
+        Framed { input, begin: format!("@{nonce} started\n"), end: format!("\n@{nonce} ended\n") }
+    }
+}
+
+/// Where a line stands in an output.
+pub fn place(output: &[u8], line: &str) -> Option<usize> {
+    output.windows(line.len()).position(|window| window == line.as_bytes())
+}
+
+/// What stands before a line, or all where it is not there.
+fn before<'o>(output: &'o [u8], line: &str) -> &'o [u8] {
+    &output[..place(output, line).unwrap_or(output.len())]
 }
 
 fn not_started(shell: &dyn Shell, stderr: &str) -> TransportError {
@@ -146,6 +173,7 @@ impl End {
             End::Exit(_) => None,
             End::Killed(signal) => Some(format!("its shell was ended by the signal {}", one_line(signal, 20))),
             End::NoStatus => Some("the host sent no exit status".to_owned()),
+            End::OutputCut => Some("the host sent an exit status, and not all of the output".to_owned()),
             End::Lost(reason) => Some(format!("the connection ended: {}", one_line(reason, 160))),
             End::TimedOut => Some(format!("it did not end within {} s and may still run", limit.as_secs())),
             End::TooMuch => Some(format!("it sent more than {} MiB of output and was let go", OUTPUT_TAKEN >> 20)),

@@ -93,6 +93,13 @@ impl Nodes {
         self.0.lock().unwrap().insert(node_of(host), NodeState::new(ready, schedulable));
     }
 
+    /// An earlier run cordoned the node of this host and did not give it back.
+    pub fn leave_cordoned(&self, host: &str) {
+        self.set(host, true, false);
+        let cordon = |node: &mut NodeState| node.now.cordoned = Some(node.now.cordon_of("r0001", "c").text());
+        self.0.lock().unwrap().entry(node_of(host)).and_modify(cordon);
+    }
+
     /// The node of this host is not Ready, and the pods on it that are told to end stay; whether they are lost.
     pub fn keep_ended(&self, host: &str, lost: bool) {
         self.0.lock().unwrap().entry(node_of(host)).and_modify(|node| (node.now.ready, node.keeps) = (false, Some(lost)));

@@ -322,6 +322,70 @@ async fn a_host_of_another_cluster_uses_up_the_budget() {
     assert!(told.message.contains("c (belongs to the cluster `zzz`"), "{}", told.message);
 }
 
+/// Another cluster takes it while a plan lies about.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_became_another_clusters_uses_up_the_budget_of_a_saved_plan() {
+    let room = room(&["a", "b", "c"]);
+    let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    let other = Room::beside(room.fleet.clone(), "zzz").wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    assert_eq!(narrowed(&other, &["host/c"], &[]).await.ending, Ending::Done);
+    let outcome = apply(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (Ending::Stopped, vec!["RW0620"], 0));
+    assert!(outcome.problems[0].message.contains("c (belongs to the cluster `zzz`"), "{}", outcome.problems[0].message);
+}
+
+/// The program ends while the hosts write down that their gate failed.
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_failed_is_journalled_before_any_host_writes_it_down() {
+    let mut room = room(&["a", "b", "c"]);
+    (room.rollout.canary, room.rollout.max_unavailable) = (2, 2);
+    is_bad(&room, &["a", "b"]);
+    let plan = room.plan().await;
+    let is_written = async {
+        while !room.host("a", |host| host.record.as_ref().is_some_and(|record| record.contains("gate_failed"))) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = is_written => {}
+        outcome = apply(&plan, &room.context, room.sink()) => panic!("it is through: {:?}", outcome.problems),
+    }
+    let failed = |host: &str| matches!(room.state().outages[host].cause, OutageCause::GateFailed { .. });
+    assert!(failed("a") && failed("b"), "{:?}", room.state().outages);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_writes_down_that_its_step_was_given_up() {
+    let room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    let interrupt = room.interrupt.clone();
+    let gives_up = move |event| {
+        if let Event::ActionStarted { .. } = event {
+            interrupt.send_replace(2);
+        }
+    };
+    let outcome = apply(&room.plan().await, &room.context, Arc::new(gives_up)).await;
+    assert_eq!((outcome.ending, room.state().outages.len()), (Ending::Interrupted, 1));
+    let record = room.host("a", |host| host.record.clone()).expect("it answers");
+    assert!(record.contains("step_failed"), "{record}");
+}
+
+/// A colleague applies while a run lies half done, and the run goes on.
+#[tokio::test(start_paused = true)]
+async fn what_a_resumed_run_takes_over_from_hosts_is_remembered() {
+    let room = Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    room.fault("b", "write_file", Trouble::Fails);
+    assert_eq!(run(&room).await.ending, Ending::Failed);
+    let mut other = Room::beside(room.fleet.clone(), room.cluster);
+    other.wishes = room.wishes.clone();
+    other = other.wish("file", json!({ "path": "/etc/y", "content": "two\n" }), &[]);
+    assert_eq!(run(&other).await.ending, Ending::Done);
+    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    assert!(room.state().last_applied.resources.contains_key(&"host/b/file/%2Fetc%2Fy".parse().unwrap()));
+    assert_eq!(run(&room).await.ending, Ending::Done, "it is taken back, since this spec says nothing of it");
+    assert!(["a", "b"].iter().all(|host| room.host(host, |host| host.disk.text("/etc/y").is_none())));
+}
+
 /// Passes, and then something happens.
 struct After<F> {
     gate: Arc<crate::room::Gate>,
@@ -350,6 +414,27 @@ async fn nodes_that_are_not_ready_or_cordoned_by_others_use_up_the_budget() {
         assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (Ending::Stopped, vec!["RW0620"], 0), "{sort}");
         nodes.set("c", true, true);
         assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done, "it is asked anew");
+    }
+}
+
+/// It uses up the budget of everybody before it, so that nobody's turn would come.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_an_earlier_run_left_cordoned_is_given_back_before_another_host_is_disturbed() {
+    for has_work in [true, false] {
+        let mut room = room(&["a", "b", "c"]);
+        let nodes = Nodes::beside(&mut room);
+        if !has_work {
+            assert_eq!(narrowed(&room, &["host/b"], &[]).await.ending, Ending::Done);
+        }
+        nodes.leave_cordoned("b");
+        let only_a = Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() };
+        let narrow = room.narrowed_plan(only_a).await;
+        assert_eq!((unavailable(&narrow), narrow.verified_first().is_empty()), (vec![("b", "left cordoned")], true), "{has_work}");
+        let plan = room.plan().await;
+        assert_eq!(plan.verified_first().into_iter().collect::<Vec<_>>(), ["b"], "{has_work}");
+        let outcome = apply(&plan, &room.context, room.sink()).await;
+        assert_eq!((outcome.ending, codes(&outcome), nodes.cordoned()), (Ending::Done, vec![], vec![]), "{has_work}");
+        assert_eq!(["a", "b", "c"].map(|host| boots(&room, host)), [1, 1, 1], "{has_work}");
     }
 }
 

@@ -120,6 +120,12 @@ async fn what_follows_waits_for_the_canary_whoever_was_switched_off_first() {
     assert_eq!((outcome.ending, &*waits(&outcome), &*through(&room)), (Ending::Waiting, "a", ""));
     let stood = stands(&room);
     assert_eq!((stood.unavailable.as_str(), stood.unavailable_count), ("b,c", 2), "nobody has proven them since");
+    let writes_it_down = |host: &&str| room.host(host, |host| host.record.clone().unwrap().contains("unproven"));
+    assert_eq!(
+        ["a", "b", "c"].iter().filter(|host| writes_it_down(host)).collect::<Vec<_>>(),
+        [&"b", &"c"],
+        "who has no such folder sees it"
+    );
     switch_off_and_on(&room, &["a"]);
     let outcome = go_on(&room).await;
     assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Done, vec![], "a,b,c"));

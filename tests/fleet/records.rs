@@ -98,6 +98,20 @@ async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_ha
     assert_eq!(content.as_deref(), Some("precious\n"), "what was there before comes back with the removal");
 }
 
+/// What was there before was so on the machine that the image was made of.
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_record_is_kept_that_came_with_an_image() {
+    let other = wished(Room::beside(Room::of(&["a"]).fleet.clone(), "zzz"));
+    other.put("a", "/etc/x", "old image\n");
+    assert_eq!(apply(&other.plan().await, &other.context, other.sink()).await.ending, Ending::Done);
+    other.host("a", |host| host.machine_id = Some(machine_id("another")));
+    let room = Room::beside(other.fleet.clone(), "c");
+    let kept = taken_over(&room, true).await;
+    assert!(kept[&Target::host("a")].as_ref().is_err_and(|problem| problem.message.contains("is of another machine")), "{kept:?}");
+    assert!(taken_over(&room, false).await[&Target::host("a")].is_ok());
+    assert_eq!(room.plan().await.nodes, []);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_host_that_was_renamed_is_known_by_its_machine() {
     let room = wished(Room::of(&["a"]));

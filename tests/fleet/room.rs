@@ -161,8 +161,10 @@ impl Room {
     pub fn secrets(&mut self, values: &[(&str, &str)]) {
         let found = values.iter().map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
         let key = self.context.folder.make_seal_key().unwrap();
-        let clear = self.wishes.iter().flat_map(|wish| texts(&wish.body));
-        let secrets = Arc::new(Secrets::new(Some(key), found.collect(), named_by_host(&self.wishes)).beside_clear_text(clear));
+        let clear: Vec<_> = self.wishes.iter().flat_map(|wish| texts(&wish.body)).collect();
+        let secrets = Arc::new(
+            Secrets::new(Some(key), found.collect(), named_by_host(&self.wishes)).beside_clear_text(clear.iter().map(AsRef::as_ref)),
+        );
         self.context.connector = secrets.carried_by(Arc::new(self.fleet.clone()));
         self.context.secrets = secrets;
     }

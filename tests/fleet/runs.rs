@@ -438,6 +438,34 @@ async fn the_second_interrupt_waits_for_nothing_and_what_ran_is_unknown() {
     assert!(outcome.outcomes.iter().any(|(id, o)| id == "host/a/reboot" && matches!(o, Outcome::Unknown { .. })));
 }
 
+/// Whoever goes on with another plan sees what the step made, and not what was there before.
+#[tokio::test(start_paused = true)]
+async fn what_a_run_had_begun_when_it_was_killed_is_taken_back_by_another_plan() {
+    for is_applied in [true, false] {
+        let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+        room.put("a", "/etc/x", "old\n");
+        let plan = room.plan().await;
+        let text = |room: &Room| room.host("a", |host| host.disk.text("/etc/x"));
+        let is_changed = async {
+            while text(&room).as_deref() != Some("one\n") {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = is_changed => {}
+            outcome = apply(&plan, &room.context, room.sink()) => panic!("it is through: {:?}", outcome.problems),
+        }
+        // The host lets it go after a while.
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        if is_applied {
+            assert_eq!(run(&room).await.ending, Ending::Done);
+        }
+        room.wishes.clear();
+        assert_eq!((run(&room).await.ending, text(&room).as_deref()), (Ending::Done, Some("old\n")), "{is_applied}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_newer_record_on_the_host_wins() {
     let room = two_files(&["a"]);

@@ -56,8 +56,8 @@ impl Scheduler {
     }
 
     /// It was looked at who is out of service by nobody's doing here.
-    pub(super) fn looked(&mut self, out: BTreeSet<Target>) {
-        self.outside = out;
+    pub(super) fn looked(&mut self, out: BTreeSet<Target>, silent: BTreeSet<Target>) {
+        (self.outside, self.silent) = (out, silent);
         self.look = if self.look == Look::Overtaken { Look::Due } else { Look::Fresh };
     }
 }

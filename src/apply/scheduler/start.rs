@@ -65,7 +65,7 @@ impl Scheduler {
     }
 
     /// The budget: a disruptive step may start on a host that is out already, or when one more fits in. Who else is out is looked at
-    /// before that.
+    /// before that; who was silent then and answers the step is in service again.
     fn admits(&mut self, n: usize, commands: &mut Vec<Command>) -> bool {
         let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else { return true };
         if self.is_out_by_run(host) {
@@ -75,7 +75,8 @@ impl Scheduler {
             self.look = Look::Asked;
             commands.push(Command::Look);
         }
-        self.look == Look::Fresh && (self.is_out(host) || self.unavailable() < self.limits.max_unavailable)
+        let (is_out, others) = (self.is_out(host), self.unavailable() - usize::from(self.is_out(host)));
+        self.look == Look::Fresh && (is_out && !self.silent.contains(host) || others < self.limits.max_unavailable)
     }
 
     /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is skipped.

@@ -93,6 +93,7 @@ struct Account {
     begun: BTreeSet<Target>,
     /// Out of service by nobody's doing here, as it was told last.
     outside: BTreeSet<Target>,
+    silent: BTreeSet<Target>,
     /// That was asked, and is not answered.
     looking: bool,
     proven: BTreeSet<(usize, Target)>,
@@ -152,7 +153,7 @@ proptest! {
                         prop_assert!(!account.closed || !steps[step].needs_window, "begun outside of a window");
                         if steps[step].disruptive {
                             let host = steps[step].target.clone().unwrap();
-                            let is_out = account.lost.contains(&host) || account.outside.contains(&host);
+                            let is_out = account.lost.contains(&host) || account.outside.difference(&account.silent).any(|out| *out == host);
                             let added = !account.disturbed.contains_key(&host) && !is_out;
                             account.disturbed.entry(host).or_insert(step);
                             let out = account.disturbed.keys().chain(&account.lost).chain(&account.outside).collect::<BTreeSet<_>>().len();
@@ -186,7 +187,9 @@ proptest! {
                 let hosts: Vec<&Target> = steps.iter().filter_map(Step::host).collect();
                 let some = (0..usize::from(luck % 4)).filter_map(|n| hosts.get((pick.index(steps.len()) + n) % hosts.len().max(1)));
                 (account.looking, account.outside) = (false, some.map(|host| (*host).clone()).collect());
-                let (next, commands) = scheduler.step(Signal::Looked { out: account.outside.clone() });
+                account.silent = account.outside.iter().take(usize::from(luck % 2)).cloned().collect();
+                let looked = Signal::Looked { out: account.outside.clone(), silent: account.silent.clone() };
+                let (next, commands) = scheduler.step(looked);
                 (scheduler, queue) = (next, commands);
                 continue;
             }

@@ -53,6 +53,8 @@ pub enum Entry {
         machine: String,
         /// Its process.
         process: u32,
+        /// The serial of the state that it was begun with.
+        state_serial: u64,
         /// The version of railwright.
         tool: String,
     },

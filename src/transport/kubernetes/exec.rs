@@ -344,6 +344,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_refusal_without_end_is_not_taken() {
+        let (link, _) = link(|_, _, _| (403, Vec::new(), "x".repeat(3 << 20)));
+        let asked = Probe::InPod {
+            namespace: "ml".to_owned(),
+            pod: "ray-1".to_owned(),
+            container: "ray".to_owned(),
+            script: "ls".to_owned(),
+            lease_s: 15,
+        };
+        let Ok(Performed::Unknown { reason }) = link.probe(&asked).await else { panic!("nobody knows what it says") };
+        assert!(reason.contains("length limit exceeded"), "{}", &reason[..200.min(reason.len())]);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_script_in_a_named_pod_is_held_by_its_container_and_what_did_not_run_is_not_known() {
         let (link, seen) = link(|_, _, _| {
             says(403, r#"pods "ray-1" is forbidden: User "u" cannot create resource "pods/exec" in API group "" in the namespace "ml""#)

@@ -9,7 +9,7 @@ use crate::system::clock;
 use crate::transport::TransportError;
 use futures_util::{Stream, StreamExt as _};
 use http::{HeaderMap, Method, Request};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Limited};
 use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::Value;
@@ -231,7 +231,13 @@ impl Server {
     pub async fn upgrade(&self, path: String) -> Result<Upgrade, Trouble> {
         let local = |reason: String| Trouble::NotSent(TransportError::Local { reason });
         let request = Request::get(&path).body(Vec::new()).map_err(|error| local(format!("{}: {error}", one_line(&path, 200))))?;
-        match self.client.connect(request).await {
+        let client = self.client.clone();
+        // The library takes all that a refusal says.
+        let bounded = tower::service_fn(move |request: Request<Body>| {
+            let client = client.clone();
+            async move { client.send(request).await.map(|response| response.map(|body| Limited::new(body, OBJECT_LIMIT_BYTES))) }
+        });
+        match kube::Client::new(bounded, "default").connect(request).await {
             Ok(connection) => {
                 let messages = connection.into_stream().filter_map(|message| {
                     std::future::ready(match message {

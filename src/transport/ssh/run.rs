@@ -2,16 +2,16 @@
 
 use super::connect::{Connection, words};
 use crate::system::fed::Capture;
-use crate::transport::shell::{ERROR_KEPT, End, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
+use crate::transport::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell, place};
 use crate::transport::{BoxFuture, TransportError};
 use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf, client::Msg};
 use std::time::Duration;
 
 /// A server that does not open a channel in this time does not answer.
 const OPEN_LIMIT: Duration = Duration::from_secs(30);
-/// After the exit status: how long output may still come. A daemon that the script left behind can hold the channel
-/// open for ever.
-const LINGER: Duration = Duration::from_secs(2);
+/// After the exit status, how long the server may be silent before the end of the output: sshd sends it before what it has not read yet
+/// (OpenSSH, session.c, `session_exit_message`), and a network that loses packets keeps it back.
+const LINGER: Duration = Duration::from_secs(30);
 
 impl Shell for Connection {
     fn host(&self) -> &str {
@@ -30,17 +30,17 @@ impl Shell for Connection {
         self.destination.read_only
     }
 
-    fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        Box::pin(self.run_script(input, limit, self.elevated()))
+    fn run<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(self.run_script(script, limit, self.elevated()))
     }
 
-    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        Box::pin(self.run_script(input, limit, false))
+    fn run_in_login<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(self.run_script(script, limit, false))
     }
 }
 
 impl Connection {
-    async fn run_script(&self, input: &str, limit: Duration, elevated: bool) -> Result<Ran, TransportError> {
+    async fn run_script(&self, script: &Framed, limit: Duration, elevated: bool) -> Result<Ran, TransportError> {
         let host = self.destination.name.clone();
         let lost = |reason: String| TransportError::Lost { host: host.clone(), reason };
         let _session = self.sessions.acquire().await.map_err(|error| lost(error.to_string()))?;
@@ -55,8 +55,8 @@ impl Connection {
         let talk = async {
             to.exec(true, command).await.map_err(|error| lost(words(&error)))?;
             let end = tokio::select! {
-                end = take(&mut from, &mut ran) => end,
-                never = feed(&to, input) => match never {},
+                end = take(&mut from, &mut ran, &script.end) => end,
+                never = feed(&to, &script.input) => match never {},
             };
             end.ok_or_else(|| lost("the server refused to run a command".to_owned()))
         };
@@ -94,20 +94,23 @@ async fn feed(to: &ChannelWriteHalf<Msg>, input: &str) -> std::convert::Infallib
     std::future::pending().await
 }
 
-/// Takes output until the channel ends; None when the server refused the command.
-async fn take(from: &mut ChannelReadHalf, ran: &mut Ran) -> Option<End> {
+/// Takes output until the channel ends, or the shell's own is here: a daemon that the script left behind can hold the channel open for
+/// ever. None when the server refused the command.
+async fn take(from: &mut ChannelReadHalf, ran: &mut Ran, last: &str) -> Option<End> {
     let mut end = End::NoStatus;
+    let (mut out_ended, mut err_ended) = (false, false);
     loop {
         let message = match end {
             End::NoStatus => from.wait().await,
+            _ if out_ended && err_ended => return Some(end),
             _ => match tokio::time::timeout(LINGER, from.wait()).await {
                 Ok(message) => message,
-                Err(_) => return Some(end),
+                Err(_) => return Some(End::OutputCut),
             },
         };
         match message {
-            Some(ChannelMsg::Data { data }) => ran.stdout.take(&data),
-            Some(ChannelMsg::ExtendedData { data, .. }) => ran.stderr.take(&data),
+            Some(ChannelMsg::Data { data }) => out_ended |= takes_last(&mut ran.stdout, &data, last),
+            Some(ChannelMsg::ExtendedData { data, .. }) => err_ended |= takes_last(&mut ran.stderr, &data, last),
             Some(ChannelMsg::ExitStatus { exit_status }) => end = End::Exit(i32::try_from(exit_status).unwrap_or(i32::MAX)),
             Some(ChannelMsg::ExitSignal { signal_name, .. }) => end = End::Killed(format!("{signal_name:?}")),
             Some(ChannelMsg::Failure) => return None,
@@ -118,4 +121,11 @@ async fn take(from: &mut ChannelReadHalf, ran: &mut Ran) -> Option<End> {
             return Some(End::TooMuch);
         }
     }
+}
+
+/// Takes what has arrived; says whether the last line of all is in it or ends with it.
+fn takes_last(output: &mut Capture, arrived: &[u8], last: &str) -> bool {
+    let from = output.bytes().len().saturating_sub(last.len());
+    output.take(arrived);
+    place(&output.bytes()[from..], last).is_some()
 }

@@ -10,6 +10,7 @@ use railwright::base::Target;
 use railwright::plan::Plan;
 use railwright::transport::sim::Host;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 async fn run(room: &Room) -> (Plan, ApplyOutcome) {
     let plan = room.plan().await;
@@ -83,9 +84,35 @@ fn law_another_cluster_changes_nothing_before_it_takes_over() {
     });
 }
 
+/// What becomes of a state folder.
+#[derive(Clone, Copy)]
+enum Loss {
+    /// It is gone.
+    Folder,
+    /// `state.json` and the one before it are gone, its runs are there.
+    StateFile,
+    /// An older copy is in its place.
+    Older,
+    /// An older copy was put over it: newer runs are there.
+    OlderOver,
+}
+
+impl Loss {
+    fn befalls(self, folder: &Path, older: &Path) {
+        match self {
+            Loss::Folder | Loss::Older => std::fs::remove_dir_all(folder).unwrap(),
+            Loss::StateFile => ["state.json", "state.previous.json"].iter().for_each(|name| drop(std::fs::remove_file(folder.join(name)))),
+            Loss::OlderOver => {}
+        }
+        if matches!(self, Loss::Older | Loss::OlderOver) {
+            copy_folder(older, folder);
+        }
+    }
+}
+
 /// The spec, the spec without what is dropped, and nothing any more; between the last two the state is kept, lost or put back
 /// as it was before the second.
-async fn story(case: &Case, loses: Option<bool>) -> Result<Option<BTreeMap<String, Host>>, String> {
+async fn story(case: &Case, loses: Option<Loss>) -> Result<Option<BTreeMap<String, Host>>, String> {
     let Some(mut room) = applied(case).await else { return Ok(None) };
     let (folder, aside) = (room.context.folder.path().to_owned(), tempfile::tempdir().unwrap());
     copy_folder(&folder, &aside.path().join("state"));
@@ -94,12 +121,7 @@ async fn story(case: &Case, loses: Option<bool>) -> Result<Option<BTreeMap<Strin
         return Ok(None);
     }
     let id = room.state().cluster;
-    if let Some(is_lost) = loses {
-        std::fs::remove_dir_all(&folder).unwrap();
-        if !is_lost {
-            copy_folder(&aside.path().join("state"), &folder);
-        }
-    }
+    loses.into_iter().for_each(|loss| loss.befalls(&folder, &aside.path().join("state")));
     let next = room.plan().await;
     ensure!(next.nodes.is_empty() && next.refused.is_empty(), "after the state was lost it plans {:?}", next.nodes);
     room.wishes.clear();
@@ -115,8 +137,10 @@ async fn story(case: &Case, loses: Option<bool>) -> Result<Option<BTreeMap<Strin
 fn law_a_state_that_was_lost_or_is_older_comes_to_the_same() {
     law("law_a_state_that_was_lost", cases(2, benign(), 0), async |case: &Case| {
         let Some(kept) = story(case, None).await? else { return Ok(Held::Beside) };
-        let lost = story(case, Some(case.crash.1)).await?;
-        ensure!(lost.as_ref() == Some(&kept), "the fleet is another one");
+        for loss in [Loss::Folder, Loss::StateFile, Loss::Older, Loss::OlderOver] {
+            let lost = story(case, Some(loss)).await?;
+            ensure!(lost.as_ref() == Some(&kept), "the fleet is another one");
+        }
         Ok(Held::Yes)
     });
 }

@@ -6,7 +6,7 @@ use crate::spec::model::ApiKind;
 use crate::system::clock;
 use crate::system::fed::Capture;
 use crate::transport::api::https::{Client, Failure, Reply, Server};
-use crate::transport::shell::{ERROR_KEPT, End, OUTPUT_KEPT, Ran, Shell};
+use crate::transport::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, Ran, Shell};
 use crate::transport::{BoxFuture, TransportError};
 use http::Method;
 use std::time::{Duration, Instant};
@@ -50,12 +50,12 @@ impl Shell for EapiShell {
         self.read_only
     }
 
-    fn run<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        Box::pin(self.run_script(input, limit, self.elevated()))
+    fn run<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(self.run_script(&script.input, limit, self.elevated()))
     }
 
-    fn run_in_login<'a>(&'a self, input: &'a str, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
-        Box::pin(self.run_script(input, limit, false))
+    fn run_in_login<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+        Box::pin(self.run_script(&script.input, limit, false))
     }
 }
 

@@ -2,7 +2,9 @@
 //! keep is tried here against a server in this process, and against OpenSSH in `tests/transport`.
 
 use super::*;
+use crate::transport::shell::{End, Framed, Shell as _};
 use crate::transport::ssh::pins::{Mark, PinnedLine};
+use russh::ChannelId;
 use russh::keys::PrivateKey;
 use russh::keys::ssh_key::private::Ed25519Keypair;
 use russh::server::{self, Auth, ChannelOpenHandle};
@@ -37,19 +39,23 @@ impl server::Handler for Server {
     }
 }
 
-/// A connection to a server with this key, and the server's end of it.
-async fn connect(shown: PrivateKey, pinned: &PrivateKey) -> (Result<client::Handle<Checker>, Failure>, Option<server::Handle>) {
+/// A connection to this server with this key, and the server's end of it.
+async fn connect<S: server::Handler<Error = russh::Error> + Send + 'static>(
+    server: S,
+    shown: PrivateKey,
+    pinned: &PrivateKey,
+) -> (Result<client::Handle<Checker>, Failure>, Option<server::Handle>) {
     let (ours, theirs) = duplex(1 << 16);
     let serving = server::Config { keys: vec![shown], auth_rejection_time_initial: Some(Duration::ZERO), ..server::Config::default() };
     let checker = Checker { host: "gpu-001".to_owned(), pins: pins(pinned) };
     let client = client::connect_stream(Arc::new(config(&pins(pinned))), ours, checker);
-    let (client, server) = tokio::join!(client, server::run_stream(Arc::new(serving), theirs, Server));
+    let (client, server) = tokio::join!(client, server::run_stream(Arc::new(serving), theirs, server));
     (client, server.ok().map(|running| running.handle()))
 }
 
-/// A connection after login.
-async fn log_in() -> (client::Handle<Checker>, server::Handle) {
-    let (client, server) = connect(host_key(1), &host_key(1)).await;
+/// A connection to this server after login.
+async fn log_in<S: server::Handler<Error = russh::Error> + Send + 'static>(server: S) -> (client::Handle<Checker>, server::Handle) {
+    let (client, server) = connect(server, host_key(1), &host_key(1)).await;
     let mut client = client.unwrap();
     assert!(client.authenticate_none("root").await.unwrap().success());
     (client, server.unwrap())
@@ -97,13 +103,13 @@ async fn only_strong_algorithms_are_offered() {
 
 #[tokio::test]
 async fn a_key_that_is_not_pinned_ends_the_connection() {
-    let (client, _) = connect(host_key(2), &host_key(1)).await;
+    let (client, _) = connect(Server, host_key(2), &host_key(1)).await;
     assert!(matches!(client, Err(Failure::Refused(TransportError::HostKeyChanged { .. }))));
 }
 
 #[tokio::test]
 async fn a_server_opens_no_channel_to_us() {
-    let (_client, server) = log_in().await;
+    let (_client, server) = log_in(Server).await;
     let opened = [
         server.channel_open_agent().await,
         server.channel_open_direct_streamlocal("/run/x").await,
@@ -120,7 +126,7 @@ async fn a_server_opens_no_channel_to_us() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_stops_answering_is_given_up() {
-    let (client, _server) = log_in().await;
+    let (client, _server) = log_in(Server).await;
     let (opened, ()) = tokio::join!(client.channel_open_session(), async {
         while !client.is_closed() {
             tokio::time::sleep(KEEPALIVE).await;
@@ -130,6 +136,68 @@ async fn a_server_that_stops_answering_is_given_up() {
     match client.await {
         Err(Failure::Ssh(error)) => assert_eq!(words(&error), "the server stopped answering"),
         other => panic!("{other:?}"),
+    }
+}
+
+/// Ends its script before it sends what that printed, as sshd does; a daemon holds the channel open.
+struct Late(&'static [&'static str]);
+
+impl server::Handler for Late {
+    type Error = russh::Error;
+
+    async fn auth_none(&mut self, _: &str) -> Result<Auth, russh::Error> {
+        Ok(Auth::Accept)
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        _: Channel<server::Msg>,
+        opened: ChannelOpenHandle,
+        _: &mut server::Session,
+    ) -> Result<(), russh::Error> {
+        opened.accept().await;
+        Ok(())
+    }
+
+    async fn exec_request(&mut self, channel: ChannelId, _: &[u8], session: &mut server::Session) -> Result<(), russh::Error> {
+        session.channel_success(channel)?;
+        session.exit_status_request(channel, 3)?;
+        let (server, output) = (session.handle(), self.0);
+        tokio::spawn(async move {
+            for part in output {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                server.data(channel, *part).await.unwrap();
+                server.extended_data(channel, 1, *part).await.unwrap();
+            }
+        });
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn output_after_the_exit_status_is_waited_for_and_known_by_its_end() {
+    let outputs: [(&[&str], End, &str); 2] = [
+        (&["@n started\n", "half", "whole\n@n en", "ded\nof a daemon"], End::Exit(3), "@n started\nhalfwhole\n@n ended\nof a daemon"),
+        (&["@n started\n", "half"], End::OutputCut, "@n started\nhalf"),
+    ];
+    for (sent, end, stdout) in outputs {
+        let (handle, _server) = log_in(Late(sent)).await;
+        let destination = Destination {
+            name: "gpu-001".to_owned(),
+            address: "gpu-001".to_owned(),
+            port: 22,
+            user: "root".to_owned(),
+            identities: Vec::new(),
+            identities_only: false,
+            agent: None,
+            known_hosts: Vec::new(),
+            key_alias: None,
+            timeout: Duration::from_secs(5),
+            read_only: false,
+        };
+        let connection = Connection { handle, destination, sessions: Semaphore::new(1), _through: None };
+        let ran = connection.run(&Framed::new("", "n"), Duration::from_secs(600)).await.unwrap();
+        assert_eq!((ran.end, ran.stdout.text(), ran.stderr.text()), (end, stdout.to_owned(), stdout.to_owned()));
     }
 }
 
