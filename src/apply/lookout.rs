@@ -117,10 +117,12 @@ async fn look_at_host(shared: &Shared, name: &str) -> Option<Unavailability> {
     if let Some(conflict) = guard(&shared.state).refusal(&shared.plan.cluster, &Target::host(name), &identity) {
         return Some(Unavailability::Refused { reason: conflict.words() });
     }
+    let power_cycled = guard(&shared.state).power_cycled(name, identity.running.as_ref());
     // What this run itself began before it was cut off is in its own journal.
     let is_of_others = |outage: &Outage| outage.run != shared.run;
     let left = || guard(&shared.state).outage_of_others(name, identity.record.read()?, facts.machine_id.known()).filter(is_of_others);
-    other.map(|held| Unavailability::WorkedOn { by: held.describe() }).or_else(|| left().map(Unavailability::LeftByRun))
+    let left = || left().or(power_cycled.filter(is_of_others)).map(Unavailability::LeftByRun);
+    other.map(|held| Unavailability::WorkedOn { by: held.describe() }).or_else(left)
 }
 
 /// The hosts whose nodes the cluster says are out of service, but for those that this run cordoned: they count by that.

@@ -166,8 +166,11 @@ impl Begun {
         let heart = Heart::new(&lock.holder, &parts.run, &parts.context, &found.ready);
         let shared = Shared::new(parts, &steps, earlier, found.ready.clone(), heart);
         let switched = switched.into_iter().filter_map(|(n, _)| Some((shared.plan.nodes[n].id.clone(), shared.host_of(n)?)));
-        let switched = switched.filter(|(node, host)| shared.note_outage(host, OutageCause::Unproven { node: node.clone() }));
-        let switched = switched.map(|(_, host)| host).collect();
+        let switched: Vec<(String, String)> = switched.collect();
+        for (node, host) in &switched {
+            shared.note_outage(host, OutageCause::Unproven { node: node.clone() });
+        }
+        let switched = switched.into_iter().map(|(_, host)| host).collect();
         Begun { scheduler: Scheduler::new(steps, limits, &history), shared: Arc::new(shared), lock, found, entries, switched }
     }
 

@@ -301,6 +301,7 @@ impl Turn {
         let is_left = |(step, outcome): (&Step, Option<&Outcome>)| {
             step.role != Role::Barrier && step.held.is_none() && !outcome.is_some_and(Outcome::is_done)
         };
+        self.journal_awaited_power_cycles(&outcomes);
         let resumable = !waits.is_empty() || self.scheduler.outcomes().any(is_left);
         let mut ending = ending(&outcomes, &waits, self.interrupts > 0, &self.problems);
         let finished = match broken {
@@ -328,6 +329,16 @@ impl Turn {
             }
         }
         ApplyOutcome { ending, run: Some(self.shared.run.clone()), counts, resumable, power_cycles, problems: self.problems, outcomes }
+    }
+
+    /// Whoever is switched off and on from here on is out of service, whether this run goes on or not.
+    fn journal_awaited_power_cycles(&self, outcomes: &[(String, Outcome)]) {
+        let nodes = self.shared.plan.nodes.iter().zip(outcomes).filter(|(node, _)| node.held.is_none() && is_by_hand(node));
+        let (all, open): (Vec<_>, Vec<_>) = nodes.map(|(node, (_, outcome))| (node, outcome)).partition(|(_, outcome)| outcome.is_done());
+        if !all.is_empty() || !open.is_empty() {
+            let hosts = open.into_iter().filter_map(|(node, _)| Some(node.target.as_ref()?.name.to_string())).collect();
+            self.shared.journal.note(Entry::PowerCyclesAwaited { hosts });
+        }
     }
 
     /// The steps that wait for nothing but a power cycle, and the hosts that wait for one, wave by wave. The plan of a run holds

@@ -120,6 +120,7 @@ impl Question {
         for question in out.values_mut() {
             question.state.cluster = self.state.cluster.clone();
             question.state.machine_outages = self.state.machine_outages.clone();
+            question.state.awaited_power_cycles = self.state.awaited_power_cycles.clone();
         }
         out
     }

@@ -27,6 +27,17 @@ pub struct Absorbed {
     pub sequence: u64,
 }
 
+/// A host that waits for a power cycle by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwaitedPowerCycle {
+    /// The run that waits.
+    pub run: String,
+    /// The boot that the host was seen in last: another one is the power cycle, or a reboot by somebody else.
+    pub boot_id: String,
+    /// Since when, RFC 3339.
+    pub since: String,
+}
+
 /// What railwright remembers of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -43,6 +54,9 @@ pub struct State {
     /// The same by machine, which may get another name, or none for a while: only a gate that the machine passes ends one.
     #[serde(default)]
     pub machine_outages: BTreeMap<MachineId, Outage>,
+    /// Hosts that wait for a power cycle by hand: in another boot they are out of service, whether that run goes on or not.
+    #[serde(default)]
+    pub awaited_power_cycles: BTreeMap<String, AwaitedPowerCycle>,
     /// Which runs wrote the record of each host's slice, as far as it is known to stand on the host.
     #[serde(default)]
     pub lineages: BTreeMap<String, Lineage>,

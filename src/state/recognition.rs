@@ -5,7 +5,7 @@ use super::identity_conflict::IdentityConflict;
 use super::lineage::Descent;
 use super::{HostRecord, State, TakeOver, TargetRecord};
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
-use crate::plan::{IdentityFindings, Outage, note_outage};
+use crate::plan::{IdentityFindings, Outage, OutageCause, note_outage};
 use crate::resource::Observation;
 use crate::resource::host::{MachineIdReading, RunningMachine};
 use serde::{Deserialize, Serialize};
@@ -80,6 +80,12 @@ impl State {
         found.warnings.extend(cloned_machines(seen));
         found.warnings.extend(self.renamed(name));
         self.follow_outages(seen);
+        for (target, identity) in seen {
+            if let Some(outage) = self.power_cycled(&target.name, identity.running.as_ref()) {
+                self.awaited_power_cycles.remove(&*target.name);
+                note_outage(&mut self.outages, &target.name, outage);
+            }
+        }
         let several = self.take_over_id(name, seen);
         for (target, identity) in seen {
             if let Some(conflict) = self.conflict(identity, name, &several).or_else(|| self.fork(target, identity)) {
@@ -160,6 +166,13 @@ impl State {
     /// Why nothing may be done to a target by what it says of itself, whatever else is known.
     pub fn refusal(&self, name: &str, target: &Target, identity: &TargetIdentity) -> Option<IdentityConflict> {
         self.conflict(identity, name, &BTreeSet::new()).or_else(|| self.fork(target, identity))
+    }
+
+    /// The outage of a host that waited for a power cycle by hand and is in another boot: no gate has passed it since.
+    pub fn power_cycled(&self, host: &str, now: Option<&RunningMachine>) -> Option<Outage> {
+        let awaited = self.awaited_power_cycles.get(host).filter(|awaited| now.is_some_and(|now| now.boot_id != awaited.boot_id))?;
+        let cause = OutageCause::Unproven { node: format!("{}/reboot", Target::host(host)) };
+        Some(Outage { cause, since: awaited.since.clone(), run: awaited.run.clone() })
     }
 
     /// The outage in a host's record, where a run that this side knows nothing of wrote it.
@@ -295,7 +308,7 @@ fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> Vec<Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Applied, Outage, OutageCause};
+    use crate::plan::Applied;
     use serde_json::json;
 
     fn machine(digit: char) -> MachineId {

@@ -2,6 +2,7 @@
 
 use super::State;
 use super::journal::{Entry, GateFailure, MemberIntent, Record};
+use super::last_applied_file::AwaitedPowerCycle;
 use super::order::OrderKind;
 use super::outcome::Outcome;
 use super::recognition::ClusterIdentity;
@@ -9,7 +10,7 @@ use crate::base::{Address, Digest, MachineId, Target};
 use crate::plan::model::InventoryOrigin;
 use crate::plan::{Applied, Outage, OutageCause, note_outage};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A step that was begun.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,6 +132,8 @@ pub struct RunStatus {
     pub rebooted: BTreeMap<String, Mark>,
     /// The boots that each host was seen in, one after the other, with the record that first says so.
     pub boots: BTreeMap<String, Vec<(String, u64)>>,
+    /// Hosts that wait for a power cycle by hand, where a part of the run said so at its end, with the record that says so.
+    pub awaits_power_cycle: Option<(BTreeSet<String>, u64)>,
     /// The machine that each host was, with the latest record that says so.
     pub machines: BTreeMap<String, (MachineId, u64)>,
     /// Since when it is paused.
@@ -241,6 +244,15 @@ impl RunStatus {
         for (host, mark) in self.outages().into_iter().filter(|(_, mark)| mark.sequence > after) {
             note_outage(&mut state.outages, host, Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
         }
+        // Whoever a later run works on waits for what that run waits for.
+        state.awaited_power_cycles.retain(|host, awaited| awaited.run == self.run || !self.boots.contains_key(host));
+        if let Some((hosts, _)) = self.awaits_power_cycle.as_ref().filter(|(_, sequence)| *sequence > after) {
+            state.awaited_power_cycles.retain(|_, awaited| awaited.run != self.run);
+            let seen = hosts.iter().filter_map(|host| Some((host.clone(), self.latest_boot(host)?.to_owned())));
+            let (run, since) = (&self.run, &self.latest_at);
+            let awaited = seen.map(|(host, boot_id)| (host, AwaitedPowerCycle { run: run.clone(), boot_id, since: since.clone() }));
+            state.awaited_power_cycles.extend(awaited);
+        }
         let resources = &mut state.last_applied.resources;
         for node in self.nodes.values().filter(|node| node.finished > after) {
             for (address, applied) in &node.applied {
@@ -329,6 +341,7 @@ fn take(status: &mut RunStatus, record: &Record) {
             status.rebooted.insert(host.clone(), mark);
             status.seen_in(host, boot, record.sequence);
         }
+        Entry::PowerCyclesAwaited { hosts } => status.awaits_power_cycle = Some((hosts.into_iter().collect(), record.sequence)),
         Entry::GuardArmed { .. } | Entry::GuardOver { .. } => {}
         Entry::ActionSent { .. } | Entry::ActionEnded { .. } => {}
     }

@@ -6,6 +6,7 @@ use railwright::apply::status::{GateState, HostState, RolloutStatus, status};
 use railwright::apply::steps::steps;
 use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, Past, apply, resume};
 use railwright::plan::by_hand::released;
+use railwright::plan::{OutageCause, Selection, Unavailability};
 use railwright::report::{self, apply::Besides};
 use railwright::resource::Disruption;
 use railwright::spec::window::Window;
@@ -131,6 +132,24 @@ async fn what_follows_waits_for_the_canary_whoever_was_switched_off_first() {
     assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Done, vec![], "a,b,c"));
     assert_eq!(checked(&room), ["a after ", "b,c after a"], "two hosts out by hand do not keep the canary from its turn");
     assert_eq!(stands(&room).unavailable_count, 0);
+}
+
+/// Nobody goes on with the run; somebody plans anew.
+#[tokio::test(start_paused = true)]
+async fn who_was_switched_off_and_on_is_out_of_service_for_every_later_plan() {
+    let mut room = room(&["a", "b"]);
+    room.rollout.max_unavailable = 1;
+    begin(&room).await;
+    let narrow = || Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() };
+    let saved = room.narrowed_plan(narrow()).await;
+    switch_off_and_on(&room, &["b"]);
+    let again = room.wish("sysctl", json!({ "key": "net.a", "value": "5" }), &[]);
+    let plan = again.narrowed_plan(narrow()).await;
+    let out: Vec<&str> = plan.unavailable.iter().map(|some| some.hosts.as_str()).collect();
+    assert_eq!((out, saved.unavailable.len()), (vec!["b"], 0));
+    assert!(matches!(&plan.unavailable[0].why, Unavailability::LeftByRun(outage) if matches!(outage.cause, OutageCause::Unproven { .. })));
+    assert_ne!(begin(&again).await.ending, Ending::Refused, "its gate passes it first, and then what waited is done");
+    assert!(again.plan().await.unavailable.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -86,6 +86,11 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         machine_id: Option<MachineId>,
     },
+    /// These hosts wait for a power cycle by hand when this part of the run is over, and no others.
+    PowerCyclesAwaited {
+        /// The hosts.
+        hosts: Vec<String>,
+    },
     /// The intent: durable before anything is done.
     NodeStarted {
         /// The node's id.
