@@ -79,7 +79,8 @@ impl<'a> Watcher<'a> {
             Event::PowerCycled { host } => self.out.extend([host.clone()]),
             Event::HostReady { host, .. } => self.silent.retain(|other| other != host),
             Event::GateFinished { hosts, result, .. } => match result.failure() {
-                None => self.out.retain(|host| !hosts.contains(host)),
+                // Whom a gate passed has answered.
+                None => [&mut self.out, &mut self.silent].into_iter().for_each(|some| some.retain(|host| !hosts.contains(host))),
                 Some(_) => self.out.extend(hosts.iter().cloned()),
             },
             _ => {}
