@@ -114,15 +114,18 @@ async fn look_at_host(shared: &Shared, name: &str) -> Option<Unavailability> {
     let other = held.filter(|held| held.line != shared.heart.fence(name).holder && held.is_young());
     let (machine_id, running) = (facts.machine_id.clone(), facts.running_machine());
     let identity = TargetIdentity { machine_id, running, record };
-    if let Some(conflict) = guard(&shared.state).refusal(&shared.plan.cluster, &Target::host(name), &identity) {
+    let state = guard(&shared.state);
+    if let Some(conflict) = state.refusal(&shared.plan.cluster, &Target::host(name), &identity) {
         return Some(Unavailability::Refused { reason: conflict.words() });
     }
-    let power_cycled = guard(&shared.state).power_cycled(name, identity.running.as_ref());
+    if let Some(held) = other {
+        return Some(Unavailability::WorkedOn { by: held.describe() });
+    }
     // What this run itself began before it was cut off is in its own journal.
     let is_of_others = |outage: &Outage| outage.run != shared.run;
-    let left = || guard(&shared.state).outage_of_others(name, identity.record.read()?, facts.machine_id.known()).filter(is_of_others);
-    let left = || left().or(power_cycled.filter(is_of_others)).map(Unavailability::LeftByRun);
-    other.map(|held| Unavailability::WorkedOn { by: held.describe() }).or_else(left)
+    let recorded = identity.record.read().and_then(|record| state.outage_of_others(name, record, identity.machine_id.known()));
+    let power_cycled = state.power_cycled(name, identity.running.as_ref());
+    recorded.filter(is_of_others).or(power_cycled.filter(is_of_others)).map(Unavailability::LeftByRun)
 }
 
 /// The hosts whose nodes the cluster says are out of service, but for those that this run cordoned: they count by that.

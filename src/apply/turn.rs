@@ -333,12 +333,14 @@ impl Turn {
 
     /// Whoever is switched off and on from here on is out of service, whether this run goes on or not.
     fn journal_awaited_power_cycles(&self, outcomes: &[(String, Outcome)]) {
-        let nodes = self.shared.plan.nodes.iter().zip(outcomes).filter(|(node, _)| node.held.is_none() && is_by_hand(node));
-        let (all, open): (Vec<_>, Vec<_>) = nodes.map(|(node, (_, outcome))| (node, outcome)).partition(|(_, outcome)| outcome.is_done());
-        if !all.is_empty() || !open.is_empty() {
-            let hosts = open.into_iter().filter_map(|(node, _)| Some(node.target.as_ref()?.name.to_string())).collect();
-            self.shared.journal.note(Entry::PowerCyclesAwaited { hosts });
+        let steps = self.shared.plan.nodes.iter().zip(outcomes);
+        let by_hand: Vec<_> = steps.filter(|(node, _)| node.held.is_none() && is_by_hand(node)).collect();
+        if by_hand.is_empty() {
+            return;
         }
+        let open = by_hand.into_iter().filter(|(_, (_, outcome))| !outcome.is_done());
+        let hosts = open.filter_map(|(node, _)| Some(node.target.as_ref()?.name.to_string())).collect();
+        self.shared.journal.note(Entry::PowerCyclesAwaited { hosts });
     }
 
     /// The steps that wait for nothing but a power cycle, and the hosts that wait for one, wave by wave. The plan of a run holds

@@ -4,6 +4,7 @@
 use super::folder::StateFolder;
 use super::host_record::{HostRecord, TakeOver};
 use super::lineage::{Descent, Lineage};
+use super::outages::AwaitedPowerCycle;
 use super::recognition::ClusterIdentity;
 use super::run_status;
 use crate::base::{Address, ClusterId, Diagnostic, Digest, MachineId, quote};
@@ -25,17 +26,6 @@ pub struct Absorbed {
     pub run: String,
     /// Its last record that is in the state.
     pub sequence: u64,
-}
-
-/// A host that waits for a power cycle by hand.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AwaitedPowerCycle {
-    /// The run that waits.
-    pub run: String,
-    /// The boot that the host was seen in last: another one is the power cycle, or a reboot by somebody else.
-    pub boot_id: String,
-    /// Since when, RFC 3339.
-    pub since: String,
 }
 
 /// What railwright remembers of a cluster.
@@ -84,12 +74,13 @@ impl State {
             let known = state.absorbed.as_ref().filter(|absorbed| absorbed.run == run).map_or(0, |absorbed| absorbed.sequence);
             let sequence = status.sequence;
             if sequence > known {
-                // The run went on from another memory than this one: what came between is in the targets' own records.
-                let is_continued = known > 0 || status.state_serial == state.serial;
-                let begun = status.begun();
-                status.absorb_into(&mut state, known, is_continued);
+                let mut begun = status.begun();
+                status.absorb_into(&mut state, known);
+                begun.retain(|address, _| !state.last_applied.resources.contains_key(address));
                 // Without its plan nobody can tell any more what it was about.
-                if let Some(plan) = Some(&begun).filter(|begun| !begun.is_empty()).and_then(|_| folder.read_plan(&run).ok()) {
+                if !begun.is_empty()
+                    && let Ok(plan) = folder.read_plan(&run)
+                {
                     state.remember_begun(&run, &begun, &plan);
                 }
                 state.absorbed = Some(Absorbed { run, sequence });
@@ -98,14 +89,13 @@ impl State {
         Ok(state)
     }
 
-    /// Remembers what a run had under way when it ended, so that it is taken back should its wish go: whoever goes on with another plan
-    /// does not see what was there before.
+    /// Remembers what a run had under way when it ended and nothing is remembered of, so that it is taken back should its wish go: whoever
+    /// goes on with another plan does not see what was there before.
     fn remember_begun(&mut self, run: &str, begun: &BTreeMap<Address, (Value, String)>, plan: &Plan) {
         let members = plan.nodes.iter().flat_map(Node::members).filter(|member| !member.removal);
         for (member, (before, at)) in members.filter_map(|member| Some((member, begun.get(&member.wish.address)?))) {
             let applied = Applied::of(&member.wish, before.clone(), false, run, at.clone());
-            let unfinished = || Applied { unfinished: true, ..applied };
-            self.last_applied.resources.entry(member.wish.address.clone()).or_insert_with(unfinished);
+            self.last_applied.resources.insert(member.wish.address.clone(), Applied { unfinished: true, ..applied });
         }
     }
 

@@ -1,6 +1,7 @@
 //! What railwright remembers: what was last applied (and what was there before), the journal of each run and its fold,
 //! and the locks. On our side it lives in a folder beside the inventory, on each host in `/var/lib/railwright`.
 
+mod absorb;
 pub mod fenced;
 pub mod folder;
 pub mod host_record;
@@ -12,6 +13,7 @@ pub mod lineage;
 pub mod listing;
 pub mod lock;
 pub mod order;
+pub mod outages;
 pub mod outcome;
 pub mod recognition;
 pub mod run_status;

@@ -5,7 +5,7 @@ use super::identity_conflict::IdentityConflict;
 use super::lineage::Descent;
 use super::{HostRecord, State, TakeOver, TargetRecord};
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
-use crate::plan::{IdentityFindings, Outage, OutageCause, note_outage};
+use crate::plan::IdentityFindings;
 use crate::resource::Observation;
 use crate::resource::host::{MachineIdReading, RunningMachine};
 use serde::{Deserialize, Serialize};
@@ -80,12 +80,7 @@ impl State {
         found.warnings.extend(cloned_machines(seen));
         found.warnings.extend(self.renamed(name));
         self.follow_outages(seen);
-        for (target, identity) in seen {
-            if let Some(outage) = self.power_cycled(&target.name, identity.running.as_ref()) {
-                self.awaited_power_cycles.remove(&*target.name);
-                note_outage(&mut self.outages, &target.name, outage);
-            }
-        }
+        self.note_power_cycles(seen);
         let several = self.take_over_id(name, seen);
         for (target, identity) in seen {
             if let Some(conflict) = self.conflict(identity, name, &several).or_else(|| self.fork(target, identity)) {
@@ -168,58 +163,6 @@ impl State {
         self.conflict(identity, name, &BTreeSet::new()).or_else(|| self.fork(target, identity))
     }
 
-    /// The outage of a host that waited for a power cycle by hand and is in another boot: no gate has passed it since.
-    pub fn power_cycled(&self, host: &str, now: Option<&RunningMachine>) -> Option<Outage> {
-        let awaited = self.awaited_power_cycles.get(host).filter(|awaited| now.is_some_and(|now| now.boot_id != awaited.boot_id))?;
-        let cause = OutageCause::Unproven { node: format!("{}/reboot", Target::host(host)) };
-        Some(Outage { cause, since: awaited.since.clone(), run: awaited.run.clone() })
-    }
-
-    /// The outage in a host's record, where a run that this side knows nothing of wrote it.
-    pub fn outage_of_others(&self, host: &str, record: &HostRecord, now: Option<&MachineId>) -> Option<Outage> {
-        let is_known = !are_two(now, self.machines.get(host)) && self.descent(record) == Descent::Known;
-        let is_ours = self.cluster.as_ref().is_some_and(|ours| ours.id == record.cluster.id) && !record.is_of_another(now);
-        record.outage.clone().filter(|_| is_ours && !is_known)
-    }
-
-    /// A machine that is out of service stays so under another name of the spec, also where it comes back after its name went to another
-    /// machine. A name keeps what is said of it only where its machine is seen nowhere, or where its id is that of several.
-    fn follow_outages(&mut self, seen: &BTreeMap<Target, TargetIdentity>) {
-        let mut names: BTreeMap<&MachineId, BTreeSet<&str>> = BTreeMap::new();
-        for (machine, target) in seen.iter().filter_map(|(target, identity)| Some((identity.machine_id.known()?, target))) {
-            names.entry(machine).or_default().insert(&target.name);
-        }
-        let cloned: BTreeSet<MachineId> = self.machines.values().filter(|machine| self.is_cloned(machine, &names)).cloned().collect();
-        for (name, outage) in self.outages.clone() {
-            let Some(machine) = self.machines.get(&name).filter(|machine| !cloned.contains(machine)) else { continue };
-            self.machine_outages.entry(machine.clone()).or_insert(outage);
-            if names.get(machine).is_some_and(|names| !names.contains(name.as_str())) {
-                self.outages.remove(&name);
-                // Whoever is seen under this name is settled later.
-                if !names.values().any(|names| names.contains(name.as_str())) {
-                    self.machines.remove(&name);
-                }
-            }
-        }
-        let now = names.iter().filter(|(machine, _)| !cloned.contains(**machine));
-        for (name, outage) in now.filter_map(|(machine, names)| Some((names.first()?, self.machine_outages.get(*machine)?))) {
-            note_outage(&mut self.outages, name, outage.clone());
-        }
-    }
-
-    /// Whether several hosts have or had this id: it was made part of an image.
-    fn is_cloned(&self, machine: &MachineId, names: &BTreeMap<&MachineId, BTreeSet<&str>>) -> bool {
-        let remembered = self.machines.values().filter(|other| *other == machine).count();
-        remembered > 1 || names.get(machine).is_some_and(|names| names.len() > 1)
-    }
-
-    /// A gate passed whoever has this name now, or somebody decided so. Says whether it was out of service.
-    pub fn end_outage(&mut self, host: &str) -> bool {
-        let machine = self.machines.get(host);
-        machine.into_iter().for_each(|machine| drop(self.machine_outages.remove(machine)));
-        self.outages.remove(host).is_some()
-    }
-
     /// The target is this cluster's from now on. What its record holds, where that could be read, is remembered as this cluster's
     /// where it is to be kept, beside what this side remembers of it already.
     pub fn take_over(&mut self, target: &Target, record: Option<&HostRecord>, now: Option<&MachineId>, keep_record: bool, entry: TakeOver) {
@@ -258,7 +201,7 @@ impl State {
 }
 
 /// Whether these are two machines, as far as both are known.
-fn are_two(one: Option<&MachineId>, other: Option<&MachineId>) -> bool {
+pub(super) fn are_two(one: Option<&MachineId>, other: Option<&MachineId>) -> bool {
     one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
@@ -308,7 +251,7 @@ fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> Vec<Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Applied;
+    use crate::plan::{Applied, Outage, OutageCause};
     use serde_json::json;
 
     fn machine(digit: char) -> MachineId {
@@ -366,60 +309,6 @@ mod tests {
 
     fn outage() -> Outage {
         Outage { cause: OutageCause::Unproven { node: "n".to_owned() }, since: "t".to_owned(), run: "r".to_owned() }
-    }
-
-    #[test]
-    fn an_outage_goes_with_its_machine() {
-        let seen = |hosts: &[(&str, Option<char>)]| {
-            let one = |(name, digit): &(&str, Option<char>)| {
-                let machine_id = digit.map_or(MachineIdReading::Unknown, |digit| MachineIdReading::Known(machine(digit)));
-                (Target::host(name), TargetIdentity { machine_id, ..TargetIdentity::default() })
-            };
-            hosts.iter().map(one).collect()
-        };
-        for (hosts, out) in [
-            (&[("a", Some('1')), ("b", Some('2'))][..], &["a"][..]),
-            (&[("a", Some('2')), ("b", Some('1'))], &["b"]),
-            (&[("c", Some('1')), ("b", Some('2'))], &["c"]),
-            (&[("a", Some('1')), ("b", Some('1'))], &["a"]),
-            (&[("b", Some('1')), ("c", Some('1'))], &["a"]),
-            (&[("a", Some('3')), ("b", Some('2'))], &["a"]),
-            (&[("a", None), ("b", None)], &["a"]),
-            (&[("b", Some('2'))], &["a"]),
-        ] {
-            let machines = [("a".to_owned(), machine('1')), ("b".to_owned(), machine('2'))].into();
-            let mut state = State { outages: [("a".to_owned(), outage())].into(), machines, ..State::default() };
-            state.recognize("att", &seen(hosts));
-            assert_eq!(state.outages.keys().collect::<Vec<_>>(), out, "{hosts:?}");
-        }
-    }
-
-    #[test]
-    fn an_outage_goes_with_the_machine_until_a_gate_passes_it() {
-        let host = |name: &str, digit: char| {
-            let machine_id = MachineIdReading::Known(machine(digit));
-            (Target::host(name), TargetIdentity { machine_id, ..TargetIdentity::default() })
-        };
-        let machines = [("a".to_owned(), machine('1')), ("b".to_owned(), machine('2'))].into();
-        let mut state = State { outages: [("a".to_owned(), outage())].into(), machines, ..State::default() };
-        let mut out = |seen: &[(&str, char)], passed: &str| {
-            state.recognize("att", &seen.iter().map(|(name, digit)| host(name, *digit)).collect());
-            let out: Vec<String> = state.outages.keys().cloned().collect();
-            state.end_outage(passed);
-            out.join(",")
-        };
-        assert_eq!(out(&[("a", '2')], "a"), "a", "a spare has its name while it is down, and passes the gate");
-        assert_eq!(out(&[("a", '2')], ""), "");
-        assert_eq!(out(&[("a", '2'), ("b", '1')], "b"), "b", "it comes back as another host");
-        assert_eq!(out(&[("a", '2'), ("b", '1')], ""), "");
-        // Two of one image: what one of them passes says nothing of the other.
-        let machines = [("a".to_owned(), machine('1')), ("b".to_owned(), machine('1'))].into();
-        let mut clones = State { outages: [("a".to_owned(), outage())].into(), machines, ..State::default() };
-        for seen in [&[("b", '1')][..], &[("a", '3'), ("b", '1')]] {
-            clones.recognize("att", &seen.iter().map(|(name, digit)| host(name, *digit)).collect());
-            assert_eq!(clones.outages.keys().collect::<Vec<_>>(), ["a"], "{seen:?}");
-            clones.end_outage("b");
-        }
     }
 
     #[test]

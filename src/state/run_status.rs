@@ -1,14 +1,12 @@
 //! The fold of a journal: what a run has done so far. Pure.
 
-use super::State;
 use super::journal::{Entry, GateFailure, MemberIntent, Record};
-use super::last_applied_file::AwaitedPowerCycle;
 use super::order::OrderKind;
 use super::outcome::Outcome;
 use super::recognition::ClusterIdentity;
 use crate::base::{Address, Digest, MachineId, Target};
 use crate::plan::model::InventoryOrigin;
-use crate::plan::{Applied, Outage, OutageCause, note_outage};
+use crate::plan::{Applied, OutageCause};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -230,43 +228,6 @@ impl RunStatus {
             }
         }
     }
-
-    /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
-    /// not brought back. Each resource belongs to one node, and each host is one machine in a run, so order does not matter. Where the
-    /// run was not begun with this state, the targets' own records are newer than what is made of both.
-    pub fn absorb_into(self, state: &mut State, after: u64, is_continued: bool) {
-        for (host, (machine, _)) in self.machines.iter().filter(|(_, (_, sequence))| *sequence > after) {
-            state.settle_machine(host, machine);
-        }
-        for host in self.proven.keys().chain(self.returned.keys()).filter(|host| self.in_service_since(host) > after) {
-            state.end_outage(host);
-        }
-        for (host, mark) in self.outages().into_iter().filter(|(_, mark)| mark.sequence > after) {
-            note_outage(&mut state.outages, host, Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
-        }
-        // Whoever a later run works on waits for what that run waits for.
-        state.awaited_power_cycles.retain(|host, awaited| awaited.run == self.run || !self.boots.contains_key(host));
-        if let Some((hosts, _)) = self.awaits_power_cycle.as_ref().filter(|(_, sequence)| *sequence > after) {
-            state.awaited_power_cycles.retain(|_, awaited| awaited.run != self.run);
-            let seen = hosts.iter().filter_map(|host| Some((host.clone(), self.latest_boot(host)?.to_owned())));
-            let (run, since) = (&self.run, &self.latest_at);
-            let awaited = seen.map(|(host, boot_id)| (host, AwaitedPowerCycle { run: run.clone(), boot_id, since: since.clone() }));
-            state.awaited_power_cycles.extend(awaited);
-        }
-        let resources = &mut state.last_applied.resources;
-        for node in self.nodes.values().filter(|node| node.finished > after) {
-            for (address, applied) in &node.applied {
-                resources.insert(address.clone(), applied.clone());
-            }
-            for address in &node.removed {
-                resources.remove(address);
-            }
-        }
-        for (host, (serial, _)) in self.host_serials.into_iter().filter(|(_, (_, sequence))| is_continued && *sequence > after) {
-            state.lineages.entry(host).or_default().note(&self.run, serial);
-        }
-        state.cluster = self.cluster.filter(|_| after == 0 || state.cluster.is_none()).or(state.cluster.take());
-    }
 }
 
 /// Since when the host of a step is out of service because of it.
@@ -350,6 +311,7 @@ fn take(status: &mut RunStatus, record: &Record) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::State;
 
     fn fold_of(entries: Vec<Entry>) -> RunStatus {
         let records: Vec<_> =
@@ -432,13 +394,13 @@ mod tests {
         run.extend([Entry::HostLeftAsItWas { node: "a2".to_owned() }, ended("a2", failed)]);
         assert_eq!(out(&run), ["c failed"]);
         let mut state = State::default();
-        fold_of(run.clone()).absorb_into(&mut state, 0, true);
+        fold_of(run.clone()).absorb_into(&mut state, 0);
         assert_eq!(state.outages.keys().collect::<Vec<_>>(), ["c"]);
         // What was decided on the state since then is not brought back by the same records.
         state.outages.clear();
         let status = fold_of(run.clone());
         let sequence = status.sequence;
-        status.absorb_into(&mut state, sequence, true);
+        status.absorb_into(&mut state, sequence);
         assert!(state.outages.is_empty());
     }
 
@@ -465,49 +427,5 @@ mod tests {
         let status = fold_of(vec![started(1, 10), started(2, 20)]);
         let intent = status.nodes["n"].intent.as_ref().unwrap();
         assert_eq!((intent.first[0].before.clone(), intent.latest[0].before.clone(), intent.attempt), (10.into(), 20.into(), 2));
-    }
-
-    #[test]
-    fn resources_of_any_target_pass_through_unchanged() {
-        use crate::state::journal::{self, Chain};
-        let applied = Applied {
-            kind: "made_up".to_owned(),
-            body: serde_json::json!({ "deep": [1.5, { "text": "a\nb" }] }),
-            digest: Digest::of(&1),
-            module: "m/x".to_owned(),
-            places: Vec::new(),
-            after: Vec::new(),
-            before: serde_json::json!({ "was": null }),
-            adopted: true,
-            unfinished: false,
-            run: "r".to_owned(),
-            at: "t".to_owned(),
-        };
-        let addresses = ["kube/prod/DaemonSet.apps/kube-system/rdma", "switch/leaf1/port/Ethernet1%2F1", "host/a/file/%2Fx"];
-        let applied: Vec<(Address, Applied)> = addresses.iter().map(|text| (text.parse().unwrap(), applied.clone())).collect();
-        let finished = Entry::NodeFinished {
-            node: "n".to_owned(),
-            outcome: Outcome::Done { changed: true },
-            applied: applied.clone(),
-            removed: vec!["switch/leaf2/port/Ethernet1".parse().unwrap()],
-        };
-        let mut chain = Chain::default();
-        let started = Entry::RunStarted {
-            format_version: journal::FORMAT_VERSION.to_owned(),
-            run: "r".to_owned(),
-            cluster: ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },
-            plan: String::new(),
-            inventory: InventoryOrigin::default(),
-            who: String::new(),
-            machine: String::new(),
-            process: 0,
-            state_serial: 0,
-            tool: String::new(),
-        };
-        let text = chain.seal("t".to_owned(), started) + &chain.seal("t".to_owned(), finished);
-        let mut state = State::default();
-        state.last_applied.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
-        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, 0, true);
-        assert_eq!(state.last_applied.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
     }
 }

@@ -12,6 +12,7 @@ use crate::base::text::one_line;
 use crate::resource::program::ENVIRONMENT;
 use crate::system::clock;
 use crate::system::fed::Capture;
+use memchr::memmem;
 use std::time::Duration;
 
 /// Bytes of standard output that are kept.
@@ -113,7 +114,7 @@ pub async fn call(shell: &dyn Shell, script: &str, limit: Duration) -> Result<Ca
     let framed = Framed::new(script, &nonce);
     let ran = shell.run(&framed, limit).await?;
     let stderr = String::from_utf8_lossy(before(ran.stderr.bytes(), &framed.end)).into_owned();
-    let begin = place(ran.stdout.bytes(), &framed.begin);
+    let begin = memmem::find(ran.stdout.bytes(), framed.begin.as_bytes());
     match (begin, &ran.end) {
         (None, End::Exit(_)) => Err(not_started(shell, &stderr)),
         (begin, end) => {
@@ -146,14 +147,9 @@ impl Framed {
     }
 }
 
-/// Where a line stands in an output.
-pub fn place(output: &[u8], line: &str) -> Option<usize> {
-    output.windows(line.len()).position(|window| window == line.as_bytes())
-}
-
 /// What stands before a line, or all where it is not there.
 fn before<'o>(output: &'o [u8], line: &str) -> &'o [u8] {
-    &output[..place(output, line).unwrap_or(output.len())]
+    &output[..memmem::find(output, line.as_bytes()).unwrap_or(output.len())]
 }
 
 fn not_started(shell: &dyn Shell, stderr: &str) -> TransportError {

@@ -75,7 +75,8 @@ impl Scheduler {
             self.look = Look::Asked;
             commands.push(Command::Look);
         }
-        let (is_out, others) = (self.is_out(host), self.unavailable() - usize::from(self.is_out(host)));
+        let is_out = self.is_out(host);
+        let others = self.unavailable() - usize::from(is_out);
         self.look == Look::Fresh && (is_out && !self.silent.contains(host) || others < self.limits.max_unavailable)
     }
 

@@ -2,8 +2,9 @@
 
 use super::connect::{Connection, words};
 use crate::system::fed::Capture;
-use crate::transport::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell, place};
+use crate::transport::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
 use crate::transport::{BoxFuture, TransportError};
+use memchr::memmem;
 use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf, client::Msg};
 use std::time::Duration;
 
@@ -127,5 +128,5 @@ async fn take(from: &mut ChannelReadHalf, ran: &mut Ran, last: &str) -> Option<E
 fn takes_last(output: &mut Capture, arrived: &[u8], last: &str) -> bool {
     let from = output.bytes().len().saturating_sub(last.len());
     output.take(arrived);
-    place(&output.bytes()[from..], last).is_some()
+    memmem::find(&output.bytes()[from..], last.as_bytes()).is_some()
 }

@@ -19,8 +19,9 @@ fn pins(key: &PrivateKey) -> Pins {
     Pins { names: Names::new("gpu-001", "gpu-001", 22, None), file: "known_hosts".to_owned(), lines: vec![line], malformed: Vec::new() }
 }
 
-/// Lets everybody in, and never comes back from opening a session.
-struct Server;
+/// Lets everybody in. Opens a session where it has outputs, ends every script at once and sends them after it, as sshd does, while a daemon
+/// holds the channel open; else it never comes back from opening one.
+struct Server(Option<&'static [&'static str]>);
 
 impl server::Handler for Server {
     type Error = russh::Error;
@@ -32,16 +33,34 @@ impl server::Handler for Server {
     async fn channel_open_session(
         &mut self,
         _: Channel<server::Msg>,
-        _: ChannelOpenHandle,
+        opened: ChannelOpenHandle,
         _: &mut server::Session,
     ) -> Result<(), russh::Error> {
-        std::future::pending().await
+        match self.0 {
+            Some(_) => opened.accept().await,
+            None => std::future::pending().await,
+        }
+        Ok(())
+    }
+
+    async fn exec_request(&mut self, channel: ChannelId, _: &[u8], session: &mut server::Session) -> Result<(), russh::Error> {
+        session.channel_success(channel)?;
+        session.exit_status_request(channel, 3)?;
+        let (server, output) = (session.handle(), self.0.unwrap_or_default());
+        tokio::spawn(async move {
+            for part in output {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                server.data(channel, *part).await.unwrap();
+                server.extended_data(channel, 1, *part).await.unwrap();
+            }
+        });
+        Ok(())
     }
 }
 
 /// A connection to this server with this key, and the server's end of it.
-async fn connect<S: server::Handler<Error = russh::Error> + Send + 'static>(
-    server: S,
+async fn connect(
+    server: Server,
     shown: PrivateKey,
     pinned: &PrivateKey,
 ) -> (Result<client::Handle<Checker>, Failure>, Option<server::Handle>) {
@@ -54,7 +73,7 @@ async fn connect<S: server::Handler<Error = russh::Error> + Send + 'static>(
 }
 
 /// A connection to this server after login.
-async fn log_in<S: server::Handler<Error = russh::Error> + Send + 'static>(server: S) -> (client::Handle<Checker>, server::Handle) {
+async fn log_in(server: Server) -> (client::Handle<Checker>, server::Handle) {
     let (client, server) = connect(server, host_key(1), &host_key(1)).await;
     let mut client = client.unwrap();
     assert!(client.authenticate_none("root").await.unwrap().success());
@@ -103,13 +122,13 @@ async fn only_strong_algorithms_are_offered() {
 
 #[tokio::test]
 async fn a_key_that_is_not_pinned_ends_the_connection() {
-    let (client, _) = connect(Server, host_key(2), &host_key(1)).await;
+    let (client, _) = connect(Server(None), host_key(2), &host_key(1)).await;
     assert!(matches!(client, Err(Failure::Refused(TransportError::HostKeyChanged { .. }))));
 }
 
 #[tokio::test]
 async fn a_server_opens_no_channel_to_us() {
-    let (_client, server) = log_in(Server).await;
+    let (_client, server) = log_in(Server(None)).await;
     let opened = [
         server.channel_open_agent().await,
         server.channel_open_direct_streamlocal("/run/x").await,
@@ -126,7 +145,7 @@ async fn a_server_opens_no_channel_to_us() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_stops_answering_is_given_up() {
-    let (client, _server) = log_in(Server).await;
+    let (client, _server) = log_in(Server(None)).await;
     let (opened, ()) = tokio::join!(client.channel_open_session(), async {
         while !client.is_closed() {
             tokio::time::sleep(KEEPALIVE).await;
@@ -139,41 +158,6 @@ async fn a_server_that_stops_answering_is_given_up() {
     }
 }
 
-/// Ends its script before it sends what that printed, as sshd does; a daemon holds the channel open.
-struct Late(&'static [&'static str]);
-
-impl server::Handler for Late {
-    type Error = russh::Error;
-
-    async fn auth_none(&mut self, _: &str) -> Result<Auth, russh::Error> {
-        Ok(Auth::Accept)
-    }
-
-    async fn channel_open_session(
-        &mut self,
-        _: Channel<server::Msg>,
-        opened: ChannelOpenHandle,
-        _: &mut server::Session,
-    ) -> Result<(), russh::Error> {
-        opened.accept().await;
-        Ok(())
-    }
-
-    async fn exec_request(&mut self, channel: ChannelId, _: &[u8], session: &mut server::Session) -> Result<(), russh::Error> {
-        session.channel_success(channel)?;
-        session.exit_status_request(channel, 3)?;
-        let (server, output) = (session.handle(), self.0);
-        tokio::spawn(async move {
-            for part in output {
-                tokio::time::sleep(Duration::from_secs(20)).await;
-                server.data(channel, *part).await.unwrap();
-                server.extended_data(channel, 1, *part).await.unwrap();
-            }
-        });
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn output_after_the_exit_status_is_waited_for_and_known_by_its_end() {
     let outputs: [(&[&str], End, &str); 2] = [
@@ -181,7 +165,7 @@ async fn output_after_the_exit_status_is_waited_for_and_known_by_its_end() {
         (&["@n started\n", "half"], End::OutputCut, "@n started\nhalf"),
     ];
     for (sent, end, stdout) in outputs {
-        let (handle, _server) = log_in(Late(sent)).await;
+        let (handle, _server) = log_in(Server(Some(sent))).await;
         let destination = Destination {
             name: "gpu-001".to_owned(),
             address: "gpu-001".to_owned(),

@@ -1,0 +1,101 @@
+//! What a run did becomes part of what is remembered.
+
+use super::State;
+use super::outages::AwaitedPowerCycle;
+use super::run_status::RunStatus;
+use crate::plan::{Outage, note_outage};
+
+impl RunStatus {
+    /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
+    /// not brought back. Each resource belongs to one node, and each host is one machine in a run, so order does not matter. Where the
+    /// run was not begun with this state, the targets' own records are newer than what is made of both.
+    pub fn absorb_into(self, state: &mut State, after: u64) {
+        let is_continued = after > 0 || self.state_serial == state.serial;
+        for (host, (machine, _)) in self.machines.iter().filter(|(_, (_, sequence))| *sequence > after) {
+            state.settle_machine(host, machine);
+        }
+        for host in self.proven.keys().chain(self.returned.keys()).filter(|host| self.in_service_since(host) > after) {
+            state.end_outage(host);
+        }
+        for (host, mark) in self.outages().into_iter().filter(|(_, mark)| mark.sequence > after) {
+            note_outage(&mut state.outages, host, Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
+        }
+        // Whoever a later run works on waits for what that run waits for.
+        state.awaited_power_cycles.retain(|host, awaited| awaited.run == self.run || !self.boots.contains_key(host));
+        if let Some((hosts, _)) = self.awaits_power_cycle.as_ref().filter(|(_, sequence)| *sequence > after) {
+            state.awaited_power_cycles.retain(|_, awaited| awaited.run != self.run);
+            let seen = hosts.iter().filter_map(|host| Some((host.clone(), self.latest_boot(host)?.to_owned())));
+            let (run, since) = (&self.run, &self.latest_at);
+            let awaited = seen.map(|(host, boot_id)| (host, AwaitedPowerCycle { run: run.clone(), boot_id, since: since.clone() }));
+            state.awaited_power_cycles.extend(awaited);
+        }
+        let resources = &mut state.last_applied.resources;
+        for node in self.nodes.values().filter(|node| node.finished > after) {
+            for (address, applied) in &node.applied {
+                resources.insert(address.clone(), applied.clone());
+            }
+            for address in &node.removed {
+                resources.remove(address);
+            }
+        }
+        for (host, (serial, _)) in self.host_serials.into_iter().filter(|(_, (_, sequence))| is_continued && *sequence > after) {
+            state.lineages.entry(host).or_default().note(&self.run, serial);
+        }
+        state.cluster = self.cluster.filter(|_| after == 0 || state.cluster.is_none()).or(state.cluster.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Address, Digest};
+    use crate::plan::Applied;
+    use crate::plan::model::InventoryOrigin;
+    use crate::state::run_status::fold;
+    use crate::state::{ClusterIdentity, Entry, Outcome};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn resources_of_any_target_pass_through_unchanged() {
+        use crate::state::journal::{self, Chain};
+        let applied = Applied {
+            kind: "made_up".to_owned(),
+            body: serde_json::json!({ "deep": [1.5, { "text": "a\nb" }] }),
+            digest: Digest::of(&1),
+            module: "m/x".to_owned(),
+            places: Vec::new(),
+            after: Vec::new(),
+            before: serde_json::json!({ "was": null }),
+            adopted: true,
+            unfinished: false,
+            run: "r".to_owned(),
+            at: "t".to_owned(),
+        };
+        let addresses = ["kube/prod/DaemonSet.apps/kube-system/rdma", "switch/leaf1/port/Ethernet1%2F1", "host/a/file/%2Fx"];
+        let applied: Vec<(Address, Applied)> = addresses.iter().map(|text| (text.parse().unwrap(), applied.clone())).collect();
+        let finished = Entry::NodeFinished {
+            node: "n".to_owned(),
+            outcome: Outcome::Done { changed: true },
+            applied: applied.clone(),
+            removed: vec!["switch/leaf2/port/Ethernet1".parse().unwrap()],
+        };
+        let mut chain = Chain::default();
+        let started = Entry::RunStarted {
+            format_version: journal::FORMAT_VERSION.to_owned(),
+            run: "r".to_owned(),
+            cluster: ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },
+            plan: String::new(),
+            inventory: InventoryOrigin::default(),
+            who: String::new(),
+            machine: String::new(),
+            process: 0,
+            state_serial: 0,
+            tool: String::new(),
+        };
+        let text = chain.seal("t".to_owned(), started) + &chain.seal("t".to_owned(), finished);
+        let mut state = State::default();
+        state.last_applied.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
+        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, 0);
+        assert_eq!(state.last_applied.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
+    }
+}
