@@ -128,8 +128,7 @@ pub fn actions_digest(actions: &[Action]) -> Digest {
 mod tests {
     use super::*;
     use crate::plan::{Found, Member};
-    use crate::resource::test_support::Scripted;
-    use crate::resource::{Answer, AnswerStatus, Answers, Assessment, Want, Wish, kind_named};
+    use crate::resource::{Answer, AnswerStatus, Answers, Want, Wish, kind_named};
     use serde_json::json;
     use std::sync::Arc;
 
@@ -279,7 +278,7 @@ mod tests {
         let again = |now: &str, convergent: bool, redo: &BTreeSet<Address>, accept: &BTreeSet<Address>| {
             let mut seen = seen(now);
             if !convergent {
-                seen.kind = Some(&FRAGILE);
+                seen.kind = kind_named("command"); // the kind that must not be run twice
             }
             words(judge_again(&node(&member, &[]), &[seen], &intent, redo, accept))
         };
@@ -291,7 +290,4 @@ mod tests {
         assert_eq!(again("half", false, &own, &none), ["write_file"]);
         assert_eq!(again("half", false, &none, &own), ["Met"]);
     }
-
-    /// A kind that must not be run twice.
-    static FRAGILE: Scripted = Scripted { assess: Assessment::default, undo: |_| Assessment::default(), convergent: false };
 }

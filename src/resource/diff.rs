@@ -198,7 +198,6 @@ mod tests {
             let value = before["value"].as_str().unwrap_or_default().to_owned();
             Assessment { actions: vec![Action::SetSysctl { key: "a".to_owned(), value }], ..Assessment::default() }
         },
-        convergent: true,
     };
 
     #[test]
@@ -235,7 +234,6 @@ mod tests {
             let text = Attribute::in_plane(Plane::Running, Reading::Absent, Reading::is("t=8462951730"));
             Assessment { attributes: [("text".to_owned(), text)].into(), ..Assessment::default() }
         },
-        convergent: true,
     };
 
     #[test]

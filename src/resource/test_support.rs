@@ -31,8 +31,6 @@ pub struct Scripted {
     pub assess: fn() -> Assessment,
     /// What taking it back comes to, by what was there before.
     pub undo: fn(&Value) -> Assessment,
-    /// Whether it may be done twice.
-    pub convergent: bool,
 }
 
 impl Kind for Scripted {
@@ -53,8 +51,5 @@ impl Kind for Scripted {
     }
     fn undo(&self, _: &Wish, before: &Value, _: &Answers) -> Assessment {
         (self.undo)(before)
-    }
-    fn convergent(&self) -> bool {
-        self.convergent
     }
 }
