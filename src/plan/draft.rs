@@ -68,7 +68,7 @@ impl<'a> Draft<'a> {
             .copied()
             .filter(|n| self.items[*n].assessment.needs_reboot && matches!(self.items[*n].status, Status::Change(_)))
             .collect();
-        for cause in causes {
+        for cause in causes.iter().copied() {
             let target = self.items[cause].wish.address.target.clone();
             if self.items[cause].assessment.needs_power_cycle {
                 self.power_cycled.insert(target.clone());
@@ -77,6 +77,7 @@ impl<'a> Draft<'a> {
             let first: Vec<usize> = self.graph.with_prerequisites([cause]).into_iter().filter(on_target).collect();
             self.before_reboot.entry(target).or_default().extend(first);
         }
+        self.bring_before_reboot(&causes);
         for target in self.before_reboot.keys().cloned().collect::<Vec<_>>() {
             let by = format!("{target}/reboot");
             let own = self.of_target.get(&target).into_iter().flatten().copied();
@@ -89,6 +90,25 @@ impl<'a> Draft<'a> {
         let turned = |(a, b): &(usize, usize)| self.is_before_reboot(*b) && !self.is_before_reboot(*a) && self.rebooting(*a);
         let keep: BTreeSet<_> = self.edges.iter().copied().filter(|edge| !turned(edge)).collect();
         self.edges = keep;
+    }
+
+    /// What disturbs something that comes before the reboot comes before it too, unless it waits for what needs the reboot: nobody would
+    /// look at that again.
+    fn bring_before_reboot(&mut self, causes: &[usize]) {
+        loop {
+            let is_late = |(by, n): &&(usize, usize)| self.is_before_reboot(*n) && !self.is_before_reboot(*by) && self.rebooting(*by);
+            let late: BTreeSet<usize> = self.edges.iter().filter(is_late).map(|(by, _)| *by).collect();
+            let first = late.into_iter().map(|by| self.graph.with_prerequisites([by]));
+            let first: BTreeSet<usize> = first.filter(|first| !causes.iter().any(|cause| first.contains(cause))).flatten().collect();
+            let mut grown = false;
+            for n in first.into_iter().filter(|n| self.chosen.contains(n)) {
+                let target = self.items[n].wish.address.target.clone();
+                grown |= self.before_reboot.get_mut(&target).is_some_and(|before| before.insert(n));
+            }
+            if !grown {
+                return;
+            }
+        }
     }
 
     fn is_running_and_met(&self, n: usize) -> bool {

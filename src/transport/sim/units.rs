@@ -81,8 +81,9 @@ impl Units {
         let state = match loaded {
             _ if masked => "masked",
             None => "",
-            Some(text) if !text.contains("[Install]") => "static",
+            // Whoever wants it counts before what its file says (systemd, src/shared/install.c, `unit_file_lookup_state`).
             Some(_) if self.enabled.contains(name) => "enabled",
+            Some(text) if !text.contains("[Install]") => "static",
             Some(_) => "disabled",
         };
         let text = loaded.unwrap_or_default();
