@@ -27,6 +27,10 @@ fn a_node_that_a_run_left_cordoned_is_drift_until_it_is_given_back() {
     plane.kubectl(&["cordon", "n1"]);
     assert!(told(0, &["drift", "inv"]).contains("No drift."), "who cordoned it will know why");
     plane.kubectl(&["annotate", "node", "n1", r#"railwright.io/cordoned={"run":"r0007","gives":{"nvidia.com/gpu":"8"}}"#]);
+    assert!(told(0, &["drift", "inv"]).contains("No drift."), "our mark is of an earlier time: somebody gave the node back by hand");
+    plane.kubectl(&["uncordon", "n1"]);
+    let ours = ["--field-manager=railwright", "--type=merge", "-p", r#"{"spec":{"unschedulable":true}}"#];
+    plane.kubectl(&[&["patch", "node", "n1"][..], &ours].concat());
     let drift = told(2, &["drift", "inv"]);
     for said in [
         "NOT GIVEN BACK: a run of ours took it out of service, and no run has given it back",

@@ -1,7 +1,8 @@
 //! Nodes of a cluster and the pods on them, as far as emptying a node goes by them.
 
 use super::looks::listed;
-use super::paths::quantity;
+use super::ownership::{MANAGER, holders};
+use super::paths::{Step, quantity};
 use super::request::KubernetesRead;
 use crate::base::text::one_line;
 use crate::resource::{Answers, Read};
@@ -9,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The annotation of a node that we cordoned, and so may uncordon. A node that somebody else cordoned never bears it.
+/// The annotation of a node that we cordoned, and so may uncordon. It stays where somebody gives the node back by hand, and then says nothing
+/// of a cordon that somebody else sets later: that `unschedulable` is ours, the server knows.
 pub const CORDONED: &str = "railwright.io/cordoned";
 
 /// One node, as `KubernetesRead::Nodes` tells it.
@@ -19,7 +21,7 @@ pub struct NodeNow {
     pub ready: bool,
     /// Pods are put on it.
     pub schedulable: bool,
-    /// The text of our mark, where it bears one.
+    /// The text of our mark, where it bears one and is not cordoned by somebody else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cordoned: Option<String>,
     /// Extended resources that pods can have of it.
@@ -32,10 +34,15 @@ impl NodeNow {
         let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
         let gives = node.pointer("/status/allocatable").and_then(Value::as_object).into_iter().flatten();
         let annotations = node.pointer("/metadata/annotations");
+        let schedulable = node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
         NodeNow {
             ready: conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True"),
-            schedulable: node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true),
-            cordoned: annotations.and_then(|all| all.get(CORDONED)).and_then(Value::as_str).map(str::to_owned),
+            schedulable,
+            cordoned: annotations
+                .and_then(|all| all.get(CORDONED))
+                .and_then(Value::as_str)
+                .filter(|_| schedulable || is_cordoned_by_us(node))
+                .map(str::to_owned),
             gives: gives.filter(|(name, _)| name.contains('/')).map(|(name, amount)| (name.clone(), amount.clone())).collect(),
         }
     }
@@ -69,6 +76,13 @@ impl NodeNow {
         let short: Vec<String> = before.gives.iter().filter_map(short).collect();
         (!short.is_empty()).then(|| short.join(", "))
     }
+}
+
+/// Whoever set `unschedulable` last holds it alone. A server that names nobody leaves only our mark.
+fn is_cordoned_by_us(node: &Value) -> bool {
+    let path = ["spec", "unschedulable"].map(|name| Step::Field(name.to_owned()));
+    let holders = holders(node, &path);
+    holders.is_empty() || holders.iter().any(|holder| holder.manager == MANAGER)
 }
 
 /// The nodes of a cluster by name, or why they are not known.
@@ -184,6 +198,20 @@ mod tests {
         assert_eq!(short.as_deref(), Some("7 nvidia.com/gpu instead of 8, 0 rdma/a instead of 63"));
         assert_eq!(node(true, &json!({ "nvidia.com/gpu": "8", "rdma/a": "63", "rdma/b": "1" })).lacks(&before), None);
         assert_eq!(node(true, &json!({})).lacks(&Cordon::read("not ours to read")), None);
+    }
+
+    #[test]
+    fn a_cordon_that_somebody_else_set_is_not_ours_though_our_mark_is_there_still() {
+        let left = |unschedulable: bool, manager: &str| {
+            let by = json!({ "manager": manager, "operation": "Update", "fieldsV1": { "f:spec": { "f:unschedulable": {} } } });
+            let kubelet = json!({ "manager": "kubelet", "operation": "Update", "fieldsV1": { "f:spec": { "f:podCIDR": {} } } });
+            let metadata = json!({ "annotations": { CORDONED: "{}" }, "managedFields": [kubelet, by] });
+            let node = NodeNow::of(&json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }));
+            (node.left_cordoned("train").is_some(), node.cordoned.is_some())
+        };
+        assert_eq!(left(true, MANAGER), (true, true));
+        assert_eq!(left(true, "kubectl-cordon"), (false, false));
+        assert_eq!(left(false, "kubectl-uncordon"), (false, true), "our mark is still to be taken");
     }
 
     #[test]

@@ -30,6 +30,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A server that refuses says why in far less.
 const SAID_LIMIT: usize = 2000;
+/// So many pings and the like are taken over a WebSocket, which lives for minutes.
+const MOST_OTHER_MESSAGES: u32 = 1000;
 
 /// One API server, and us as it knows us.
 pub struct Server {
@@ -239,9 +241,15 @@ impl Server {
         });
         match kube::Client::new(bounded, "default").connect(request).await {
             Ok(connection) => {
-                let messages = connection.into_stream().filter_map(|message| {
+                // Each ping is answered, and the answers wait until the server takes them.
+                let mut others = 0;
+                let messages = connection.into_stream().filter_map(move |message| {
+                    others += u32::from(message.as_ref().is_ok_and(|message| !message.is_binary()));
                     std::future::ready(match message {
                         Ok(message) if message.is_binary() => Some(Ok(message.into_data().to_vec())),
+                        Ok(_) if others > MOST_OTHER_MESSAGES => {
+                            Some(Err(format!("more than {MOST_OTHER_MESSAGES} messages that say nothing")))
+                        }
                         Ok(_) => None,
                         Err(error) => Some(Err(fault::root(&error))),
                     })
