@@ -64,7 +64,7 @@ pub(super) async fn change(shared: &Shared, n: usize) -> Result<Finish, JournalE
     let mut finish = match step.carry_out().await {
         Ok(finish) => finish,
         Err(Halt::Journal(broken)) => return Err(broken),
-        Err(Halt::Over(finish)) => Finish { applied: step.unfinished(&finish.outcome), ..*finish },
+        Err(Halt::Over(finish)) => Finish { applied: step.unfinished(), ..*finish },
     };
     finish.problems.extend(shared.finish(node, &finish, step.writer.as_ref()).await);
     Ok(finish)
@@ -87,8 +87,13 @@ enum Acted {
         index: usize,
     },
     Lost(String),
-    /// The lock of the target is no longer ours; who has it. This action was not begun.
-    LockLost(Option<String>),
+    /// The lock of the target is no longer ours.
+    LockLost {
+        /// Who has it.
+        holder: Option<String>,
+        /// The place of the action that was not begun because of it.
+        index: usize,
+    },
 }
 
 struct Step<'a> {
@@ -97,7 +102,7 @@ struct Step<'a> {
     node: &'a Node,
     host: &'a str,
     writer: Option<Writer>,
-    /// What it began, unless the host itself puts that back.
+    /// What it began and may have done, unless the host itself puts that back.
     begun: Option<Intent>,
     /// The hosts behind it that were in service before it.
     behind: Vec<String>,
@@ -196,22 +201,30 @@ impl<'a> Step<'a> {
             self.keep_to_the_limit(&seen)?;
             self.confirm_empty().await?;
             let begun = self.intend(&actions, &seen, intent.take(), token.take()).await?;
-            self.begun = Some(begun.clone());
             let acted = self.perform(&actions, &begun.token).await;
             (intent, token) = (Some(begun.clone()), Some(begun.token.clone()));
+            if let Acted::Failed { code: MOVED, stderr, index: 0, .. } = &acted
+                && actions.first().is_some_and(Action::leaves_moved_alone)
+            {
+                return Err(self.refused(Verdict::Stale(complaint(stderr).unwrap_or_default())));
+            }
+            let is_first = self.begun.is_none();
+            if !matches!(acted, Acted::LockLost { index: 0, .. }) {
+                self.begun.get_or_insert_with(|| begun.clone());
+            }
             match acted {
                 Acted::All => return self.confirm(&seen, begun, &actions).await,
-                Acted::Failed { code: MOVED, stderr, index: 0, .. } if actions.first().is_some_and(Action::leaves_moved_alone) => {
-                    return Err(self.refused(Verdict::Stale(complaint(&stderr).unwrap_or_default())));
-                }
                 Acted::Failed { word, code, stdout, stderr, index } => {
                     let untouched = self.is_untouched(&seen).await;
+                    if untouched && is_first {
+                        self.begun = None;
+                    }
                     let done = actions.get(..index).unwrap_or_default();
                     let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)
                         .state(trouble::after_failure(&self.node.id, untouched, done));
                     return Err(over(Outcome::Failed { reason: format!("{word} ended with exit status {code}") }, problem));
                 }
-                Acted::LockLost(holder) => return Err(self.lock_lost(holder.as_deref())),
+                Acted::LockLost { holder, .. } => return Err(self.lock_lost(holder.as_deref())),
                 Acted::Lost(reason) => {
                     let answers = self.look_again(&reason, self.longest(self.node, &actions), &begun.token).await?;
                     seen = again_seen(&seen, &answers);
@@ -281,7 +294,7 @@ impl<'a> Step<'a> {
             // By its content, not its place: another attempt may have fewer actions.
             let performed = self.perform_one(action, &format!("{token}-{}", Digest::of(action).short())).await;
             let performed = match performed {
-                Err(TransportError::LockLost { holder, .. }) => return Acted::LockLost(holder),
+                Err(TransportError::LockLost { holder, .. }) => return Acted::LockLost { holder, index },
                 other => other.unwrap_or_else(|error| Performed::Unknown { reason: error.to_string() }),
             };
             let code = if let Performed::Ended { code, .. } = &performed { Some(*code) } else { None };
@@ -361,12 +374,10 @@ impl<'a> Step<'a> {
 
     /// What a step that did not come through may have made of resources that nothing is remembered of, so that it is taken back
     /// should their wish go.
-    fn unfinished(&self, outcome: &Outcome) -> Vec<(Address, Applied)> {
-        let begun =
-            self.begun.as_ref().filter(|_| matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. } | Outcome::LockLost { .. }));
+    fn unfinished(&self) -> Vec<(Address, Applied)> {
         let of = |member: &Member| {
             let address = &member.wish.address;
-            let first = begun?.first.iter().find(|first| first.address == *address && !first.met)?;
+            let first = self.begun.as_ref()?.first.iter().find(|first| first.address == *address && !first.met)?;
             if member.removal || self.shared.prior(address).is_some() {
                 return None;
             }

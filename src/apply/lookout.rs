@@ -112,8 +112,8 @@ async fn look_at_host(shared: &Shared, name: &str) -> Option<Unavailability> {
     };
     let held = lock.ok().flatten().map(|reading| HeldLock::from_reading(reading, &shared.context.folder.process()));
     let other = held.filter(|held| held.line != shared.heart.fence(name).holder && held.is_young());
-    let (machine_id, running) = (facts.machine_id.clone(), facts.running_machine());
-    let identity = TargetIdentity { machine_id, running, record };
+    let (machine_id, boot_id, running) = (facts.machine_id.clone(), facts.boot(), facts.running_machine());
+    let identity = TargetIdentity { machine_id, boot_id, running, record };
     let state = guard(&shared.state);
     if let Some(conflict) = state.refusal(&shared.plan.cluster, &Target::host(name), &identity) {
         return Some(Unavailability::Refused { reason: conflict.words() });
@@ -123,9 +123,11 @@ async fn look_at_host(shared: &Shared, name: &str) -> Option<Unavailability> {
     }
     // What this run itself began before it was cut off is in its own journal.
     let is_of_others = |outage: &Outage| outage.run != shared.run;
-    let recorded = identity.record.read().and_then(|record| state.outage_of_others(name, record, identity.machine_id.known()));
-    let power_cycled = state.power_cycled(name, identity.running.as_ref());
-    recorded.filter(is_of_others).or(power_cycled.filter(is_of_others)).map(Unavailability::LeftByRun)
+    let machine = identity.machine_id.known();
+    let recorded = identity.record.read().and_then(|record| state.outage_of_others(name, record, machine));
+    let power_cycled = || Some(state.power_cycled(name, machine, identity.boot_id.as_deref())?.1);
+    let outage = recorded.filter(is_of_others).or_else(|| state.outage_of_machine(machine).filter(is_of_others));
+    outage.or_else(|| power_cycled().filter(is_of_others)).map(Unavailability::LeftByRun)
 }
 
 /// The hosts whose nodes the cluster says are out of service, but for those that this run cordoned: they count by that.

@@ -133,8 +133,8 @@ fn take(found: &mut Preflight, context: &Context, host: &str, one: One, sink: &E
             let locked = context.hosts.get(host).is_none_or(HostAccess::keeps_locks);
             let host = host.to_owned();
             sink(Event::HostReady { host: host.clone(), locked });
-            let (machine_id, running) = (now.machine_id.clone(), now.running.clone());
-            found.identities.insert(target, TargetIdentity { machine_id, running, record });
+            let (machine_id, boot_id, running) = (now.machine_id.clone(), now.boot_id.clone(), now.running.clone());
+            found.identities.insert(target, TargetIdentity { machine_id, boot_id, running, record });
             found.warnings.extend(warnings);
             found.ready.insert(host, now);
         }

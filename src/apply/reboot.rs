@@ -3,7 +3,7 @@
 use super::change::Finish;
 use super::context::Event;
 use super::occupied::confirm_empty;
-use super::precondition::{Seen, reads, see};
+use super::precondition::{Seen, see};
 use super::preflight::host_now;
 use super::shared::Shared;
 use super::trouble;
@@ -107,7 +107,7 @@ pub(super) fn open<'a>(shared: &'a Shared, members: &'a [&'a Member], answers: &
 /// The resources that come before the reboot on its host, and what has to be read to judge them.
 pub(super) fn before(shared: &Shared, n: usize) -> (Vec<&Member>, Vec<Read>) {
     let members: Vec<&Member> = shared.earlier_on_target(n).into_iter().flat_map(|m| shared.plan.nodes[m].members()).collect();
-    let wanted: BTreeSet<Read> = members.iter().flat_map(|member| reads(member)).collect();
+    let wanted: BTreeSet<Read> = members.iter().flat_map(|member| shared.reads(member)).collect();
     (members, wanted.into_iter().collect())
 }
 

@@ -83,10 +83,13 @@ impl Shared {
     /// Hosts write down what their gate found, which is journalled.
     pub(super) async fn record_gate(&self, gate: &str, hosts: &[String], failure: Option<&GateFailure>) -> Vec<Diagnostic> {
         let changed = hosts.iter().filter(|host| match failure {
-            None => guard(&self.state).end_outage(host),
+            None => {
+                let boot = self.host(host).boot_id;
+                guard(&self.state).end_outage(host, boot.as_deref())
+            }
             Some(GateFailure { code, check }) => {
                 let cause = OutageCause::GateFailed { gate: gate.to_owned(), code: code.clone(), check: check.clone() };
-                note_outage(&mut guard(&self.state).outages, host, self.outage(cause))
+                note_outage(&mut guard(&self.state).outages, (*host).clone(), self.outage(cause))
             }
         });
         let problems = self.record_hosts(changed.cloned().collect()).await;

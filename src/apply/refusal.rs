@@ -4,7 +4,7 @@ use super::context::Context;
 use super::trouble::{self, Next};
 use crate::base::{Diagnostic, Target, secret};
 use crate::plan::by_hand::is_by_hand;
-use crate::plan::{Node, NodeKind, Plan, content, state_digest};
+use crate::plan::{Node, NodeKind, Plan, content};
 use crate::resource::file::sealed;
 use crate::resource::{Wish, kind_named};
 use crate::spec::window::{Standing, standing};
@@ -86,7 +86,7 @@ pub fn of_windows<'a>(plan: &Plan, mut nodes: impl Iterator<Item = &'a Node>, no
 
 /// The state that the plan was made against has moved on, as far as the plan works on it.
 pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
-    (state_digest(&state.last_applied, &state.outages, &plan.targets_of_work()) != plan.state_digest).then(|| {
+    (state.last_applied.digest_of(&plan.targets_of_work()) != plan.state_digest).then(|| {
         Diagnostic::error("RW0604", "something was applied or forgotten after the plan was made")
             .effect("what the plan calls new, changed or removed may no longer be so")
             .state("nothing was changed")

@@ -16,7 +16,7 @@ use super::trouble::{self, Next};
 use super::turn::Turn;
 use super::wished::foreign;
 use crate::base::{Diagnostic, Target, TargetKind};
-use crate::plan::by_hand::released;
+use crate::plan::by_hand::{is_by_hand, released};
 use crate::plan::{OutageCause, Plan};
 use crate::state::journal::{self, Chain};
 use crate::state::journal_writer::JournalWriter;
@@ -128,6 +128,7 @@ fn started(run: &str, cluster: &ClusterIdentity, plan: &Plan, state_serial: u64)
         machine: identity::machine(),
         process: identity::process(),
         state_serial,
+        power_cycles: plan.nodes.iter().any(is_by_hand),
         tool: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }

@@ -3,6 +3,7 @@
 use super::change::Finish;
 use super::context::{Context, EventSink};
 use super::heart::Heart;
+use super::precondition::reads;
 use super::preflight::{HostNow, connect};
 use super::records::Records;
 use super::resume::Decisions;
@@ -10,7 +11,8 @@ use super::steps::Step;
 use super::trouble::Next;
 pub(super) use crate::base::mutex::guard;
 use crate::base::{Address, Diagnostic, Target, TargetKind};
-use crate::plan::{Applied, Node, OutageCause, Plan};
+use crate::plan::{Applied, Member, Node, OutageCause, Plan};
+use crate::resource::Read;
 use crate::state::journal_writer::JournalWriter;
 use crate::state::run_status::{Intent, NodeStatus};
 use crate::state::{ClusterIdentity, Entry, Order, Outcome, RunStatus, State};
@@ -131,6 +133,12 @@ impl Shared {
     /// What is remembered of a resource.
     pub fn prior(&self, address: &Address) -> Option<Applied> {
         guard(&self.state).last_applied.resources.get(address).cloned()
+    }
+
+    /// What must be read to judge a member.
+    pub fn reads(&self, member: &Member) -> Vec<Read> {
+        let prior = member.removal.then(|| self.prior(&member.wish.address)).flatten();
+        reads(member, prior.as_ref())
     }
 
     /// What is known of a host.

@@ -294,10 +294,16 @@ impl<'a> Seen<'a> {
 
     fn power_cycles(&self) -> Vec<String> {
         let mut hosts: BTreeMap<usize, BTreeSet<&Target>> = BTreeMap::new();
-        for step in self.steps.iter().filter(|step| waits_for_power_cycle(step, self.outcome(step))) {
+        for step in self.steps.iter().filter(|step| waits_for_power_cycle(step, self.outcome(step)) && self.is_due(step)) {
             hosts.entry(step.wave).or_default().extend(step.host());
         }
         hosts.values().map(folded).collect()
+    }
+
+    /// What comes before it on its host is done.
+    fn is_due(&self, step: &Step) -> bool {
+        let mut own = step.after.iter().map(|n| &self.steps[*n]).filter(|before| before.target == step.target);
+        own.all(|before| self.outcome(before).is_some_and(Outcome::is_done))
     }
 
     /// Begun and not proven since: the rule by which a resumed run counts as well. What goes on and disturbs nobody is fine

@@ -260,9 +260,11 @@ impl Turn {
             let mut result = shared.context.gatekeeper.check(&hosts, &proven).await;
             result.problems.extend(shared.proves_nothing(&hosts, &result));
             let (node, failure) = (shared.plan.nodes[step].id.clone(), result.first_failure());
+            let named = result.failed.iter().filter(|host| failure.is_some() && !hosts.contains(host));
+            let judged: Vec<String> = hosts.iter().chain(named).cloned().collect();
             // Before any host knows it: what they know is known here, whenever this ends.
-            shared.journal.commit(Entry::GateChecked { node: node.clone(), hosts: hosts.clone(), failure: failure.clone() }).await?;
-            let unwritten = shared.record_gate(&node, &hosts, failure.as_ref()).await;
+            shared.journal.commit(Entry::GateChecked { node: node.clone(), hosts: judged.clone(), failure: failure.clone() }).await?;
+            let unwritten = shared.record_gate(&node, &judged, failure.as_ref()).await;
             Ok(Done::Gate { hosts, result, unwritten })
         });
         self.of_task.insert(handle.id(), step);
@@ -301,7 +303,6 @@ impl Turn {
         let is_left = |(step, outcome): (&Step, Option<&Outcome>)| {
             step.role != Role::Barrier && step.held.is_none() && !outcome.is_some_and(Outcome::is_done)
         };
-        self.journal_awaited_power_cycles(&outcomes);
         let resumable = !waits.is_empty() || self.scheduler.outcomes().any(is_left);
         let mut ending = ending(&outcomes, &waits, self.interrupts > 0, &self.problems);
         let finished = match broken {
@@ -331,18 +332,6 @@ impl Turn {
         ApplyOutcome { ending, run: Some(self.shared.run.clone()), counts, resumable, power_cycles, problems: self.problems, outcomes }
     }
 
-    /// Whoever is switched off and on from here on is out of service, whether this run goes on or not.
-    fn journal_awaited_power_cycles(&self, outcomes: &[(String, Outcome)]) {
-        let steps = self.shared.plan.nodes.iter().zip(outcomes);
-        let by_hand: Vec<_> = steps.filter(|(node, _)| node.held.is_none() && is_by_hand(node)).collect();
-        if by_hand.is_empty() {
-            return;
-        }
-        let open = by_hand.into_iter().filter(|(_, (_, outcome))| !outcome.is_done());
-        let hosts = open.filter_map(|(node, _)| Some(node.target.as_ref()?.name.to_string())).collect();
-        self.shared.journal.note(Entry::PowerCyclesAwaited { hosts });
-    }
-
     /// The steps that wait for nothing but a power cycle, and the hosts that wait for one, wave by wave. The plan of a run holds
     /// nothing of them itself.
     fn waiting(&self, outcomes: &[(String, Outcome)]) -> (BTreeSet<usize>, Vec<Vec<String>>) {
@@ -350,7 +339,8 @@ impl Turn {
         let is_held = |n: &usize| matches!(outcomes[*n].1, Outcome::Held { .. });
         let waits: BTreeSet<usize> = (0..nodes.len()).filter(|n| nodes[*n].held.is_none() && is_held(n)).collect();
         let mut hosts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        for node in waits.iter().map(|n| &nodes[*n]).filter(|node| is_by_hand(node)) {
+        let is_due = |n: &usize| self.shared.earlier_on_target(*n).iter().all(|m| outcomes[*m].1.is_done());
+        for node in waits.iter().filter(|n| is_due(n)).map(|n| &nodes[*n]).filter(|node| is_by_hand(node)) {
             hosts.entry(node.wave).or_default().extend(node.target.iter().map(|target| target.name.to_string()));
         }
         (waits, hosts.into_values().collect())

@@ -6,9 +6,10 @@ use super::trouble::Next;
 use crate::base::{Address, Diagnostic};
 use crate::plan::by_hand::is_by_hand;
 use crate::plan::{Member, Node, Plan};
-use crate::resource::Wish;
 use crate::resource::file::sealed;
+use crate::resource::{Wish, diff};
 use crate::state::State;
+use crate::transport::Secrets;
 use std::collections::BTreeMap;
 
 /// Steps that nobody wished: not in the spec as they are in the plan, or a removal of what was never applied or is
@@ -19,7 +20,7 @@ pub fn foreign(plan: &Plan, context: &Context, state: &State) -> Vec<Diagnostic>
     let members = plan.nodes.iter().filter(|node| node.held.is_none()).flat_map(|node| node.members().iter().map(move |m| (node, m)));
     let mut problems: Vec<Diagnostic> = members
         .filter_map(|(node, member)| {
-            let what = why_foreign(member, wishes.get(&member.wish.address).copied(), state)?;
+            let what = why_foreign(member, wishes.get(&member.wish.address).copied(), state, &context.secrets)?;
             Some(told(plan, &what).on(node.id.clone()))
         })
         .collect();
@@ -33,7 +34,7 @@ pub fn foreign(plan: &Plan, context: &Context, state: &State) -> Vec<Diagnostic>
     problems
 }
 
-fn why_foreign(member: &Member, wished: Option<&Wish>, state: &State) -> Option<String> {
+fn why_foreign(member: &Member, wished: Option<&Wish>, state: &State, secrets: &Secrets) -> Option<String> {
     let address = &member.wish.address;
     if !member.removal {
         return match wished {
@@ -41,11 +42,14 @@ fn why_foreign(member: &Member, wished: Option<&Wish>, state: &State) -> Option<
             Some(wished) => (!is_same(&member.wish, wished)).then(|| format!("the spec wishes something else of {address}")),
         };
     }
-    let applied = state.last_applied.resources.get(address).map(|applied| applied.wish(address));
+    let remembered = |wish: &Wish| diff::remembered_wish(wish, Some(secrets.redaction()));
+    let applied = state.last_applied.resources.get(address).map(|applied| remembered(&applied.wish(address)));
     match (wished, applied) {
         (Some(_), _) => Some(format!("it removes {address}, which the spec wishes")),
         (None, None) => Some(format!("it removes {address}, which was never applied")),
-        (None, Some(applied)) => (!is_same(&member.wish, &applied)).then(|| format!("what was applied at {address} was something else")),
+        (None, Some(applied)) => {
+            (!is_same(&remembered(&member.wish), &applied)).then(|| format!("what was applied at {address} was something else"))
+        }
     }
 }
 

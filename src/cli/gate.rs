@@ -57,15 +57,19 @@ impl Gatekeeper for Gate {
             let result = verify::gate(&*self.connector, &self.request, hosts, proven, &|_| {}).await;
             let mut checked = result.report.proven();
             if !result.passed {
-                return GateResult { problems: vec![self.shut(hosts, result.reason, "")], checked };
+                return GateResult { problems: vec![self.shut(hosts, result.reason, "")], checked, failed: result.report.failed_alone() };
             }
             let report = self.nccl(hosts, proven).await;
             checked.extend(report.proven());
             if report.verdict() != Verdict::Passed {
-                return GateResult { problems: vec![self.shut(hosts, verify::reason(&report), " --nccl")], checked };
+                return GateResult {
+                    problems: vec![self.shut(hosts, verify::reason(&report), " --nccl")],
+                    checked,
+                    failed: report.failed_alone(),
+                };
             }
             // What it could not prove, because nobody is there to run with, is told and stops nothing.
-            GateResult { problems: report.diagnostics(), checked }
+            GateResult { problems: report.diagnostics(), checked, ..GateResult::default() }
         })
     }
 }

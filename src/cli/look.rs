@@ -36,7 +36,7 @@ pub fn judge(prepared: &Prepared, observed: &Observed, targets: &[Target]) -> Dr
         Ok((kind, &found.answers))
     };
     let assess = |wish: &Wish| of(wish).map(|(kind, answers)| diff::diff(kind, wish, answers));
-    let left = |applied: &Wish| of(applied).map(|(kind, answers)| diff::diff_left(kind, applied, answers));
+    let left = |applied: &Wish, wish: &Wish| of(applied).map(|(kind, answers)| diff::diff_left(kind, applied, wish, answers));
     let occasion = Occasion {
         cluster: prepared.inventory.loaded.spec.cluster.clone(),
         inventory: prepared.inventory.origin.clone(),

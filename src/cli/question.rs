@@ -117,12 +117,11 @@ impl Question {
         for (host, machine) in self.state.machines {
             out.entry(host.clone()).or_default().state.machines.insert(host, machine);
         }
-        for (host, awaited) in self.state.awaited_power_cycles {
-            out.entry(host.clone()).or_default().state.awaited_power_cycles.insert(host, awaited);
-        }
         for question in out.values_mut() {
             question.state.cluster = self.state.cluster.clone();
             question.state.machine_outages = self.state.machine_outages.clone();
+            question.state.awaited_power_cycles = self.state.awaited_power_cycles.clone();
+            question.state.cloned = self.state.cloned.clone();
         }
         out
     }

@@ -184,7 +184,11 @@ fn not_another_clusters(name: &str, inventory: &str) -> Diagnostic {
 }
 
 fn lines(found: Vec<(&Address, &Applied)>) -> String {
-    found.into_iter().map(|(address, applied)| clean_line(&format!("{address}  {}  {}", applied.at, applied.run)) + "\n").collect()
+    let line = |(address, applied): (&Address, &Applied)| {
+        let unfinished = if applied.unfinished { "  begun, and did not come through" } else { "" };
+        clean_line(&format!("{address}  {}  {}{unfinished}", applied.at, applied.run)) + "\n"
+    };
+    found.into_iter().map(line).collect()
 }
 
 fn folder(path: &Path) -> Result<StateFolder, Failure> {

@@ -63,7 +63,7 @@ mod tests {
             &occasion,
             &[],
             &Default::default(),
-            Judge { assess: &|_| panic!("no wishes"), left: &|_| panic!("no wishes") },
+            Judge { assess: &|_| panic!("no wishes"), left: &|_, _| panic!("no wishes") },
             &LastApplied::default(),
         );
         report.findings = found

@@ -61,7 +61,7 @@ mod tests {
             &occasion,
             &[],
             &Default::default(),
-            Judge { assess: &|_| panic!("no wishes"), left: &|_| panic!("no wishes") },
+            Judge { assess: &|_| panic!("no wishes"), left: &|_, _| panic!("no wishes") },
             &LastApplied::default(),
         );
         report.not_judged = unread.iter().map(|subject| UnknownFinding::new(*subject, "why")).collect();

@@ -13,13 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a kind makes of a wish with the answers of its target; an error says why it cannot be judged.
 pub type Assess<'a> = &'a dyn Fn(&Wish) -> Result<Assessment, String>;
 
+/// What a kind makes of what was applied last, where this is its wish now.
+pub type AssessLeft<'a> = &'a dyn Fn(&Wish, &Wish) -> Result<Assessment, String>;
+
 /// How wishes are judged.
 #[derive(Clone, Copy)]
 pub struct Judge<'a> {
     /// The wishes of now.
     pub assess: Assess<'a>,
-    /// What was applied last: what it left behind.
-    pub left: Assess<'a>,
+    /// What was applied last, with the wish of now: what it left behind.
+    pub left: AssessLeft<'a>,
 }
 
 /// All findings for the wishes of an inventory; `silent` are the targets that gave no answer, with the reason.
@@ -82,10 +85,10 @@ fn no_longer_wished(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, 
 }
 
 /// What was left behind; nothing where it was asked otherwise then, so that the two answers cannot be compared.
-fn last_applied(wish: &Wish, left: Assess<'_>, last: &LastApplied) -> Option<Assessment> {
+fn last_applied(wish: &Wish, left: AssessLeft<'_>, last: &LastApplied) -> Option<Assessment> {
     let applied = last.applied(&wish.address)?.wish(&wish.address);
     let asks_alike = kind_named(&wish.kind).is_none_or(|kind| kind.asks_alike(&applied, wish));
-    asks_alike.then(|| left(&applied).ok()).flatten()
+    asks_alike.then(|| left(&applied, wish).ok()).flatten()
 }
 
 fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment>) -> Vec<DriftFinding> {
@@ -150,8 +153,9 @@ mod tests {
     }
 
     /// What was applied last is judged as what is wished now.
-    fn alike(assess: Assess<'_>) -> Judge<'_> {
-        Judge { assess, left: assess }
+    fn found(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, assess: Assess<'_>, last: &LastApplied) -> DriftReport {
+        let left = |applied: &Wish, _: &Wish| assess(applied);
+        findings(&Occasion::default(), wishes, silent, Judge { assess, left: &left }, last)
     }
 
     fn applied(mtu: u32) -> LastApplied {
@@ -186,11 +190,7 @@ mod tests {
             }
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), owed, ..Assessment::default() })
         };
-        findings(&Occasion::default(), &[link(9000)], &BTreeMap::new(), alike(&assess), last)
-            .findings
-            .into_iter()
-            .map(|f| (f.plane, f.reason))
-            .collect()
+        found(&[link(9000)], &BTreeMap::new(), &assess, last).findings.into_iter().map(|f| (f.plane, f.reason)).collect()
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
             let attribute = Attribute { input, ..Attribute::in_plane(Plane::Running, Reading::is("yes"), Reading::is("no")) };
             let assess =
                 |_: &Wish| Ok(Assessment { attributes: [("probe".to_owned(), attribute.clone())].into(), ..Assessment::default() });
-            findings(&Occasion::default(), &[wish("now")], &BTreeMap::new(), alike(&assess), &last).findings[0].reason
+            found(&[wish("now")], &BTreeMap::new(), &assess, &last).findings[0].reason
         };
         assert_eq!(reason("now", None), DriftReason::ChangedOutside);
         assert_eq!(reason("then", None), DriftReason::SpecNewer);
@@ -234,7 +234,7 @@ mod tests {
         let silent_targets = [(Target::host("n1"), silent.clone())].into();
         let wishes = [link(9000), Wish { address: Address::host("n1", "sysctl", "a.b"), ..link(1) }];
         for wishes in [&wishes[..], &[]] {
-            let report = findings(&Occasion::default(), wishes, &silent_targets, alike(&|_| panic!("it said nothing")), &applied(9000));
+            let report = found(wishes, &silent_targets, &|_| panic!("it said nothing"), &applied(9000));
             assert_eq!((report.not_judged.as_slice(), report.targets.len()), (&[silent.clone()][..], 1));
             assert!(!report.has_drift() && report.is_incomplete());
         }
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_is_no_longer_in_the_spec_is_drift_until_it_is_taken_back() {
-        let report = findings(&Occasion::default(), &[], &BTreeMap::new(), alike(&|_| panic!("nothing is wished")), &applied(9000));
+        let report = found(&[], &BTreeMap::new(), &|_| panic!("nothing is wished"), &applied(9000));
         assert_eq!(report.no_longer_wished, [Address::host("n1", "link", "ens4")]);
         assert!(report.has_drift() && !report.is_incomplete());
     }
@@ -253,7 +253,7 @@ mod tests {
             let attribute = Attribute::in_plane(Plane::Running, Reading::is(wish.body["mtu"].clone()), Reading::is(1500));
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), ..Assessment::default() })
         };
-        let report = findings(&Occasion::default(), &[link(9000)], &BTreeMap::new(), alike(&assess), &applied(4200));
+        let report = found(&[link(9000)], &BTreeMap::new(), &assess, &applied(4200));
         let finding = &report.findings[0];
         assert_eq!(
             (&finding.last_applied, &finding.wanted, &finding.found),
@@ -269,7 +269,7 @@ mod tests {
             let ready = Attribute::in_plane(Plane::Running, Reading::is("ready"), Reading::Absent).that_settles();
             let attributes = [("object".to_owned(), object), ("ready".to_owned(), ready)].into();
             let assess = |_: &Wish| Ok(Assessment { attributes: Clone::clone(&attributes), ..Assessment::default() });
-            let report = findings(&Occasion::default(), &[link(1)], &BTreeMap::new(), alike(&assess), &LastApplied::default());
+            let report = found(&[link(1)], &BTreeMap::new(), &assess, &LastApplied::default());
             report.findings.into_iter().map(|finding| (finding.attribute, finding.reason)).collect::<Vec<_>>()
         };
         assert_eq!(one(Reading::Absent), [("object".to_owned(), DriftReason::SpecNewer)]);

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 pub fn identities(observation: &Observation) -> BTreeMap<Target, TargetIdentity> {
     let identity = |target: &Target, answers: &Answers| {
         let facts = facts(answers).unwrap_or_default();
-        TargetIdentity { running: facts.running_machine(), machine_id: facts.machine_id, record: record(target, answers) }
+        let (running, boot_id) = (facts.running_machine(), facts.boot());
+        TargetIdentity { running, boot_id, machine_id: facts.machine_id, record: record(target, answers) }
     };
     let answered = observation.targets.iter().filter(|(_, found)| found.problem.is_none());
     answered.map(|(target, found)| (target.clone(), identity(target, &found.answers))).collect()

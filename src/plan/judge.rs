@@ -151,7 +151,7 @@ fn judge_removal(
     kinds: KindLookup,
     unknown: &mut Vec<UnknownFinding>,
 ) -> Option<Item> {
-    let wish = diff::remembered_wish(&applied.wish(address), answers);
+    let wish = applied.wish(address);
     let Some(kind) = kinds(&applied.kind) else {
         let reason = format!("it was applied, and this railwright has no resource kind `{}` to take it back", applied.kind);
         unknown.push(UnknownFinding::new(address.to_string(), reason));
@@ -164,15 +164,27 @@ fn judge_removal(
     }
     note_unknown(address, &assessment, unknown);
     let reason = if assessment.stays { Reason::LetGo } else { Reason::RemovedFromSpec };
-    let status = match &assessment.refusal {
-        Some(refusal) => Status::Held(reason, refusal.clone()),
+    let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
+    let since = if keeps { Vec::new() } else { changed_since(kind, &wish, answers) };
+    let is_theirs = applied.unfinished && since.iter().any(|difference| !is_before(difference, &assessment));
+    let refusal = assessment.refusal.clone().or_else(|| is_theirs.then(|| NEITHER.to_owned()));
+    let status = match refusal {
+        Some(refusal) => Status::Held(reason, refusal),
         // A step that would do nothing would only stop those after it.
         None if assessment.only_unknown() && assessment.actions.is_empty() => Status::Unknown,
         None => Status::Change(reason),
     };
-    let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
-    let since = if keeps { Vec::new() } else { changed_since(kind, &wish, answers) };
-    Some(Item { wish, removal: true, assessment, status, since })
+    Some(Item { wish: diff::remembered_wish(&wish, answers.redaction()), removal: true, assessment, status, since })
+}
+
+/// Why nothing takes back what was begun and did not come through, where somebody else may have made what is there.
+const NEITHER: &str = "the step that began it did not come through, and what is there now is neither what was there before nor what was \
+                       wished: take back by hand what is not yours, then railwright state forget";
+
+/// What is there is what was there before us.
+fn is_before(since: &Difference, undo: &Assessment) -> bool {
+    let wanted = undo.attributes.get(&since.attribute).and_then(|attribute| attribute.wanted.get(since.plane));
+    wanted == Some(&since.found)
 }
 
 /// What takes a resource back. What was as wished before us stays, without a look unless its target itself says what is ours.
@@ -182,7 +194,7 @@ pub fn taken_back(kind: &dyn Kind, applied: &Wish, adopted: bool, before: &Value
 
 /// What is there and is not what was applied last. The removal goes by what was there before us, so it is lost.
 fn changed_since(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Vec<Difference> {
-    let mut since = differences(&diff::diff(kind, applied, answers));
+    let mut since = differences(&diff::diff_applied(kind, applied, answers));
     since.retain(|difference| difference.found.value().is_some());
     since
 }

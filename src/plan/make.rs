@@ -6,7 +6,7 @@ use super::drains::{self, ClusterNodes};
 use super::identity::{IdentityFindings, refused_targets, reinstalled_hosts};
 use super::judge::{KindLookup, reached};
 use super::model::{FORMAT_VERSION, NoSsh, Node, Plan, Proof, UnknownFinding};
-use super::out_of_service::{Outages, state_digest, unavailable, verified_first};
+use super::out_of_service::{Outages, unavailable, verified_first};
 use super::part::{Group, Part};
 use super::{InventoryOrigin, LastApplied, RolloutPolicy, Selection, content, part, select, switches_first, waves};
 use crate::base::{Diagnostic, Digest, Target, TargetKind, nodeset};
@@ -114,7 +114,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         waived: inputs.header.waived.clone(),
         digest: String::new(),
     };
-    plan.state_digest = state_digest(inputs.last, inputs.outages, &plan.targets_of_work());
+    plan.state_digest = inputs.last.digest_of(&plan.targets_of_work());
     plan.digest = content::digest(&plan).to_string();
     Ok(plan)
 }

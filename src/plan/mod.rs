@@ -44,6 +44,6 @@ pub use make::{Header, Inputs, make};
 pub use model::{
     Difference, Dropped, Found, Guarded, InventoryOrigin, Member, NoSsh, Node, NodeKind, NotEmptied, Plan, Proof, Reason, UnknownFinding,
 };
-pub use out_of_service::{NOTHING_TO_CHECK, Outage, OutageCause, Outages, Unavailability, Unavailable, note_outage, state_digest};
+pub use out_of_service::{NOTHING_TO_CHECK, Outage, OutageCause, Outages, Unavailability, Unavailable, note_outage};
 pub use policy::{DrainPolicy, RolloutPolicy};
 pub use select::Selection;

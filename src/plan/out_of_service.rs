@@ -1,11 +1,11 @@
 //! Hosts that are out of service whatever a plan does to them. `max_unavailable` counts them, whoever caused it: a later run never
 //! disturbs a host because the ones that are broken already are not part of it.
 
+use super::Inputs;
 use super::judge::reached;
 use super::part::Part;
-use super::{Inputs, LastApplied};
 use crate::base::text::one_line;
-use crate::base::{Digest, Target, TargetKind, nodeset};
+use crate::base::{Target, TargetKind, nodeset};
 use crate::resource::kubernetes_object::nodes::{Cordon, NodeNow, nodes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,10 +46,10 @@ impl OutageCause {
 }
 
 /// Notes an outage. What a check found stays until another check finds something; says whether it was noted.
-pub fn note_outage(outages: &mut Outages, host: &str, outage: Outage) -> bool {
-    let is_kept = !outage.cause.is_of_check() && outages.get(host).is_some_and(|before| before.cause.is_of_check());
+pub fn note_outage<K: Ord>(outages: &mut BTreeMap<K, Outage>, host: K, outage: Outage) -> bool {
+    let is_kept = !outage.cause.is_of_check() && outages.get(&host).is_some_and(|before| before.cause.is_of_check());
     if !is_kept {
-        outages.insert(host.to_owned(), outage);
+        outages.insert(host, outage);
     }
     !is_kept
 }
@@ -237,12 +237,4 @@ pub(super) fn verified_first(inputs: &Inputs, unavailable: &[Unavailable], parts
     let left = inputs.targets.iter().filter(|target| target.kind == TargetKind::Host && inputs.outages.contains_key(&*target.name));
     let answers = left.filter(|host| reached(inputs.observation, host).is_ok());
     answers.filter(|host| !inputs.selection.excludes(&host.to_string())).chain(open).cloned().collect()
-}
-
-/// What a plan records of the state that it was made against: what was applied to the targets that it works on, and which of them are
-/// out of service. Who else is, a run sees by itself.
-pub fn state_digest(last: &LastApplied, outages: &Outages, targets: &BTreeSet<&Target>) -> Digest {
-    let applied = last.digest_of(targets);
-    let outages: BTreeMap<_, _> = outages.iter().filter(|(host, _)| targets.contains(&Target::host(host))).collect();
-    if outages.is_empty() { applied } else { Digest::of(&(applied, outages)) }
 }

@@ -1,7 +1,7 @@
 //! What a kind makes of a target's answers, with the secrets of the run kept out of it. The kind compares what the target said
 //! as it is; only what comes out is redacted, since that is shown, planned, journalled and remembered.
 
-use super::{Answers, Assessment, Kind, Reading, Want, Wish};
+use super::{Answers, Assessment, Kind, Reading, Wish};
 use crate::base::Redaction;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -9,29 +9,28 @@ use std::sync::Arc;
 
 /// Compares a resource with its target.
 pub fn diff(kind: &dyn Kind, wish: &Wish, answers: &Answers) -> Assessment {
-    without_secrets(wish, answers, |answers| kind.assess(wish, answers))
+    without_secrets(Some(wish), answers, |answers| kind.assess(wish, answers))
+}
+
+/// Compares a resource that no wish is about any more with its target, as it was applied. Nothing of it is clear text: it may have been
+/// no secret then.
+pub fn diff_applied(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Assessment {
+    without_secrets(None, answers, |answers| kind.assess(applied, answers))
 }
 
 /// What takes a resource back.
 pub fn diff_removal(kind: &dyn Kind, applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-    let what = applied.address.within_target();
-    let (applied, before) = (remembered_wish(applied, answers), remembered(before, answers));
-    if has_taken_out_of(&before) {
+    if has_taken_out_of(&remembered(before, answers)) {
+        let what = applied.address.within_target();
         let residue = format!("{what} stays as it is: what was there before us held a secret, and was not kept");
         return Assessment { residue: vec![residue], ..Assessment::default() };
     }
-    let mut compared = without_secrets(&applied, answers, |answers| kind.undo(&applied, &before, answers));
-    if has_taken_out_of(&applied.body) && has_taken_out_of(&serde_json::to_value(&compared.actions).unwrap_or_default()) {
-        let refusal = format!("what takes {what} back holds a secret, which no plan may carry: take it back by hand");
-        (compared.actions, compared.refusal) = (Vec::new(), compared.refusal.or(Some(refusal)));
-    }
-    compared
+    without_secrets(None, answers, |answers| kind.undo(applied, before, answers))
 }
 
-/// What a resource that was applied earlier left behind.
-pub fn diff_left(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Assessment {
-    let applied = remembered_wish(applied, answers);
-    without_secrets(&applied, answers, |answers| kind.left(&applied, answers))
+/// What a resource left behind when it was applied, where this is its wish now.
+pub fn diff_left(kind: &dyn Kind, applied: &Wish, now: &Wish, answers: &Answers) -> Assessment {
+    without_secrets(Some(now), answers, |answers| kind.left(applied, answers))
 }
 
 /// What is remembered of a resource, without the secrets of this run: it may have been none when it was written down.
@@ -43,30 +42,24 @@ pub fn remembered(value: &Value, answers: &Answers) -> Value {
     value
 }
 
-/// A resource as it was applied, without the secrets of this run.
-pub fn remembered_wish(applied: &Wish, answers: &Answers) -> Wish {
-    match answers.redaction() {
-        None => applied.clone(),
-        Some(_) => {
-            let want = Want { body: remembered(&applied.body, answers), ..(*applied.want).clone() };
-            Wish { want: Arc::new(want), ..applied.clone() }
-        }
-    }
+/// A resource as it was applied, without the secrets of this run: what a plan carries of it.
+pub fn remembered_wish(applied: &Wish, redaction: Option<&Redaction>) -> Wish {
+    let Some(redaction) = redaction else { return applied.clone() };
+    let mut want = (*applied.want).clone();
+    redact(&mut want.body, &|text| redaction.replace(text));
+    Wish { want: Arc::new(want), ..applied.clone() }
 }
 
 fn has_taken_out_of(value: &Value) -> bool {
     texts(value).iter().any(|text| Redaction::has_taken_out_of(text))
 }
 
-fn without_secrets(wish: &Wish, answers: &Answers, compare: impl Fn(&Answers) -> Assessment) -> Assessment {
+/// What stands in the wish of now everybody can read there; what a kind wants beside it may come from the target.
+fn without_secrets(wish: Option<&Wish>, answers: &Answers, compare: impl Fn(&Answers) -> Assessment) -> Assessment {
     let compared = compare(answers);
     // What a kind makes of an answer may hold a secret that the answer holds in a form that nobody knows.
     let Some(redaction) = answers.redaction() else { return compared };
-    let desired = compared.attributes.values().flat_map(|attribute| attribute.wanted.iter()).filter_map(|(_, wanted)| match wanted {
-        Reading::Is(value) => Some(value),
-        _ => None,
-    });
-    let clear: Vec<Cow<'_, str>> = desired.chain([&wish.body]).flat_map(texts).collect();
+    let clear: Vec<Cow<'_, str>> = wish.into_iter().flat_map(|wish| texts(&wish.body)).collect();
     let redaction = redaction.except(clear.iter().map(AsRef::as_ref));
     match answers.without_secret_files(&redaction) {
         // What is as desired says nothing that the spec does not say.
@@ -231,10 +224,13 @@ mod tests {
             Assessment { attributes: [("pin".to_owned(), pin)].into(), before, ..Assessment::default() }
         },
         undo: |_| {
-            let text = Attribute::in_plane(Plane::Running, Reading::Absent, Reading::is("t=8462951730"));
+            let text = Attribute::in_plane(Plane::Running, Reading::is("was 8462951730"), Reading::is("t=8462951730"));
             Assessment { attributes: [("text".to_owned(), text)].into(), ..Assessment::default() }
         },
     };
+
+    /// What it left behind is what its target has now.
+    const LEFT: Scripted = Scripted { assess: || (COUNTS.undo)(&Value::Null), undo: COUNTS.undo };
 
     #[test]
     fn a_secret_of_digits_is_one_as_a_number_too() {
@@ -255,7 +251,10 @@ mod tests {
         assert!(!made.attributes.is_empty() && !format!("{made:?}").contains("8462951730"), "{made:?}");
         let kept = diff_removal(&COUNTS, &applied, &json!({ "text": "t=8462951730" }), &answers);
         assert!(kept.attributes.is_empty() && kept.residue[0].contains("held a secret"), "{kept:?}");
-        assert!(!format!("{:?}", diff_left(&COUNTS, &applied, &answers)).contains("8462951730"));
+        let now = wish(&File, json!({ "path": "/etc/a", "content": "x" }));
+        for made in [diff_left(&LEFT, &applied, &now, &answers), diff_applied(&LEFT, &applied, &answers)] {
+            assert!(!format!("{made:?}").contains("8462951730"), "{made:?}");
+        }
     }
 
     #[test]

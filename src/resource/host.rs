@@ -201,11 +201,15 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
+    /// The boot that it is in, where that is known.
+    pub fn boot(&self) -> Option<String> {
+        Some(self.boot_id.clone()).filter(|boot_id| !boot_id.is_empty())
+    }
+
     /// Which machine it is, in which boot; nothing where one of the two is not known.
     pub fn running_machine(&self) -> Option<RunningMachine> {
         let machine_id = self.machine_id.known()?.clone();
-        let (boot_id, pid_namespace) = (self.boot_id.clone(), self.pid_namespace.clone());
-        (!boot_id.is_empty()).then_some(RunningMachine { machine_id, boot_id, pid_namespace })
+        Some(RunningMachine { machine_id, boot_id: self.boot()?, pid_namespace: self.pid_namespace.clone() })
     }
 }
 

@@ -1,9 +1,10 @@
 //! What a run did becomes part of what is remembered.
 
 use super::State;
-use super::outages::AwaitedPowerCycle;
 use super::run_status::RunStatus;
+use crate::base::MachineId;
 use crate::plan::{Outage, note_outage};
+use std::collections::BTreeSet;
 
 impl RunStatus {
     /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
@@ -15,19 +16,11 @@ impl RunStatus {
             state.settle_machine(host, machine);
         }
         for host in self.proven.keys().chain(self.returned.keys()).filter(|host| self.in_service_since(host) > after) {
-            state.end_outage(host);
+            state.end_outage(host, self.latest_boot(host));
         }
+        self.forget_ended_outages(state);
         for (host, mark) in self.outages().into_iter().filter(|(_, mark)| mark.sequence > after) {
-            note_outage(&mut state.outages, host, Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
-        }
-        // Whoever a later run works on waits for what that run waits for.
-        state.awaited_power_cycles.retain(|host, awaited| awaited.run == self.run || !self.boots.contains_key(host));
-        if let Some((hosts, _)) = self.awaits_power_cycle.as_ref().filter(|(_, sequence)| *sequence > after) {
-            state.awaited_power_cycles.retain(|_, awaited| awaited.run != self.run);
-            let seen = hosts.iter().filter_map(|host| Some((host.clone(), self.latest_boot(host)?.to_owned())));
-            let (run, since) = (&self.run, &self.latest_at);
-            let awaited = seen.map(|(host, boot_id)| (host, AwaitedPowerCycle { run: run.clone(), boot_id, since: since.clone() }));
-            state.awaited_power_cycles.extend(awaited);
+            note_outage(&mut state.outages, host.to_owned(), Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
         }
         let resources = &mut state.last_applied.resources;
         for node in self.nodes.values().filter(|node| node.finished > after) {
@@ -42,6 +35,15 @@ impl RunStatus {
             state.lineages.entry(host).or_default().note(&self.run, serial);
         }
         state.cluster = self.cluster.filter(|_| after == 0 || state.cluster.is_none()).or(state.cluster.take());
+    }
+
+    /// What was under way when the run was cut off, and was remembered as an outage then, may have been done since.
+    fn forget_ended_outages(&self, state: &mut State) {
+        let outages = self.outages();
+        let machines: BTreeSet<&MachineId> = outages.keys().filter_map(|host| Some(&self.machines.get(*host)?.0)).collect();
+        let is_of_machine = |host: &String| state.machines.get(host).is_some_and(|machine| machines.contains(machine));
+        state.outages.retain(|host, outage| outage.run != self.run || outages.contains_key(host.as_str()) || is_of_machine(host));
+        state.machine_outages.retain(|machine, outage| outage.run != self.run || machines.contains(machine));
     }
 }
 
@@ -90,6 +92,7 @@ mod tests {
             machine: String::new(),
             process: 0,
             state_serial: 0,
+            power_cycles: false,
             tool: String::new(),
         };
         let text = chain.seal("t".to_owned(), started) + &chain.seal("t".to_owned(), finished);

@@ -9,7 +9,7 @@ use crate::base::{Diagnostic, Digest};
 use serde::{Deserialize, Serialize};
 
 /// The format of journals; another major is refused.
-pub const FORMAT_VERSION: &str = "2.0";
+pub const FORMAT_VERSION: &str = "3.0";
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,6 +154,7 @@ mod tests {
             machine: String::new(),
             process: 1,
             state_serial: 0,
+            power_cycles: false,
             tool: "0.1.0".to_owned(),
         };
         let mut out = vec![chain.seal("t".to_owned(), started)];
@@ -211,7 +212,7 @@ mod tests {
         let (first, _) = lines(1);
         let mut entry = read("j", first[0].as_bytes()).unwrap().records.remove(0).entry;
         if let Entry::RunStarted { format_version, .. } = &mut entry {
-            *format_version = "3.0".to_owned();
+            *format_version = "4.0".to_owned();
         }
         assert_eq!(read("j", chain.seal("t".to_owned(), entry).as_bytes()).unwrap_err().code, "RW0706");
     }

@@ -145,6 +145,7 @@ mod tests {
             machine: String::new(),
             process: 0,
             state_serial: 0,
+            power_cycles: false,
             tool: String::new(),
         };
         writer.commit(first).await.unwrap();

@@ -4,7 +4,7 @@
 use super::folder::StateFolder;
 use super::host_record::{HostRecord, TakeOver};
 use super::lineage::{Descent, Lineage};
-use super::outages::AwaitedPowerCycle;
+use super::power_cycles::AwaitedPowerCycle;
 use super::recognition::ClusterIdentity;
 use super::run_status;
 use crate::base::{Address, ClusterId, Diagnostic, Digest, MachineId, quote};
@@ -12,7 +12,7 @@ use crate::plan::{Applied, LastApplied, Node, Outage, Outages, Plan, note_outage
 use crate::system::{clock, files};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// The format of state files and host records; another major is refused.
@@ -47,6 +47,9 @@ pub struct State {
     /// Hosts that wait for a power cycle by hand: in another boot they are out of service, whether that run goes on or not.
     #[serde(default)]
     pub awaited_power_cycles: BTreeMap<String, AwaitedPowerCycle>,
+    /// Ids of machines that several had at one time: they were made part of an image, and tell nothing.
+    #[serde(default)]
+    pub cloned: BTreeSet<MachineId>,
     /// Which runs wrote the record of each host's slice, as far as it is known to stand on the host.
     #[serde(default)]
     pub lineages: BTreeMap<String, Lineage>,
@@ -73,16 +76,17 @@ impl State {
             let status = run_status::fold(&folder.read_journal(&run)?.records);
             let known = state.absorbed.as_ref().filter(|absorbed| absorbed.run == run).map_or(0, |absorbed| absorbed.sequence);
             let sequence = status.sequence;
-            if sequence > known {
+            // A state that has gone beyond an older run knows more than its journal: the newest was moved away.
+            let is_next = known > 0 || state.serial <= status.state_serial;
+            if is_next && sequence > known {
                 let mut begun = status.begun();
+                begun.retain(|address, _| !state.last_applied.resources.contains_key(address));
+                // Without its plan nobody can tell any more what it was about. It may be large.
+                let plan = (status.power_cycles || !begun.is_empty()).then(|| folder.read_plan(&run).ok()).flatten();
+                plan.iter().for_each(|plan| state.await_power_cycles(&status, plan));
                 status.absorb_into(&mut state, known);
                 begun.retain(|address, _| !state.last_applied.resources.contains_key(address));
-                // Without its plan nobody can tell any more what it was about.
-                if !begun.is_empty()
-                    && let Ok(plan) = folder.read_plan(&run)
-                {
-                    state.remember_begun(&run, &begun, &plan);
-                }
+                plan.iter().for_each(|plan| state.remember_begun(&run, &begun, plan));
                 state.absorbed = Some(Absorbed { run, sequence });
             }
         }
@@ -142,7 +146,7 @@ impl State {
         self.taken_over.extend(record.taken_over.clone().map(|taken| (record.host.clone(), taken)));
         // One without an outage ends none: only what this side journals does.
         if let Some(outage) = record.outage.clone() {
-            note_outage(&mut self.outages, &record.host, outage);
+            note_outage(&mut self.outages, record.host.clone(), outage);
         }
         true
     }

@@ -15,6 +15,7 @@ pub mod lock;
 pub mod order;
 pub mod outages;
 pub mod outcome;
+mod power_cycles;
 pub mod recognition;
 pub mod run_status;
 pub mod sightings;

@@ -4,21 +4,9 @@ use super::lineage::Descent;
 use super::recognition::{TargetIdentity, are_two};
 use super::{HostRecord, State};
 use crate::base::{MachineId, Target};
-use crate::plan::{Outage, OutageCause, note_outage};
+use crate::plan::{Outage, note_outage};
 use crate::resource::host::RunningMachine;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A host that waits for a power cycle by hand.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AwaitedPowerCycle {
-    /// The run that waits.
-    pub run: String,
-    /// The boot that the host was seen in last: another one is the power cycle, or a reboot by somebody else.
-    pub boot_id: String,
-    /// Since when, RFC 3339.
-    pub since: String,
-}
 
 impl State {
     /// A machine that is out of service stays so under another name of the spec, also where it comes back after its name went to another
@@ -31,49 +19,32 @@ impl State {
         for (machine, target) in seen.iter().filter_map(|(target, identity)| Some((identity.machine_id.known()?, target))) {
             names.entry(machine).or_default().insert(&target.name);
         }
-        let cloned = self.cloned_ids(&names);
+        names.retain(|machine, names| names.len() == 1 && !self.cloned.contains(machine));
         for (name, outage) in self.outages.clone() {
-            let Some(machine) = self.machines.get(&name).filter(|machine| !cloned.contains(machine)) else { continue };
-            self.machine_outages.entry(machine.clone()).or_insert(outage);
+            let Some(machine) = self.machines.get(&name).filter(|machine| !self.cloned.contains(machine)) else { continue };
+            note_outage(&mut self.machine_outages, machine.clone(), outage);
             if names.get(machine).is_some_and(|names| !names.contains(name.as_str())) {
                 self.outages.remove(&name);
-                // Whoever is seen under this name is settled later.
-                if !names.values().any(|names| names.contains(name.as_str())) {
-                    self.machines.remove(&name);
-                }
             }
         }
-        let now = names.iter().filter(|(machine, _)| !cloned.contains(**machine));
-        for (name, outage) in now.filter_map(|(machine, names)| Some((names.first()?, self.machine_outages.get(*machine)?))) {
-            note_outage(&mut self.outages, name, outage.clone());
+        for (name, outage) in names.iter().filter_map(|(machine, names)| Some((names.first()?, self.machine_outages.get(*machine)?))) {
+            note_outage(&mut self.outages, (*name).to_owned(), outage.clone());
         }
     }
 
-    /// The ids that several hosts have or had: they were made part of an image.
-    fn cloned_ids(&self, names: &BTreeMap<&MachineId, BTreeSet<&str>>) -> BTreeSet<MachineId> {
-        let mut remembered: BTreeMap<&MachineId, usize> = BTreeMap::new();
-        for machine in self.machines.values() {
-            *remembered.entry(machine).or_default() += 1;
+    /// Ids that several running machines have: they were made part of an image, and tell nothing.
+    pub(super) fn note_cloned(&mut self, seen: &BTreeMap<Target, TargetIdentity>) {
+        let mut running: BTreeMap<&MachineId, BTreeSet<&RunningMachine>> = BTreeMap::new();
+        for machine in seen.values().filter_map(|identity| identity.running.as_ref()) {
+            running.entry(&machine.machine_id).or_default().insert(machine);
         }
-        let seen = |machine: &MachineId| names.get(machine).map_or(0, BTreeSet::len);
-        remembered.into_iter().filter(|(machine, count)| *count > 1 || seen(machine) > 1).map(|(machine, _)| machine.clone()).collect()
+        let cloned = running.into_iter().filter(|(_, machines)| machines.len() > 1);
+        self.cloned.extend(cloned.map(|(id, _)| id.clone()));
     }
 
-    /// Whoever waited for a power cycle by hand and is in another boot is out of service.
-    pub(super) fn note_power_cycles(&mut self, seen: &BTreeMap<Target, TargetIdentity>) {
-        for (target, identity) in seen {
-            if let Some(outage) = self.power_cycled(&target.name, identity.running.as_ref()) {
-                self.awaited_power_cycles.remove(&*target.name);
-                note_outage(&mut self.outages, &target.name, outage);
-            }
-        }
-    }
-
-    /// The outage of a host that waited for a power cycle by hand and is in another boot: no gate has passed it since.
-    pub fn power_cycled(&self, host: &str, now: Option<&RunningMachine>) -> Option<Outage> {
-        let awaited = self.awaited_power_cycles.get(host).filter(|awaited| now.is_some_and(|now| now.boot_id != awaited.boot_id))?;
-        let cause = OutageCause::Unproven { node: format!("{}/reboot", Target::host(host)) };
-        Some(Outage { cause, since: awaited.since.clone(), run: awaited.run.clone() })
+    /// The outage of this machine under whatever name it had.
+    pub fn outage_of_machine(&self, machine: Option<&MachineId>) -> Option<Outage> {
+        self.machine_outages.get(machine.filter(|machine| !self.cloned.contains(machine))?).cloned()
     }
 
     /// The outage in a host's record, where a run that this side knows nothing of wrote it.
@@ -83,10 +54,11 @@ impl State {
         record.outage.clone().filter(|_| is_ours && !is_known)
     }
 
-    /// A gate passed whoever has this name now, or somebody decided so. Says whether it was out of service.
-    pub fn end_outage(&mut self, host: &str) -> bool {
+    /// A gate passed whoever has this name now, in this boot, or somebody decided so. Says whether it was out of service.
+    pub fn end_outage(&mut self, host: &str, boot: Option<&str>) -> bool {
         let machine = self.machines.get(host);
         machine.into_iter().for_each(|machine| drop(self.machine_outages.remove(machine)));
+        self.end_power_cycle(host, boot);
         self.outages.remove(host).is_some()
     }
 }
@@ -94,6 +66,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::OutageCause;
     use crate::resource::host::MachineIdReading;
 
     fn machine(digit: char) -> MachineId {
@@ -136,12 +109,15 @@ mod tests {
             let machine_id = MachineIdReading::Known(machine(digit));
             (Target::host(name), TargetIdentity { machine_id, ..TargetIdentity::default() })
         };
-        let machines = [("a".to_owned(), machine('1')), ("b".to_owned(), machine('2'))].into();
+        let machines = [("a".to_owned(), machine('1')), ("b".to_owned(), machine('2')), ("former".to_owned(), machine('1'))].into();
         let mut state = State { outages: [("a".to_owned(), outage())].into(), machines, ..State::default() };
+        state.recognize("att", &[host("renamed", '1')].into());
+        assert_eq!((state.outages.keys().cloned().collect::<Vec<_>>(), &state.machines["a"]), (vec!["renamed".to_owned()], &machine('1')));
+        state.recognize("att", &[host("a", '1')].into());
         let mut out = |seen: &[(&str, char)], passed: &str| {
             state.recognize("att", &seen.iter().map(|(name, digit)| host(name, *digit)).collect());
             let out: Vec<String> = state.outages.keys().cloned().collect();
-            state.end_outage(passed);
+            state.end_outage(passed, None);
             out.join(",")
         };
         assert_eq!(out(&[("a", '2')], "a"), "a", "a spare has its name while it is down, and passes the gate");
@@ -151,10 +127,16 @@ mod tests {
         // Two of one image: what one of them passes says nothing of the other.
         let machines = [("a".to_owned(), machine('1')), ("b".to_owned(), machine('1'))].into();
         let mut clones = State { outages: [("a".to_owned(), outage())].into(), machines, ..State::default() };
+        let running = |(target, identity): (Target, TargetIdentity)| {
+            let machine_id = identity.machine_id.known().cloned().unwrap();
+            let running = RunningMachine { machine_id, boot_id: target.name.to_string(), pid_namespace: String::new() };
+            (target, TargetIdentity { running: Some(running), ..identity })
+        };
+        clones.recognize("att", &[host("a", '1'), host("b", '1')].map(running).into());
         for seen in [&[("b", '1')][..], &[("a", '3'), ("b", '1')]] {
             clones.recognize("att", &seen.iter().map(|(name, digit)| host(name, *digit)).collect());
             assert_eq!(clones.outages.keys().collect::<Vec<_>>(), ["a"], "{seen:?}");
-            clones.end_outage("b");
+            clones.end_outage("b", None);
         }
     }
 }

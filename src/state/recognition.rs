@@ -5,7 +5,7 @@ use super::identity_conflict::IdentityConflict;
 use super::lineage::Descent;
 use super::{HostRecord, State, TakeOver, TargetRecord};
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
-use crate::plan::IdentityFindings;
+use crate::plan::{IdentityFindings, note_outage};
 use crate::resource::Observation;
 use crate::resource::host::{MachineIdReading, RunningMachine};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@ pub struct ClusterIdentity {
 pub struct TargetIdentity {
     /// The installation.
     pub machine_id: MachineIdReading,
+    /// The boot that it is in.
+    pub boot_id: Option<String>,
     /// The machine that runs, where that is known.
     pub running: Option<RunningMachine>,
     /// What was applied to it, as it remembers it itself.
@@ -79,6 +81,7 @@ impl State {
         let mut found = Recognition { conflicts: same_machines(seen), ..Recognition::default() };
         found.warnings.extend(cloned_machines(seen));
         found.warnings.extend(self.renamed(name));
+        self.note_cloned(seen);
         self.follow_outages(seen);
         self.note_power_cycles(seen);
         let several = self.take_over_id(name, seen);
@@ -180,7 +183,9 @@ impl State {
             // Whoever went by that record goes on from here as well.
             let lineage = self.lineages.entry(name.clone()).or_default();
             lineage.note(&record.run, record.serial.max(lineage.serial()));
-            self.outages.extend(record.outage.clone().map(|outage| (name.clone(), outage)));
+            if let Some(outage) = record.outage.clone() {
+                note_outage(&mut self.outages, name.clone(), outage);
+            }
         }
         self.taken_over.insert(name, entry);
     }

@@ -8,7 +8,7 @@ use crate::base::{Address, Digest, MachineId, Target};
 use crate::plan::model::InventoryOrigin;
 use crate::plan::{Applied, OutageCause};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A step that was begun.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +71,11 @@ impl NodeStatus {
         self.intent.is_some() && self.outcome.is_none()
     }
 
+    /// Nobody knows how it ended, or whether.
+    pub fn ended_unknown(&self) -> bool {
+        self.is_open() || matches!(self.outcome, Some(Outcome::Unknown { .. }))
+    }
+
     /// The record since which its host is out of service because of it: it was begun, where that `counts`, or it was lost, and then a
     /// gate has to prove the host even where the step was done since. 0 where its host is not out.
     pub fn out_since(&self, counts: bool) -> u64 {
@@ -118,6 +123,8 @@ pub struct RunStatus {
     pub gates: BTreeMap<String, GateStatus>,
     /// The serial of the state that it was begun with.
     pub state_serial: u64,
+    /// Its plan has power cycles by hand.
+    pub power_cycles: bool,
     /// Hosts whose record was written, with the latest serial, and the record of the journal that says so.
     pub host_serials: BTreeMap<String, (u64, u64)>,
     /// Hosts that passed a gate, with the record that says so.
@@ -130,8 +137,6 @@ pub struct RunStatus {
     pub rebooted: BTreeMap<String, Mark>,
     /// The boots that each host was seen in, one after the other, with the record that first says so.
     pub boots: BTreeMap<String, Vec<(String, u64)>>,
-    /// Hosts that wait for a power cycle by hand, where a part of the run said so at its end, with the record that says so.
-    pub awaits_power_cycle: Option<(BTreeSet<String>, u64)>,
     /// The machine that each host was, with the latest record that says so.
     pub machines: BTreeMap<String, (MachineId, u64)>,
     /// Since when it is paused.
@@ -153,13 +158,13 @@ impl Mark {
 impl RunStatus {
     /// How many steps were begun of which nobody knows how they ended.
     pub fn open(&self) -> usize {
-        let unknown = |node: &NodeStatus| matches!(node.outcome, Some(Outcome::Unknown { .. }));
-        self.nodes.values().filter(|node| node.is_open() || unknown(node)).count()
+        self.nodes.values().filter(|node| node.ended_unknown()).count()
     }
 
-    /// The resources that were other than wished when a step of theirs was begun that is not done: what was there before, and when.
+    /// The resources that were other than wished when a step of theirs was begun of which nobody knows how it ended: what was there
+    /// before, and when. A step that ended says itself what it left.
     pub fn begun(&self) -> BTreeMap<Address, (Value, String)> {
-        let open = self.nodes.values().filter(|node| !node.outcome.as_ref().is_some_and(Outcome::is_done));
+        let open = self.nodes.values().filter(|node| node.ended_unknown());
         let of_node = |node: &NodeStatus| {
             let at = node.begun_at.clone().unwrap_or_default();
             let differed = node.intent.iter().flat_map(|intent| &intent.first).filter(|member| !member.met);
@@ -209,6 +214,16 @@ impl RunStatus {
         unproven || now.is_some_and(|now| now != latest)
     }
 
+    fn of_start(record: &Record) -> Self {
+        let Entry::RunStarted { run, cluster, plan, inventory, who, machine, state_serial, power_cycles, .. } = record.entry.clone() else {
+            return RunStatus::default();
+        };
+        let (cluster, started_at) = (Some(cluster), record.at.clone());
+        let told =
+            RunStatus { run, cluster, plan, inventory, who, machine, started_at, state_serial, power_cycles, ..RunStatus::default() };
+        RunStatus { sequence: 1, ..told }
+    }
+
     fn seen_in(&mut self, host: String, boot: String, sequence: u64) {
         let boots = self.boots.entry(host).or_default();
         if boots.last().is_none_or(|(latest, _)| *latest != boot) {
@@ -253,11 +268,7 @@ pub fn fold(records: &[Record]) -> RunStatus {
 
 fn take(status: &mut RunStatus, record: &Record) {
     match record.entry.clone() {
-        Entry::RunStarted { run, cluster, plan, inventory, who, machine, state_serial, .. } => {
-            let (cluster, started_at) = (Some(cluster), record.at.clone());
-            *status =
-                RunStatus { run, cluster, plan, inventory, who, machine, started_at, state_serial, sequence: 1, ..RunStatus::default() };
-        }
+        Entry::RunStarted { .. } => *status = RunStatus::of_start(record),
         Entry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
         Entry::Ordered { order, .. } => status.paused = (order == OrderKind::Pause).then(|| record.at.clone()),
         Entry::LockTaken { fence } => status.fence = fence,
@@ -302,7 +313,6 @@ fn take(status: &mut RunStatus, record: &Record) {
             status.rebooted.insert(host.clone(), mark);
             status.seen_in(host, boot, record.sequence);
         }
-        Entry::PowerCyclesAwaited { hosts } => status.awaits_power_cycle = Some((hosts.into_iter().collect(), record.sequence)),
         Entry::GuardArmed { .. } | Entry::GuardOver { .. } => {}
         Entry::ActionSent { .. } | Entry::ActionEnded { .. } => {}
     }

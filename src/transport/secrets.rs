@@ -45,6 +45,11 @@ impl Secrets {
         self
     }
 
+    /// What takes them out of texts.
+    pub fn redaction(&self) -> &Redaction {
+        &self.redaction
+    }
+
     /// The key of the state folder, if it has one.
     pub fn key(&self) -> Option<&SealKey> {
         self.key.as_ref()

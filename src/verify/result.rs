@@ -275,6 +275,12 @@ impl VerifyReport {
         let is_proof = |result: &&CheckResult| matches!(result.verdict, Verdict::Passed | Verdict::Warning) && result.check.proves();
         self.results.iter().filter(is_proof).flat_map(|result| result.hosts.iter().cloned()).collect()
     }
+
+    /// The hosts that a check of nobody else failed on.
+    pub fn failed_alone(&self) -> BTreeSet<String> {
+        let failed = self.results.iter().filter(|result| result.verdict == Verdict::Failed && result.hosts.len() == 1);
+        failed.flat_map(|result| result.hosts.iter().cloned()).collect()
+    }
 }
 
 impl CheckResult {

@@ -129,6 +129,45 @@ async fn a_machine_that_a_gate_did_not_pass_is_out_of_service_where_its_name_goe
     }
 }
 
+/// It got another name, and its record could not be written: the folder alone tells of it.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_a_gate_did_not_pass_counts_where_the_run_is_not_about_its_new_name() {
+    let mut room = room(&["a", "b", "c"]);
+    is_bad(&room, &["a"]);
+    assert_eq!(narrowed(&room, &["host/a"], &[]).await.ending, Ending::Stopped);
+    let bad = room.host("a", |host| host.clone());
+    room.host("c", |host| (*host, host.record) = (bad, None));
+    room.context.hosts.remove("a");
+    room.wishes.retain(|wish| *wish.address.target.name != *"a");
+    let outcome = narrowed(&room, &[], &["host/c"]).await;
+    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "b")), (Ending::Stopped, vec!["RW0620"], 0), "{:?}", outcome.problems);
+    assert_eq!(unavailable(&room.plan().await), [("c", "gate failed")]);
+}
+
+/// The newest run's folder is gone: its journal was damaged, and somebody followed the advice.
+#[tokio::test(start_paused = true)]
+async fn an_older_runs_journal_is_not_put_over_a_state_that_went_on() {
+    let room = room(&["a", "b"]);
+    assert_eq!(run(&room).await.ending, Ending::Done);
+    let again = room.wish("kernel_parameter", json!({ "parameter": "numa", "value": "off" }), &[]);
+    is_bad(&again, &["a"]);
+    assert_eq!(run(&again).await.ending, Ending::Stopped);
+    let folder = &again.context.folder;
+    std::fs::remove_dir_all(folder.path().join("runs").join(folder.newest_run().unwrap().unwrap())).unwrap();
+    assert_eq!(unavailable(&again.plan().await), [("a", "gate failed")]);
+}
+
+/// A check fails on a host that passed before, while another one is proven.
+#[tokio::test(start_paused = true)]
+async fn a_gate_leaves_out_of_service_whoever_its_checks_name() {
+    let mut room = room(&["a", "b", "c"]);
+    let (gate, bad) = (room.gate.clone(), room.gate.clone());
+    let breaks = move || *bad.partner_failed.lock().unwrap() = Some("a".to_owned());
+    room.context.gatekeeper = Arc::new(After { gate, act: breaks });
+    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    assert_eq!(room.state().outages.keys().collect::<Vec<_>>(), ["a", "b"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_excluded_or_silent_counts_and_is_told_at_the_end() {
     let mut room = room(&["a", "b", "c"]);

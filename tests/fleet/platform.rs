@@ -65,7 +65,7 @@ fn drifted(room: &Room) -> Vec<String> {
         &Default::default(),
         &room.wishes,
         &Default::default(),
-        drift::compare::Judge { assess: &assess, left: &assess },
+        drift::compare::Judge { assess: &assess, left: &|applied, _| assess(applied) },
         &state.last_applied,
     );
     report.findings.iter().map(|finding| finding.address.to_string()).collect()

@@ -152,6 +152,50 @@ async fn who_was_switched_off_and_on_is_out_of_service_for_every_later_plan() {
     assert!(again.plan().await.unavailable.is_empty());
 }
 
+/// Whatever comes between: a later run for something else, no machine-id, a run that was killed.
+#[tokio::test(start_paused = true)]
+async fn nothing_makes_forget_who_waits_for_a_power_cycle() {
+    for between in ["a later run", "no machine-id", "killed"] {
+        let mut room = room(&["a", "b"]);
+        if between == "no machine-id" {
+            ["a", "b"].iter().for_each(|host| room.host(host, |host| host.machine_id = None));
+        }
+        begin(&room).await;
+        let folder = room.context.folder.clone();
+        let journal = folder.path().join("runs").join(folder.newest_run().unwrap().unwrap()).join("journal.jsonl");
+        let only = |target: &str| Selection { targets: vec![target.to_owned()], excludes: Vec::new() };
+        room = room.wish("sysctl", json!({ "key": "net.a", "value": "5" }), &[]);
+        match between {
+            "a later run" => {
+                let plan = room.narrowed_plan(only("host/b/sysctl/net.a")).await;
+                assert_eq!(apply(&plan, &room.context, room.sink()).await.counts.done, 1);
+            }
+            "killed" => {
+                let text = std::fs::read_to_string(&journal).unwrap();
+                let (last, _) = text.trim_end().rsplit_once('\n').unwrap();
+                std::fs::write(&journal, format!("{last}\n")).unwrap();
+                std::fs::remove_file(folder.path().join("state.json")).unwrap();
+            }
+            _ => {}
+        }
+        switch_off_and_on(&room, &["b"]);
+        let plan = room.narrowed_plan(only("host/a")).await;
+        let out: Vec<&str> = plan.unavailable.iter().map(|some| some.hosts.as_str()).collect();
+        assert_eq!(out, ["b"], "{between}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_hosts_on_which_all_else_is_done_are_to_be_switched_off() {
+    let room = room(&["a", "b", "c"]);
+    room.gate.bad.lock().unwrap().insert("a".to_owned());
+    let outcome = begin(&room).await;
+    assert_eq!((outcome.ending, &*waits(&outcome), stands(&room).power_cycles), (Ending::Stopped, "a", vec!["a".to_owned()]));
+    switch_off_and_on(&room, &["c"]);
+    let plan = room.plan().await;
+    assert_eq!(plan.unavailable.iter().map(|some| some.hosts.as_str()).collect::<Vec<_>>(), ["a"], "nothing was done to it");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_reboot_is_no_power_cycle_and_is_told_as_that() {
     let room = room(&["a", "b"]);

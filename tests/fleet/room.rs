@@ -32,13 +32,15 @@ pub struct Gate {
     pub checked: Mutex<Vec<String>>,
     /// Hosts on which it has nothing to check.
     pub unchecked: Mutex<BTreeSet<String>>,
+    /// A check fails on this host as well, which passed before.
+    pub partner_failed: Mutex<Option<String>>,
     pub takes: Mutex<Duration>,
 }
 
 impl Default for Gate {
     fn default() -> Self {
         let takes = Mutex::new(Duration::from_secs(60));
-        Self { bad: Mutex::default(), checked: Mutex::default(), unchecked: Mutex::default(), takes }
+        Self { bad: Mutex::default(), checked: Mutex::default(), unchecked: Mutex::default(), partner_failed: Mutex::default(), takes }
     }
 }
 
@@ -46,10 +48,12 @@ impl Gatekeeper for Gate {
     fn check<'a>(&'a self, hosts: &'a [String], proven: &'a [String]) -> BoxFuture<'a, GateResult> {
         self.checked.lock().unwrap().push(format!("{} after {}", hosts.join(","), proven.join(",")));
         let bad = self.bad.lock().unwrap().clone();
-        let slow = hosts.iter().filter(|host| bad.contains(*host)).map(|host| Diagnostic::error("RW0650", format!("{host} is slow")));
+        let failed: BTreeSet<String> = self.partner_failed.lock().unwrap().clone().into_iter().collect();
+        let slow = hosts.iter().filter(|host| bad.contains(*host)).chain(&failed);
+        let slow = slow.map(|host| Diagnostic::error("RW0650", format!("{host} is slow")));
         let unchecked = self.unchecked.lock().unwrap().clone();
         let checked = hosts.iter().filter(|host| !unchecked.contains(*host)).cloned().collect();
-        let result = GateResult { problems: slow.collect(), checked };
+        let result = GateResult { problems: slow.collect(), checked, failed };
         let takes = *self.takes.lock().unwrap();
         Box::pin(async move {
             tokio::time::sleep(takes).await;

@@ -192,6 +192,27 @@ async fn a_failure_says_what_the_host_said_and_a_lie_is_found_out() {
     assert_eq!(left, [(true, false)], "to be taken back should its wish go, and never applied");
 }
 
+/// A step that failed without an effect made nothing, and of one that may have had one nothing that somebody else made is taken back.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
+    for (trouble, remembered) in [(Trouble::Fails, 0), (Trouble::NoEffect, 1)] {
+        let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
+        room.fault("a", "write_file", trouble);
+        assert_eq!((run(&room).await.ending, room.state().last_applied.resources.len()), (Ending::Failed, remembered));
+        room.put("a", "/etc/one", "theirs\n");
+        room.wishes.clear();
+        let plan = room.plan().await;
+        let held: Vec<_> = plan.nodes.iter().filter_map(|node| node.held.as_deref()).collect();
+        assert_eq!(held.iter().filter(|why| why.contains("neither what was there before")).count(), remembered, "{held:?}");
+        apply(&plan, &room.context, room.sink()).await;
+        assert_eq!(room.host("a", |host| host.disk.text("/etc/one")).as_deref(), Some("theirs\n"));
+        // What it made itself is taken back.
+        room.put("a", "/etc/one", "1\n");
+        run(&room).await;
+        assert_eq!(room.host("a", |host| host.disk.text("/etc/one")).is_none(), remembered == 1);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failed_gate_stops_and_resume_goes_on_when_it_is_mended() {
     let room = two_files(&["a", "b"]);

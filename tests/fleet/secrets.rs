@@ -2,7 +2,7 @@
 
 use crate::room::{Room, runtime};
 use proptest::prelude::*;
-use railwright::apply::{ApplyOutcome, Ending, apply};
+use railwright::apply::{ApplyOutcome, Ending, Wished, apply};
 use railwright::base::{Diagnostic, secret};
 use railwright::drift;
 use railwright::plan::{Plan, file};
@@ -56,7 +56,7 @@ fn drift(room: &Room) -> String {
             &Default::default(),
             &wishes,
             &Default::default(),
-            drift::compare::Judge { assess: &assess, left: &assess },
+            drift::compare::Judge { assess: &assess, left: &|applied, _| assess(applied) },
             &state.last_applied
         )
     )
@@ -119,6 +119,18 @@ async fn story(template: &str, old: &str, new: &str, fault: Option<Trouble>, bef
     assert_eq!(content(&room).is_some(), before.is_some(), "what we brought is gone, what we found stays");
     written.push_str(&artefacts(&room, &[&fourth], &[&four]));
     written
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_applied_in_the_clear_is_taken_back_once_it_is_a_secret() {
+    let mut room = room("t=hunter2-hunter2\n");
+    assert_eq!(run(&room).await.1.ending, Ending::Done);
+    room.wishes.retain(|wish| !wish.address.to_string().contains("token"));
+    room.secrets(&[("token", "hunter2-hunter2")]);
+    room.context.wished = Some(Arc::new(Wished { wishes: room.wishes.clone(), rollout: room.rollout.clone() }));
+    let (plan, outcome) = run(&room).await;
+    assert_eq!((outcome.ending, content(&room)), (Ending::Done, None), "{:?}", outcome.problems);
+    assert!(!serde_json::to_string(&plan).unwrap().contains("hunter2"));
 }
 
 fn fault() -> impl Strategy<Value = Option<Trouble>> {

@@ -76,7 +76,7 @@ impl Gatekeeper for Traffic {
         });
         let small = mtu.is_some_and(|mtu| mtu < self.needs);
         let problems = small.then(|| Diagnostic::error("RW0650", "gpu1 and gpu2 lose large packets")).into_iter().collect();
-        Box::pin(async move { GateResult { problems, checked: hosts.iter().cloned().collect() } })
+        Box::pin(async move { GateResult { problems, checked: hosts.iter().cloned().collect(), ..GateResult::default() } })
     }
 }
 

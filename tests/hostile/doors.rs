@@ -447,7 +447,7 @@ fn open_observation(bytes: &[u8]) -> Opened {
         &Default::default(),
         &wishes,
         &Default::default(),
-        railwright::drift::compare::Judge { assess: &assess, left: &assess },
+        railwright::drift::compare::Judge { assess: &assess, left: &|applied, _| assess(applied) },
         &Default::default(),
     );
     Ok(vec![

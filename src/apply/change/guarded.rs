@@ -140,7 +140,7 @@ impl<'a> Step<'a> {
             if let Some(Acted::Failed { word, code, stdout, stderr, .. }) = acted {
                 return Err(Unproven::Action { word, code, stdout, stderr });
             }
-            if let Some(Acted::LockLost(holder)) = acted {
+            if let Some(Acted::LockLost { holder, .. }) = acted {
                 return Err(Unproven::Over(self.lock_lost(holder.as_deref())));
             }
             // A switch goes on with its patch when nobody is connected, and what is read before it is through is half of it.
@@ -182,6 +182,7 @@ impl<'a> Step<'a> {
     /// Saves what was confirmed, where the target has not done so by itself. What runs is as wished, and stays whatever comes of it.
     async fn save_confirmed(&mut self, proven: &[Seen<'a>], begun: Intent) -> Result<super::Finish, Halt> {
         let wanted = self.wanted();
+        self.begun = Some(begun.clone());
         let now = match clock::within(QUESTION, self.look_once(&wanted)).await {
             Some(Ok(answers)) => again_seen(proven, &answers),
             _ => return Err(self.unknown("it was confirmed, and whether it is saved could not be read".to_owned())),
@@ -194,7 +195,7 @@ impl<'a> Step<'a> {
                     .state("the switch runs what was wished, which was proven and confirmed; a boot would take it back to what is saved");
                 Err(over(Outcome::Failed { reason: format!("confirmed and not saved: {}", complaint_of(code, &stderr)) }, problem))
             }
-            Acted::LockLost(holder) => Err(self.lock_lost(holder.as_deref())),
+            Acted::LockLost { holder, .. } => Err(self.lock_lost(holder.as_deref())),
             Acted::Lost(reason) => Err(self.unknown(format!("it was confirmed, and whether it is saved is not known: {reason}"))),
         }
     }

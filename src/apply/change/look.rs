@@ -3,7 +3,7 @@
 
 use super::{Halt, Step, over};
 use crate::apply::idle::{Busy, idle};
-use crate::apply::precondition::{Seen, has_moved, moves_by_plan, reads, see};
+use crate::apply::precondition::{Seen, has_moved, moves_by_plan, see};
 use crate::apply::trouble;
 use crate::plan::{Member, Node, NodeKind};
 use crate::resource::{Action, Answers, Read};
@@ -30,7 +30,7 @@ impl<'a> Step<'a> {
         let compares = is_first || matches!(self.node.kind, NodeKind::Drain { .. });
         let ahead = if compares { self.ahead() } else { Vec::new() };
         let mut wanted = self.wanted();
-        wanted.extend(ahead.iter().flat_map(|(_, member)| reads(member)));
+        wanted.extend(ahead.iter().flat_map(|(_, member)| self.shared.reads(member)));
         let Some(writer) = &self.writer else { return Err(self.unknown("there is no connection".to_owned())) };
         let answers = read(writer, &wanted).await.map_err(|error| self.unreachable(&error))?;
         for (node, member) in ahead {
@@ -54,7 +54,7 @@ impl<'a> Step<'a> {
 
     /// What has to be read to judge the step.
     pub(super) fn wanted(&self) -> BTreeSet<Read> {
-        self.node.members().iter().flat_map(reads).collect()
+        self.node.members().iter().flat_map(|member| self.shared.reads(member)).collect()
     }
 
     /// The resources of the host's other steps that nothing of ours has touched or will touch before.

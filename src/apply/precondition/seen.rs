@@ -4,9 +4,10 @@ use crate::apply::trouble::differences;
 use crate::base::Address;
 use crate::plan::judge::taken_back;
 use crate::plan::{Applied, Member, Reason};
-use crate::resource::{Answers, Assessment, Kind, Plane, Read, Reading, diff, kind_named};
+use crate::resource::{Answers, Assessment, Kind, Plane, Read, Reading, Wish, diff, kind_named};
 use crate::state::journal::MemberIntent;
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// One resource of a step, as it is now.
 #[derive(Clone)]
@@ -17,15 +18,25 @@ pub struct Seen<'a> {
     pub prior: Option<Applied>,
     /// What its kind makes of the answers.
     pub assessment: Assessment,
+    /// What undoing it will need: never overwritten once it is remembered, and without secrets.
+    pub before: Value,
     /// Its kind; an adopted resource that is taken back needs none.
     pub kind: Option<&'static dyn Kind>,
     /// It may have moved, by our own doing.
     pub may_have_moved: bool,
 }
 
-/// What must be read to judge a member.
-pub fn reads(member: &Member) -> Vec<Read> {
-    kind_named(&member.wish.kind).map(|kind| kind.reads(&member.wish)).unwrap_or_default()
+/// What must be read to judge a member, with what is remembered of it.
+pub fn reads(member: &Member, prior: Option<&Applied>) -> Vec<Read> {
+    kind_named(&member.wish.kind).map(|kind| kind.reads(&judged(member, prior))).unwrap_or_default()
+}
+
+/// What a removal takes back is as it is remembered: the plan carries it without secrets, and so may name something else.
+fn judged<'m>(member: &'m Member, prior: Option<&Applied>) -> Cow<'m, Wish> {
+    match prior.filter(|_| member.removal) {
+        Some(applied) => Cow::Owned(applied.wish(&member.wish.address)),
+        None => Cow::Borrowed(&member.wish),
+    }
 }
 
 /// Judges a member by its target's answers.
@@ -35,11 +46,21 @@ pub fn see<'a>(member: &'a Member, prior: Option<Applied>, answers: &Answers, ma
         None => Assessment::default(),
         Some(kind) if member.removal => {
             let before = prior.as_ref().map_or(&member.before, |applied| &applied.before);
-            taken_back(kind, &member.wish, prior.as_ref().is_some_and(|applied| applied.adopted), before, answers)
+            taken_back(kind, &judged(member, prior.as_ref()), prior.as_ref().is_some_and(|applied| applied.adopted), before, answers)
         }
         Some(kind) => diff::diff(kind, &member.wish, answers),
     };
-    Seen { member, prior, assessment, kind, may_have_moved: may_have_moved || moves_by_plan(member) }
+    let before = diff::remembered(&before(member, prior.as_ref(), kind, &assessment), answers);
+    Seen { member, prior, assessment, before, kind, may_have_moved: may_have_moved || moves_by_plan(member) }
+}
+
+/// Where the plan saw the resource before anything was done, that counts; what was known only after another step is what is there now.
+fn before(member: &Member, prior: Option<&Applied>, kind: Option<&dyn Kind>, assessment: &Assessment) -> Value {
+    match (prior, &member.reason) {
+        (Some(prior), _) => kind.map_or_else(|| prior.before.clone(), |kind| kind.remembered(&prior.before, &assessment.before)),
+        (None, Reason::KnownAfter { .. }) => assessment.before.clone(),
+        (None, _) => member.before.clone(),
+    }
 }
 
 /// The plan itself says that it looks at the resource again.
@@ -103,18 +124,6 @@ impl Seen<'_> {
         self.kind.is_none_or(|kind| kind.convergent())
     }
 
-    /// What undoing will need: never overwritten once it is remembered. Where the plan saw the resource before anything
-    /// was done, that counts; what was known only after another step is what is there now.
-    fn before(&self) -> Value {
-        match (&self.prior, &self.member.reason) {
-            (Some(prior), _) => {
-                self.kind.map_or_else(|| prior.before.clone(), |kind| kind.remembered(&prior.before, &self.assessment.before))
-            }
-            (None, Reason::KnownAfter { .. }) => self.assessment.before.clone(),
-            (None, _) => self.member.before.clone(),
-        }
-    }
-
     /// What the journal keeps of it before the step.
     pub fn intent(&self) -> MemberIntent {
         let planned_so = matches!(self.member.reason, Reason::Disturbed { .. });
@@ -122,7 +131,7 @@ impl Seen<'_> {
             address: self.address().clone(),
             met: self.is_settled() || planned_so,
             fingerprint: self.assessment.fingerprint(),
-            before: self.before(),
+            before: self.before.clone(),
         }
     }
 }

@@ -55,6 +55,8 @@ pub enum Entry {
         process: u32,
         /// The serial of the state that it was begun with.
         state_serial: u64,
+        /// Its plan has power cycles by hand.
+        power_cycles: bool,
         /// The version of railwright.
         tool: String,
     },
@@ -85,11 +87,6 @@ pub enum Entry {
         /// The machine, where that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         machine_id: Option<MachineId>,
-    },
-    /// These hosts wait for a power cycle by hand when this part of the run is over, and no others.
-    PowerCyclesAwaited {
-        /// The hosts.
-        hosts: Vec<String>,
     },
     /// The intent: durable before anything is done.
     NodeStarted {

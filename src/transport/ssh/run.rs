@@ -115,7 +115,9 @@ async fn take(from: &mut ChannelReadHalf, ran: &mut Ran, last: &str) -> Option<E
             Some(ChannelMsg::ExitStatus { exit_status }) => end = End::Exit(i32::try_from(exit_status).unwrap_or(i32::MAX)),
             Some(ChannelMsg::ExitSignal { signal_name, .. }) => end = End::Killed(format!("{signal_name:?}")),
             Some(ChannelMsg::Failure) => return None,
-            Some(ChannelMsg::Close) | None => return Some(end),
+            Some(ChannelMsg::Close) => return Some(end),
+            // The connection ended between the exit status and what the server had not sent yet.
+            None => return Some(if matches!(end, End::NoStatus) { end } else { End::OutputCut }),
             Some(_) => {}
         }
         if ran.stdout.seen().saturating_add(ran.stderr.seen()) > OUTPUT_TAKEN {

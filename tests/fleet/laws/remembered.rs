@@ -7,7 +7,7 @@ use super::{Held, ensure, law};
 use crate::room::{Room, copy_folder, temporary};
 use proptest::prelude::*;
 use railwright::apply::{Decisions, Event, apply, resume};
-use railwright::plan::{Plan, Selection, Unavailable};
+use railwright::plan::{Node, NodeKind, Plan, Selection, Unavailable};
 use railwright::resource::Disruption;
 use railwright::state::StateFolder;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,9 @@ impl Watcher {
         for event in &events[self.seen.min(events.len())..] {
             match event {
                 Event::ActionStarted { node, index: 0, .. } => {
-                    let Some(node) = plan.nodes.iter().find(|other| other.id == *node && other.disruption >= Disruption::Restart) else {
+                    // A node that is emptied bears the mark itself, and nothing is done to its host yet.
+                    let disturbs = |node: &Node| node.disruption >= Disruption::Restart && !matches!(node.kind, NodeKind::Drain { .. });
+                    let Some(node) = plan.nodes.iter().find(|other| other.id == *node && disturbs(other)) else {
                         continue;
                     };
                     let host = node.target.as_ref().map(|target| target.name.to_string()).unwrap_or_default();
