@@ -74,7 +74,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut state = State::load(&context.folder).map_err(one)?;
+    let mut state = state_of(&status, &context, &Next::of(&plan)).map_err(one)?;
     let hosts = hosts_left(&plan, &left);
     let through = refusal::hosts(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();
     sweep(through, &context, &lock).await;
@@ -101,6 +101,20 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let entries = vec![resumed(&decisions), Entry::LockTaken { fence: lock.fence }];
     let parts = RunParts { plan, context, sink, run, cluster, journal: writer, state };
     Ok(Begun::new(parts, lock, steps, Earlier { status, decisions, told }, found, entries))
+}
+
+/// The state that a run goes on with. What it wrote after an older copy of its journal would never be read.
+fn state_of(run: &RunStatus, context: &Context, next: &Next) -> Result<State, Diagnostic> {
+    let state = State::load(&context.folder)?;
+    let is_whole = state.absorbed.as_ref().is_none_or(|absorbed| absorbed.run != run.run || absorbed.sequence <= run.sequence);
+    if is_whole { Ok(state) } else { Err(shortened(&run.run, next)) }
+}
+
+fn shortened(run: &str, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0705", format!("the journal of run {run} ends before what the state knows of it: an older copy is in its place"))
+        .effect("whatever the run did after that, and what its gates found, would be forgotten")
+        .state("nothing was changed")
+        .next(format!("a new plan knows what the state knows: {}", next.anew()))
 }
 
 /// The plan of the run, with what waits for power cycles as steps of it.

@@ -194,7 +194,10 @@ pub fn taken_back(kind: &dyn Kind, applied: &Wish, adopted: bool, before: &Value
 
 /// What is there and is not what was applied last. The removal goes by what was there before us, so it is lost.
 fn changed_since(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Vec<Difference> {
-    let mut since = differences(&diff::diff_applied(kind, applied, answers));
+    let mut compared = diff::diff_applied(kind, applied, answers);
+    // What comes about by itself nobody changed.
+    compared.attributes.retain(|_, attribute| !attribute.settles);
+    let mut since = differences(&compared);
     since.retain(|difference| difference.found.value().is_some());
     since
 }

@@ -157,6 +157,20 @@ async fn an_older_runs_journal_is_not_put_over_a_state_that_went_on() {
     assert_eq!(unavailable(&again.plan().await), [("a", "gate failed")]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_run_does_not_go_on_with_an_older_copy_of_its_journal() {
+    let room = room(&["a", "b"]);
+    is_bad(&room, &["a"]);
+    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    let folder = &room.context.folder;
+    let journal = folder.path().join("runs").join(folder.newest_run().unwrap().unwrap()).join("journal.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    std::fs::write(&journal, format!("{}\n", text.trim_end().rsplit_once('\n').unwrap().0)).unwrap();
+    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0705"]));
+    assert_eq!(unavailable(&room.plan().await), [("a", "gate failed")]);
+}
+
 /// A check fails on a host that passed before, while another one is proven.
 #[tokio::test(start_paused = true)]
 async fn a_gate_leaves_out_of_service_whoever_its_checks_name() {

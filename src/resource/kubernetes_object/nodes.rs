@@ -78,11 +78,10 @@ impl NodeNow {
     }
 }
 
-/// Whoever set `unschedulable` last holds it alone. A server that names nobody leaves only our mark.
+/// Whoever applies the same value holds it beside us, and wants it still. A server that names nobody leaves only our mark.
 fn is_cordoned_by_us(node: &Value) -> bool {
     let path = ["spec", "unschedulable"].map(|name| Step::Field(name.to_owned()));
-    let holders = holders(node, &path);
-    holders.is_empty() || holders.iter().any(|holder| holder.manager == MANAGER)
+    holders(node, &path).iter().all(|holder| holder.manager == MANAGER)
 }
 
 /// The nodes of a cluster by name, or why they are not known.
