@@ -8,7 +8,7 @@ use super::reboot::{before, boot_id, open, settled};
 use super::shared::Shared;
 use super::trouble::{self, Next};
 use crate::base::{Diagnostic, Target};
-use crate::plan::{Member, NodeKind, OutageCause};
+use crate::plan::{Member, OutageCause};
 use crate::resource::Read;
 use crate::state::{Entry, Outcome};
 use crate::transport::{BoxFuture, TransportError};
@@ -86,14 +86,9 @@ fn proven(shared: &Shared, host: &str, from: Option<String>, now: String) -> Fin
 /// The boot in which the last step before it was done: in this part of the run, or when that was journalled.
 fn boot_before(shared: &Shared, n: usize, host: &str) -> Option<String> {
     let earlier = shared.earlier_on_target(n).into_iter().map(|m| &shared.plan.nodes[m]);
-    let steps = earlier.filter(|node| matches!(node.kind, NodeKind::Change { .. }));
-    let finished = |node: &crate::plan::Node| {
-        let status = shared.earlier.nodes.get(&node.id)?;
-        status.outcome.as_ref().is_some_and(Outcome::is_done).then_some(status.finished)
-    };
-    let all: Option<Vec<u64>> = steps.map(finished).collect();
-    match all.and_then(|all| all.into_iter().max()) {
-        Some(last) => shared.earlier.boot_at(host, last).map(str::to_owned),
+    let changes = earlier.filter(|node| node.is_change()).map(|node| node.id.as_str());
+    match shared.earlier.last_done(changes) {
+        Some(last) => shared.earlier.boot_at(host, last.finished).map(str::to_owned),
         None => shared.host(host).boot_id,
     }
 }

@@ -258,7 +258,7 @@ impl<'a> Step<'a> {
     /// The intent, durable before anything is done.
     async fn intend(&self, actions: &[Action], seen: &[Seen<'_>], earlier: Option<Intent>, token: Option<String>) -> Result<Intent, Halt> {
         let attempt = earlier.as_ref().map_or(1, |intent| intent.attempt + 1);
-        let latest: Vec<MemberIntent> = seen.iter().map(Seen::intent).collect();
+        let latest: Vec<MemberIntent> = seen.iter().map(|seen| seen.intent(self.shared.context.secrets.redaction())).collect();
         let intent = Intent {
             attempt,
             token: token.unwrap_or_else(|| format!("{}-{}-{attempt}", self.shared.run, self.n)),
@@ -365,8 +365,8 @@ impl<'a> Step<'a> {
                 finish.removed.push(s.address().clone());
                 continue;
             }
-            let own = s.intent();
-            let first = intent.and_then(|intent| intent.first.iter().find(|m| m.address == *s.address())).unwrap_or(&own);
+            let first = intent.and_then(|intent| intent.first.iter().find(|m| m.address == *s.address())).cloned();
+            let first = first.unwrap_or_else(|| s.intent(self.shared.context.secrets.redaction()));
             finish.applied.push((s.address().clone(), self.applied(s, first)));
         }
         finish
@@ -381,14 +381,13 @@ impl<'a> Step<'a> {
             if member.removal || self.shared.prior(address).is_some() {
                 return None;
             }
-            let applied = Applied::of(&member.wish, first.before.clone(), false, &self.shared.run, clock::now());
-            Some((address.clone(), Applied { unfinished: true, ..applied }))
+            Some((address.clone(), Applied::unfinished(&member.wish, first.before.clone(), &self.shared.run, clock::now())))
         };
         self.node.members().iter().filter_map(of).collect()
     }
 
-    fn applied(&self, seen: &Seen, first: &MemberIntent) -> Applied {
+    fn applied(&self, seen: &Seen, first: MemberIntent) -> Applied {
         let adopted = first.met && seen.prior.as_ref().is_none_or(|prior| prior.adopted);
-        Applied::of(&seen.member.wish, first.before.clone(), adopted, &self.shared.run, clock::now())
+        Applied::of(&seen.member.wish, first.before, adopted, &self.shared.run, clock::now())
     }
 }

@@ -269,8 +269,8 @@ mod tests {
             attempt: 1,
             token: String::new(),
             actions: Digest::of(&0),
-            first: vec![seen("old\n").intent()],
-            latest: vec![seen("old\n").intent()],
+            first: vec![seen("old\n").intent(None)],
+            latest: vec![seen("old\n").intent(None)],
             boot_id: None,
             sequence: 1,
         };

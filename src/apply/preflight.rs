@@ -257,8 +257,7 @@ pub fn host_now(target: &Target, answers: &Answers) -> Result<HostNow, Unready> 
         Some(AnswerStatus::CutOff) => TransportError::Lost { host: host.to_owned(), reason }.into(),
         _ => Unready::Unfit(format!("who it is could not be read: {reason}")),
     })?;
-    let running = facts.running_machine();
-    let boot_id = Some(facts.boot_id).filter(|id| !id.is_empty());
+    let (running, boot_id) = (facts.running_machine(), facts.boot());
     Ok(HostNow { ssh_netdevs: facts.ssh_netdevs, boot_id, machine_id: facts.machine_id, running, ..HostNow::default() })
 }
 

@@ -90,10 +90,9 @@ impl Shared {
         for (n, step) in steps.iter().enumerate() {
             step.target.iter().for_each(|target| of_target.entry(target.clone()).or_default().push(n));
         }
-        let same = |n: usize, m: &usize| steps[n].target.is_some() && steps[*m].target == steps[n].target;
         let found = |now: &HostNow| Arc::new(tokio::sync::Mutex::new(now.record.iter().cloned().collect()));
         let recorded = ready.iter().map(|(host, now)| (host.clone(), found(now))).collect();
-        let before_on_target = (0..steps.len()).map(|n| steps[n].after.iter().copied().filter(|m| same(n, m)).collect()).collect();
+        let before_on_target = steps.iter().map(|step| step.after_on_target(steps).collect()).collect();
         Shared {
             next: Next::of(&parts.plan),
             plan: parts.plan,

@@ -302,8 +302,7 @@ impl<'a> Seen<'a> {
 
     /// What comes before it on its host is done.
     fn is_due(&self, step: &Step) -> bool {
-        let mut own = step.after.iter().map(|n| &self.steps[*n]).filter(|before| before.target == step.target);
-        own.all(|before| self.outcome(before).is_some_and(Outcome::is_done))
+        step.after_on_target(self.steps).all(|n| self.outcome(&self.steps[n]).is_some_and(Outcome::is_done))
     }
 
     /// Begun and not proven since: the rule by which a resumed run counts as well. What goes on and disturbs nobody is fine

@@ -62,6 +62,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// Direct prerequisites on its own target, of these steps.
+    pub fn after_on_target<'s>(&'s self, steps: &'s [Step]) -> impl Iterator<Item = usize> + 's {
+        self.after.iter().copied().filter(|n| self.target.is_some() && steps[*n].target == self.target)
+    }
+
     /// The host that it works on.
     pub fn host(&self) -> Option<&Target> {
         self.target.as_ref().filter(|target| target.kind == TargetKind::Host)

@@ -340,7 +340,7 @@ impl Turn {
         let waits: BTreeSet<usize> = (0..nodes.len()).filter(|n| nodes[*n].held.is_none() && is_held(n)).collect();
         let mut hosts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         let is_due = |n: &usize| self.shared.earlier_on_target(*n).iter().all(|m| outcomes[*m].1.is_done());
-        for node in waits.iter().filter(|n| is_due(n)).map(|n| &nodes[*n]).filter(|node| is_by_hand(node)) {
+        for node in waits.iter().filter(|n| is_by_hand(&nodes[**n]) && is_due(n)).map(|n| &nodes[*n]) {
             hosts.entry(node.wave).or_default().extend(node.target.iter().map(|target| target.name.to_string()));
         }
         (waits, hosts.into_values().collect())

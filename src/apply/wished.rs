@@ -42,7 +42,7 @@ fn why_foreign(member: &Member, wished: Option<&Wish>, state: &State, secrets: &
             Some(wished) => (!is_same(&member.wish, wished)).then(|| format!("the spec wishes something else of {address}")),
         };
     }
-    let remembered = |wish: &Wish| diff::remembered_wish(wish, Some(secrets.redaction()));
+    let remembered = |wish: &Wish| diff::remembered_wish(wish, secrets.redaction());
     let applied = state.last_applied.resources.get(address).map(|applied| remembered(&applied.wish(address)));
     match (wished, applied) {
         (Some(_), _) => Some(format!("it removes {address}, which the spec wishes")),

@@ -20,19 +20,16 @@ pub fn is_by_hand(node: &Node) -> bool {
 /// By the number of each power cycle by hand, the ids of the changes of its host that come before it, however far.
 pub fn changes_before_power_cycles(nodes: &[Node]) -> BTreeMap<usize, Vec<&str>> {
     let number: HashMap<&str, usize> = nodes.iter().enumerate().map(|(n, node)| (node.id.as_str(), n)).collect();
-    let direct = |n: usize| {
-        let own = nodes[n].after.iter().filter_map(|id| number.get(id.as_str()).copied());
-        own.filter(move |m| nodes[*m].target == nodes[n].target)
+    let own = |n: usize| {
+        let before = nodes[n].after.iter().filter_map(|id| number.get(id.as_str()).copied());
+        before.filter(|m| nodes[*m].target == nodes[n].target).map(|m| (m, n)).collect::<Vec<_>>()
     };
-    let before = |n: usize| {
-        let (mut found, mut queue) = (BTreeSet::new(), vec![n]);
-        while let Some(next) = queue.pop() {
-            queue.extend(direct(next).filter(|m| found.insert(*m)));
-        }
-        let changes = found.into_iter().filter(|m| nodes[*m].is_change());
-        changes.map(|m| nodes[m].id.as_str()).collect()
+    let graph = Graph::new(nodes.len(), (0..nodes.len()).flat_map(own));
+    let changes = |n: usize| {
+        let before = graph.with_prerequisites([n]).into_iter().filter(|m| nodes[*m].is_change());
+        before.map(|m| nodes[m].id.as_str()).collect()
     };
-    (0..nodes.len()).filter(|n| is_by_hand(&nodes[*n])).map(|n| (n, before(n))).collect()
+    (0..nodes.len()).filter(|n| is_by_hand(&nodes[*n])).map(|n| (n, changes(n))).collect()
 }
 
 /// The plan with its power cycles, and what comes after them, as steps that can be taken up; nothing where it has none. The

@@ -160,7 +160,7 @@ fn judge_removal(
     let mut assessment = taken_back(kind, &wish, applied.adopted, &applied.before, answers);
     if !applied.adopted {
         // Once it is taken back nobody else remembers it, and a reboot after it has yet to be proven.
-        assessment.before = diff::remembered(&applied.before, answers);
+        assessment.before = diff::remembered(&applied.before, answers.redaction());
     }
     note_unknown(address, &assessment, unknown);
     let reason = if assessment.stays { Reason::LetGo } else { Reason::RemovedFromSpec };

@@ -54,6 +54,11 @@ impl Applied {
         }
     }
 
+    /// A wish whose step in this run did not come through.
+    pub fn unfinished(wish: &Wish, before: Value, run: &str, at: String) -> Self {
+        Applied { unfinished: true, ..Applied::of(wish, before, false, run, at) }
+    }
+
     /// The wish that was applied last.
     pub fn wish(&self, address: &Address) -> Wish {
         Wish {

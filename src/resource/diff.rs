@@ -20,7 +20,7 @@ pub fn diff_applied(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Asses
 
 /// What takes a resource back.
 pub fn diff_removal(kind: &dyn Kind, applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-    if has_taken_out_of(&remembered(before, answers)) {
+    if has_taken_out_of(&remembered(before, answers.redaction())) {
         let what = applied.address.within_target();
         let residue = format!("{what} stays as it is: what was there before us held a secret, and was not kept");
         return Assessment { residue: vec![residue], ..Assessment::default() };
@@ -34,9 +34,9 @@ pub fn diff_left(kind: &dyn Kind, applied: &Wish, now: &Wish, answers: &Answers)
 }
 
 /// What is remembered of a resource, without the secrets of this run: it may have been none when it was written down.
-pub fn remembered(value: &Value, answers: &Answers) -> Value {
+pub fn remembered(value: &Value, redaction: Option<&Redaction>) -> Value {
     let mut value = value.clone();
-    if let Some(redaction) = answers.redaction() {
+    if let Some(redaction) = redaction {
         redact(&mut value, &|text| redaction.replace(text));
     }
     value

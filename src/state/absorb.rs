@@ -1,10 +1,10 @@
 //! What a run did becomes part of what is remembered.
 
 use super::State;
-use super::run_status::RunStatus;
+use super::run_status::{Mark, RunStatus};
 use crate::base::MachineId;
 use crate::plan::{Outage, note_outage};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl RunStatus {
     /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
@@ -18,8 +18,9 @@ impl RunStatus {
         for host in self.proven.keys().chain(self.returned.keys()).filter(|host| self.in_service_since(host) > after) {
             state.end_outage(host, self.latest_boot(host));
         }
-        self.forget_ended_outages(state);
-        for (host, mark) in self.outages().into_iter().filter(|(_, mark)| mark.sequence > after) {
+        let outages = self.outages();
+        self.forget_ended(&outages, state);
+        for (host, mark) in outages.into_iter().filter(|(_, mark)| mark.sequence > after) {
             note_outage(&mut state.outages, host.to_owned(), Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
         }
         let resources = &mut state.last_applied.resources;
@@ -38,8 +39,7 @@ impl RunStatus {
     }
 
     /// What was under way when the run was cut off, and was remembered as an outage then, may have been done since.
-    fn forget_ended_outages(&self, state: &mut State) {
-        let outages = self.outages();
+    fn forget_ended(&self, outages: &BTreeMap<&str, Mark>, state: &mut State) {
         let machines: BTreeSet<&MachineId> = outages.keys().filter_map(|host| Some(&self.machines.get(*host)?.0)).collect();
         let is_of_machine = |host: &String| state.machines.get(host).is_some_and(|machine| machines.contains(machine));
         state.outages.retain(|host, outage| outage.run != self.run || outages.contains_key(host.as_str()) || is_of_machine(host));
@@ -52,10 +52,8 @@ mod tests {
     use super::*;
     use crate::base::{Address, Digest};
     use crate::plan::Applied;
-    use crate::plan::model::InventoryOrigin;
     use crate::state::run_status::fold;
-    use crate::state::{ClusterIdentity, Entry, Outcome};
-    use std::collections::BTreeMap;
+    use crate::state::{Entry, Outcome};
 
     #[test]
     fn resources_of_any_target_pass_through_unchanged() {
@@ -82,20 +80,7 @@ mod tests {
             removed: vec!["switch/leaf2/port/Ethernet1".parse().unwrap()],
         };
         let mut chain = Chain::default();
-        let started = Entry::RunStarted {
-            format_version: journal::FORMAT_VERSION.to_owned(),
-            run: "r".to_owned(),
-            cluster: ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },
-            plan: String::new(),
-            inventory: InventoryOrigin::default(),
-            who: String::new(),
-            machine: String::new(),
-            process: 0,
-            state_serial: 0,
-            power_cycles: false,
-            tool: String::new(),
-        };
-        let text = chain.seal("t".to_owned(), started) + &chain.seal("t".to_owned(), finished);
+        let text = chain.seal("t".to_owned(), Entry::first_of("r")) + &chain.seal("t".to_owned(), finished);
         let mut state = State::default();
         state.last_applied.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
         fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, 0);

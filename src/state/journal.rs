@@ -140,24 +140,10 @@ fn broken_line(file: &str, message: String) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::model::InventoryOrigin;
 
     fn lines(count: u64) -> (Vec<String>, Chain) {
         let mut chain = Chain::default();
-        let started = Entry::RunStarted {
-            format_version: FORMAT_VERSION.to_owned(),
-            run: "r1".to_owned(),
-            cluster: crate::state::ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },
-            plan: String::new(),
-            inventory: InventoryOrigin::default(),
-            who: "a \"quoted\" name".to_owned(),
-            machine: String::new(),
-            process: 1,
-            state_serial: 0,
-            power_cycles: false,
-            tool: "0.1.0".to_owned(),
-        };
-        let mut out = vec![chain.seal("t".to_owned(), started)];
+        let mut out = vec![chain.seal("t".to_owned(), Entry::first_of("r1"))];
         for fence in 1..count {
             out.push(chain.seal("t".to_owned(), Entry::LockTaken { fence }));
         }

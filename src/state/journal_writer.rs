@@ -135,20 +135,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         let writer = JournalWriter::start(Box::new(AppendFile::open(&path, None).unwrap()), Chain::default()).unwrap();
-        let first = Entry::RunStarted {
-            format_version: journal::FORMAT_VERSION.to_owned(),
-            run: "r".to_owned(),
-            cluster: crate::state::ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },
-            plan: String::new(),
-            inventory: Default::default(),
-            who: String::new(),
-            machine: String::new(),
-            process: 0,
-            state_serial: 0,
-            power_cycles: false,
-            tool: String::new(),
-        };
-        writer.commit(first).await.unwrap();
+        writer.commit(Entry::first_of("r")).await.unwrap();
         let mut tasks = tokio::task::JoinSet::new();
         for fence in 0..50 {
             let writer = writer.clone();

@@ -85,7 +85,6 @@ impl State {
                 let plan = (status.power_cycles || !begun.is_empty()).then(|| folder.read_plan(&run).ok()).flatten();
                 plan.iter().for_each(|plan| state.await_power_cycles(&status, plan));
                 status.absorb_into(&mut state, known);
-                begun.retain(|address, _| !state.last_applied.resources.contains_key(address));
                 plan.iter().for_each(|plan| state.remember_begun(&run, &begun, plan));
                 state.absorbed = Some(Absorbed { run, sequence });
             }
@@ -98,8 +97,8 @@ impl State {
     fn remember_begun(&mut self, run: &str, begun: &BTreeMap<Address, (Value, String)>, plan: &Plan) {
         let members = plan.nodes.iter().flat_map(Node::members).filter(|member| !member.removal);
         for (member, (before, at)) in members.filter_map(|member| Some((member, begun.get(&member.wish.address)?))) {
-            let applied = Applied::of(&member.wish, before.clone(), false, run, at.clone());
-            self.last_applied.resources.insert(member.wish.address.clone(), Applied { unfinished: true, ..applied });
+            let unfinished = || Applied::unfinished(&member.wish, before.clone(), run, at.clone());
+            self.last_applied.resources.entry(member.wish.address.clone()).or_insert_with(unfinished);
         }
     }
 

@@ -5,7 +5,6 @@ use super::recognition::{TargetIdentity, are_two};
 use super::{HostRecord, State};
 use crate::base::{MachineId, Target};
 use crate::plan::{Outage, note_outage};
-use crate::resource::host::RunningMachine;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl State {
@@ -30,16 +29,6 @@ impl State {
         for (name, outage) in names.iter().filter_map(|(machine, names)| Some((names.first()?, self.machine_outages.get(*machine)?))) {
             note_outage(&mut self.outages, (*name).to_owned(), outage.clone());
         }
-    }
-
-    /// Ids that several running machines have: they were made part of an image, and tell nothing.
-    pub(super) fn note_cloned(&mut self, seen: &BTreeMap<Target, TargetIdentity>) {
-        let mut running: BTreeMap<&MachineId, BTreeSet<&RunningMachine>> = BTreeMap::new();
-        for machine in seen.values().filter_map(|identity| identity.running.as_ref()) {
-            running.entry(&machine.machine_id).or_default().insert(machine);
-        }
-        let cloned = running.into_iter().filter(|(_, machines)| machines.len() > 1);
-        self.cloned.extend(cloned.map(|(id, _)| id.clone()));
     }
 
     /// The outage of this machine under whatever name it had.
@@ -67,7 +56,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::plan::OutageCause;
-    use crate::resource::host::MachineIdReading;
+    use crate::resource::host::{MachineIdReading, RunningMachine};
 
     fn machine(digit: char) -> MachineId {
         digit.to_string().repeat(32).parse().unwrap()

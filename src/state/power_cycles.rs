@@ -1,7 +1,6 @@
 //! Hosts that wait for a power cycle by hand: in another boot they are out of service, whether the run that waits goes on or not. Pure.
 
 use super::State;
-use super::outcome::Outcome;
 use super::recognition::{TargetIdentity, are_two};
 use super::run_status::RunStatus;
 use crate::base::{MachineId, Target};
@@ -27,15 +26,13 @@ pub struct AwaitedPowerCycle {
 impl RunStatus {
     /// The hosts on which all is done that comes before a power cycle by hand of the run's plan, and not the power cycle.
     fn awaited_power_cycles(&self, plan: &Plan) -> BTreeMap<String, AwaitedPowerCycle> {
-        let done = |id: &str| self.nodes.get(id).filter(|node| node.outcome.as_ref().is_some_and(Outcome::is_done));
-        let awaited = |(n, before): (usize, Vec<&str>)| {
+        let awaited = |(n, changes): (usize, Vec<&str>)| {
             let (node, host) = (&plan.nodes[n], &*plan.nodes[n].target.as_ref()?.name);
-            let steps = before.into_iter().map(done).collect::<Option<Vec<_>>>()?;
-            let last = steps.into_iter().max_by_key(|step| step.finished)?;
+            let last = self.last_done(changes.into_iter())?;
             let (boot_id, since) = (self.boot_at(host, last.finished)?.to_owned(), last.over_at.clone()?);
             let machine = self.machines.get(host).map(|(machine, _)| machine.clone());
             let awaited = AwaitedPowerCycle { run: self.run.clone(), boot_id, machine, since };
-            done(&node.id).is_none().then(|| (host.to_owned(), awaited))
+            self.last_done([node.id.as_str()].into_iter()).is_none().then(|| (host.to_owned(), awaited))
         };
         changes_before_power_cycles(&plan.nodes).into_iter().filter_map(awaited).collect()
     }

@@ -79,9 +79,10 @@ impl State {
     /// cluster's id where this side has none, and newer records. What was remembered of another machine is set aside.
     pub fn recognize(&mut self, name: &str, seen: &BTreeMap<Target, TargetIdentity>) -> Recognition {
         let mut found = Recognition { conflicts: same_machines(seen), ..Recognition::default() };
-        found.warnings.extend(cloned_machines(seen));
+        let cloned = cloned_machines(seen);
+        found.warnings.extend(cloned.iter().map(|(id, names)| super::identity_conflict::cloned(id, &nodeset::fold(names))));
         found.warnings.extend(self.renamed(name));
-        self.note_cloned(seen);
+        self.cloned.extend(cloned.into_keys().cloned());
         self.follow_outages(seen);
         self.note_power_cycles(seen);
         let several = self.take_over_id(name, seen);
@@ -239,8 +240,9 @@ fn same_machines(seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<Target, Id
     out
 }
 
-/// Machines that were made of one image with its machine-id: they are told apart by their boots alone.
-fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> Vec<Diagnostic> {
+/// Ids that several running machines have, with the names of the hosts: they were made of one image with its machine-id, and are told
+/// apart by their boots alone.
+fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<&MachineId, Vec<&str>> {
     let mut hosts: BTreeMap<&MachineId, (BTreeSet<&RunningMachine>, Vec<&str>)> = BTreeMap::new();
     for (target, running) in seen.iter().filter_map(|(target, identity)| Some((target, identity.running.as_ref()?))) {
         if target.kind == TargetKind::Host {
@@ -250,7 +252,7 @@ fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> Vec<Diagnostic> {
         }
     }
     let cloned = hosts.into_iter().filter(|(_, (machines, _))| machines.len() > 1);
-    cloned.map(|(id, (_, names))| super::identity_conflict::cloned(id, &nodeset::fold(&names))).collect()
+    cloned.map(|(id, (_, names))| (id, names)).collect()
 }
 
 #[cfg(test)]

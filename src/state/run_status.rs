@@ -194,6 +194,12 @@ impl RunStatus {
         outages
     }
 
+    /// The one of these steps that was done last; nothing where one of them is not done.
+    pub fn last_done<'a>(&self, steps: impl Iterator<Item = &'a str>) -> Option<&NodeStatus> {
+        let done = |id: &str| self.nodes.get(id).filter(|node| node.outcome.as_ref().is_some_and(Outcome::is_done));
+        steps.map(done).collect::<Option<Vec<_>>>()?.into_iter().max_by_key(|node| node.finished)
+    }
+
     /// The boot that a host was in when this record was written, as far as it was seen.
     pub fn boot_at(&self, host: &str, sequence: u64) -> Option<&str> {
         let boots = self.boots.get(host)?;

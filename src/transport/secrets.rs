@@ -45,9 +45,9 @@ impl Secrets {
         self
     }
 
-    /// What takes them out of texts.
-    pub fn redaction(&self) -> &Redaction {
-        &self.redaction
+    /// What takes them out of texts, where there are any.
+    pub fn redaction(&self) -> Option<&Redaction> {
+        Some(&*self.redaction).filter(|redaction| !redaction.is_empty())
     }
 
     /// The key of the state folder, if it has one.

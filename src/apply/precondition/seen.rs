@@ -1,7 +1,7 @@
 //! One resource of a step, as it is right before it: what the plan says of it, what is remembered, what its kind makes of it.
 
 use crate::apply::trouble::differences;
-use crate::base::Address;
+use crate::base::{Address, Redaction};
 use crate::plan::judge::taken_back;
 use crate::plan::{Applied, Member, Reason};
 use crate::resource::{Answers, Assessment, Kind, Plane, Read, Reading, Wish, diff, kind_named};
@@ -18,8 +18,6 @@ pub struct Seen<'a> {
     pub prior: Option<Applied>,
     /// What its kind makes of the answers.
     pub assessment: Assessment,
-    /// What undoing it will need: never overwritten once it is remembered, and without secrets.
-    pub before: Value,
     /// Its kind; an adopted resource that is taken back needs none.
     pub kind: Option<&'static dyn Kind>,
     /// It may have moved, by our own doing.
@@ -50,17 +48,7 @@ pub fn see<'a>(member: &'a Member, prior: Option<Applied>, answers: &Answers, ma
         }
         Some(kind) => diff::diff(kind, &member.wish, answers),
     };
-    let before = diff::remembered(&before(member, prior.as_ref(), kind, &assessment), answers);
-    Seen { member, prior, assessment, before, kind, may_have_moved: may_have_moved || moves_by_plan(member) }
-}
-
-/// Where the plan saw the resource before anything was done, that counts; what was known only after another step is what is there now.
-fn before(member: &Member, prior: Option<&Applied>, kind: Option<&dyn Kind>, assessment: &Assessment) -> Value {
-    match (prior, &member.reason) {
-        (Some(prior), _) => kind.map_or_else(|| prior.before.clone(), |kind| kind.remembered(&prior.before, &assessment.before)),
-        (None, Reason::KnownAfter { .. }) => assessment.before.clone(),
-        (None, _) => member.before.clone(),
-    }
+    Seen { member, prior, assessment, kind, may_have_moved: may_have_moved || moves_by_plan(member) }
 }
 
 /// The plan itself says that it looks at the resource again.
@@ -124,14 +112,26 @@ impl Seen<'_> {
         self.kind.is_none_or(|kind| kind.convergent())
     }
 
-    /// What the journal keeps of it before the step.
-    pub fn intent(&self) -> MemberIntent {
+    /// What undoing will need: never overwritten once it is remembered. Where the plan saw the resource before anything
+    /// was done, that counts; what was known only after another step is what is there now.
+    fn before(&self) -> Value {
+        match (&self.prior, &self.member.reason) {
+            (Some(prior), _) => {
+                self.kind.map_or_else(|| prior.before.clone(), |kind| kind.remembered(&prior.before, &self.assessment.before))
+            }
+            (None, Reason::KnownAfter { .. }) => self.assessment.before.clone(),
+            (None, _) => self.member.before.clone(),
+        }
+    }
+
+    /// What the journal keeps of it before the step, without these secrets.
+    pub fn intent(&self, redaction: Option<&Redaction>) -> MemberIntent {
         let planned_so = matches!(self.member.reason, Reason::Disturbed { .. });
         MemberIntent {
             address: self.address().clone(),
             met: self.is_settled() || planned_so,
             fingerprint: self.assessment.fingerprint(),
-            before: self.before.clone(),
+            before: diff::remembered(&self.before(), redaction),
         }
     }
 }

@@ -235,3 +235,23 @@ pub enum Entry {
         ending: String,
     },
 }
+
+#[cfg(test)]
+impl Entry {
+    /// The first record of a run of this name.
+    pub fn first_of(run: &str) -> Self {
+        Entry::RunStarted {
+            format_version: super::FORMAT_VERSION.to_owned(),
+            run: run.to_owned(),
+            cluster: ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },
+            plan: String::new(),
+            inventory: InventoryOrigin::default(),
+            who: "a \"quoted\" name".to_owned(),
+            machine: String::new(),
+            process: 1,
+            state_serial: 0,
+            power_cycles: false,
+            tool: "0.1.0".to_owned(),
+        }
+    }
+}
