@@ -8,6 +8,7 @@ use super::reboot::{before, boot_id, open, settled};
 use super::shared::Shared;
 use super::trouble::{self, Next};
 use crate::base::{Diagnostic, Target};
+use crate::plan::by_hand::is_by_hand;
 use crate::plan::{Member, OutageCause};
 use crate::resource::Read;
 use crate::state::{Entry, Outcome};
@@ -21,12 +22,27 @@ pub(super) async fn by_hand(shared: &Shared, n: usize) -> Finish {
     if finish.outcome == (Outcome::Done { changed: true }) {
         shared.note_acted(n);
     }
-    if finish.went_out && shared.note_outage(host, OutageCause::Unproven { node: node.id.clone() }) {
+    let _ = shared.finish(node, &finish, None).await;
+    finish
+}
+
+/// The number of the power cycle by hand that a host waits for in this run.
+pub(super) fn awaited(shared: &Shared, host: &str) -> Option<usize> {
+    let own = shared.on_target(Some(&Target::host(host)));
+    own.iter().copied().find(|n| is_by_hand(&shared.plan.nodes[*n]) && !shared.has_acted(*n))
+}
+
+/// A host that waits for the power cycle with this number is in this boot now. Where that is another one than this part of the run knew,
+/// it is out of service, and that is journalled and written down by the host. Says whether it is so.
+pub(super) async fn note_boot(shared: &Shared, n: usize, host: &str, now: &str) -> bool {
+    let Some(from) = shared.host(host).boot_id.filter(|from| from != now) else { return false };
+    shared.booted(host, now.to_owned());
+    shared.journal.note(Entry::Rebooted { host: host.to_owned(), from, to: now.to_owned() });
+    if shared.note_outage(host, OutageCause::Unproven { node: shared.plan.nodes[n].id.clone() }) {
         // Whatever is in the way of it is in the way of the gate too, which tells.
         let _ = shared.record_hosts(vec![host.to_owned()]).await;
     }
-    let _ = shared.finish(node, &finish, None).await;
-    finish
+    true
 }
 
 /// What is said of a host that cannot be reached while it waits for its power cycle.
@@ -47,12 +63,14 @@ async fn looked(shared: &Shared, n: usize, host: &str) -> Finish {
         return Finish::told(Outcome::LockLost { reason: lost.message.clone() }, *lost);
     }
     let from = boot_before(shared, n, host).filter(|from| *from != now);
+    // What was so when this part of the run began is journalled and counted already, and a gate may have proven the host since.
+    let went_out = note_boot(shared, n, host, &now).await;
     let (members, wanted) = before(shared, n);
-    let (members, wanted, from, now) = (&members, &wanted, &from, &now);
+    let (members, wanted, from) = (&members, &wanted, &from);
     let look = || -> BoxFuture<'_, _> {
         Box::pin(async move {
             match still_open(shared, host, members, wanted).await {
-                Ok(Open::Nothing) => Ok(proven(shared, host, from.clone(), now.clone())),
+                Ok(Open::Nothing) => Ok(proven(shared, host, from.is_some())),
                 Ok(Open::Waits(_)) if from.is_none() => {
                     Ok(Finish::of(Outcome::Held { reason: "it waits for a power cycle, which is done by hand".to_owned() }))
                 }
@@ -68,19 +86,14 @@ async fn looked(shared: &Shared, n: usize, host: &str) -> Finish {
             }
         })
     };
-    settled(shared, host, "power cycle", look).await
+    Finish { went_out, ..settled(shared, host, "power cycle", look).await }
 }
 
-fn proven(shared: &Shared, host: &str, from: Option<String>, now: String) -> Finish {
-    let Some(from) = from else { return Finish::of(Outcome::Done { changed: false }) };
-    // What was so when this part of the run began is journalled and counted already, and a gate may have proven the host since.
-    let went_out = shared.host(host).boot_id.as_ref() != Some(&now);
-    shared.booted(host, now.clone());
-    if went_out {
-        shared.journal.note(Entry::Rebooted { host: host.to_owned(), from, to: now });
+fn proven(shared: &Shared, host: &str, was_made: bool) -> Finish {
+    if was_made {
+        (shared.sink)(Event::PowerCycled { host: host.to_owned() });
     }
-    (shared.sink)(Event::PowerCycled { host: host.to_owned() });
-    Finish { went_out, ..Finish::of(Outcome::Done { changed: true }) }
+    Finish::of(Outcome::Done { changed: was_made })
 }
 
 /// The boot in which the last step before it was done: in this part of the run, or when that was journalled.

@@ -372,13 +372,13 @@ impl<'a> Step<'a> {
         finish
     }
 
-    /// What a step that did not come through may have made of resources that nothing is remembered of, so that it is taken back
-    /// should their wish go.
+    /// What a step that did not come through may have made of resources that were never applied, so that it is taken back should their
+    /// wish go.
     fn unfinished(&self) -> Vec<(Address, Applied)> {
         let of = |member: &Member| {
             let address = &member.wish.address;
             let first = self.begun.as_ref()?.first.iter().find(|first| first.address == *address && !first.met)?;
-            if member.removal || self.shared.prior(address).is_some() {
+            if member.removal || self.shared.prior(address).is_some_and(|prior| !prior.unfinished) {
                 return None;
             }
             Some((address.clone(), Applied::unfinished(&member.wish, first.before.clone(), &self.shared.run, clock::now())))

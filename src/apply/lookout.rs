@@ -3,6 +3,7 @@
 //! more host. The cluster is asked each time; its hosts are all asked again only when the last time is a while ago, by how long that
 //! took, and those that were silent then each time.
 
+use super::by_hand::{awaited, note_boot};
 use super::locks::HeldLock;
 use super::preflight::{connect, read_record};
 use super::shared::{Shared, guard};
@@ -17,7 +18,7 @@ use crate::resource::kubernetes_object::request::KubernetesRead;
 use crate::state::TargetIdentity;
 use crate::system::clock::{self, Deadline, Stopwatch};
 use crate::transport::{BoxFuture, TransportError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ struct Seen {
     silent: BTreeMap<Target, Unavailability>,
     /// Hosts whose nodes are out of service.
     of_nodes: BTreeMap<Target, Unavailability>,
+    /// Power cycles by hand, by the numbers of their steps, that were made since this part of the run began and are not told yet.
+    power_cycles: BTreeSet<usize>,
     /// When all hosts are asked again.
     all_again: Option<Deadline>,
 }
@@ -47,6 +50,11 @@ impl Lookout {
     pub fn out(&self) -> BTreeMap<Target, Unavailability> {
         let seen = guard(&self.0);
         seen.of_nodes.iter().chain(&seen.silent).map(|(host, why)| (host.clone(), why.clone())).collect()
+    }
+
+    /// The power cycles by hand of this run that somebody made meanwhile, once.
+    pub fn power_cycles(&self) -> BTreeSet<usize> {
+        std::mem::take(&mut guard(&self.0).power_cycles)
     }
 
     /// Looks at these hosts, by name, and at the nodes of the cluster.
@@ -69,7 +77,7 @@ impl Lookout {
     async fn ask(&self, shared: &Shared, hosts: Vec<(String, Target)>) {
         let work = |(name, host): (String, Target)| -> BoxFuture<'_, ()> {
             Box::pin(async move {
-                let out = clock::within(ANSWER_LIMIT, look_at_host(shared, &name))
+                let out = clock::within(ANSWER_LIMIT, self.look_at_host(shared, &name))
                     .await
                     .unwrap_or_else(|| Some(Unavailability::Unreachable { reason: "it can be reached and answers nothing".to_owned() }));
                 let silent = &mut guard(&self.0).silent;
@@ -80,6 +88,27 @@ impl Lookout {
             })
         };
         crowd::each(hosts, shared.context.patience.parallel, &work).await;
+    }
+
+    /// Whether a host is out of service by others. One that was switched off and on for this run is so by the run.
+    async fn look_at_host(&self, shared: &Shared, name: &str) -> Option<Unavailability> {
+        let (identity, other) = match ask_host(shared, name).await {
+            Ok(found) => found,
+            Err(why) => return Some(why),
+        };
+        let conflict = guard(&shared.state).refusal(&shared.plan.cluster, &Target::host(name), &identity);
+        if let Some(conflict) = conflict {
+            return Some(Unavailability::Refused { reason: conflict.words() });
+        }
+        if let Some(held) = other {
+            return Some(Unavailability::WorkedOn { by: held.describe() });
+        }
+        if let (Some(n), Some(boot)) = (awaited(shared, name), &identity.boot_id)
+            && note_boot(shared, n, name, boot).await
+        {
+            guard(&self.0).power_cycles.insert(n);
+        }
+        left_by_others(shared, name, &identity)
     }
 
     /// A cluster that does not say leaves what it said last.
@@ -93,8 +122,9 @@ impl Lookout {
     }
 }
 
-/// Whether a host is out of service: a login is no answer yet, a host with a dead disk may give one.
-async fn look_at_host(shared: &Shared, name: &str) -> Option<Unavailability> {
+/// What a host says of itself, and who else holds its lock; why it is out of service where it says nothing. A login is no answer yet, a
+/// host with a dead disk may give one.
+async fn ask_host(shared: &Shared, name: &str) -> Result<(TargetIdentity, Option<HeldLock>), Unavailability> {
     let look = async {
         let reader = connect(name, &shared.context).await?.reader();
         let answers = reader.read(&[Read::Host]).await?;
@@ -102,30 +132,22 @@ async fn look_at_host(shared: &Shared, name: &str) -> Option<Unavailability> {
         let lock = reader.lock().await?;
         Ok::<_, TransportError>((answers, lock, read_record(&Target::host(name), &reader).await?))
     };
-    let (answers, lock, record) = match look.await {
-        Ok(found) => found,
-        Err(error) => return Some(Unavailability::Unreachable { reason: error.trouble().alike }),
-    };
-    let facts = match facts(&answers) {
-        Ok(facts) => facts,
-        Err(reason) => return Some(Unavailability::Unreachable { reason: one_line(&reason, 200) }),
-    };
+    let (answers, lock, record) = look.await.map_err(|error| Unavailability::Unreachable { reason: error.trouble().alike })?;
+    let facts = facts(&answers).map_err(|reason| Unavailability::Unreachable { reason: one_line(&reason, 200) })?;
     let held = lock.ok().flatten().map(|reading| HeldLock::from_reading(reading, &shared.context.folder.process()));
     let other = held.filter(|held| held.line != shared.heart.fence(name).holder && held.is_young());
     let (machine_id, boot_id, running) = (facts.machine_id.clone(), facts.boot(), facts.running_machine());
-    let identity = TargetIdentity { machine_id, boot_id, running, record };
+    Ok((TargetIdentity { machine_id, boot_id, running, record }, other))
+}
+
+/// What other runs left of a host that answers.
+fn left_by_others(shared: &Shared, name: &str, identity: &TargetIdentity) -> Option<Unavailability> {
     let state = guard(&shared.state);
-    if let Some(conflict) = state.refusal(&shared.plan.cluster, &Target::host(name), &identity) {
-        return Some(Unavailability::Refused { reason: conflict.words() });
-    }
-    if let Some(held) = other {
-        return Some(Unavailability::WorkedOn { by: held.describe() });
-    }
     // What this run itself began before it was cut off is in its own journal.
     let is_of_others = |outage: &Outage| outage.run != shared.run;
     let machine = identity.machine_id.known();
     let recorded = identity.record.read().and_then(|record| state.outage_of_others(name, record, machine));
-    let power_cycled = || Some(state.power_cycled(name, machine, identity.boot_id.as_deref())?.1);
+    let power_cycled = || state.power_cycled(name, machine, identity.boot_id.as_deref());
     let outage = recorded.filter(is_of_others).or_else(|| state.outage_of_machine(machine).filter(is_of_others));
     outage.or_else(|| power_cycled().filter(is_of_others)).map(Unavailability::LeftByRun)
 }

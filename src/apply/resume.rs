@@ -12,7 +12,7 @@ use super::{refusal, trouble::Next};
 use crate::base::{Address, Diagnostic};
 use crate::plan::by_hand::released;
 use crate::plan::{Node, NodeKind, Plan};
-use crate::state::{ClusterLock, Entry, IdentityConflict, RunStatus, State, run_status};
+use crate::state::{ClusterLock, Entry, IdentityConflict, RunStatus, State, StateFolder, run_status};
 use crate::system::identity;
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut state = state_of(&status, &context, &Next::of(&plan)).map_err(one)?;
+    let mut state = state_of(&status, &context.folder, &Next::of(&plan)).map_err(one)?;
     let hosts = hosts_left(&plan, &left);
     let through = refusal::hosts(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();
     sweep(through, &context, &lock).await;
@@ -103,16 +103,26 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     Ok(Begun::new(parts, lock, steps, Earlier { status, decisions, told }, found, entries))
 }
 
-/// The state that a run goes on with. What it wrote after an older copy of its journal would never be read.
-fn state_of(run: &RunStatus, context: &Context, next: &Next) -> Result<State, Diagnostic> {
-    let state = State::load(&context.folder)?;
-    let is_whole = state.absorbed.as_ref().is_none_or(|absorbed| absorbed.run != run.run || absorbed.sequence <= run.sequence);
-    if is_whole { Ok(state) } else { Err(shortened(&run.run, next)) }
+/// The state that goes on with the newest run's journal. What is written after an older copy of it, or after the journal of an older run,
+/// would never be read.
+pub(super) fn state_of(run: &RunStatus, folder: &StateFolder, next: &Next) -> Result<State, Diagnostic> {
+    let state = State::load(folder)?;
+    match state.known_of(run) {
+        Some(known) if known <= run.sequence => Ok(state),
+        Some(_) => Err(shortened(
+            format!("the journal of run {} ends before what the state knows of it: an older copy is in its place", run.run),
+            next,
+        )),
+        None => Err(shortened(
+            format!("the state has gone beyond run {}, the newest that has a journal here: that of a later run was moved away", run.run),
+            next,
+        )),
+    }
 }
 
-fn shortened(run: &str, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0705", format!("the journal of run {run} ends before what the state knows of it: an older copy is in its place"))
-        .effect("whatever the run did after that, and what its gates found, would be forgotten")
+fn shortened(why: String, next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0705", why)
+        .effect("whatever was done after that, and what gates found, would be forgotten")
         .state("nothing was changed")
         .next(format!("a new plan knows what the state knows: {}", next.anew()))
 }

@@ -222,11 +222,22 @@ fn is_begun(status: &RunStatus, step: &Step) -> bool {
 }
 
 /// Whether an earlier part of the run has done a step. A node that was emptied may have pods again, so it is emptied once more before
-/// the rest of what needs it.
+/// the rest of what needs it; a gate that passed a host of which a later one found something has to pass it again.
 pub(super) fn is_done(steps: &[Step], n: usize, status: &RunStatus) -> bool {
     let done = |step: &Step| status.nodes.get(&step.id).and_then(|node| node.outcome.as_ref()).is_some_and(Outcome::is_done);
     let is_used = || steps[n].before.iter().all(|m| steps[*m].held.is_some() || done(&steps[*m]));
-    done(&steps[n]) && (steps[n].on_node != Some(OnNode::Empties) || is_used())
+    // A gate of its own passes it again by itself.
+    let is_named_by = |gate: &String, host: &Target| {
+        steps.iter().any(|step| step.id == *gate && !matches!(&step.role, Role::Gate(own) if own.contains(host)))
+    };
+    let is_found_bad = |host: &Target| {
+        let mark = status.not_passed.get(&*host.name).filter(|mark| mark.sequence > status.in_service_since(&host.name));
+        mark.is_some_and(|mark| matches!(&mark.cause, OutageCause::GateFailed { gate, .. } if is_named_by(gate, host)))
+    };
+    match &steps[n].role {
+        Role::Gate(hosts) => done(&steps[n]) && !hosts.iter().any(is_found_bad),
+        _ => done(&steps[n]) && (steps[n].on_node != Some(OnNode::Empties) || is_used()),
+    }
 }
 
 /// Hosts that wait for a power cycle and are in another boot than when they were seen last: whatever becomes of the run, they are out of

@@ -181,6 +181,11 @@ impl Shared {
         guard(&self.acted).insert(n);
     }
 
+    /// Whether a step acted, in this part of the run or before.
+    pub fn has_acted(&self, n: usize) -> bool {
+        guard(&self.acted).contains(&n)
+    }
+
     /// What an earlier part of the run began and does not know the end of: it may run on its host to this day, and must be found under
     /// the same token rather than be started twice.
     pub fn may_still_run(&self, node: &Node) -> Option<&Intent> {

@@ -118,6 +118,9 @@ impl Turn {
         };
         if self.looking == Some(id) {
             self.looking = None;
+            for step in self.lookout.power_cycles() {
+                self.signal(Signal::WentOut { step }).await;
+            }
             let out = self.lookout.out();
             let silent = out.iter().filter(|(_, why)| matches!(why, Unavailability::Unreachable { .. })).map(|(host, _)| host.clone());
             return Ok(self.signal(Signal::Looked { silent: silent.collect(), out: out.keys().cloned().collect() }).await);

@@ -17,6 +17,15 @@ pub fn is_by_hand(node: &Node) -> bool {
     node.kind == NodeKind::Reboot && node.disruption == Disruption::PowerCycle
 }
 
+/// Whether a host may wait for a power cycle by hand although a gate of this plan passed it: the plan has one of it, or does not tell all
+/// of it.
+pub fn may_wait(plan: &Plan, host: &str) -> bool {
+    let is_of = |target: &Target| *target == Target::host(host);
+    let has_one = || plan.nodes.iter().any(|node| is_by_hand(node) && node.target.as_ref().is_some_and(is_of));
+    let is_unknown = || plan.unknown.iter().filter_map(|finding| finding.about()).any(|(target, _)| is_of(&target));
+    !plan.narrowed.is_empty() || has_one() || is_unknown()
+}
+
 /// By the number of each power cycle by hand, the ids of the changes of its host that come before it, however far.
 pub fn changes_before_power_cycles(nodes: &[Node]) -> BTreeMap<usize, Vec<&str>> {
     let number: HashMap<&str, usize> = nodes.iter().enumerate().map(|(n, node)| (node.id.as_str(), n)).collect();

@@ -5,7 +5,6 @@ use super::model::{Difference, Reason, UnknownFinding};
 use super::part::Group;
 use crate::base::{Address, Target, TargetKind};
 use crate::resource::{Answers, Assessment, Attribute, Disruption, Kind, Observation, Plane, Reading, Wish, diff};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Finds a kind by its name. A parameter, so that resources of targets to come pass through the plan like any other.
@@ -151,30 +150,25 @@ fn judge_removal(
     kinds: KindLookup,
     unknown: &mut Vec<UnknownFinding>,
 ) -> Option<Item> {
-    let wish = applied.wish(address);
     let Some(kind) = kinds(&applied.kind) else {
         let reason = format!("it was applied, and this railwright has no resource kind `{}` to take it back", applied.kind);
         unknown.push(UnknownFinding::new(address.to_string(), reason));
         return None;
     };
-    let mut assessment = taken_back(kind, &wish, applied.adopted, &applied.before, answers);
+    let (mut assessment, since) = taken_back(kind, address, applied, answers);
     if !applied.adopted {
         // Once it is taken back nobody else remembers it, and a reboot after it has yet to be proven.
         assessment.before = diff::remembered(&applied.before, answers.redaction());
     }
     note_unknown(address, &assessment, unknown);
     let reason = if assessment.stays { Reason::LetGo } else { Reason::RemovedFromSpec };
-    let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
-    let since = if keeps { Vec::new() } else { changed_since(kind, &wish, answers) };
-    let is_theirs = applied.unfinished && since.iter().any(|difference| !is_before(difference, &assessment));
-    let refusal = assessment.refusal.clone().or_else(|| is_theirs.then(|| NEITHER.to_owned()));
-    let status = match refusal {
-        Some(refusal) => Status::Held(reason, refusal),
+    let status = match &assessment.refusal {
+        Some(refusal) => Status::Held(reason, refusal.clone()),
         // A step that would do nothing would only stop those after it.
         None if assessment.only_unknown() && assessment.actions.is_empty() => Status::Unknown,
         None => Status::Change(reason),
     };
-    Some(Item { wish: diff::remembered_wish(&wish, answers.redaction()), removal: true, assessment, status, since })
+    Some(Item { wish: diff::remembered_wish(&applied.wish(address), answers.redaction()), removal: true, assessment, status, since })
 }
 
 /// Why nothing takes back what was begun and did not come through, where somebody else may have made what is there.
@@ -187,9 +181,20 @@ fn is_before(since: &Difference, undo: &Assessment) -> bool {
     wanted == Some(&since.found)
 }
 
-/// What takes a resource back. What was as wished before us stays, without a look unless its target itself says what is ours.
-pub fn taken_back(kind: &dyn Kind, applied: &Wish, adopted: bool, before: &Value, answers: &Answers) -> Assessment {
-    if adopted && !kind.knows_its_own() { Assessment::default() } else { diff::diff_removal(kind, applied, before, answers) }
+/// What takes a resource back, and what somebody changed since it was applied and loses with it. What was as wished before us stays,
+/// without a look unless its target itself says what is ours.
+pub fn taken_back(kind: &dyn Kind, address: &Address, applied: &Applied, answers: &Answers) -> (Assessment, Vec<Difference>) {
+    if applied.adopted && !kind.knows_its_own() {
+        return (Assessment::default(), Vec::new());
+    }
+    let wish = applied.wish(address);
+    let mut assessment = diff::diff_removal(kind, &wish, &applied.before, answers);
+    let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
+    let since = if keeps { Vec::new() } else { changed_since(kind, &wish, answers) };
+    if applied.unfinished && since.iter().any(|difference| !is_before(difference, &assessment)) {
+        assessment.refusal.get_or_insert_with(|| NEITHER.to_owned());
+    }
+    (assessment, since)
 }
 
 /// What is there and is not what was applied last. The removal goes by what was there before us, so it is lost.

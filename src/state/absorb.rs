@@ -16,7 +16,7 @@ impl RunStatus {
             state.settle_machine(host, machine);
         }
         for host in self.proven.keys().chain(self.returned.keys()).filter(|host| self.in_service_since(host) > after) {
-            state.end_outage(host, self.latest_boot(host));
+            state.end_outage(host, self.boot_in_service(host));
         }
         let outages = self.outages();
         self.forget_ended(&outages, state);

@@ -6,7 +6,7 @@ use super::host_record::{HostRecord, TakeOver};
 use super::lineage::{Descent, Lineage};
 use super::power_cycles::AwaitedPowerCycle;
 use super::recognition::ClusterIdentity;
-use super::run_status;
+use super::run_status::{self, RunStatus};
 use crate::base::{Address, ClusterId, Diagnostic, Digest, MachineId, quote};
 use crate::plan::{Applied, LastApplied, Node, Outage, Outages, Plan, note_outage};
 use crate::system::{clock, files};
@@ -46,7 +46,7 @@ pub struct State {
     pub machine_outages: BTreeMap<MachineId, Outage>,
     /// Hosts that wait for a power cycle by hand: in another boot they are out of service, whether that run goes on or not.
     #[serde(default)]
-    pub awaited_power_cycles: BTreeMap<String, AwaitedPowerCycle>,
+    pub awaited_power_cycles: Vec<AwaitedPowerCycle>,
     /// Ids of machines that several had at one time: they were made part of an image, and tell nothing.
     #[serde(default)]
     pub cloned: BTreeSet<MachineId>,
@@ -74,22 +74,28 @@ impl State {
         };
         if let Some(run) = folder.newest_run()? {
             let status = run_status::fold(&folder.read_journal(&run)?.records);
-            let known = state.absorbed.as_ref().filter(|absorbed| absorbed.run == run).map_or(0, |absorbed| absorbed.sequence);
             let sequence = status.sequence;
-            // A state that has gone beyond an older run knows more than its journal: the newest was moved away.
-            let is_next = known > 0 || state.serial <= status.state_serial;
-            if is_next && sequence > known {
+            if let Some(known) = state.known_of(&status).filter(|known| sequence > *known) {
                 let mut begun = status.begun();
                 begun.retain(|address, _| !state.last_applied.resources.contains_key(address));
                 // Without its plan nobody can tell any more what it was about. It may be large.
-                let plan = (status.power_cycles || !begun.is_empty()).then(|| folder.read_plan(&run).ok()).flatten();
-                plan.iter().for_each(|plan| state.await_power_cycles(&status, plan));
+                let is_asked = status.power_cycles || !begun.is_empty() || !state.awaited_power_cycles.is_empty();
+                let plan = is_asked.then(|| folder.read_plan(&run).ok()).flatten();
+                plan.iter().for_each(|plan| state.await_power_cycles(&status, plan, known));
+                let run = status.run.clone();
                 status.absorb_into(&mut state, known);
                 plan.iter().for_each(|plan| state.remember_begun(&run, &begun, plan));
                 state.absorbed = Some(Absorbed { run, sequence });
             }
         }
         Ok(state)
+    }
+
+    /// The last record of a run's journal that the state knows. Nothing where it has gone beyond that run without it: the newest was moved
+    /// away, and what stands in the older journal from now on would never be read.
+    pub fn known_of(&self, run: &RunStatus) -> Option<u64> {
+        let known = self.absorbed.as_ref().filter(|absorbed| absorbed.run == run.run).map(|absorbed| absorbed.sequence);
+        known.or_else(|| (self.serial <= run.state_serial).then_some(0))
     }
 
     /// Remembers what a run had under way when it ended and nothing is remembered of, so that it is taken back should its wish go: whoever

@@ -43,11 +43,11 @@ impl State {
         record.outage.clone().filter(|_| is_ours && !is_known)
     }
 
-    /// A gate passed whoever has this name now, in this boot, or somebody decided so. Says whether it was out of service.
+    /// A gate passed whoever has this name now, in this boot, or somebody decided so of whichever it is in. Says whether it was out of service.
     pub fn end_outage(&mut self, host: &str, boot: Option<&str>) -> bool {
         let machine = self.machines.get(host);
         machine.into_iter().for_each(|machine| drop(self.machine_outages.remove(machine)));
-        self.end_power_cycle(host, boot);
+        self.wait_on(host, boot);
         self.outages.remove(host).is_some()
     }
 }

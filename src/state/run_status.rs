@@ -206,6 +206,12 @@ impl RunStatus {
         boots.iter().rev().find(|(_, since)| *since <= sequence).map(|(boot, _)| boot.as_str())
     }
 
+    /// The boot in which a gate passed a host last; nothing where somebody decided since that it is in service, in whichever it is.
+    pub fn boot_in_service(&self, host: &str) -> Option<&str> {
+        let passed = self.proven.get(host).filter(|passed| **passed == self.in_service_since(host))?;
+        self.boot_at(host, *passed)
+    }
+
     /// The boot that a host was seen in last.
     pub fn latest_boot(&self, host: &str) -> Option<&str> {
         self.boots.get(host)?.last().map(|(boot, _)| boot.as_str())

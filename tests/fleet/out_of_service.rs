@@ -155,6 +155,27 @@ async fn an_older_runs_journal_is_not_put_over_a_state_that_went_on() {
     let folder = &again.context.folder;
     std::fs::remove_dir_all(folder.path().join("runs").join(folder.newest_run().unwrap().unwrap())).unwrap();
     assert_eq!(unavailable(&again.plan().await), [("a", "gate failed")]);
+    // Nothing is written where nobody would read it.
+    let outcome = resume(&again.context, Decisions::default(), again.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0623"]), "that one is done");
+    assert_eq!(return_to_service(folder, &["a".to_owned()], "seen to").await.unwrap_err().code, "RW0705");
+    assert_eq!(unavailable(&again.plan().await), [("a", "gate failed")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_run_does_not_go_on_with_a_state_that_went_beyond_it() {
+    let room = room(&["a", "b"]);
+    is_bad(&room, &["b"]);
+    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    is_bad(&room, &["a"]);
+    let again = room.wish("kernel_parameter", json!({ "parameter": "numa", "value": "off" }), &[]);
+    assert_eq!(run(&again).await.ending, Ending::Stopped);
+    let folder = &again.context.folder;
+    std::fs::remove_dir_all(folder.path().join("runs").join(folder.newest_run().unwrap().unwrap())).unwrap();
+    let before = again.state();
+    let outcome = resume(&again.context, Decisions::default(), again.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0705"]));
+    assert_eq!(again.state(), before);
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,6 +201,13 @@ async fn a_gate_leaves_out_of_service_whoever_its_checks_name() {
     room.context.gatekeeper = Arc::new(After { gate, act: breaks });
     assert_eq!(run(&room).await.ending, Ending::Stopped);
     assert_eq!(room.state().outages.keys().collect::<Vec<_>>(), ["a", "b"]);
+    // Somebody mends it, and the run goes on: its own gate was passed long ago, and has to be passed again.
+    *room.gate.partner_failed.lock().unwrap() = None;
+    room.context.gatekeeper = room.gate.clone();
+    room.gate.checked.lock().unwrap().clear();
+    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    let checked = room.gate.checked.lock().unwrap().clone();
+    assert_eq!((checked, room.state().outages.len()), (vec!["a after ".to_owned(), "b after a".to_owned(), "c after a,b".to_owned()], 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -440,9 +468,9 @@ async fn what_a_resumed_run_takes_over_from_hosts_is_remembered() {
 }
 
 /// Passes, and then something happens.
-struct After<F> {
-    gate: Arc<crate::room::Gate>,
-    act: F,
+pub struct After<F> {
+    pub gate: Arc<crate::room::Gate>,
+    pub act: F,
 }
 
 impl<F: Fn() + Send + Sync> Gatekeeper for After<F> {

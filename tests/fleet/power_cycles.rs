@@ -1,10 +1,11 @@
 //! A power cycle is done by hand: the run ends as one that waits, and `resume` proves it and goes on.
 
+use crate::out_of_service::After;
 use crate::room::{NEVER, Room};
 use jiff::Timestamp;
 use railwright::apply::status::{GateState, HostState, RolloutStatus, status};
 use railwright::apply::steps::steps;
-use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, Past, apply, resume};
+use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, Past, apply, resume, return_to_service};
 use railwright::plan::by_hand::released;
 use railwright::plan::{OutageCause, Selection, Unavailability};
 use railwright::report::{self, apply::Besides};
@@ -183,6 +184,68 @@ async fn nothing_makes_forget_who_waits_for_a_power_cycle() {
         let out: Vec<&str> = plan.unavailable.iter().map(|some| some.hosts.as_str()).collect();
         assert_eq!(out, ["b"], "{between}");
     }
+}
+
+/// A host that waits is rebooted, and is in service again: it still waits for its power cycle, until that was seen and proven.
+#[tokio::test(start_paused = true)]
+async fn a_reboot_ends_no_wait_for_a_power_cycle() {
+    for by in ["a gate", "a gate of a narrowed plan", "somebody"] {
+        let mut room = room(&["a", "b"]);
+        room.rollout.max_unavailable = 1;
+        begin(&room).await;
+        let only = |target: &str| Selection { targets: vec![target.to_owned()], excludes: Vec::new() };
+        let out = async |room: &Room| {
+            let plan = room.narrowed_plan(only("host/a")).await;
+            plan.unavailable.iter().map(|some| some.hosts.clone()).collect::<Vec<_>>().join(",")
+        };
+        let reboot = |room: &Room| {
+            room.host("b", |host| {
+                host.reboot(Duration::ZERO);
+                host.down_until = Duration::ZERO;
+            });
+        };
+        reboot(&room);
+        assert_eq!(out(&room).await, "b", "{by}");
+        let room = room.wish("sysctl", json!({ "key": "net.a", "value": "5" }), &[]);
+        match by {
+            "a gate" => drop(begin(&room).await),
+            "somebody" => return_to_service(&room.context.folder, &["b".to_owned()], "seen to").await.unwrap(),
+            _ => drop(apply(&room.narrowed_plan(only("host/b/sysctl/net.a")).await, &room.context, room.sink()).await),
+        }
+        assert_eq!(out(&room).await, "", "{by}");
+        assert_eq!(apply(&room.narrowed_plan(only("host/b/sysctl/net.a")).await, &room.context, room.sink()).await.problems, [], "{by}");
+        switch_off_and_on(&room, &["b"]);
+        assert_eq!(out(&room).await, "b", "{by}");
+        begin(&room).await;
+        assert_eq!(out(&room).await, "", "{by}");
+        reboot(&room);
+        assert_eq!(out(&room).await, "", "{by}: nothing waits any more");
+    }
+}
+
+/// Somebody does not wait until the run is over.
+#[tokio::test(start_paused = true)]
+async fn who_is_switched_off_and_on_while_the_run_goes_on_counts_in_it() {
+    let mut room = room(&["a", "b"]).wish("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" }), &[]);
+    room.rollout.max_unavailable = 1;
+    room.wishes.retain(|wish| (wish.kind == "kernel_parameter") == (*wish.address.target.name == *"b"));
+    let (fleet, gate) = (room.fleet.clone(), room.gate.clone());
+    let act = move || {
+        fleet.with("a", |host| {
+            host.power_cycle(Duration::ZERO);
+            host.down_until = Duration::ZERO;
+        });
+    };
+    let calm = std::mem::replace(&mut room.context.gatekeeper, Arc::new(After { gate, act }));
+    let outcome = begin(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Stopped, vec!["RW0620"]), "{:?}", outcome.outcomes);
+    assert_eq!((room.host("b", |host| host.boot), stands(&room).unavailable), (0, "a".to_owned()));
+    assert!(room.host("a", |host| host.record.clone().unwrap()).contains("unproven"), "who has no such folder sees it");
+    room.context.gatekeeper = calm;
+    assert_eq!(codes(&go_on(&room).await), ["RW0620"], "its gate is in a later wave");
+    assert!(outcome.problems[0].next[2].contains("railwright apply"), "{:?}", outcome.problems[0].next);
+    let outcome = begin(&room).await;
+    assert_eq!((outcome.ending, codes(&outcome), room.host("b", |host| host.boot)), (Ending::Done, vec![], 1), "{:?}", outcome.outcomes);
 }
 
 #[tokio::test(start_paused = true)]

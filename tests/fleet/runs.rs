@@ -213,6 +213,23 @@ async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
     }
 }
 
+/// The plan took it back while it was ours. Nobody asks for a decision about what was made since.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_makes_before_a_run_goes_on_is_theirs() {
+    let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
+    room.fault("a", "write_file", Trouble::NoEffect);
+    assert_eq!(run(&room).await.ending, Ending::Failed);
+    room.put("a", "/etc/one", "1\n");
+    room.wishes.clear();
+    room.fault("a", "remove_file", Trouble::Fails);
+    assert_eq!(run(&room).await.ending, Ending::Failed);
+    room.put("a", "/etc/one", "theirs\n");
+    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0611"]));
+    assert!(outcome.problems[0].message.contains("neither what was there before"), "{:?}", outcome.problems);
+    assert_eq!(room.host("a", |host| host.disk.text("/etc/one")).as_deref(), Some("theirs\n"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failed_gate_stops_and_resume_goes_on_when_it_is_mended() {
     let room = two_files(&["a", "b"]);

@@ -42,10 +42,10 @@ pub fn see<'a>(member: &'a Member, prior: Option<Applied>, answers: &Answers, ma
     let kind = kind_named(&member.wish.kind);
     let assessment = match kind {
         None => Assessment::default(),
-        Some(kind) if member.removal => {
-            let before = prior.as_ref().map_or(&member.before, |applied| &applied.before);
-            taken_back(kind, &judged(member, prior.as_ref()), prior.as_ref().is_some_and(|applied| applied.adopted), before, answers)
-        }
+        Some(kind) if member.removal => match &prior {
+            Some(applied) => taken_back(kind, &member.wish.address, applied, answers).0,
+            None => diff::diff_removal(kind, &member.wish, &member.before, answers),
+        },
         Some(kind) => diff::diff(kind, &member.wish, answers),
     };
     Seen { member, prior, assessment, kind, may_have_moved: may_have_moved || moves_by_plan(member) }

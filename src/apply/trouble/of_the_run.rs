@@ -30,6 +30,7 @@ pub fn budget(skipped: usize, out: &BTreeMap<String, Option<String>>, limit: usi
         .state(not_begun(skipped))
         .next("mend the hosts named above; rollout.max_unavailable sets the limit")
         .next(next.resume())
+        .next(format!("or {}: a new plan verifies first whom runs left out of service", next.apply()))
 }
 
 /// All that could be done is done, and hosts of earlier runs were not passed by a gate.
