@@ -23,6 +23,12 @@ pub(super) async fn by_hand(shared: &Shared, n: usize) -> Finish {
         shared.note_acted(n);
     }
     let _ = shared.finish(node, &finish, None).await;
+    let is_failed = matches!(finish.outcome, Outcome::Failed { .. } | Outcome::Unknown { .. });
+    let is_new = is_failed && shared.note_outage(host, OutageCause::StepFailed { node: node.id.clone() });
+    if finish.went_out || is_new {
+        // Whatever is in the way of it is in the way of the gate too, which tells.
+        let _ = shared.record_hosts(vec![host.to_owned()]).await;
+    }
     finish
 }
 
@@ -33,15 +39,12 @@ pub(super) fn awaited(shared: &Shared, host: &str) -> Option<usize> {
 }
 
 /// A host that waits for the power cycle with this number is in this boot now. Where that is another one than this part of the run knew,
-/// it is out of service, and that is journalled and written down by the host. Says whether it is so.
-pub(super) async fn note_boot(shared: &Shared, n: usize, host: &str, now: &str) -> bool {
+/// it is out of service, which is journalled; that the host writes it down is the caller's. Says whether it is so.
+pub(super) fn note_boot(shared: &Shared, n: usize, host: &str, now: &str) -> bool {
     let Some(from) = shared.host(host).boot_id.filter(|from| from != now) else { return false };
     shared.booted(host, now.to_owned());
     shared.journal.note(Entry::Rebooted { host: host.to_owned(), from, to: now.to_owned() });
-    if shared.note_outage(host, OutageCause::Unproven { node: shared.plan.nodes[n].id.clone() }) {
-        // Whatever is in the way of it is in the way of the gate too, which tells.
-        let _ = shared.record_hosts(vec![host.to_owned()]).await;
-    }
+    shared.note_outage(host, OutageCause::Unproven { node: shared.plan.nodes[n].id.clone() });
     true
 }
 
@@ -64,7 +67,7 @@ async fn looked(shared: &Shared, n: usize, host: &str) -> Finish {
     }
     let from = boot_before(shared, n, host).filter(|from| *from != now);
     // What was so when this part of the run began is journalled and counted already, and a gate may have proven the host since.
-    let went_out = note_boot(shared, n, host, &now).await;
+    let went_out = note_boot(shared, n, host, &now);
     let (members, wanted) = before(shared, n);
     let (members, wanted, from) = (&members, &wanted, &from);
     let look = || -> BoxFuture<'_, _> {

@@ -64,7 +64,7 @@ pub(super) async fn change(shared: &Shared, n: usize) -> Result<Finish, JournalE
     let mut finish = match step.carry_out().await {
         Ok(finish) => finish,
         Err(Halt::Journal(broken)) => return Err(broken),
-        Err(Halt::Over(finish)) => Finish { applied: step.unfinished(), ..*finish },
+        Err(Halt::Over(finish)) => Finish { applied: step.unfinished(), ..step.after_acting(*finish) },
     };
     finish.problems.extend(shared.finish(node, &finish, step.writer.as_ref()).await);
     Ok(finish)
@@ -370,6 +370,18 @@ impl<'a> Step<'a> {
             finish.applied.push((s.address().clone(), self.applied(s, first)));
         }
         finish
+    }
+
+    /// A step that acted and was then left alone is not as it was: nobody knows how it stands.
+    fn after_acting(&self, finish: Finish) -> Finish {
+        match finish.outcome {
+            Outcome::Stale { reason } if self.begun.is_some() => {
+                let told = "the step acted before that, and its connection was lost; how it stands is not known";
+                let problems = finish.problems.into_iter().map(|problem| problem.state(told)).collect();
+                Finish { outcome: Outcome::Unknown { reason }, problems, ..finish }
+            }
+            outcome => Finish { outcome, ..finish },
+        }
     }
 
     /// What a step that did not come through may have made of resources that were never applied, so that it is taken back should their

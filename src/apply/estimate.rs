@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn finished(node: &str, changed: bool) -> Entry {
-        Entry::NodeFinished { node: node.to_owned(), outcome: Outcome::Done { changed }, applied: vec![], removed: vec![] }
+        Entry::NodeFinished { node: node.to_owned(), host: None, outcome: Outcome::Done { changed }, applied: vec![], removed: vec![] }
     }
 
     fn journal(entries: Vec<(i64, Entry)>) -> Vec<u8> {

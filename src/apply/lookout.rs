@@ -69,6 +69,9 @@ impl Lookout {
         let asked = hosts.into_iter().filter(|(_, host)| all || silent.contains_key(host)).collect();
         let watch = Stopwatch::start();
         self.ask(shared, asked).await;
+        let switched: Vec<String> = guard(&self.0).power_cycles.iter().filter_map(|n| shared.host_of(*n)).collect();
+        // Whatever is in the way of it is in the way of the next step too, which tells.
+        let _ = shared.record_hosts(switched).await;
         if all {
             guard(&self.0).all_again = Some(Deadline::after(PAUSE.max(watch.elapsed() * SHARE)));
         }
@@ -104,7 +107,7 @@ impl Lookout {
             return Some(Unavailability::WorkedOn { by: held.describe() });
         }
         if let (Some(n), Some(boot)) = (awaited(shared, name), &identity.boot_id)
-            && note_boot(shared, n, name, boot).await
+            && note_boot(shared, n, name, boot)
         {
             guard(&self.0).power_cycles.insert(n);
         }
@@ -143,13 +146,16 @@ async fn ask_host(shared: &Shared, name: &str) -> Result<(TargetIdentity, Option
 /// What other runs left of a host that answers.
 fn left_by_others(shared: &Shared, name: &str, identity: &TargetIdentity) -> Option<Unavailability> {
     let state = guard(&shared.state);
-    // What this run itself began before it was cut off is in its own journal.
+    // What this run itself began before it was cut off is in its own journal; a record that this side knows nothing of is another's,
+    // also where it has the name of this run: a copy of the folder went on with it.
     let is_of_others = |outage: &Outage| outage.run != shared.run;
     let machine = identity.machine_id.known();
     let recorded = identity.record.read().and_then(|record| state.outage_of_others(name, record, machine));
     let power_cycled = || state.power_cycled(name, machine, identity.boot_id.as_deref());
-    let outage = recorded.filter(is_of_others).or_else(|| state.outage_of_machine(machine).filter(is_of_others));
-    outage.or_else(|| power_cycled().filter(is_of_others)).map(Unavailability::LeftByRun)
+    let remembered = || state.outage_of_machine(machine).or_else(power_cycled).filter(is_of_others);
+    let outage = recorded.or_else(remembered)?;
+    let redaction = shared.context.secrets.redaction();
+    Some(Unavailability::LeftByRun(redaction.map_or_else(|| outage.clone(), |redaction| outage.redacted(redaction))))
 }
 
 /// The hosts whose nodes the cluster says are out of service, but for those that this run cordoned: they count by that.

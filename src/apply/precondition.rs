@@ -172,6 +172,7 @@ mod tests {
                 before: assessment.before,
                 residue: Vec::new(),
                 since: Vec::new(),
+                needs_power_cycle: false,
             }),
             wish,
         }

@@ -195,13 +195,14 @@ impl Shared {
             return Some(too_large);
         }
         let digest = Digest::of_bytes(format!("{json}\n").as_bytes()).as_str().to_owned();
+        // What nobody knows of may stand there, or what was there before: also where nobody waits for the end of it.
+        may_stand.extend((!replaces.is_empty()).then(|| digest.clone()));
         let written = writer.record(json, members, replaces.clone()).await;
-        // What nobody knows of may stand there, or what was there before.
-        *may_stand = match &written {
-            Ok(RecordOutcome::Written) if !replaces.is_empty() => BTreeSet::from([digest]),
-            Ok(RecordOutcome::Unknown(_)) | Err(_) if !replaces.is_empty() => replaces.into_iter().chain([digest]).collect(),
-            _ => replaces,
-        };
+        match &written {
+            Ok(RecordOutcome::Written) if !replaces.is_empty() => *may_stand = BTreeSet::from([digest]),
+            Ok(RecordOutcome::Unknown(_)) | Err(_) => {}
+            _ => *may_stand = replaces,
+        }
         let reason = match written {
             Ok(RecordOutcome::Written) => {
                 self.journal.note(Entry::HostRecordWritten { host: target.name.to_string(), serial: record.serial });

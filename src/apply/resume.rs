@@ -5,7 +5,7 @@ use super::context::{Context, EventSink, Wished};
 use super::host_locks::{release, sweep};
 use super::outcome::ApplyOutcome;
 use super::preflight::{Wanted, preflight};
-use super::run::{Begun, is_done};
+use super::run::{Begun, is_done, recognized};
 use super::shared::{Earlier, RunParts};
 use super::steps::{Role, Step, steps};
 use super::{refusal, trouble::Next};
@@ -85,7 +85,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
-    let recognition = state.recognize(&plan.cluster, &found.identities);
+    let recognition = recognized(&mut state, &plan, &found, &context);
     let conflicts = IdentityConflict::refusals(&recognition.conflicts, &context.folder.inventory());
     if !conflicts.is_empty() {
         release(&found.ready, &context, &lock.holder).await;
@@ -159,9 +159,8 @@ fn hosts_left(plan: &Plan, left: &BTreeSet<&str>) -> BTreeSet<String> {
     let nodes = plan.nodes.iter().filter(|node| left.contains(node.id.as_str()));
     let targets = nodes.clone().flat_map(|node| node.target.iter().chain(node.cluster()));
     let names = targets.map(|target| target.name.to_string());
-    // A gate is the only thing that is done on a host which an earlier run left out of service.
-    let with_steps: BTreeSet<&str> = plan.nodes.iter().filter_map(|node| node.target.as_ref()).map(|target| &*target.name).collect();
-    let verified = nodes.flat_map(Node::verified).filter(|host| !with_steps.contains(host.as_str())).cloned();
+    // A gate may be the only thing that is left of a host: whoever passes is the machine that the run was about, and nobody else's.
+    let verified = nodes.flat_map(Node::verified).cloned();
     names.chain(verified).filter(|name| all.contains(name.as_str())).collect()
 }
 

@@ -59,7 +59,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     if !nobody.is_empty() {
         return Err(nobody);
     }
-    let recognition = state.recognize(&plan.cluster, &found.identities);
+    let recognition = recognized(&mut state, plan, &found, context);
     let mut problems = other_ground(plan, context, &state, &recognition, moved);
     found.warnings.extend(recognition.warnings);
     if !problems.is_empty() {
@@ -93,6 +93,13 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
             Err(problems)
         }
     }
+}
+
+/// Compares the targets with what is remembered of them, which holds no secret after it.
+pub(super) fn recognized(state: &mut State, plan: &Plan, found: &Preflight, context: &Context) -> Recognition {
+    let recognition = state.recognize(&plan.cluster, &found.identities);
+    state.redact_outages(context.secrets.redaction());
+    recognition
 }
 
 /// The targets are not those that the plan was made against, or the memory of them is another one.

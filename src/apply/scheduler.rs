@@ -149,8 +149,8 @@ impl Scheduler {
                 self.finished(step, outcome);
             }
             Signal::Looked { out, silent } => self.looked(out, silent),
-            // Nobody asked the budget: what fits in is asked of what we do ourselves.
-            Signal::WentOut { step } => drop(self.steps[step].host().map(|host| self.disturbed.entry(host.clone()).or_insert(Some(step)))),
+            // Nobody asked the budget: what fits in is asked of what we do ourselves. Only a gate brings it back.
+            Signal::WentOut { step } => drop(self.steps[step].host().map(|host| self.disturbed.insert(host.clone(), None))),
             Signal::Spare { step, hosts } => drop(self.spared.insert(step, hosts)),
             Signal::GateAnswered { step, hosts, problem } => {
                 self.look_again();

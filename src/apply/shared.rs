@@ -232,7 +232,8 @@ impl Shared {
     /// Journals how a step ended, takes it into the state, and has the target write it down as well.
     pub async fn finish(&self, node: &Node, finish: &Finish, writer: Option<&Writer>) -> Option<Diagnostic> {
         let (outcome, applied, removed) = (finish.outcome.clone(), finish.applied.clone(), finish.removed.clone());
-        self.journal.note(Entry::NodeFinished { node: node.id.clone(), outcome, applied: applied.clone(), removed: removed.clone() });
+        let host = node.target.as_ref().filter(|target| target.kind == TargetKind::Host).map(|target| target.name.to_string());
+        self.journal.note(Entry::NodeFinished { node: node.id.clone(), host, outcome, applied: applied.clone(), removed: removed.clone() });
         let target = node.target.clone()?;
         let is_lost = matches!(finish.outcome, Outcome::Failed { .. } | Outcome::Unknown { .. });
         let left = is_lost && target.kind == TargetKind::Host && writer.is_some() && {

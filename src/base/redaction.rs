@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
 use views::TextView;
 
@@ -76,6 +77,12 @@ impl Forms {
 pub struct Redaction {
     plain: Forms,
     encoded: Forms,
+}
+
+impl fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redaction")
+    }
 }
 
 impl Redaction {

@@ -136,6 +136,7 @@ impl Question {
         let mut secrets = prepared.secrets_with(&self.state.last_applied)?;
         let identities = identity::identities(&observation);
         let recognition = self.state.recognize(&prepared.inventory.loaded.spec.cluster, &identities);
+        self.state.redact_outages(secrets.redaction());
         tell(&recognition.warnings);
         tell_unread_records(&observation);
         if recognition.merged && sealed::remembers_sealed(&self.state.last_applied) {

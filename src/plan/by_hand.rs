@@ -7,7 +7,7 @@
 use super::model::{Node, NodeKind, Plan};
 use super::part::needs;
 use super::waves::{gate, gate_id, waves};
-use crate::base::Target;
+use crate::base::{Address, Target};
 use crate::graph::Graph;
 use crate::resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,27 +17,26 @@ pub fn is_by_hand(node: &Node) -> bool {
     node.kind == NodeKind::Reboot && node.disruption == Disruption::PowerCycle
 }
 
-/// Whether a host may wait for a power cycle by hand although a gate of this plan passed it: the plan has one of it, or does not tell all
-/// of it.
-pub fn may_wait(plan: &Plan, host: &str) -> bool {
-    let is_of = |target: &Target| *target == Target::host(host);
-    let has_one = || plan.nodes.iter().any(|node| is_by_hand(node) && node.target.as_ref().is_some_and(is_of));
-    let is_unknown = || plan.unknown.iter().filter_map(|finding| finding.about()).any(|(target, _)| is_of(&target));
-    !plan.narrowed.is_empty() || has_one() || is_unknown()
+/// Whether a plan has nothing to do with a resource and knows all of it: it is as wished, or it is not in the spec and nothing is
+/// remembered of it.
+pub fn asks_nothing_of(plan: &Plan, address: &Address) -> bool {
+    let is_member = || plan.nodes.iter().flat_map(Node::members).any(|member| member.wish.address == *address);
+    let is_about = |(target, resource): (Target, Option<Address>)| {
+        target == address.target && resource.is_none_or(|resource| resource.path == address.path)
+    };
+    let is_unknown = || plan.unknown.iter().filter_map(|finding| finding.about()).any(is_about);
+    plan.narrowed.is_empty() && !is_member() && !is_unknown()
 }
 
-/// By the number of each power cycle by hand, the ids of the changes of its host that come before it, however far.
-pub fn changes_before_power_cycles(nodes: &[Node]) -> BTreeMap<usize, Vec<&str>> {
+/// By the number of each power cycle by hand, the changes of its host that come before it, however far.
+pub fn changes_before_power_cycles(nodes: &[Node]) -> BTreeMap<usize, Vec<&Node>> {
     let number: HashMap<&str, usize> = nodes.iter().enumerate().map(|(n, node)| (node.id.as_str(), n)).collect();
     let own = |n: usize| {
         let before = nodes[n].after.iter().filter_map(|id| number.get(id.as_str()).copied());
         before.filter(|m| nodes[*m].target == nodes[n].target).map(|m| (m, n)).collect::<Vec<_>>()
     };
     let graph = Graph::new(nodes.len(), (0..nodes.len()).flat_map(own));
-    let changes = |n: usize| {
-        let before = graph.with_prerequisites([n]).into_iter().filter(|m| nodes[*m].is_change());
-        before.map(|m| nodes[m].id.as_str()).collect()
-    };
+    let changes = |n: usize| graph.with_prerequisites([n]).into_iter().map(|m| &nodes[m]).filter(|node| node.is_change()).collect();
     (0..nodes.len()).filter(|n| is_by_hand(&nodes[*n])).map(|n| (n, changes(n))).collect()
 }
 

@@ -331,6 +331,7 @@ pub(super) fn found(item: &Item) -> Found {
         before: item.assessment.before.clone(),
         residue: item.assessment.residue.clone(),
         since: item.since.clone(),
+        needs_power_cycle: item.assessment.needs_power_cycle,
     }
 }
 

@@ -105,6 +105,9 @@ pub struct Found {
     /// Of a removal: what somebody changed since it was applied, and loses with it; `wanted` is what was applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub since: Vec<Difference>,
+    /// It takes effect with the next power cycle, which is done by hand.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_power_cycle: bool,
 }
 
 impl std::ops::Deref for Member {

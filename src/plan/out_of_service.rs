@@ -5,7 +5,7 @@ use super::Inputs;
 use super::judge::reached;
 use super::part::Part;
 use crate::base::text::one_line;
-use crate::base::{Target, TargetKind, nodeset};
+use crate::base::{Redaction, Target, TargetKind, nodeset};
 use crate::resource::kubernetes_object::nodes::{Cordon, NodeNow, nodes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,6 +86,15 @@ impl Outage {
             OutageCause::GateFailed { .. } => self.words(),
             OutageCause::StepFailed { node } | OutageCause::Unproven { node } => format!("{} ({node}, {})", self.words(), self.since),
         }
+    }
+
+    /// What its check said, without secrets.
+    pub fn redacted(&self, redaction: &Redaction) -> Self {
+        let mut outage = self.clone();
+        if let OutageCause::GateFailed { check, .. } = &mut outage.cause {
+            *check = redaction.apply(check);
+        }
+        outage
     }
 
     /// The same, as it may be shown and kept where it came from a host.

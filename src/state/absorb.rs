@@ -1,27 +1,31 @@
 //! What a run did becomes part of what is remembered.
 
 use super::State;
-use super::run_status::{Mark, RunStatus};
+use super::run_status::RunStatus;
 use crate::base::MachineId;
-use crate::plan::{Outage, note_outage};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::plan::note_outage;
+use std::collections::BTreeMap;
 
 impl RunStatus {
-    /// Puts what the run applied and removed after this record over a state that goes as far: what was forgotten since is
+    /// Puts what the run applied and removed over a state that knows it as far as `earlier`: what was forgotten since is
     /// not brought back. Each resource belongs to one node, and each host is one machine in a run, so order does not matter. Where the
     /// run was not begun with this state, the targets' own records are newer than what is made of both.
-    pub fn absorb_into(self, state: &mut State, after: u64) {
+    pub fn absorb_into(self, state: &mut State, earlier: &RunStatus) {
+        let after = earlier.sequence;
         let is_continued = after > 0 || self.state_serial == state.serial;
         for (host, (machine, _)) in self.machines.iter().filter(|(_, (_, sequence))| *sequence > after) {
             state.settle_machine(host, machine);
         }
-        for host in self.proven.keys().chain(self.returned.keys()).filter(|host| self.in_service_since(host) > after) {
-            state.end_outage(host, self.boot_in_service(host));
+        for host in self.proven.keys().filter(|host| self.proven[*host] > after) {
+            state.end_outage(host, self.boot_at(host, self.proven[host]));
+        }
+        for host in self.returned.keys().filter(|host| self.returned[*host] > after) {
+            state.return_to_service(host);
         }
         let outages = self.outages();
-        self.forget_ended(&outages, state);
+        self.forget_ended(earlier, state);
         for (host, mark) in outages.into_iter().filter(|(_, mark)| mark.sequence > after) {
-            note_outage(&mut state.outages, host.to_owned(), Outage { cause: mark.cause, since: mark.at, run: self.run.clone() });
+            note_outage(&mut state.outages, host.to_owned(), mark.outage(&self.run));
         }
         let resources = &mut state.last_applied.resources;
         for node in self.nodes.values().filter(|node| node.finished > after) {
@@ -38,12 +42,19 @@ impl RunStatus {
         state.cluster = self.cluster.filter(|_| after == 0 || state.cluster.is_none()).or(state.cluster.take());
     }
 
-    /// What was under way when the run was cut off, and was remembered as an outage then, may have been done since.
-    fn forget_ended(&self, outages: &BTreeMap<&str, Mark>, state: &mut State) {
-        let machines: BTreeSet<&MachineId> = outages.keys().filter_map(|host| Some(&self.machines.get(*host)?.0)).collect();
-        let is_of_machine = |host: &String| state.machines.get(host).is_some_and(|machine| machines.contains(machine));
-        state.outages.retain(|host, outage| outage.run != self.run || outages.contains_key(host.as_str()) || is_of_machine(host));
-        state.machine_outages.retain(|machine, outage| outage.run != self.run || machines.contains(machine));
+    /// What was under way when the run was cut off, and was remembered as an outage then, may have been done since. What a part of the
+    /// run in another folder left is not in this journal, and stays.
+    fn forget_ended(&self, earlier: &RunStatus, state: &mut State) {
+        let outages = self.outages();
+        for (host, mark) in earlier.outages().into_iter().filter(|(host, _)| !outages.contains_key(host)) {
+            let ended = mark.outage(&self.run);
+            let machine = earlier.machines.get(host).map(|(machine, _)| machine);
+            let is_of =
+                |name: &String, names: &BTreeMap<String, MachineId>| name == host || machine.is_some() && names.get(name) == machine;
+            let names = &state.machines;
+            state.outages.retain(|name, outage| *outage != ended || !is_of(name, names));
+            state.machine_outages.retain(|of, outage| *outage != ended || Some(of) != machine);
+        }
     }
 }
 
@@ -75,6 +86,7 @@ mod tests {
         let applied: Vec<(Address, Applied)> = addresses.iter().map(|text| (text.parse().unwrap(), applied.clone())).collect();
         let finished = Entry::NodeFinished {
             node: "n".to_owned(),
+            host: None,
             outcome: Outcome::Done { changed: true },
             applied: applied.clone(),
             removed: vec!["switch/leaf2/port/Ethernet1".parse().unwrap()],
@@ -83,7 +95,7 @@ mod tests {
         let text = chain.seal("t".to_owned(), Entry::first_of("r")) + &chain.seal("t".to_owned(), finished);
         let mut state = State::default();
         state.last_applied.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
-        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, 0);
+        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, &RunStatus::default());
         assert_eq!(state.last_applied.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
     }
 }

@@ -73,17 +73,19 @@ impl State {
             Err(error) => return Err(folder.unusable(&error)),
         };
         if let Some(run) = folder.newest_run()? {
-            let status = run_status::fold(&folder.read_journal(&run)?.records);
+            let records = folder.read_journal(&run)?.records;
+            let status = run_status::fold(&records);
             let sequence = status.sequence;
             if let Some(known) = state.known_of(&status).filter(|known| sequence > *known) {
+                let earlier = run_status::fold(&records[..records.partition_point(|record| record.sequence <= known)]);
                 let mut begun = status.begun();
                 begun.retain(|address, _| !state.last_applied.resources.contains_key(address));
                 // Without its plan nobody can tell any more what it was about. It may be large.
                 let is_asked = status.power_cycles || !begun.is_empty() || !state.awaited_power_cycles.is_empty();
                 let plan = is_asked.then(|| folder.read_plan(&run).ok()).flatten();
-                plan.iter().for_each(|plan| state.await_power_cycles(&status, plan, known));
                 let run = status.run.clone();
-                status.absorb_into(&mut state, known);
+                status.clone().absorb_into(&mut state, &earlier);
+                plan.iter().for_each(|plan| state.await_power_cycles(&status, plan, known));
                 plan.iter().for_each(|plan| state.remember_begun(&run, &begun, plan));
                 state.absorbed = Some(Absorbed { run, sequence });
             }

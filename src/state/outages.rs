@@ -3,7 +3,7 @@
 use super::lineage::Descent;
 use super::recognition::{TargetIdentity, are_two};
 use super::{HostRecord, State};
-use crate::base::{MachineId, Target};
+use crate::base::{MachineId, Redaction, Target};
 use crate::plan::{Outage, note_outage};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,12 +43,26 @@ impl State {
         record.outage.clone().filter(|_| is_ours && !is_known)
     }
 
-    /// A gate passed whoever has this name now, in this boot, or somebody decided so of whichever it is in. Says whether it was out of service.
+    /// A gate passed whoever has this name now, in this boot, where that is known. Says whether it was out of service.
     pub fn end_outage(&mut self, host: &str, boot: Option<&str>) -> bool {
         let machine = self.machines.get(host);
         machine.into_iter().for_each(|machine| drop(self.machine_outages.remove(machine)));
         self.wait_on(host, boot);
         self.outages.remove(host).is_some()
+    }
+
+    /// What checks said once, without values that are secrets now: it may come onto any screen.
+    pub fn redact_outages(&mut self, redaction: Option<&Redaction>) {
+        let Some(redaction) = redaction else { return };
+        for outage in self.outages.values_mut().chain(self.machine_outages.values_mut()) {
+            *outage = outage.redacted(redaction);
+        }
+    }
+
+    /// Somebody decided that whoever has this name now is in service, and waits for nothing.
+    pub(super) fn return_to_service(&mut self, host: &str) {
+        self.end_outage(host, None);
+        self.wait_no_more(host);
     }
 }
 

@@ -6,7 +6,7 @@ use super::outcome::Outcome;
 use super::recognition::ClusterIdentity;
 use crate::base::{Address, Digest, MachineId, Target};
 use crate::plan::model::InventoryOrigin;
-use crate::plan::{Applied, OutageCause};
+use crate::plan::{Applied, Outage, OutageCause};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -153,6 +153,11 @@ impl Mark {
     fn new(record: &Record, cause: OutageCause) -> Self {
         Mark { sequence: record.sequence, at: record.at.clone(), cause }
     }
+
+    /// The same as it is remembered of a run.
+    pub fn outage(&self, run: &str) -> Outage {
+        Outage { cause: self.cause.clone(), since: self.at.clone(), run: run.to_owned() }
+    }
 }
 
 impl RunStatus {
@@ -204,12 +209,6 @@ impl RunStatus {
     pub fn boot_at(&self, host: &str, sequence: u64) -> Option<&str> {
         let boots = self.boots.get(host)?;
         boots.iter().rev().find(|(_, since)| *since <= sequence).map(|(boot, _)| boot.as_str())
-    }
-
-    /// The boot in which a gate passed a host last; nothing where somebody decided since that it is in service, in whichever it is.
-    pub fn boot_in_service(&self, host: &str) -> Option<&str> {
-        let passed = self.proven.get(host).filter(|passed| **passed == self.in_service_since(host))?;
-        self.boot_at(host, *passed)
     }
 
     /// The boot that a host was seen in last.
@@ -292,10 +291,14 @@ fn take(status: &mut RunStatus, record: &Record) {
             node.outcome = None;
             (node.begun_at, node.over_at) = (Some(record.at.clone()), None);
         }
-        Entry::NodeFinished { node, outcome, applied, removed } => {
+        Entry::NodeFinished { node, host, outcome, applied, removed } => {
             let node = status.nodes.entry(node).or_default();
             if matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. } | Outcome::LockLost { .. }) {
                 node.lost = record.sequence;
+            }
+            // Who lost a lock before it began anything has left the host as it was.
+            if matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. }) {
+                node.host = node.host.take().or(host);
             }
             node.outcome = Some(outcome);
             node.applied = applied;
@@ -358,19 +361,24 @@ mod tests {
 
     #[test]
     fn an_intent_is_open_until_its_own_outcome() {
-        let finished =
-            Entry::NodeFinished { node: "n".to_owned(), outcome: Outcome::Done { changed: true }, applied: vec![], removed: vec![] };
+        let finished = Entry::NodeFinished {
+            node: "n".to_owned(),
+            host: None,
+            outcome: Outcome::Done { changed: true },
+            applied: vec![],
+            removed: vec![],
+        };
         assert!(fold_of(vec![started(1, 0)]).nodes["n"].is_open());
         assert!(!fold_of(vec![started(1, 0), finished.clone()]).nodes["n"].is_open());
         assert!(fold_of(vec![started(1, 0), finished, started(2, 1)]).nodes["n"].is_open(), "a second attempt has no outcome yet");
         let unknown = Outcome::Unknown { reason: "the connection ended".to_owned() };
-        let unknown = Entry::NodeFinished { node: "n".to_owned(), outcome: unknown, applied: vec![], removed: vec![] };
+        let unknown = Entry::NodeFinished { node: "n".to_owned(), host: None, outcome: unknown, applied: vec![], removed: vec![] };
         assert_eq!((fold_of(vec![started(1, 0)]).open(), fold_of(vec![started(1, 0), unknown]).open()), (1, 1));
     }
 
     #[test]
     fn who_was_lost_is_out_until_a_gate_says_otherwise_though_the_step_was_done_since() {
-        let ended = |outcome| Entry::NodeFinished { node: "n".to_owned(), outcome, applied: vec![], removed: vec![] };
+        let ended = |outcome| Entry::NodeFinished { node: "n".to_owned(), host: None, outcome, applied: vec![], removed: vec![] };
         let (lost, done) = (Outcome::Unknown { reason: "gone".to_owned() }, Outcome::Done { changed: true });
         let twice = fold_of(vec![started(1, 0), ended(lost), started(2, 0), ended(done.clone())]);
         assert_eq!((twice.nodes["n"].out_since(false), twice.nodes["n"].out_since(true)), (2, 3));
@@ -386,7 +394,8 @@ mod tests {
             }
             other => other,
         };
-        let ended = |node: &str, outcome| Entry::NodeFinished { node: node.to_owned(), outcome, applied: vec![], removed: vec![] };
+        let ended =
+            |node: &str, outcome| Entry::NodeFinished { node: node.to_owned(), host: None, outcome, applied: vec![], removed: vec![] };
         let (done, failed) = (Outcome::Done { changed: true }, Outcome::Failed { reason: "x".to_owned() });
         let hosts = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>();
         let gate = |of: &[&str], passed: bool| {
@@ -416,13 +425,12 @@ mod tests {
         run.extend([Entry::HostLeftAsItWas { node: "a2".to_owned() }, ended("a2", failed)]);
         assert_eq!(out(&run), ["c failed"]);
         let mut state = State::default();
-        fold_of(run.clone()).absorb_into(&mut state, 0);
+        fold_of(run.clone()).absorb_into(&mut state, &RunStatus::default());
         assert_eq!(state.outages.keys().collect::<Vec<_>>(), ["c"]);
         // What was decided on the state since then is not brought back by the same records.
         state.outages.clear();
         let status = fold_of(run.clone());
-        let sequence = status.sequence;
-        status.absorb_into(&mut state, sequence);
+        status.clone().absorb_into(&mut state, &status);
         assert!(state.outages.is_empty());
     }
 

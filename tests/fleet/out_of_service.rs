@@ -376,6 +376,32 @@ async fn a_host_that_another_folders_run_left_out_of_service_uses_up_the_budget_
     assert_eq!((well.ending, boots(&room, "a")), (Ending::Done, 1), "it is asked anew");
 }
 
+/// A copy of the folder goes on with the same run, and is cut off.
+#[tokio::test(start_paused = true)]
+async fn what_another_part_of_the_same_run_left_is_not_forgotten() {
+    let room = room(&["a", "b", "c"]);
+    is_bad(&room, &["a"]);
+    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    let copy = Room::beside(room.fleet.clone(), room.cluster);
+    copy_folder(room.context.folder.path(), copy.context.folder.path());
+    is_bad(&room, &["b"]);
+    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Stopped);
+    let cut_off = tokio::time::timeout(Duration::from_secs(30), resume(&copy.context, Decisions::default(), copy.sink())).await;
+    assert!(cut_off.is_err() && copy.state().outages.contains_key("b"), "{:?}", copy.state().outages);
+}
+
+/// Only its gate is left, and somebody else's machine answers in its name.
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_is_left_passes_no_other_machine() {
+    let room = room(&["a", "b"]);
+    is_bad(&room, &["a"]);
+    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    is_bad(&room, &[]);
+    room.reinstall("a", room.host("b", |host| host.clone()));
+    assert_ne!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    assert_eq!(room.state().outages.keys().collect::<Vec<_>>(), ["a"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_host_that_another_run_works_on_uses_up_the_budget() {
     let room = room(&["a", "b", "c"]);

@@ -1,7 +1,7 @@
 //! A power cycle is done by hand: the run ends as one that waits, and `resume` proves it and goes on.
 
 use crate::out_of_service::After;
-use crate::room::{NEVER, Room};
+use crate::room::{NEVER, Room, machine_id};
 use jiff::Timestamp;
 use railwright::apply::status::{GateState, HostState, RolloutStatus, status};
 use railwright::apply::steps::steps;
@@ -9,7 +9,7 @@ use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, Past, apply, res
 use railwright::plan::by_hand::released;
 use railwright::plan::{OutageCause, Selection, Unavailability};
 use railwright::report::{self, apply::Besides};
-use railwright::resource::Disruption;
+use railwright::resource::{Disruption, Wish};
 use railwright::spec::window::Window;
 use railwright::state::{Entry, Outcome, run_status};
 use railwright::system::clock::Clock;
@@ -156,7 +156,7 @@ async fn who_was_switched_off_and_on_is_out_of_service_for_every_later_plan() {
 /// Whatever comes between: a later run for something else, no machine-id, a run that was killed.
 #[tokio::test(start_paused = true)]
 async fn nothing_makes_forget_who_waits_for_a_power_cycle() {
-    for between in ["a later run", "no machine-id", "killed"] {
+    for between in ["a later run", "no machine-id", "killed", "installed anew"] {
         let mut room = room(&["a", "b"]);
         if between == "no machine-id" {
             ["a", "b"].iter().for_each(|host| room.host(host, |host| host.machine_id = None));
@@ -180,6 +180,9 @@ async fn nothing_makes_forget_who_waits_for_a_power_cycle() {
             _ => {}
         }
         switch_off_and_on(&room, &["b"]);
+        if between == "installed anew" {
+            room.host("b", |host| host.machine_id = Some(machine_id("another b")));
+        }
         let plan = room.narrowed_plan(only("host/a")).await;
         let out: Vec<&str> = plan.unavailable.iter().map(|some| some.hosts.as_str()).collect();
         assert_eq!(out, ["b"], "{between}");
@@ -215,11 +218,43 @@ async fn a_reboot_ends_no_wait_for_a_power_cycle() {
         assert_eq!(out(&room).await, "", "{by}");
         assert_eq!(apply(&room.narrowed_plan(only("host/b/sysctl/net.a")).await, &room.context, room.sink()).await.problems, [], "{by}");
         switch_off_and_on(&room, &["b"]);
-        assert_eq!(out(&room).await, "b", "{by}");
+        // Whoever somebody returned to service waits for nothing any more.
+        assert_eq!(out(&room).await, if by == "somebody" { "" } else { "b" }, "{by}");
         begin(&room).await;
         assert_eq!(out(&room).await, "", "{by}");
         reboot(&room);
         assert_eq!(out(&room).await, "", "{by}: nothing waits any more");
+    }
+}
+
+/// What it waits for is no longer in the spec, or cannot be judged: no plan asks anything of it, and its power cycle comes all the same.
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_asks_nothing_of_it_ends_no_wait_for_a_power_cycle() {
+    for why in ["taken back", "another setting"] {
+        let mut room = room(&["a", "b"]);
+        room.rollout.max_unavailable = 1;
+        begin(&room).await;
+        let setting = |wish: &Wish| wish.kind == "firmware_setting";
+        if why == "taken back" {
+            switch_off_and_on(&room, &["a", "b"]);
+            assert_eq!(go_on(&room).await.ending, Ending::Done);
+            room.wishes.retain(|wish| !setting(wish));
+            room.wishes.iter_mut().for_each(|wish| wish.after.clear());
+            assert_eq!(begin(&room).await.ending, Ending::Waiting, "it is written, and waits");
+        } else {
+            ["a", "b"].iter().for_each(|host| room.host(host, |host| host.firmware.put("ens1", "NUM_OF_VFS", "0", true)));
+            let other = json!({ "netdev": "ens1", "settings": { "NUM_OF_VFS": 0 }, "takes_effect": "power_cycle" });
+            for wish in room.wishes.iter_mut().filter(|wish| setting(wish)) {
+                Arc::make_mut(&mut wish.want).body = other.clone();
+            }
+        }
+        let room = room.wish("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" }), &[]);
+        let outcome = begin(&room).await;
+        assert_eq!((outcome.ending, room.host("b", |host| host.boot > 0)), (Ending::Done, true), "{why}: {:?}", outcome.problems);
+        switch_off_and_on(&room, &["b"]);
+        let only = Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() };
+        let plan = room.narrowed_plan(only).await;
+        assert_eq!(plan.unavailable.iter().map(|some| some.hosts.as_str()).collect::<Vec<_>>(), ["b"], "{why}");
     }
 }
 
@@ -303,6 +338,21 @@ async fn what_came_back_as_somebody_else_left_it_is_not_built_upon() {
     switch_off_and_on(&room, &["a"]);
     let outcome = go_on(&room).await;
     assert_eq!((outcome.ending, codes(&outcome), &*through(&room)), (Ending::Failed, vec!["RW0618"], ""));
+}
+
+/// Somebody takes it as in service in between: what fails after that counts again.
+#[tokio::test(start_paused = true)]
+async fn a_power_cycle_that_brought_something_else_leaves_its_host_out_of_service() {
+    let room = room(&["a", "b"]);
+    begin(&room).await;
+    switch_off_and_on(&room, &["a"]);
+    room.put("a", "/etc/first", "theirs\n");
+    for _ in 0..2 {
+        let outcome = go_on(&room).await;
+        assert!(codes(&outcome).contains(&"RW0618"), "{:?}", codes(&outcome));
+        assert_eq!(room.state().outages.keys().collect::<Vec<_>>(), ["a"]);
+        return_to_service(&room.context.folder, &["a".to_owned()], "seen to").await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

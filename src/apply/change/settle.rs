@@ -215,6 +215,7 @@ mod tests {
             before: json!({ "existed": false }),
             residue: Vec::new(),
             since: Vec::new(),
+            needs_power_cycle: false,
         };
         let member = Member { wish, reason: Reason::RemovedFromSpec, found: Arc::new(found) };
         let seen = see(&member, None, &answers, false);

@@ -24,6 +24,7 @@ fn plan(text: &str) -> Plan {
             before: serde_json::Value::Null,
             residue: vec![text.to_owned()],
             since: Vec::new(),
+            needs_power_cycle: false,
         }),
     };
     let node = Node {

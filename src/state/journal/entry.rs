@@ -155,6 +155,9 @@ pub enum Entry {
     NodeFinished {
         /// The node's id.
         node: String,
+        /// The host that it works on, also where it was never begun.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
         /// How it ended.
         outcome: Outcome,
         /// What is to be remembered as applied.

@@ -304,8 +304,8 @@ mod tests {
         )
     }
 
-    /// A server that refuses everything, and quotes what it was shown.
-    fn quoting() -> String {
+    /// A server that answers everything with this status, and quotes what it was shown.
+    fn quoting(status: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = format!("http://{}", listener.local_addr().unwrap());
         std::thread::spawn(move || {
@@ -316,7 +316,7 @@ mod tests {
                 let body =
                     json!({ "kind": "Status", "message": format!("who is this? {shown}"), "details": { "name": shown } }).to_string();
                 let head =
-                    format!("HTTP/1.1 403 Forbidden\r\nWarning: 299 - \"{shown}\"\r\nConnection: close\r\nContent-Length: {}", body.len());
+                    format!("HTTP/1.1 {status}\r\nWarning: 299 - \"{shown}\"\r\nConnection: close\r\nContent-Length: {}", body.len());
                 let _ = client.write_all(format!("{head}\r\n\r\n{body}").as_bytes());
             }
         });
@@ -363,11 +363,24 @@ mod tests {
                 "[secret bearer token]",
             ),
         ] {
-            std::fs::write(&config, kubeconfig(&quoting(), &user)).unwrap();
+            std::fs::write(&config, kubeconfig(&quoting("403 Forbidden"), &user)).unwrap();
             let (server, all) = asked(&config).await.unwrap();
             assert!(!all.contains(secret) && all.contains(word), "{user}: {all}");
             let all = quoted(&server).await.unwrap();
             assert!(!all.contains(secret) && all.contains(word), "again {user}: {all}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_we_are_known_by_is_not_said_with_a_good_status_either() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config");
+        for status in ["200 OK", "202 Accepted", "299 Well"] {
+            std::fs::write(&config, kubeconfig(&quoting(status), "{token: SECRET-token-value}")).unwrap();
+            let (server, _) = asked(&config).await.unwrap();
+            let reply = server.ask(&Call::get("/api/v1/nodes".to_owned())).await.unwrap();
+            let said = reply.message();
+            assert!(!said.contains("SECRET") && said.contains("[secret bearer token]"), "{status}: {said}");
         }
     }
 
@@ -377,7 +390,7 @@ mod tests {
         let (config, in_file) = (folder.path().join("config"), folder.path().join("token"));
         let of_user = format!("{{tokenFile: {}}}", in_file.file_name().unwrap().display());
         std::fs::write(&in_file, "FIRST-of-a-file").unwrap();
-        std::fs::write(&config, kubeconfig(&quoting(), &of_user)).unwrap();
+        std::fs::write(&config, kubeconfig(&quoting("403 Forbidden"), &of_user)).unwrap();
         let (server, all) = asked(&config).await.unwrap();
         assert!(all.contains("[secret bearer token]") && !all.contains("FIRST"), "{all}");
         let a_minute_later = async || {
@@ -403,7 +416,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config");
         for (user, what) in [("{token: S3cr}", "bearer token"), ("{username: ann, password: S3cr}", "basic password")] {
-            std::fs::write(&config, kubeconfig(&quoting(), user)).unwrap();
+            std::fs::write(&config, kubeconfig(&quoting("403 Forbidden"), user)).unwrap();
             let said = asked(&config).await.err().unwrap();
             assert!(said.contains(&format!("the {what} is shorter than 6 characters")) && !said.contains("S3cr"), "{said}");
         }

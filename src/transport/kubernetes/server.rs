@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::Value;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -97,6 +98,8 @@ pub struct Reply {
     /// What it warns of.
     pub warnings: Vec<String>,
     retry_after: Option<Duration>,
+    /// What the request showed, and the server may quote with any status.
+    shown: Arc<Redaction>,
 }
 
 impl Call {
@@ -212,14 +215,16 @@ impl Server {
             let response = self.client.send(request).await.map_err(|error| fault::of_request(&error, self))?;
             let (head, body) = response.into_parts();
             let (body, cut) = taken(body, call.limit).await.map_err(Trouble::Lost)?;
-            let redaction = &*self.words.credentials.redaction();
+            let redaction = self.words.credentials.redaction();
             Ok(Reply {
                 status: head.status.as_u16(),
-                body: if head.status.is_success() { body } else { without_secrets(body, redaction) },
+                // An object is compared as it is; whatever else is said may come onto a screen.
+                body: if matches!(head.status.as_u16(), 200 | 201) { body } else { without_secrets(body, &redaction) },
                 cut,
                 now: date(&head.headers),
                 warnings: warnings(&head.headers).iter().map(|warning| redaction.apply(warning)).collect(),
                 retry_after: header(&head.headers, "retry-after").and_then(|text| text.parse().ok()).map(Duration::from_secs),
+                shown: redaction,
             })
         };
         let asked = clock::within(REQUEST_LIMIT, asked).await.unwrap_or(Err(Trouble::TimedOut { limit_s: REQUEST_LIMIT.as_secs() }));
@@ -257,9 +262,10 @@ impl Server {
                 Ok(Upgrade::Done(Box::pin(messages)))
             }
             Err(kube::Error::Api(status)) => {
-                let body = without_secrets(serde_json::to_vec(&status).unwrap_or_default(), &self.words.credentials.redaction());
+                let shown = self.words.credentials.redaction();
+                let body = without_secrets(serde_json::to_vec(&status).unwrap_or_default(), &shown);
                 let (now, warnings) = (date(&HeaderMap::new()), Vec::new());
-                let reply = Reply { status: status.code, body, cut: false, now, warnings, retry_after: None };
+                let reply = Reply { status: status.code, body, cut: false, now, warnings, retry_after: None, shown };
                 self.known(reply).map(Upgrade::Refused)
             }
             Err(kube::Error::UpgradeConnection(error)) => Err(Trouble::Lost(format!("no WebSocket came about: {}", fault::root(&error)))),
@@ -293,7 +299,7 @@ impl Reply {
     pub fn message(&self) -> String {
         let said = self.json().and_then(|status| Some(status.get("message")?.as_str()?.to_owned()));
         let said = said.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
-        match one_line(&said, SAID_LIMIT) {
+        match one_line(&self.shown.apply(&said), SAID_LIMIT) {
             said if said.is_empty() => format!("status {}, and nothing said", self.status),
             said => said,
         }
