@@ -12,7 +12,7 @@ use crate::base::suggest::nearest;
 use crate::base::{Diagnostic, Label, Severity};
 use crate::spec::decode::sound;
 use crate::spec::source::{Source, SourceFile, Sources};
-use crate::spec::yaml::{Document, Kind, NodeId};
+use crate::spec::yaml::{AliasBudget, Document, Kind, NodeId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -149,6 +149,7 @@ pub fn load(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Re
 
 #[derive(Default)]
 struct Reading {
+    aliases: AliasBudget,
     catalog: Catalog,
     problems: Vec<Diagnostic>,
     /// By sort and name: who has it.
@@ -159,7 +160,7 @@ impl Reading {
     fn file(&mut self, name: String, text: String, own: bool) {
         let source = Arc::new(Source::new(SourceFile { name, text }));
         self.catalog.sources.add(Arc::clone(&source));
-        let Some(document) = Document::parse(source, &mut self.problems) else { return };
+        let Some(document) = Document::parse(source, &mut self.aliases, &mut self.problems) else { return };
         let Some(root) = document.root().filter(|root| !document.is_null(*root)) else { return };
         if document.kind(root) != Kind::Mapping {
             self.problems.push(wrong(&document, root, "a file of the catalogue is a mapping", "this is none"));

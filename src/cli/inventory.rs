@@ -178,10 +178,17 @@ fn origin(
 
 /// The signing keys of the inventory, read once, so that what is planned is what was looked up in the commit.
 fn keys(folder: &Path, loaded: &Loaded) -> BTreeMap<String, Result<String, Diagnostic>> {
-    let mut keys = BTreeMap::new();
-    for (named, _) in context::files(loaded) {
+    let (mut keys, mut bytes_read) = (BTreeMap::new(), 0);
+    for (index, (named, _)) in context::files(loaded).into_iter().enumerate() {
+        if keys.contains_key(&named) || bytes_read > context::KEYS_BYTES_MAX {
+            continue;
+        }
         let key = match outside::read(folder, &absolute(folder, &named), KEY_BYTES_MAX) {
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Ok(bytes) => {
+                bytes_read += bytes.len();
+                let is_within = bytes_read <= context::KEYS_BYTES_MAX;
+                is_within.then(|| String::from_utf8_lossy(&bytes).into_owned()).ok_or_else(|| context::keys_too_large(loaded, index))
+            }
             Err(NotOpened::Unreadable(error)) if error.kind() != io::ErrorKind::NotFound => Err(file_problem(Path::new(&named), &error)),
             Err(NotOpened::Unreadable(_) | NotOpened::Outside | NotOpened::Hidden) => continue,
         };

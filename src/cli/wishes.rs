@@ -45,8 +45,11 @@ fn no_chart(inventory: &Inventory, wish: &Wish) -> Option<Diagnostic> {
 /// Texts of the files that templates may name; one that is absent, or may not be opened, is left out, and whoever needs it says so. Nothing
 /// but a public key is taken for one.
 pub(super) fn referenced(inventory: &Inventory, contact: Option<TargetContact>) -> Result<Texts, Failure> {
-    let mut texts = Texts::new();
+    let (mut texts, mut bytes_read) = (Texts::new(), 0);
     for (index, (named, _)) in module::context::files(&inventory.loaded).into_iter().enumerate() {
+        if texts.contains_key(&named) {
+            continue;
+        }
         let is_closed = || matches!(inventory.find(&named), Err(NotOpened::Outside | NotOpened::Hidden));
         let (text, is_key, place) = match inventory.keys.get(&named) {
             Some(text) => {
@@ -68,6 +71,11 @@ pub(super) fn referenced(inventory: &Inventory, contact: Option<TargetContact>) 
         };
         if !is_key {
             return Err(Failure::of_input(vec![no_public_key(inventory, index, &named, place)], &inventory.loaded.sources));
+        }
+        bytes_read += text.len();
+        if bytes_read > module::context::KEYS_BYTES_MAX {
+            let problem = module::context::keys_too_large(&inventory.loaded, index);
+            return Err(Failure::of_input(vec![problem], &inventory.loaded.sources));
         }
         texts.insert(named, text);
     }

@@ -5,7 +5,7 @@ use crate::base::shipped::yaml_files;
 use crate::base::{Diagnostic, Severity};
 use crate::spec::decode::sound;
 use crate::spec::source::{Source, SourceFile, Sources};
-use crate::spec::yaml::{Document, NodeId};
+use crate::spec::yaml::{AliasBudget, Document, NodeId};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,6 +121,7 @@ pub(super) fn read(files: Vec<(String, String)>) -> Result<Vec<Symptom>, (Vec<Di
 
 #[derive(Default)]
 struct Reading {
+    aliases: AliasBudget,
     symptoms: Vec<Symptom>,
     sources: Sources,
     problems: Vec<Diagnostic>,
@@ -131,7 +132,7 @@ impl Reading {
     fn file(&mut self, name: String, text: String) {
         let source = Arc::new(Source::new(SourceFile { name, text }));
         self.sources.add(Arc::clone(&source));
-        let Some(document) = Document::parse(source, &mut self.problems) else { return };
+        let Some(document) = Document::parse(source, &mut self.aliases, &mut self.problems) else { return };
         let Some(root) = document.root() else { return };
         let Some(head) = sound::<Head>(&document, root, &mut self.problems) else { return };
         let list = document.entry(root, "symptoms").map(|entry| entry.value);

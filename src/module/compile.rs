@@ -7,7 +7,7 @@ use super::{cluster_context, context, order, shell_quoting, switch_context};
 use crate::base::{Diagnostic, Digest, TargetKind, secret, suggest};
 use crate::resource::{kind_named, kinds};
 use crate::spec::source::{Source, SourceFile, Sources};
-use crate::spec::yaml::{Document, NodeId};
+use crate::spec::yaml::{AliasBudget, Document, NodeId};
 use crate::template::engine::{Engine, Makes, Origin, Snippet};
 use crate::template::names::{self, Local};
 use crate::template::shape::{EACH, Shape};
@@ -127,9 +127,9 @@ pub fn load(modules: Vec<ModuleFiles>) -> Result<Modules, ModuleProblems> {
         by_name.insert(files.folder.rsplit('/').next().unwrap_or_default().to_owned(), files);
     }
     let names = Shapes { host: context::shape(), switch: switch_context::shape(), cluster: cluster_context::shape() };
-    let mut loaded = Vec::new();
+    let (mut loaded, mut aliases) = (Vec::new(), AliasBudget::default());
     for (name, files) in by_name {
-        loaded.extend(compile(&name, files, &names, &mut sources, &mut diagnostics));
+        loaded.extend(compile(&name, files, &names, &mut aliases, &mut sources, &mut diagnostics));
     }
     let ordered = order::modules(loaded, &mut diagnostics);
     if diagnostics.is_empty() { Ok(Modules { modules: ordered, sources }) } else { Err(ModuleProblems { diagnostics, sources }) }
@@ -142,7 +142,14 @@ struct Shapes {
     cluster: Shape,
 }
 
-fn compile(name: &str, files: ModuleFiles, names: &Shapes, sources: &mut Sources, problems: &mut Vec<Diagnostic>) -> Option<Module> {
+fn compile(
+    name: &str,
+    files: ModuleFiles,
+    names: &Shapes,
+    aliases: &mut AliasBudget,
+    sources: &mut Sources,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Module> {
     let ModuleFiles { folder, files } = files;
     let source = |path: &str, text: &String| Arc::new(Source::new(SourceFile { name: format!("{folder}/{path}"), text: text.clone() }));
     let Some(text) = files.get("module.yaml") else {
@@ -159,7 +166,7 @@ fn compile(name: &str, files: ModuleFiles, names: &Shapes, sources: &mut Sources
         sources.add(Arc::clone(file));
         problems.extend(reserved(file));
     }
-    let document = Document::parse(manifest_source, problems)?;
+    let document = Document::parse(manifest_source, aliases, problems)?;
     let manifest = manifest::read(document, problems)?;
     let digest = digest(&files);
     let before = problems.len();

@@ -230,15 +230,23 @@ pub fn files(loaded: &Loaded) -> Vec<(String, Option<Place>)> {
     keys.map(|(index, repository)| (repository.key.clone(), loaded.place(&format!("repositories[{index}].key")))).collect()
 }
 
+/// The most bytes of the signing keys of all repositories together: each host's templates can name all of them. A distribution's keyring has 100 KB.
+pub const KEYS_BYTES_MAX: usize = 4 << 20;
+
 /// The repositories with their keys; a key whose text is not there is an error.
 pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryNames>, Vec<Diagnostic>> {
     let mut errors = Vec::new();
-    let mut out = Vec::new();
+    let (mut out, mut bytes) = (Vec::new(), 0);
     for (index, repository) in loaded.spec.repositories.iter().enumerate() {
         let Some(key_text) = texts.get(&repository.key) else {
             errors.push(key_absent(loaded, index, &repository.key));
             continue;
         };
+        bytes += key_text.len();
+        if bytes > KEYS_BYTES_MAX {
+            errors.push(keys_too_large(loaded, index));
+            break;
+        }
         out.push(RepositoryNames {
             name: repository.name.clone(),
             url: repository.url.clone(),
@@ -249,6 +257,15 @@ pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryName
         });
     }
     if errors.is_empty() { Ok(out) } else { Err(errors) }
+}
+
+/// The signing keys of the repositories up to this one are too large together.
+pub fn keys_too_large(loaded: &Loaded, index: usize) -> Diagnostic {
+    let error = Diagnostic::error("RW0104", format!("the signing keys have more than {} MiB together", KEYS_BYTES_MAX >> 20))
+        .effect("every host would be planned with all of them, and railwright would run out of memory")
+        .next("export each repository's own key alone, and name it once: several `components` can be in one repository");
+    let label = loaded.label(&format!("repositories[{index}].key"), "the limit is passed here");
+    label.into_iter().fold(error, Diagnostic::labelled)
 }
 
 fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {

@@ -19,7 +19,8 @@ use crate::catalog::Catalog;
 use crate::resource::{Want, Wish, kind_named};
 use crate::solve::Answers;
 use crate::spec::Loaded;
-use crate::template::engine::{self, Rendered};
+use crate::spec::yaml::NodeId;
+use crate::template::engine::{self, Rendered, Snippet};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,8 @@ use tera::Context;
 
 /// The most resources that one `for` makes for one target.
 const TURNS_MAX: usize = 10_000;
+/// Bytes that are kept of a resource or check besides its texts.
+const KEPT_BYTES_MIN: usize = 512;
 
 /// All that the spec and its modules wish for.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +75,14 @@ pub struct Why {
     pub conditions: Vec<String>,
     /// The facts that the conditions look at, with their values here.
     pub facts: BTreeMap<String, Value>,
+}
+
+impl Why {
+    /// About how many bytes it takes.
+    fn bytes(&self) -> usize {
+        let facts = self.facts.iter().map(|(path, value)| path.len() + bytes_of(value));
+        self.summary.len() + self.conditions.iter().map(String::len).sum::<usize>() + facts.sum::<usize>()
+    }
 }
 
 /// One wish before order and merging.
@@ -254,28 +265,39 @@ impl OfSubject<'_> {
         Some(Scope { parameters, context, conditions })
     }
 
-    /// The contexts of each turn of a `for`, or the one without.
-    fn turns(
+    /// The contexts of each turn of a `for`, or the one without; each is made when its turn comes.
+    fn turns<'s>(
         &mut self,
         module: &Module,
-        each: Option<&(String, crate::template::engine::Snippet)>,
-        scope: &Scope,
-    ) -> Option<Vec<(Option<usize>, Context)>> {
-        let Some((variable, list)) = each else { return Some(vec![(None, scope.context.clone())]) };
+        each: Option<&'s (String, Snippet)>,
+        scope: &'s Scope,
+    ) -> Option<Box<dyn Iterator<Item = (Option<usize>, Context)> + 's>> {
+        let Some((variable, list)) = each else { return Some(Box::new(std::iter::once((None, scope.context.clone())))) };
         let list_value = self.note(module.engine.value(list, &scope.context, module.document()))?;
-        let items = list_value.as_array().cloned().unwrap_or_default();
+        let Value::Array(items) = list_value else { return Some(Box::new(std::iter::empty())) };
         if items.len() > TURNS_MAX {
             let (file, span) = list.place(module.document(), &(0..list.text().len()));
             let label = format!("this `for` makes {} resources for one target", items.len());
             let problem = Diagnostic::error("RW0217", "a template makes too much").at(file, span, label);
             return self.note(Err(Box::new(problem.next(format!("make at most {TURNS_MAX} with one `for`")))));
         }
-        let turn = |(at, item): (usize, &Value)| {
+        let turn = |(at, item): (usize, Value)| {
             let mut context = scope.context.clone();
-            engine::add(&mut context, variable, item);
+            engine::add(&mut context, variable, &item);
             (Some(at), context)
         };
-        Some(items.iter().enumerate().map(turn).collect())
+        Some(Box::new(items.into_iter().enumerate().map(turn)))
+    }
+
+    /// Takes what is kept of one turn from the shared allowance; false, with an error, when it is used up.
+    fn keep(&mut self, module: &Module, part: NodeId, bytes: usize) -> bool {
+        let is_within = engine::keep(KEPT_BYTES_MIN + bytes);
+        if !is_within {
+            let document = module.document();
+            let problem = engine::too_much_kept((document.source().name().to_owned(), document.caret(part)));
+            self.found.add(problem, self.on.name());
+        }
+        is_within
     }
 
     fn resource(&mut self, at: usize, index: usize, resource: &Resource, scope: &Scope) {
@@ -306,6 +328,9 @@ impl OfSubject<'_> {
                 conditions,
                 facts: self.facts(module, resource, scope),
             };
+            if !self.keep(module, resource.entry.id.node, bytes_of(&body) + why.bytes()) {
+                return;
+            }
             let seen = (self.on.kind(), self.on.group(), at, index, turn);
             let places = match self.places.get(&seen) {
                 Some(places) => places.clone(),
@@ -400,10 +425,24 @@ impl OfSubject<'_> {
                     None => continue,
                 },
             };
+            if !self.keep(module, check.entry.id.node, run.len() + expect.as_ref().map_or(0, String::len)) {
+                return;
+            }
             let name = format!("{}/{}", module.name, check.entry.id.text);
             out.checks.push(Check { host: self.on.name().to_owned(), name, run, expect, limit_s: check.entry.limit_s });
         }
     }
+}
+
+/// About how many bytes a value takes.
+fn bytes_of(value: &Value) -> usize {
+    let below = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + bytes_of(value)).sum(),
+        _ => 0,
+    };
+    size_of::<Value>() + below
 }
 
 /// The list of a `for`, as it is written.

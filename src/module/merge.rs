@@ -7,15 +7,22 @@ use super::order::Made;
 use crate::base::{Address, Diagnostic};
 use crate::resource::Wish;
 use crate::resource::json_in_configmap::is_wished_whole;
+use crate::template::engine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The wishes of one host with what they come after; conflicts are noted.
 pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], found: &mut Findings, host: &str) -> Vec<(Wish, Vec<Why>)> {
     let mut by_address: BTreeMap<Address, (usize, usize, Wish, Vec<Why>)> = BTreeMap::new();
-    let mut later: Vec<(Address, Vec<Address>)> = Vec::new();
+    let mut later: Vec<(usize, usize, Address, Vec<Address>)> = Vec::new();
     for draft in drafts {
-        let after = Made::after(made, modules, draft.module, draft.resource, draft.turn.as_ref());
+        if engine::is_allowance_used_up() {
+            return Vec::new();
+        }
+        let Some(after) = Made::after(made, modules, draft.module, draft.resource, draft.turn.as_ref()) else {
+            found.add(too_much_order(&modules[draft.module], draft.resource), host);
+            return Vec::new();
+        };
         let address = draft.wish.address.clone();
         match by_address.get_mut(&address) {
             None => {
@@ -29,7 +36,7 @@ pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], foun
                 want.places.sort();
                 want.places.dedup();
                 why.push(draft.why);
-                later.push((address, after));
+                later.push((draft.module, draft.resource, address, after));
             }
             Some((module, resource, ..)) => {
                 let first = (&modules[*module], *resource);
@@ -37,8 +44,11 @@ pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], foun
             }
         }
     }
-    for (address, after) in later {
-        join_order(&mut by_address, &address, after);
+    for (module, resource, address, after) in later {
+        if !join_order(&mut by_address, &address, after) {
+            found.add(too_much_order(&modules[module], resource), host);
+            return Vec::new();
+        }
     }
     by_address
         .into_values()
@@ -70,23 +80,27 @@ pub(super) fn edited_and_whole(wishes: &[(Wish, Vec<Why>)], found: &mut Findings
 }
 
 /// A wish that an earlier module has too is done with that module. What the later one waits for is added where it does
-/// not turn the order around.
-fn join_order(by_address: &mut BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>, address: &Address, after: Vec<Address>) {
+/// not turn the order around. False when the shared allowance is used up on the way.
+fn join_order(by_address: &mut BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>, address: &Address, after: Vec<Address>) -> bool {
     for before in after {
         if !reaches(by_address, &before, address)
             && let Some((_, _, wish, _)) = by_address.get_mut(address)
         {
             wish.after.push(before);
         }
+        if engine::is_allowance_used_up() {
+            return false;
+        }
     }
+    true
 }
 
-/// True when `from` comes, over any number of steps, after `to`.
+/// True when `from` comes, over any number of steps, after `to`, or when the shared allowance is used up.
 fn reaches(by_address: &BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>, from: &Address, to: &Address) -> bool {
     let mut seen = BTreeSet::new();
     let mut open = vec![from];
     while let Some(at) = open.pop() {
-        if at == to {
+        if at == to || !engine::take_shared(REACH_UNITS) {
             return true;
         }
         if seen.insert(at)
@@ -96,6 +110,17 @@ fn reaches(by_address: &BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>, from:
         }
     }
     false
+}
+
+/// Units of the shared allowance for each step of a search through the order.
+const REACH_UNITS: u64 = 4;
+
+fn too_much_order(module: &Module, resource: usize) -> Diagnostic {
+    let error = Diagnostic::error("RW0217", "modules make too much")
+        .effect("railwright would work on the order for minutes, or run out of memory")
+        .next("let resources that come after each other go through the same list, or come after one of them alone");
+    let node = module.resources[resource].entry.id.node;
+    module.at(error, node, "with this, more comes after each other than in all modules may together")
 }
 
 fn conflict(address: &Address, first: (&Module, usize), second: (&Module, usize)) -> Diagnostic {

@@ -22,6 +22,8 @@ mod shell_quoting;
 mod shipped;
 mod subject;
 mod switch_context;
+#[cfg(test)]
+mod tests;
 
 pub use compile::{Module, ModuleFiles, ModuleProblems, Modules, load};
 pub use context::Texts;

@@ -6,6 +6,7 @@ use super::manifest::Noted;
 use crate::base::{Address, Diagnostic, suggest};
 use crate::graph::{Cycle, Graph};
 use crate::resource::{Wish, kubernetes_object};
+use crate::template::engine;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The modules that a word of `after` means, by index: a module's name, or every provider of a capability.
@@ -156,34 +157,60 @@ impl Made {
 
     /// What a wish of a resource of the module comes after on this host. `made` is by module, in the order of `modules`.
     /// Two resources that go through the same list wait for each other turn by turn: one rail does not wait for the rest.
-    pub fn after(made: &[Made], modules: &[Module], at: usize, resource: usize, turn: Option<&(String, usize)>) -> Vec<Address> {
+    /// Each is taken from the shared allowance, because any two other lists are squared; nothing comes back when it is used up.
+    pub fn after(made: &[Made], modules: &[Module], at: usize, resource: usize, turn: Option<&(String, usize)>) -> Option<Vec<Address>> {
         let module = &modules[at];
         let other_turn =
             |wish: &MadeWish| matches!((turn, &wish.turn), (Some((list, turn)), Some((other, theirs))) if list == other && turn != theirs);
         let mut out = Vec::new();
         let of_module = |out: &mut Vec<Address>, word: &str| {
-            for other in meant(modules, word).into_iter().filter(|other| *other != at) {
-                out.extend(made[other].last(&modules[other]).filter(|wish| !other_turn(wish)).map(|wish| wish.address.clone()));
-            }
+            let mut others = meant(modules, word).into_iter().filter(|other| *other != at);
+            others.all(|other| {
+                let looked_at = modules[other].resources.len() + made[other].by_id.values().map(Vec::len).sum::<usize>();
+                look(looked_at) && extend(out, made[other].last(&modules[other]).filter(|wish| !other_turn(wish)))
+            })
         };
         let mut words: Vec<&str> = module.resources[resource].entry.after.iter().map(|word| word.text.as_str()).collect();
-        let mut first = true;
+        let (mut first, mut seen) = (true, BTreeSet::new());
         while let Some(word) = words.pop() {
+            if !seen.insert(word) {
+                continue;
+            }
             let own = module.resources.iter().find(|one| one.entry.id.text == word);
-            match (made[at].by_id.get(word), own) {
+            let is_within = match (made[at].by_id.get(word), own) {
                 (Some(wishes), _) => {
                     first = false;
-                    out.extend(wishes.iter().filter(|wish| !other_turn(wish)).map(|wish| wish.address.clone()));
+                    look(wishes.len()) && extend(&mut out, wishes.iter().filter(|wish| !other_turn(wish)))
                 }
                 // Not wished for on this host: what it would have waited for counts. Cycles were refused at load.
-                (None, Some(own)) => words.extend(own.entry.after.iter().map(|word| word.text.as_str())),
+                (None, Some(own)) => {
+                    words.extend(own.entry.after.iter().map(|word| word.text.as_str()));
+                    look(own.entry.after.len())
+                }
                 (None, None) => of_module(&mut out, word),
+            };
+            if !is_within {
+                return None;
             }
         }
         // Later resources of the module follow through the first ones.
-        if first {
-            module.manifest.after.iter().for_each(|word| of_module(&mut out, &word.text));
-        }
-        out
+        let is_within = !first || module.manifest.after.iter().all(|word| of_module(&mut out, &word.text));
+        is_within.then_some(out)
     }
+}
+
+/// So many wishes or words are looked through; false when the shared allowance is used up.
+fn look(through: usize) -> bool {
+    engine::take_shared(1 + through as u64 / 16)
+}
+
+/// Adds the addresses of these wishes; false when the shared allowance is used up.
+fn extend<'w>(out: &mut Vec<Address>, wishes: impl Iterator<Item = &'w MadeWish>) -> bool {
+    for wish in wishes {
+        if !engine::keep(size_of::<Address>()) {
+            return false;
+        }
+        out.push(wish.address.clone());
+    }
+    true
 }

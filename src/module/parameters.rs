@@ -70,10 +70,16 @@ fn missing(module: &Module, name: &str, loaded: &Loaded, on: Subject) -> Diagnos
 /// Errors with a suggestion each; a suggestion compares a name with all that there are.
 const SUGGESTED_MAX: usize = 30;
 
+/// The most errors that are told: each looks through the spec for its place.
+const ERRORS_MAX: usize = 100;
+
 /// Overrides of modules and parameters that do not exist.
 pub fn check_overrides(modules: &Modules, loaded: &Loaded) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
     for (name, wanted) in &loaded.spec.modules {
+        if errors.len() >= ERRORS_MAX {
+            break;
+        }
         let Some(module) = modules.modules.iter().find(|module| module.name == *name) else {
             let known = modules.modules.iter().map(|module| module.name.as_str());
             let word = Some(name.as_str()).filter(|_| errors.len() < SUGGESTED_MAX);
@@ -87,7 +93,8 @@ pub fn check_overrides(modules: &Modules, loaded: &Loaded) -> Vec<Diagnostic> {
                 errors.push(label.into_iter().fold(error, Diagnostic::labelled));
             }
         }
-        for parameter in wanted.parameters.keys().filter(|parameter| !module.parameters.contains_key(*parameter)) {
+        let unknown_ones = wanted.parameters.keys().filter(|parameter| !module.parameters.contains_key(*parameter));
+        for parameter in unknown_ones.take(ERRORS_MAX.saturating_sub(errors.len())) {
             let known = module.parameters.keys().map(String::as_str);
             let path = override_path(name, parameter);
             let word = Some(parameter.as_str()).filter(|_| errors.len() < SUGGESTED_MAX);

@@ -10,7 +10,7 @@ use crate::base::{Diagnostic, Label, Severity};
 use crate::spec::decode::sound;
 use crate::spec::model::Spec;
 use crate::spec::source::{Source, SourceFile};
-use crate::spec::yaml::{Document, Kind, NodeId};
+use crate::spec::yaml::{AliasBudget, Document, Kind, NodeId};
 use crate::template::engine::{Engine, Makes, Origin, Snippet};
 use crate::template::names;
 use crate::template::shape::{EACH, Shape};
@@ -60,7 +60,7 @@ struct Head {
 
 /// The shipped rules with the user's files (`site.yaml` and text) over them; `folder` is what messages call theirs.
 pub fn load(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<RuleSet, RuleProblems> {
-    let mut reading = Reading { set: RuleSet::default(), problems: Vec::new(), shapes: Shapes::new() };
+    let mut reading = Reading { aliases: AliasBudget::default(), set: RuleSet::default(), problems: Vec::new(), shapes: Shapes::new() };
     for (name, text) in yaml_files(RULES_FOLDER) {
         reading.file(name, text, false);
     }
@@ -120,6 +120,7 @@ impl Shapes {
 }
 
 struct Reading {
+    aliases: AliasBudget,
     set: RuleSet,
     problems: Vec<Diagnostic>,
     shapes: Shapes,
@@ -139,7 +140,7 @@ impl Reading {
         let source = Arc::new(Source::new(SourceFile { name, text }));
         self.set.sources.add(Arc::clone(&source));
         let before = self.problems.len();
-        let Some(document) = Document::parse(source, &mut self.problems) else { return };
+        let Some(document) = Document::parse(source, &mut self.aliases, &mut self.problems) else { return };
         let Some(root) = document.root().filter(|root| document.kind(*root) == Kind::Mapping) else {
             self.problems.push(Diagnostic::error("RW0224", "a file of rules is a mapping").at(
                 document.source().name(),

@@ -8,7 +8,7 @@ use super::rules;
 use super::source::{SourceFile, Sources};
 use super::switches::{SwitchNode, SwitchReach, switches_of};
 use super::tree::{Location, Tree};
-use crate::base::{Diagnostic, Digest, Label, Place, Severity, Target};
+use crate::base::{Diagnostic, Digest, Label, Place, Severity, Target, nodeset};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -136,9 +136,18 @@ pub fn load(files: Vec<SourceFile>) -> Result<Loaded, Problems> {
     read(files, true)
 }
 
+/// The most hosts of such a spec: it is about a few, and there may be thousands of them.
+const CASE_HOSTS_MAX: usize = 2000;
+
 /// A small spec without `cluster`, as rules and combinations bring them along.
 pub fn case(case: &serde_json::Value) -> Result<Loaded, String> {
     let serde_json::Value::Object(fields) = case else { return Err("it is no spec".to_owned()) };
+    let groups = fields.get("nodes").and_then(serde_json::Value::as_array);
+    let names = groups.into_iter().flatten().filter_map(|group| group.get("name")?.as_str());
+    let mut hosts = names.filter_map(|name| nodeset::expand(name).ok()).flatten();
+    if hosts.nth(CASE_HOSTS_MAX).is_some() {
+        return Err(format!("it has more than {CASE_HOSTS_MAX} hosts"));
+    }
     let mut fields = fields.clone();
     fields.insert("cluster".to_owned(), "case".into());
     // JSON is YAML, and our own reader is the stricter of the two.

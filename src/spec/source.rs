@@ -18,6 +18,16 @@ pub struct Source {
     text: String,
     /// Where each line starts, in bytes. 32 bits are enough: the loader takes no more than 64 MiB.
     line_starts: Vec<u32>,
+    /// How many characters stand before each block of bytes: a file of one line is not counted anew for every place in it.
+    characters_before: Vec<u32>,
+}
+
+/// The bytes of a block.
+const BLOCK: usize = 1024;
+
+/// The bytes that start a character: counting them is right also where a text is cut inside of one.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| (**byte & 0xC0) != 0x80).count()
 }
 
 impl Source {
@@ -25,7 +35,13 @@ impl Source {
     pub fn new(file: SourceFile) -> Self {
         let mut line_starts = vec![0];
         line_starts.extend(file.text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at as u32 + 1));
-        Source { name: file.name, text: file.text, line_starts }
+        let blocks = file.text.as_bytes().chunks(BLOCK).scan(0, |before, block| {
+            let here = *before;
+            *before += characters(block) as u32;
+            Some(here)
+        });
+        let characters_before = blocks.collect();
+        Source { name: file.name, text: file.text, line_starts, characters_before }
     }
 
     /// The path as the user gave it.
@@ -61,10 +77,16 @@ impl Source {
     pub fn line_column(&self, offset: usize) -> (u32, u32) {
         let line = self.line_of(offset);
         let start = self.line_starts.get(line).map_or(0, |start| *start as usize);
-        let before = self.text.as_bytes().get(start..offset.min(self.text.len())).unwrap_or_default();
-        // Counting the bytes that start a character gives the column even if the offset is inside of one.
-        let column = before.iter().filter(|byte| (**byte & 0xC0) != 0x80).count();
+        let column = self.characters_to(offset.min(self.text.len())).saturating_sub(self.characters_to(start));
         (line as u32 + 1, column as u32 + 1)
+    }
+
+    /// How many characters start before a byte.
+    fn characters_to(&self, offset: usize) -> usize {
+        // Where the text ends with a block, its end is that of the last one.
+        let block = (offset / BLOCK).min(self.characters_before.len().saturating_sub(1));
+        let before = self.characters_before.get(block).map_or(0, |before| *before as usize);
+        before + characters(&self.text.as_bytes()[block * BLOCK..offset])
     }
 }
 
@@ -114,5 +136,12 @@ mod tests {
         assert_eq!(&source.text()[source.line_span(1)], "\u{e9}\u{4e2d}x");
         assert_eq!(source.line_span(0), 0..2);
         assert_eq!(source.line_span(7), 15..15);
+        let long = "\u{4e2d}a".repeat(BLOCK);
+        let source = Source::new(SourceFile { name: "a".into(), text: format!("x\n{long}\n{long}") });
+        for (offset, _) in long.char_indices() {
+            let column = long[..offset].chars().count() as u32 + 1;
+            let places = [offset + 2, offset + long.len() + 3].map(|offset| source.line_column(offset));
+            assert_eq!(places, [(2, column), (3, column)], "{offset}");
+        }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::source::SourceFile;
 use super::source::{Source, Sources};
-use super::yaml::{Document, Entry, Kind, NodeId};
+use super::yaml::{AliasBudget, Document, Entry, Kind, NodeId};
 use crate::base::suggest::nearest;
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Label, Place};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -41,6 +41,8 @@ pub struct Tree {
     top: BTreeMap<String, Vec<Location>>,
     /// The items of joined lists, in the order of the model.
     items: BTreeMap<&'static str, Vec<Location>>,
+    /// The entries of joined mappings, by name.
+    named: BTreeMap<&'static str, HashMap<String, Location>>,
     /// True when a file could not be read to its end: what is missing may be in there.
     pub unreadable: bool,
 }
@@ -48,11 +50,11 @@ pub struct Tree {
 impl Tree {
     /// Parses and joins the files; whatever is wrong goes to `problems`.
     pub fn read(files: Vec<SourceFile>, sources: &mut Sources, problems: &mut Vec<Diagnostic>) -> Tree {
-        let mut tree = Tree::default();
+        let (mut tree, mut aliases) = (Tree::default(), AliasBudget::default());
         for file in files {
             let source = Arc::new(Source::new(file));
             sources.add(Arc::clone(&source));
-            match Document::parse(source, problems) {
+            match Document::parse(source, &mut aliases, problems) {
                 Some(document) => tree.join(document, problems),
                 None => tree.unreadable = true,
             }
@@ -94,6 +96,13 @@ impl Tree {
                     .next("keep one; only nodes, repositories, switches, workloads, modules and secrets are joined over files"),
             );
         } else {
+            if let Some(map) = MAPS.iter().find(|map| **map == name) {
+                let entries = self.entries(location);
+                let named = self.named.entry(map).or_default();
+                for (name, entry) in entries {
+                    named.entry(name).or_insert(entry);
+                }
+            }
             self.top.entry(name).or_default().push(location);
         }
     }
@@ -154,9 +163,7 @@ impl Tree {
         let (start, mut rest) = match first_segment(rest) {
             None => (*self.sections(&name).first()?, rest),
             Some((Segment::Index(index), after)) if LISTS.contains(&name.as_str()) => (*self.items.get(name.as_str())?.get(index)?, after),
-            Some((Segment::Key(key), after)) if MAPS.contains(&name.as_str()) => {
-                (self.sections(&name).iter().find_map(|section| self.child(*section, &Segment::Key(key.clone())))?, after)
-            }
+            Some((Segment::Key(key), after)) if MAPS.contains(&name.as_str()) => (*self.named.get(name.as_str())?.get(&key)?, after),
             Some(_) => (*self.sections(&name).first()?, rest),
         };
         let mut location = start;

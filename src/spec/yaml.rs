@@ -6,6 +6,8 @@
 mod build;
 mod syntax;
 
+pub use build::AliasBudget;
+
 use super::source::Source;
 use crate::base::Diagnostic;
 use std::ops::Range;
@@ -66,8 +68,9 @@ pub struct Entry {
 impl Document {
     /// Reads a file. What is wrong with it goes to `problems`; a document comes back even then, if there is any sense
     /// in reading on, so that one run shows all errors.
-    pub fn parse(source: Arc<Source>, problems: &mut Vec<Diagnostic>) -> Option<Document> {
-        build::build(source, problems)
+    /// Its aliases are paid from the budget of the files that are read together.
+    pub fn parse(source: Arc<Source>, aliases: &mut AliasBudget, problems: &mut Vec<Diagnostic>) -> Option<Document> {
+        build::build(source, aliases, problems)
     }
 
     /// The file.

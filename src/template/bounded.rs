@@ -89,6 +89,11 @@ pub struct Page {
 }
 
 impl Page {
+    /// Charges for all that was written: an output without filter or operator is charged for nothing else.
+    pub fn charge(&self) -> TeraResult<()> {
+        work::charge(self.bytes.len() as u64 / work::BYTES_A_UNIT)
+    }
+
     /// What was written.
     pub fn text(self) -> String {
         String::from_utf8(self.bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

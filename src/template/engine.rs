@@ -193,7 +193,7 @@ impl Engine {
         }
         let mut page = bounded::Page::default();
         work::begin();
-        let made = self.tera.render_to(&snippet.name, context, &mut page);
+        let made = self.tera.render_to(&snippet.name, context, &mut page).and_then(|()| page.charge());
         match (made, work::end()) {
             (Ok(()), _) => Ok(page.text()),
             (Err(_), _) if page.is_over => Err(Box::new(too_much(snippet.place(document, &(0..snippet.text.len()))))),
@@ -300,7 +300,15 @@ pub fn context(values: &BTreeMap<String, Value>) -> Context {
     context
 }
 
-pub use work::{is_allowance_used_up, share_allowance};
+/// More is made than all may make together: `place` is what made it.
+pub fn too_much_kept((file, span): (String, Range<usize>)) -> Diagnostic {
+    Diagnostic::error("RW0217", "a template makes too much")
+        .at(file, span, "with this, the modules make more than all of them may make together")
+        .effect("railwright would run out of memory")
+        .next("take out the loop that repeats it; bring what is large with a package")
+}
+
+pub use work::{SharedAllowance, is_allowance_used_up, keep, share_allowance, take_shared};
 
 /// Puts another value into a context.
 pub fn add(context: &mut Context, name: &str, value: &Value) {
@@ -311,12 +319,17 @@ pub fn add(context: &mut Context, name: &str, value: &Value) {
 mod tests {
     use super::*;
     use crate::spec::source::SourceFile;
+    use crate::spec::yaml::AliasBudget;
     use serde_json::json;
 
     fn render(text: &str, makes: Makes, value: Value) -> Result<Value, String> {
         let source = Arc::new(Source::new(SourceFile { name: "t".into(), text: text.to_owned() }));
-        let document =
-            Document::parse(Arc::new(Source::new(SourceFile { name: "m".into(), text: "a: b".into() })), &mut Vec::new()).unwrap();
+        let document = Document::parse(
+            Arc::new(Source::new(SourceFile { name: "m".into(), text: "a: b".into() })),
+            &mut AliasBudget::default(),
+            &mut Vec::new(),
+        )
+        .unwrap();
         let snippet = Snippet::new("t", text, Origin::File(source), makes);
         let shown = |d: &Diagnostic| d.labels.iter().map(|l| format!("{:?}: {}", &text[l.span.clone()], l.text)).collect::<String>();
         let engine = Engine::new(&[&snippet], &document).map_err(|errors| errors.iter().map(shown).collect::<String>())?;
@@ -453,6 +466,16 @@ mod tests {
         assert!(is_allowance_used_up());
         drop(shared);
         assert!(render(text, Makes::Text, json!(1)).is_ok(), "what comes after is not charged for it");
+    }
+
+    #[test]
+    fn what_is_written_is_charged() {
+        let text = "{{ x }} {{ x }}";
+        let _shared = share_allowance(0);
+        assert!(take_shared((16 << 20) - 10_000));
+        let value = json!("a".repeat(1 << 16));
+        let said = (0..9).find_map(|_| render(text, Makes::Text, value.clone()).err()).unwrap();
+        assert!(said.ends_with(work::TOO_MUCH_TOGETHER), "{said}");
     }
 
     #[test]

@@ -43,6 +43,11 @@ pub const BYTES_A_UNIT: u64 = 64;
 const PARTS_A_UNIT: u64 = 4;
 const BYTES_A_PART: u64 = 4;
 
+/// Bytes of all that templates make that may be kept for each target; our own modules take 130 KB for a host of `inventories/roce-h100-rail`.
+const KEPT_A_TARGET: u64 = 1 << 20;
+/// Bytes that may be kept besides, however few the targets are.
+const KEPT_MIN: u64 = 64 << 20;
+
 /// Charges a loop for its turns.
 pub const TURNS_FILTER: &str = "_turns";
 /// Charges for a text by its length, and one unit for any other value.
@@ -79,16 +84,25 @@ thread_local! {
 
     /// What the templates that this thread fills in may still take together, while they share an allowance.
     static SHARED: Cell<Option<u64>> = const { Cell::new(None) };
+
+    /// Bytes of what they make that may still be kept, while they share an allowance.
+    static KEPT: Cell<u64> = const { Cell::new(KEPT_MIN) };
 }
 
 /// While it lives, all templates that this thread fills in share one allowance.
 #[must_use]
-pub struct SharedAllowance(());
+pub struct SharedAllowance {
+    is_outermost: bool,
+}
 
-/// One allowance for all templates that are filled in for so many targets.
+/// One allowance for all templates that are filled in for so many targets; within another one it is that one.
 pub fn share_allowance(targets: usize) -> SharedAllowance {
-    SHARED.set(Some(allowance(targets)));
-    SharedAllowance(())
+    let is_outermost = SHARED.get().is_none();
+    if is_outermost {
+        SHARED.set(Some(allowance(targets)));
+        KEPT.set(KEPT_A_TARGET.saturating_mul(targets as u64).saturating_add(KEPT_MIN));
+    }
+    SharedAllowance { is_outermost }
 }
 
 fn allowance(targets: usize) -> u64 {
@@ -97,7 +111,32 @@ fn allowance(targets: usize) -> u64 {
 
 impl Drop for SharedAllowance {
     fn drop(&mut self) {
-        SHARED.set(None);
+        if self.is_outermost {
+            SHARED.set(None);
+        }
+    }
+}
+
+/// Takes units of the shared allowance for work that is no rendering; false when that is more than is left.
+pub fn take_shared(units: u64) -> bool {
+    let Some(shared) = SHARED.get() else { return true };
+    SHARED.set(Some(shared.saturating_sub(units)));
+    units < shared
+}
+
+/// Takes bytes that are kept until all targets are done; false when that is more than is left, and then the shared allowance is used up.
+pub fn keep(bytes: usize) -> bool {
+    let left = KEPT.get().checked_sub(bytes as u64);
+    match left {
+        _ if SHARED.get().is_none() => true,
+        Some(left) => {
+            KEPT.set(left);
+            true
+        }
+        None => {
+            SHARED.set(Some(0));
+            false
+        }
     }
 }
 
@@ -117,7 +156,8 @@ pub fn end() -> Option<&'static str> {
     let shared = SHARED.get();
     if let Some(shared) = shared {
         let taken = if budget.spent == Some(Spent::Time) { UNITS_OF_TIME_MAX } else { shared.min(WORK_MAX) - budget.left };
-        SHARED.set(Some(shared.saturating_sub(taken)));
+        // What is used up was said to be.
+        SHARED.set(Some(shared.saturating_sub(taken).max(u64::from(budget.spent.is_none() && shared > 0))));
     }
     match budget.spent? {
         Spent::Time => Some(TOO_LONG),

@@ -10,6 +10,7 @@ use crate::base::Diagnostic;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// How far apart commands may stand that mean one thing together.
 const STEPS_APART_MAX: usize = 12;
@@ -88,8 +89,12 @@ impl Answer {
         self.better.as_ref().or(self.spec.as_ref())
     }
 
+    /// Whether another command says the same. Its commands are not looked at: they may be all of the script.
     fn same_as(&self, other: &Answer) -> bool {
-        self.sort != Sort::Unknown && Answer { commands: other.commands.clone(), ..self.clone() } == *other
+        let Answer { commands: _, sort, translation, spec, better, does, why, source, covers, left } = self;
+        *sort != Sort::Unknown
+            && (sort, translation, spec, better) == (&other.sort, &other.translation, &other.spec, &other.better)
+            && (does, why, source, covers, left) == (&other.does, &other.why, &other.source, &other.covers, &other.left)
     }
 }
 
@@ -190,6 +195,7 @@ pub(super) fn alone(command: &Command, dictionary: &Dictionary) -> Vec<Answer> {
                 continue;
             }
             let left = rest(entry, &command.words, &used);
+            let left: HashSet<&String> = left.iter().collect();
             let read = command.words.iter().zip(&used).map(|(word, used)| *used || !left.contains(word));
             taken.iter_mut().zip(read).for_each(|(taken, read)| *taken |= read);
             answers.push(answer(entry, vec![said(command)], &captures, Vec::new()));

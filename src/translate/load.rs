@@ -5,7 +5,7 @@ use crate::base::shipped::yaml_files;
 use crate::base::{Diagnostic, Severity};
 use crate::spec::decode::sound;
 use crate::spec::source::{Source, SourceFile, Sources};
-use crate::spec::yaml::{Document, NodeId};
+use crate::spec::yaml::{AliasBudget, Document, NodeId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -178,6 +178,7 @@ pub(super) fn read(files: Vec<(String, String)>) -> Result<Dictionary, (Vec<Diag
 
 #[derive(Default)]
 struct Reading {
+    aliases: AliasBudget,
     dictionary: Dictionary,
     sources: Sources,
     problems: Vec<Diagnostic>,
@@ -188,7 +189,7 @@ impl Reading {
     fn file(&mut self, name: String, text: String) {
         let source = Arc::new(Source::new(SourceFile { name, text }));
         self.sources.add(Arc::clone(&source));
-        let Some(document) = Document::parse(source, &mut self.problems) else { return };
+        let Some(document) = Document::parse(source, &mut self.aliases, &mut self.problems) else { return };
         let Some(root) = document.root() else { return };
         let Some(head) = sound::<Head>(&document, root, &mut self.problems) else { return };
         let each = head.each.map(|each| (each.head.split_whitespace().map(Word::read).collect::<Result<Vec<_>, _>>(), each.valued));

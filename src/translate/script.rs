@@ -15,6 +15,17 @@ pub struct Command {
     pub words: Vec<String>,
 }
 
+/// The most characters of a command's text: it is told with all that the command says, be that a thousand settings.
+pub(super) const TEXT_MAX: usize = 1000;
+
+/// A text that is no longer than that.
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(TEXT_MAX) {
+        None => text,
+        Some(_) => text.chars().take(TEXT_MAX - 3).chain("...".chars()).collect(),
+    }
+}
+
 /// What stands between two separators of the shell.
 struct Piece {
     line: usize,
@@ -34,7 +45,7 @@ pub fn commands(script: &str) -> Result<Vec<Command>, Diagnostic> {
         if words.is_empty() {
             continue;
         }
-        let text = piece.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = shortened(piece.text.split_whitespace().collect::<Vec<_>>().join(" "));
         let command = Command { line: piece.line, text, words };
         if piece.piped
             && let Some(before) = found.last_mut().filter(|before| writes(before) && command.words[0] == "tee")
@@ -105,7 +116,7 @@ fn into_file(echo: &mut Command, tee: &Command) {
     if let Some(file) = file {
         echo.words.extend([if appends { ">>" } else { ">" }.to_owned(), file.clone()]);
     }
-    echo.text = format!("{} | {}", echo.text, tee.text);
+    echo.text = shortened(format!("{} | {}", echo.text, tee.text));
 }
 
 /// The lines of a here-document, where they go into a file whose lines we know.
@@ -113,7 +124,7 @@ fn of_body(command: &Command, body: &[(usize, String)]) -> Vec<Command> {
     let Some(file) = command.words.iter().rev().find(|word| word.starts_with('/')) else { return Vec::new() };
     let line = |(line, text): &(usize, String)| {
         let words = line_of(file, text)?;
-        Some(Command { line: *line, text: format!("{}   (into {file})", text.trim()), words })
+        Some(Command { line: *line, text: shortened(format!("{}   (into {file})", text.trim())), words })
     };
     body.iter().filter_map(line).collect()
 }
@@ -132,8 +143,11 @@ fn unfolded(command: Command) -> Vec<Command> {
     let Some((_, words)) = words.split_last().filter(|(redirect, _)| redirect.starts_with('>')) else { return vec![command] };
     let words = words.get(1..).unwrap_or_default();
     let text = words.iter().filter(|word| *word != "-e" && *word != "-n").cloned().collect::<Vec<_>>().join(" ").replace("\\n", "\n");
-    let lines: Vec<Command> =
-        text.lines().filter_map(|line| line_of(file, line)).map(|words| Command { words, ..command.clone() }).collect();
+    let lines: Vec<Command> = text
+        .lines()
+        .filter_map(|line| line_of(file, line))
+        .map(|words| Command { line: command.line, text: command.text.clone(), words })
+        .collect();
     if lines.is_empty() { vec![command] } else { lines }
 }
 

@@ -232,3 +232,15 @@ fn check(script: &str) {
         assert_eq!(translate(script, dictionary).unwrap(), translation);
     }
 }
+
+/// What is told of each setting must not hold the whole command anew, or the script is squared.
+#[test]
+fn a_command_of_many_settings_is_told_in_short() {
+    let settings: String = (0..400).map(|n| format!(" net.core.a{n}={n}")).collect();
+    let file = "x".repeat(3000);
+    for script in [format!("sysctl -w{settings}"), format!("cat > /etc/sysctl.d/{file} <<EOF\na = 1\nEOF")] {
+        let texts = of(&script).answers.into_iter().flat_map(|answer| answer.commands).map(|said| said.text);
+        let longest = texts.map(|text| text.chars().count()).max();
+        assert_eq!(longest, Some(super::script::TEXT_MAX), "{}", &script[..40]);
+    }
+}

@@ -5,7 +5,7 @@ use super::request::Kind;
 use crate::base::shipped::MODULES;
 use crate::base::{Diagnostic, Digest, Label, Severity};
 use crate::spec::decode::sound;
-use crate::spec::yaml::Document;
+use crate::spec::yaml::{AliasBudget, Document};
 use crate::spec::{Source, SourceFile, Sources};
 use crate::template::engine::{Engine, Makes, Origin, Snippet};
 use crate::template::names;
@@ -84,7 +84,7 @@ impl Compiled {
     fn object(&self, text: &str) -> Result<Map<String, Value>, Vec<Diagnostic>> {
         let made = Arc::new(Source::new(SourceFile { name: format!("what {} makes", self.source.name()), text: text.to_owned() }));
         let mut problems = Vec::new();
-        let document = Document::parse(made, &mut problems);
+        let document = Document::parse(made, &mut AliasBudget::default(), &mut problems);
         let value = document.as_ref().and_then(|document| sound::<Value>(document, document.root()?, &mut problems));
         match value {
             Some(Value::Object(object))
@@ -112,7 +112,7 @@ fn shipped(file: &str) -> String {
 fn compiled(kind: Kind, source: Arc<Source>) -> Result<Compiled, Vec<Diagnostic>> {
     let mut problems = Vec::new();
     let empty = Source::new(SourceFile { name: source.name().to_owned(), text: "{}".to_owned() });
-    let document = Document::parse(Arc::new(empty), &mut problems).ok_or_else(|| problems.clone())?;
+    let document = Document::parse(Arc::new(empty), &mut AliasBudget::default(), &mut problems).ok_or_else(|| problems.clone())?;
     let mut snippet = Snippet::verbatim(kind.word(), source.text(), Origin::File(Arc::clone(&source)));
     debug_assert!(snippet.makes == Makes::Text);
     let (uses, wrong) = names::check(snippet.text(), &shape(kind), &[]);

@@ -168,3 +168,24 @@ fn rules_of_ones_own_are_checked_like_shipped_ones() {
         .unwrap();
     assert!(over.rules["RW2201"].own && over.overrides[0].labels.len() == 2, "{:?}", over.overrides);
 }
+
+/// An allowance for each case would be one for each 300 bytes of rules.
+#[test]
+fn the_cases_of_all_own_rules_share_an_allowance() {
+    let catalog = catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let rule = |n: usize| {
+        format!(
+            "  - code: XA{n:04}\n    title: t\n    severity: warning\n    when: fabric.mtu == 1500\n    at: fabric.mtu\n    \
+             says: 'a {{{{ range(end=20000) | sort | length }}}}'\n    means: m\n    mend: 'b {{{{ range(end=20000) | sort | length }}}}'\n    \
+             source: s\n    passes: {{ fabric: {{ mtu: 9000 }} }}\n    fails: {{ fabric: {{ mtu: 1500 }} }}\n"
+        )
+    };
+    let text = format!("family: a\nsummary: b\nrules:\n{}", (0..16).map(rule).collect::<String>());
+    let rules = rules::load("", [("a.yaml".to_owned(), text)]).map_err(|problems| problems.diagnostics).unwrap();
+    let untrue = || rules::untrue(&rules, &catalog).into_iter().map(|problem| problem.message).collect::<Vec<_>>();
+    assert_eq!(untrue(), Vec::<String>::new());
+    let _shared = engine::share_allowance(0);
+    assert!(engine::take_shared((16 << 20) - 200_000));
+    let said = untrue();
+    assert!(said.len() == 1 && said[0].contains("all of them may take together"), "{said:?}");
+}

@@ -11,7 +11,7 @@ use crate::spec::load::Loaded;
 use crate::spec::model::SwitchOs;
 use crate::spec::source::Source;
 use crate::spec::switches::SwitchNode;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 const EFFECT: &str = "this line says of no NIC where it is plugged in";
@@ -148,8 +148,9 @@ impl Check<'_> {
             .effect("a port has one cable, so one of the two lines is wrong, and nobody can tell which")
             .next("look at the cable, and correct one of the two");
         // The field in which it stands: of a cable between switches a port may stand on either side.
+        let ends: HashSet<&End> = ends.iter().copied().collect();
         let column = |line: &Line| {
-            let is_from = line.cables.iter().any(|cable| ends.contains(&&cable.from));
+            let is_from = line.cables.iter().any(|cable| ends.contains(&cable.from));
             line.spans[if is_from { 1 } else { 3 }].clone()
         };
         let error = error.at(self.source.name(), column(line), "again here");

@@ -80,6 +80,30 @@ fn bombs_are_refused() {
 }
 
 #[test]
+fn what_the_aliases_of_all_files_stand_for_is_bounded() {
+    let text = format!(
+        "jobs:\n  environment:\n    a: &a {}\n{}",
+        "x".repeat(1 << 20),
+        (0..16).map(|n| format!("    b{n}: *a\n")).collect::<String>()
+    );
+    let names = |n: usize| format!("modules:\n  m{n}: {{ parameters: {{ a: &a [{}], b: [{}] }} }}\n", "x,".repeat(1000), "*a,".repeat(999));
+    let (first, second, third) = (names(1), names(2), names(3));
+    let outcome_of = |files: &[(&str, &str)]| outcome(files).lines().next().unwrap_or_default().to_owned();
+    assert_eq!(outcome_of(&[("a.yaml", "cluster: a"), ("b.yaml", &text)]), "valid: 0 hosts");
+    assert_eq!(outcome_of(&[("a.yaml", "cluster: a"), ("b.yaml", &first), ("c.yaml", &second)]), "valid: 0 hosts");
+    let said = outcome_of(&[("a.yaml", "cluster: a"), ("b.yaml", &first), ("c.yaml", &second), ("d.yaml", &third)]);
+    assert!(said.starts_with("RW0104 the files hold more than 2000000 values, aliases unfolded"), "{said}");
+    let said = outcome_of(&[("a.yaml", "cluster: a"), ("b.yaml", &format!("{text}    c: *a\n"))]);
+    assert!(said.starts_with("RW0104 the files hold more than 16 MiB of text, aliases unfolded"), "{said}");
+}
+
+#[test]
+fn a_case_has_few_hosts() {
+    let case = |name: &str| case(&serde_json::json!({ "nodes": [{ "name": "a[1-1600]" }, { "name": name }] })).map(|_| ());
+    assert_eq!((case("b[1-400]"), case("b[1-401]")), (Ok(()), Err("it has more than 2000 hosts".to_owned())));
+}
+
+#[test]
 fn wrong_values_are_pointed_at() {
     for (text, expected) in [
         ("fabric: 3", "RW0106 `fabric` wants a mapping (`key: value`) 2:9 (found `3`)"),

@@ -18,14 +18,34 @@ const NODES_MAX: u64 = 8_000_000;
 /// The deepest nesting, counted with every alias unfolded; a spec needs six levels.
 const DEPTH_MAX: u32 = 64;
 
+/// The most nodes that the aliases of all files stand for together: 10,000 groups of hosts that share all their values have 500,000.
+const ALIAS_NODES_MAX: u64 = 2_000_000;
+/// The most bytes of text that they stand for: a value is decoded anew wherever its alias stands.
+const ALIAS_BYTES_MAX: u64 = 16 << 20;
+
 /// What an anchor or an open collection stands for, with every alias unfolded.
 #[derive(Clone, Copy)]
 struct Size {
     nodes: u64,
+    bytes: u64,
     levels: u32,
 }
 
-const SCALAR: Size = Size { nodes: 1, levels: 1 };
+/// A node with nothing below it, without its text.
+const NODE: Size = Size { nodes: 1, bytes: 0, levels: 1 };
+
+/// What aliases may still stand for, in all files that are read together.
+#[derive(Debug, Clone)]
+pub struct AliasBudget {
+    nodes: u64,
+    bytes: u64,
+}
+
+impl Default for AliasBudget {
+    fn default() -> Self {
+        AliasBudget { nodes: ALIAS_NODES_MAX, bytes: ALIAS_BYTES_MAX }
+    }
+}
 
 /// An open list or mapping.
 struct Frame {
@@ -42,19 +62,20 @@ struct Builder<'a> {
     frames: Vec<Frame>,
     anchors: HashMap<usize, (NodeId, Size)>,
     documents: usize,
+    aliases: &'a mut AliasBudget,
     problems: &'a mut Vec<Diagnostic>,
 }
 
 /// The file cannot be read any further; the reason is among the problems.
 struct Stop;
 
-pub(super) fn build(source: Arc<Source>, problems: &mut Vec<Diagnostic>) -> Option<Document> {
+pub(super) fn build(source: Arc<Source>, aliases: &mut AliasBudget, problems: &mut Vec<Diagnostic>) -> Option<Document> {
     if let Some(diagnostic) = too_large(&source).or_else(|| control_character(&source)) {
         problems.push(diagnostic);
         return None;
     }
     let document = Document { source: Arc::clone(&source), nodes: Vec::new(), owned: Vec::new() };
-    let mut builder = Builder { document, frames: Vec::new(), anchors: HashMap::new(), documents: 0, problems };
+    let mut builder = Builder { document, frames: Vec::new(), anchors: HashMap::new(), documents: 0, aliases, problems };
     let options = granit_parser::options! { flow_nesting_limit: DEPTH_MAX as usize, block_nesting_limit: DEPTH_MAX as usize };
     for next in Parser::new_from_str_with_options(source.text(), options) {
         match next {
@@ -138,8 +159,8 @@ impl Builder<'_> {
     }
 
     /// Adds a node with nothing below it yet, and counts it where it stands.
-    fn push(&mut self, kind: Kind, bytes: Range<usize>, extra: u32) -> Result<NodeId, Stop> {
-        self.weigh(SCALAR, &bytes)?;
+    fn push(&mut self, kind: Kind, size: Size, bytes: Range<usize>, extra: u32) -> Result<NodeId, Stop> {
+        self.weigh(size, &bytes)?;
         let id = self.document.nodes.len() as NodeId;
         let (start, end) = (bytes.start as u32, bytes.end as u32);
         self.document.nodes.push(Node { kind, merges: false, start, end, after: id + 1, extra });
@@ -152,6 +173,7 @@ impl Builder<'_> {
         let mut nodes = self.document.nodes.len() as u64;
         if let Some(frame) = self.frames.last_mut() {
             frame.size.nodes = frame.size.nodes.saturating_add(size.nodes);
+            frame.size.bytes = frame.size.bytes.saturating_add(size.bytes);
             frame.size.levels = frame.size.levels.max(size.levels.saturating_add(1));
             nodes = nodes.max(frame.size.nodes);
         }
@@ -196,17 +218,18 @@ impl Builder<'_> {
             self.document.owned.push(text.to_owned());
             self.document.owned.len() as u32 - 1
         };
-        let id = self.push(kind, bytes, extra)?;
+        let size = Size { bytes: text.len() as u64, ..NODE };
+        let id = self.push(kind, size, bytes, extra)?;
         if anchor > 0 {
-            self.anchors.insert(anchor, (id, SCALAR));
+            self.anchors.insert(anchor, (id, size));
         }
         Ok(())
     }
 
     fn open(&mut self, kind: Kind, anchor: usize, bytes: Range<usize>) -> Result<(), Stop> {
         self.turn(false, &bytes)?;
-        let id = self.push(kind, bytes, 0)?;
-        self.frames.push(Frame { id, key_next: kind == Kind::Mapping, size: SCALAR, anchor });
+        let id = self.push(kind, NODE, bytes, 0)?;
+        self.frames.push(Frame { id, key_next: kind == Kind::Mapping, size: NODE, anchor });
         Ok(())
     }
 
@@ -234,8 +257,24 @@ impl Builder<'_> {
             self.problem("RW0103", "the alias stands inside of what it names", bytes, "it would never end", "write the value out");
             return Err(Stop);
         };
-        self.push(Kind::Alias, bytes.clone(), target)?;
+        self.push(Kind::Alias, NODE, bytes.clone(), target)?;
+        self.pay(size, &bytes)?;
         self.weigh(size, &bytes)
+    }
+
+    /// Takes what an alias stands for from the budget of all files.
+    fn pay(&mut self, size: Size, bytes: &Range<usize>) -> Result<(), Stop> {
+        let what = match (self.aliases.nodes.checked_sub(size.nodes), self.aliases.bytes.checked_sub(size.bytes)) {
+            (Some(nodes), Some(bytes)) => {
+                *self.aliases = AliasBudget { nodes, bytes };
+                return Ok(());
+            }
+            (None, _) => format!("{ALIAS_NODES_MAX} values"),
+            (_, None) => format!("{} MiB of text", ALIAS_BYTES_MAX >> 20),
+        };
+        let message = format!("the files hold more than {what}, aliases unfolded");
+        self.problem("RW0104", message, bytes.clone(), "with what this alias stands for", "use fewer aliases, or of smaller values");
+        Err(Stop)
     }
 
     /// Doubled keys, and merge keys that merge no mapping. All are noted; reading goes on.

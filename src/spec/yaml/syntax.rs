@@ -196,13 +196,17 @@ fn words(kind: &ErrorKind) -> String {
 mod tests {
     use crate::base::Diagnostic;
     use crate::spec::source::{Source, SourceFile};
-    use crate::spec::yaml::Document;
+    use crate::spec::yaml::{AliasBudget, Document};
     use std::sync::Arc;
 
     /// `caret | label` of what is wrong with the text.
     fn said(text: &str) -> String {
         let mut problems: Vec<Diagnostic> = Vec::new();
-        Document::parse(Arc::new(Source::new(SourceFile { name: "c.yaml".into(), text: text.into() })), &mut problems);
+        Document::parse(
+            Arc::new(Source::new(SourceFile { name: "c.yaml".into(), text: text.into() })),
+            &mut AliasBudget::default(),
+            &mut problems,
+        );
         let [problem] = problems.as_slice() else { return format!("{problems:?}") };
         assert!(problem.code == "RW0101" && problem.next[0].ends_with("; what follows could not be read"), "{problem:?}");
         format!("{} | {}", &text[problem.labels[0].span.clone()], problem.labels[0].text)
@@ -234,7 +238,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_panics(text in "([a-c]{1,3}|: ?|- |\n {0,5}|\t|\"|[\\[\\]{},*&@é]){0,30}") {
-            let _ = Document::parse(Arc::new(Source::new(SourceFile { name: "c.yaml".into(), text })), &mut Vec::new());
+            let _ = Document::parse(Arc::new(Source::new(SourceFile { name: "c.yaml".into(), text })), &mut AliasBudget::default(), &mut Vec::new());
         }
     }
 }
