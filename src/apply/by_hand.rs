@@ -33,7 +33,7 @@ pub(super) async fn by_hand(shared: &Shared, n: usize) -> Finish {
 }
 
 /// The number of the power cycle by hand that a host waits for in this run.
-pub(super) fn awaited(shared: &Shared, host: &str) -> Option<usize> {
+pub(super) fn awaited_power_cycle(shared: &Shared, host: &str) -> Option<usize> {
     let own = shared.on_target(Some(&Target::host(host)));
     own.iter().copied().find(|n| is_by_hand(&shared.plan.nodes[*n]) && !shared.has_acted(*n))
 }

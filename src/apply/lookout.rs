@@ -3,14 +3,14 @@
 //! more host. The cluster is asked each time; its hosts are all asked again only when the last time is a while ago, by how long that
 //! took, and those that were silent then each time.
 
-use super::by_hand::{awaited, note_boot};
+use super::by_hand::{awaited_power_cycle, note_boot};
 use super::locks::HeldLock;
 use super::preflight::{connect, read_record};
 use super::shared::{Shared, guard};
 use crate::base::text::one_line;
 use crate::base::{Target, TargetKind};
 use crate::observe::crowd;
-use crate::plan::{Outage, Unavailability};
+use crate::plan::Unavailability;
 use crate::resource::Read;
 use crate::resource::host::facts;
 use crate::resource::kubernetes_object::nodes::nodes;
@@ -106,7 +106,7 @@ impl Lookout {
         if let Some(held) = other {
             return Some(Unavailability::WorkedOn { by: held.describe() });
         }
-        if let (Some(n), Some(boot)) = (awaited(shared, name), &identity.boot_id)
+        if let (Some(n), Some(boot)) = (awaited_power_cycle(shared, name), &identity.boot_id)
             && note_boot(shared, n, name, boot)
         {
             guard(&self.0).power_cycles.insert(n);
@@ -145,17 +145,9 @@ async fn ask_host(shared: &Shared, name: &str) -> Result<(TargetIdentity, Option
 
 /// What other runs left of a host that answers.
 fn left_by_others(shared: &Shared, name: &str, identity: &TargetIdentity) -> Option<Unavailability> {
-    let state = guard(&shared.state);
-    // What this run itself began before it was cut off is in its own journal; a record that this side knows nothing of is another's,
-    // also where it has the name of this run: a copy of the folder went on with it.
-    let is_of_others = |outage: &Outage| outage.run != shared.run;
-    let machine = identity.machine_id.known();
-    let recorded = identity.record.read().and_then(|record| state.outage_of_others(name, record, machine));
-    let power_cycled = || state.power_cycled(name, machine, identity.boot_id.as_deref());
-    let remembered = || state.outage_of_machine(machine).or_else(power_cycled).filter(is_of_others);
-    let outage = recorded.or_else(remembered)?;
-    let redaction = shared.context.secrets.redaction();
-    Some(Unavailability::LeftByRun(redaction.map_or_else(|| outage.clone(), |redaction| outage.redacted(redaction))))
+    let mut outage = guard(&shared.state).outage_by_others(name, identity, &shared.run)?;
+    outage.redact(shared.context.secrets.redaction());
+    Some(Unavailability::LeftByRun(outage))
 }
 
 /// The hosts whose nodes the cluster says are out of service, but for those that this run cordoned: they count by that.

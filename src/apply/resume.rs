@@ -5,7 +5,7 @@ use super::context::{Context, EventSink, Wished};
 use super::host_locks::{release, sweep};
 use super::outcome::ApplyOutcome;
 use super::preflight::{Wanted, preflight};
-use super::run::{Begun, is_done, recognized};
+use super::run::{Begun, is_done, recognize_hosts};
 use super::shared::{Earlier, RunParts};
 use super::steps::{Role, Step, steps};
 use super::{refusal, trouble::Next};
@@ -85,7 +85,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
-    let recognition = recognized(&mut state, &plan, &found, &context);
+    let recognition = recognize_hosts(&mut state, &plan, &found, &context);
     let conflicts = IdentityConflict::refusals(&recognition.conflicts, &context.folder.inventory());
     if !conflicts.is_empty() {
         release(&found.ready, &context, &lock.holder).await;
@@ -107,7 +107,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
 /// would never be read.
 pub(super) fn state_of(run: &RunStatus, folder: &StateFolder, next: &Next) -> Result<State, Diagnostic> {
     let state = State::load(folder)?;
-    match state.known_of(run) {
+    match state.known_sequence(run) {
         Some(known) if known <= run.sequence => Ok(state),
         Some(_) => Err(shortened(
             format!("the journal of run {} ends before what the state knows of it: an older copy is in its place", run.run),

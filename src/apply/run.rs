@@ -59,7 +59,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     if !nobody.is_empty() {
         return Err(nobody);
     }
-    let recognition = recognized(&mut state, plan, &found, context);
+    let recognition = recognize_hosts(&mut state, plan, &found, context);
     let mut problems = other_ground(plan, context, &state, &recognition, moved);
     found.warnings.extend(recognition.warnings);
     if !problems.is_empty() {
@@ -96,7 +96,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
 }
 
 /// Compares the targets with what is remembered of them, which holds no secret after it.
-pub(super) fn recognized(state: &mut State, plan: &Plan, found: &Preflight, context: &Context) -> Recognition {
+pub(super) fn recognize_hosts(state: &mut State, plan: &Plan, found: &Preflight, context: &Context) -> Recognition {
     let recognition = state.recognize(&plan.cluster, &found.identities);
     state.redact_outages(context.secrets.redaction());
     recognition
@@ -233,18 +233,17 @@ fn is_begun(status: &RunStatus, step: &Step) -> bool {
 pub(super) fn is_done(steps: &[Step], n: usize, status: &RunStatus) -> bool {
     let done = |step: &Step| status.nodes.get(&step.id).and_then(|node| node.outcome.as_ref()).is_some_and(Outcome::is_done);
     let is_used = || steps[n].before.iter().all(|m| steps[*m].held.is_some() || done(&steps[*m]));
-    // A gate of its own passes it again by itself.
-    let is_named_by = |gate: &String, host: &Target| {
-        steps.iter().any(|step| step.id == *gate && !matches!(&step.role, Role::Gate(own) if own.contains(host)))
-    };
-    let is_found_bad = |host: &Target| {
-        let mark = status.not_passed.get(&*host.name).filter(|mark| mark.sequence > status.in_service_since(&host.name));
-        mark.is_some_and(|mark| matches!(&mark.cause, OutageCause::GateFailed { gate, .. } if is_named_by(gate, host)))
-    };
     match &steps[n].role {
-        Role::Gate(hosts) => done(&steps[n]) && !hosts.iter().any(is_found_bad),
+        Role::Gate(hosts) => done(&steps[n]) && !hosts.iter().any(|host| is_failed_by_gate_of_others(steps, status, host)),
         _ => done(&steps[n]) && (steps[n].on_node != Some(OnNode::Empties) || is_used()),
     }
+}
+
+/// Whether a gate that is not about this host found something of it, and none has passed it since. Its own would pass it by itself.
+fn is_failed_by_gate_of_others(steps: &[Step], status: &RunStatus, host: &Target) -> bool {
+    let mark = status.not_passed.get(&*host.name).filter(|mark| mark.sequence > status.in_service_since(&host.name));
+    let Some(OutageCause::GateFailed { gate, .. }) = mark.map(|mark| &mark.cause) else { return false };
+    steps.iter().any(|step| step.id == *gate && !matches!(&step.role, Role::Gate(own) if own.contains(host)))
 }
 
 /// Hosts that wait for a power cycle and are in another boot than when they were seen last: whatever becomes of the run, they are out of

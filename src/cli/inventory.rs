@@ -178,17 +178,13 @@ fn origin(
 
 /// The signing keys of the inventory, read once, so that what is planned is what was looked up in the commit.
 fn keys(folder: &Path, loaded: &Loaded) -> BTreeMap<String, Result<String, Diagnostic>> {
-    let (mut keys, mut bytes_read) = (BTreeMap::new(), 0);
+    let (mut keys, mut size) = (BTreeMap::new(), context::KeysSize::default());
     for (index, (named, _)) in context::files(loaded).into_iter().enumerate() {
-        if keys.contains_key(&named) || bytes_read > context::KEYS_BYTES_MAX {
+        if keys.contains_key(&named) || size.is_too_large() {
             continue;
         }
         let key = match outside::read(folder, &absolute(folder, &named), KEY_BYTES_MAX) {
-            Ok(bytes) => {
-                bytes_read += bytes.len();
-                let is_within = bytes_read <= context::KEYS_BYTES_MAX;
-                is_within.then(|| String::from_utf8_lossy(&bytes).into_owned()).ok_or_else(|| context::keys_too_large(loaded, index))
-            }
+            Ok(bytes) => size.add(loaded, index, bytes.len()).map(|()| String::from_utf8_lossy(&bytes).into_owned()),
             Err(NotOpened::Unreadable(error)) if error.kind() != io::ErrorKind::NotFound => Err(file_problem(Path::new(&named), &error)),
             Err(NotOpened::Unreadable(_) | NotOpened::Outside | NotOpened::Hidden) => continue,
         };

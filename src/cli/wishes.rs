@@ -45,7 +45,7 @@ fn no_chart(inventory: &Inventory, wish: &Wish) -> Option<Diagnostic> {
 /// Texts of the files that templates may name; one that is absent, or may not be opened, is left out, and whoever needs it says so. Nothing
 /// but a public key is taken for one.
 pub(super) fn referenced(inventory: &Inventory, contact: Option<TargetContact>) -> Result<Texts, Failure> {
-    let (mut texts, mut bytes_read) = (Texts::new(), 0);
+    let (mut texts, mut size) = (Texts::new(), module::context::KeysSize::default());
     for (index, (named, _)) in module::context::files(&inventory.loaded).into_iter().enumerate() {
         if texts.contains_key(&named) {
             continue;
@@ -72,11 +72,8 @@ pub(super) fn referenced(inventory: &Inventory, contact: Option<TargetContact>) 
         if !is_key {
             return Err(Failure::of_input(vec![no_public_key(inventory, index, &named, place)], &inventory.loaded.sources));
         }
-        bytes_read += text.len();
-        if bytes_read > module::context::KEYS_BYTES_MAX {
-            let problem = module::context::keys_too_large(&inventory.loaded, index);
-            return Err(Failure::of_input(vec![problem], &inventory.loaded.sources));
-        }
+        let is_within = size.add(&inventory.loaded, index, text.len());
+        is_within.map_err(|problem| Failure::of_input(vec![problem], &inventory.loaded.sources))?;
         texts.insert(named, text);
     }
     Ok(texts)

@@ -231,20 +231,36 @@ pub fn files(loaded: &Loaded) -> Vec<(String, Option<Place>)> {
 }
 
 /// The most bytes of the signing keys of all repositories together: each host's templates can name all of them. A distribution's keyring has 100 KB.
-pub const KEYS_BYTES_MAX: usize = 4 << 20;
+const KEYS_BYTES_MAX: usize = 4 << 20;
+
+/// How large the signing keys are together, as far as they were read.
+#[derive(Default)]
+pub struct KeysSize(usize);
+
+impl KeysSize {
+    /// Adds the key of the repository with this number; an error from where the limit is passed on.
+    pub fn add(&mut self, loaded: &Loaded, index: usize, bytes: usize) -> Result<(), Diagnostic> {
+        self.0 += bytes;
+        if self.is_too_large() { Err(keys_too_large(loaded, index)) } else { Ok(()) }
+    }
+
+    /// Whether the limit was passed.
+    pub fn is_too_large(&self) -> bool {
+        self.0 > KEYS_BYTES_MAX
+    }
+}
 
 /// The repositories with their keys; a key whose text is not there is an error.
 pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryNames>, Vec<Diagnostic>> {
     let mut errors = Vec::new();
-    let (mut out, mut bytes) = (Vec::new(), 0);
+    let (mut out, mut size) = (Vec::new(), KeysSize::default());
     for (index, repository) in loaded.spec.repositories.iter().enumerate() {
         let Some(key_text) = texts.get(&repository.key) else {
             errors.push(key_absent(loaded, index, &repository.key));
             continue;
         };
-        bytes += key_text.len();
-        if bytes > KEYS_BYTES_MAX {
-            errors.push(keys_too_large(loaded, index));
+        if let Err(error) = size.add(loaded, index, key_text.len()) {
+            errors.push(error);
             break;
         }
         out.push(RepositoryNames {
@@ -260,7 +276,7 @@ pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryName
 }
 
 /// The signing keys of the repositories up to this one are too large together.
-pub fn keys_too_large(loaded: &Loaded, index: usize) -> Diagnostic {
+fn keys_too_large(loaded: &Loaded, index: usize) -> Diagnostic {
     let error = Diagnostic::error("RW0104", format!("the signing keys have more than {} MiB together", KEYS_BYTES_MAX >> 20))
         .effect("every host would be planned with all of them, and railwright would run out of memory")
         .next("export each repository's own key alone, and name it once: several `components` can be in one repository");

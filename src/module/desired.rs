@@ -10,6 +10,7 @@ use super::body::span_of;
 use super::compile::{CheckTemplate, Module, Modules, Resource};
 use super::context::{self, Texts, value_at};
 use super::findings::Findings;
+use super::kept;
 use super::merge;
 use super::order::{Made, MadeWish};
 use super::subject::Subject;
@@ -29,8 +30,6 @@ use tera::Context;
 
 /// The most resources that one `for` makes for one target.
 const TURNS_MAX: usize = 10_000;
-/// Bytes that are kept of a resource or check besides its texts.
-const KEPT_BYTES_MIN: usize = 512;
 
 /// All that the spec and its modules wish for.
 #[derive(Debug, Clone, Default)]
@@ -75,14 +74,6 @@ pub struct Why {
     pub conditions: Vec<String>,
     /// The facts that the conditions look at, with their values here.
     pub facts: BTreeMap<String, Value>,
-}
-
-impl Why {
-    /// About how many bytes it takes.
-    fn bytes(&self) -> usize {
-        let facts = self.facts.iter().map(|(path, value)| path.len() + bytes_of(value));
-        self.summary.len() + self.conditions.iter().map(String::len).sum::<usize>() + facts.sum::<usize>()
-    }
 }
 
 /// One wish before order and merging.
@@ -291,13 +282,7 @@ impl OfSubject<'_> {
 
     /// Takes what is kept of one turn from the shared allowance; false, with an error, when it is used up.
     fn keep(&mut self, module: &Module, part: NodeId, bytes: usize) -> bool {
-        let is_within = engine::keep(KEPT_BYTES_MIN + bytes);
-        if !is_within {
-            let document = module.document();
-            let problem = engine::too_much_kept((document.source().name().to_owned(), document.caret(part)));
-            self.found.add(problem, self.on.name());
-        }
-        is_within
+        self.note(kept::take_bytes(module, part, bytes)).is_some()
     }
 
     fn resource(&mut self, at: usize, index: usize, resource: &Resource, scope: &Scope) {
@@ -328,7 +313,7 @@ impl OfSubject<'_> {
                 conditions,
                 facts: self.facts(module, resource, scope),
             };
-            if !self.keep(module, resource.entry.id.node, bytes_of(&body) + why.bytes()) {
+            if !self.keep(module, resource.entry.id.node, kept::size_of_resource(&body, &why)) {
                 return;
             }
             let seen = (self.on.kind(), self.on.group(), at, index, turn);
@@ -432,17 +417,6 @@ impl OfSubject<'_> {
             out.checks.push(Check { host: self.on.name().to_owned(), name, run, expect, limit_s: check.entry.limit_s });
         }
     }
-}
-
-/// About how many bytes a value takes.
-fn bytes_of(value: &Value) -> usize {
-    let below = match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(bytes_of).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + bytes_of(value)).sum(),
-        _ => 0,
-    };
-    size_of::<Value>() + below
 }
 
 /// The list of a `for`, as it is written.

@@ -11,6 +11,7 @@ mod compile;
 pub mod context;
 mod desired;
 mod findings;
+mod kept;
 mod manifest;
 mod merge;
 mod nic_owners;

@@ -167,7 +167,7 @@ impl Made {
             let mut others = meant(modules, word).into_iter().filter(|other| *other != at);
             others.all(|other| {
                 let looked_at = modules[other].resources.len() + made[other].by_id.values().map(Vec::len).sum::<usize>();
-                look(looked_at) && extend(out, made[other].last(&modules[other]).filter(|wish| !other_turn(wish)))
+                charge_look(looked_at) && add_addresses(out, made[other].last(&modules[other]).filter(|wish| !other_turn(wish)))
             })
         };
         let mut words: Vec<&str> = module.resources[resource].entry.after.iter().map(|word| word.text.as_str()).collect();
@@ -180,12 +180,12 @@ impl Made {
             let is_within = match (made[at].by_id.get(word), own) {
                 (Some(wishes), _) => {
                     first = false;
-                    look(wishes.len()) && extend(&mut out, wishes.iter().filter(|wish| !other_turn(wish)))
+                    charge_look(wishes.len()) && add_addresses(&mut out, wishes.iter().filter(|wish| !other_turn(wish)))
                 }
                 // Not wished for on this host: what it would have waited for counts. Cycles were refused at load.
                 (None, Some(own)) => {
                     words.extend(own.entry.after.iter().map(|word| word.text.as_str()));
-                    look(own.entry.after.len())
+                    charge_look(own.entry.after.len())
                 }
                 (None, None) => of_module(&mut out, word),
             };
@@ -200,12 +200,12 @@ impl Made {
 }
 
 /// So many wishes or words are looked through; false when the shared allowance is used up.
-fn look(through: usize) -> bool {
+fn charge_look(through: usize) -> bool {
     engine::take_shared(1 + through as u64 / 16)
 }
 
 /// Adds the addresses of these wishes; false when the shared allowance is used up.
-fn extend<'w>(out: &mut Vec<Address>, wishes: impl Iterator<Item = &'w MadeWish>) -> bool {
+fn add_addresses<'w>(out: &mut Vec<Address>, wishes: impl Iterator<Item = &'w MadeWish>) -> bool {
     for wish in wishes {
         if !engine::keep(size_of::<Address>()) {
             return false;

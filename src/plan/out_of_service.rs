@@ -88,13 +88,11 @@ impl Outage {
         }
     }
 
-    /// What its check said, without secrets.
-    pub fn redacted(&self, redaction: &Redaction) -> Self {
-        let mut outage = self.clone();
-        if let OutageCause::GateFailed { check, .. } = &mut outage.cause {
+    /// Takes these secrets out of what its check said.
+    pub fn redact(&mut self, redaction: Option<&Redaction>) {
+        if let (OutageCause::GateFailed { check, .. }, Some(redaction)) = (&mut self.cause, redaction) {
             *check = redaction.apply(check);
         }
-        outage
     }
 
     /// The same, as it may be shown and kept where it came from a host.

@@ -1,6 +1,7 @@
 //! What a run did becomes part of what is remembered.
 
 use super::State;
+use super::run_outages::Mark;
 use super::run_status::RunStatus;
 use crate::base::MachineId;
 use crate::plan::note_outage;
@@ -10,20 +11,20 @@ impl RunStatus {
     /// Puts what the run applied and removed over a state that knows it as far as `earlier`: what was forgotten since is
     /// not brought back. Each resource belongs to one node, and each host is one machine in a run, so order does not matter. Where the
     /// run was not begun with this state, the targets' own records are newer than what is made of both.
-    pub fn absorb_into(self, state: &mut State, earlier: &RunStatus) {
+    pub fn absorb_into(&self, state: &mut State, earlier: &RunStatus) {
         let after = earlier.sequence;
         let is_continued = after > 0 || self.state_serial == state.serial;
         for (host, (machine, _)) in self.machines.iter().filter(|(_, (_, sequence))| *sequence > after) {
             state.settle_machine(host, machine);
         }
-        for host in self.proven.keys().filter(|host| self.proven[*host] > after) {
-            state.end_outage(host, self.boot_at(host, self.proven[host]));
+        for (host, sequence) in self.proven.iter().filter(|(_, sequence)| **sequence > after) {
+            state.end_outage(host, self.boot_at(host, *sequence));
         }
-        for host in self.returned.keys().filter(|host| self.returned[*host] > after) {
+        for (host, _) in self.returned.iter().filter(|(_, sequence)| **sequence > after) {
             state.return_to_service(host);
         }
         let outages = self.outages();
-        self.forget_ended(earlier, state);
+        self.forget_ended(earlier, &outages, state);
         for (host, mark) in outages.into_iter().filter(|(_, mark)| mark.sequence > after) {
             note_outage(&mut state.outages, host.to_owned(), mark.outage(&self.run));
         }
@@ -36,24 +37,23 @@ impl RunStatus {
                 resources.remove(address);
             }
         }
-        for (host, (serial, _)) in self.host_serials.into_iter().filter(|(_, (_, sequence))| is_continued && *sequence > after) {
-            state.lineages.entry(host).or_default().note(&self.run, serial);
+        for (host, (serial, _)) in self.host_serials.iter().filter(|(_, (_, sequence))| is_continued && *sequence > after) {
+            state.lineages.entry(host.clone()).or_default().note(&self.run, *serial);
         }
-        state.cluster = self.cluster.filter(|_| after == 0 || state.cluster.is_none()).or(state.cluster.take());
+        if after == 0 || state.cluster.is_none() {
+            state.cluster = self.cluster.clone().or(state.cluster.take());
+        }
     }
 
     /// What was under way when the run was cut off, and was remembered as an outage then, may have been done since. What a part of the
     /// run in another folder left is not in this journal, and stays.
-    fn forget_ended(&self, earlier: &RunStatus, state: &mut State) {
-        let outages = self.outages();
+    fn forget_ended(&self, earlier: &RunStatus, outages: &BTreeMap<&str, Mark>, state: &mut State) {
         for (host, mark) in earlier.outages().into_iter().filter(|(host, _)| !outages.contains_key(host)) {
             let ended = mark.outage(&self.run);
             let machine = earlier.machines.get(host).map(|(machine, _)| machine);
-            let is_of =
-                |name: &String, names: &BTreeMap<String, MachineId>| name == host || machine.is_some() && names.get(name) == machine;
-            let names = &state.machines;
-            state.outages.retain(|name, outage| *outage != ended || !is_of(name, names));
-            state.machine_outages.retain(|of, outage| *outage != ended || Some(of) != machine);
+            let is_of_machine = |of: Option<&MachineId>| machine.is_some() && of == machine;
+            state.outages.retain(|name, outage| *outage != ended || name != host && !is_of_machine(state.machines.get(name)));
+            state.machine_outages.retain(|of, outage| *outage != ended || !is_of_machine(Some(of)));
         }
     }
 }

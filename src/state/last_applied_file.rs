@@ -76,18 +76,17 @@ impl State {
             let records = folder.read_journal(&run)?.records;
             let status = run_status::fold(&records);
             let sequence = status.sequence;
-            if let Some(known) = state.known_of(&status).filter(|known| sequence > *known) {
+            if let Some(known) = state.known_sequence(&status).filter(|known| sequence > *known) {
                 let earlier = run_status::fold(&records[..records.partition_point(|record| record.sequence <= known)]);
                 let mut begun = status.begun();
                 begun.retain(|address, _| !state.last_applied.resources.contains_key(address));
                 // Without its plan nobody can tell any more what it was about. It may be large.
                 let is_asked = status.power_cycles || !begun.is_empty() || !state.awaited_power_cycles.is_empty();
                 let plan = is_asked.then(|| folder.read_plan(&run).ok()).flatten();
-                let run = status.run.clone();
-                status.clone().absorb_into(&mut state, &earlier);
+                status.absorb_into(&mut state, &earlier);
                 plan.iter().for_each(|plan| state.await_power_cycles(&status, plan, known));
-                plan.iter().for_each(|plan| state.remember_begun(&run, &begun, plan));
-                state.absorbed = Some(Absorbed { run, sequence });
+                plan.iter().for_each(|plan| state.remember_begun(&status.run, &begun, plan));
+                state.absorbed = Some(Absorbed { run: status.run, sequence });
             }
         }
         Ok(state)
@@ -95,7 +94,7 @@ impl State {
 
     /// The last record of a run's journal that the state knows. Nothing where it has gone beyond that run without it: the newest was moved
     /// away, and what stands in the older journal from now on would never be read.
-    pub fn known_of(&self, run: &RunStatus) -> Option<u64> {
+    pub fn known_sequence(&self, run: &RunStatus) -> Option<u64> {
         let known = self.absorbed.as_ref().filter(|absorbed| absorbed.run == run.run).map(|absorbed| absorbed.sequence);
         known.or_else(|| (self.serial <= run.state_serial).then_some(0))
     }

@@ -17,6 +17,7 @@ pub mod outages;
 pub mod outcome;
 mod power_cycles;
 pub mod recognition;
+pub mod run_outages;
 pub mod run_status;
 pub mod sightings;
 

@@ -31,13 +31,20 @@ impl State {
         }
     }
 
-    /// The outage of this machine under whatever name it had.
-    pub fn outage_of_machine(&self, machine: Option<&MachineId>) -> Option<Outage> {
-        self.machine_outages.get(machine.filter(|machine| !self.cloned.contains(machine))?).cloned()
+    /// What other runs than this one left of a host, as far as it says it itself and this side remembers it. What this run began before
+    /// it was cut off is in its own journal; a record that this side knows nothing of is another's, also where it has the name of this
+    /// run: a copy of the folder went on with it.
+    pub fn outage_by_others(&self, host: &str, identity: &TargetIdentity, run: &str) -> Option<Outage> {
+        let is_of_others = |outage: &Outage| outage.run != run;
+        let machine = identity.machine_id.known();
+        let recorded = || self.outage_of_record(host, identity.record.read()?, machine);
+        let of_machine = || self.machine_outages.get(machine.filter(|machine| !self.cloned.contains(machine))?).cloned();
+        let power_cycled = || self.power_cycled(host, machine, identity.boot_id.as_deref());
+        recorded().or_else(|| of_machine().filter(is_of_others)).or_else(|| power_cycled().filter(is_of_others))
     }
 
     /// The outage in a host's record, where a run that this side knows nothing of wrote it.
-    pub fn outage_of_others(&self, host: &str, record: &HostRecord, now: Option<&MachineId>) -> Option<Outage> {
+    fn outage_of_record(&self, host: &str, record: &HostRecord, now: Option<&MachineId>) -> Option<Outage> {
         let is_known = !are_two(now, self.machines.get(host)) && self.descent(record) == Descent::Known;
         let is_ours = self.cluster.as_ref().is_some_and(|ours| ours.id == record.cluster.id) && !record.is_of_another(now);
         record.outage.clone().filter(|_| is_ours && !is_known)
@@ -53,10 +60,7 @@ impl State {
 
     /// What checks said once, without values that are secrets now: it may come onto any screen.
     pub fn redact_outages(&mut self, redaction: Option<&Redaction>) {
-        let Some(redaction) = redaction else { return };
-        for outage in self.outages.values_mut().chain(self.machine_outages.values_mut()) {
-            *outage = outage.redacted(redaction);
-        }
+        self.outages.values_mut().chain(self.machine_outages.values_mut()).for_each(|outage| outage.redact(redaction));
     }
 
     /// Somebody decided that whoever has this name now is in service, and waits for nothing.
@@ -71,6 +75,7 @@ mod tests {
     use super::*;
     use crate::plan::OutageCause;
     use crate::resource::host::{MachineIdReading, RunningMachine};
+    use crate::state::power_cycles::AwaitedPowerCycle;
 
     fn machine(digit: char) -> MachineId {
         digit.to_string().repeat(32).parse().unwrap()
@@ -103,6 +108,37 @@ mod tests {
             let mut state = State { outages: [("a".to_owned(), outage())].into(), machines, ..State::default() };
             state.recognize("att", &seen(hosts));
             assert_eq!(state.outages.keys().collect::<Vec<_>>(), out, "{hosts:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_run_left_itself_hides_nothing_that_others_left() {
+        let of_run = |run: &str| Outage { run: run.to_owned(), ..outage() };
+        let waits = |run: &str| AwaitedPowerCycle {
+            host: "a".to_owned(),
+            run: run.to_owned(),
+            boot_id: "1".to_owned(),
+            machine: Some(machine('1')),
+            since: "t".to_owned(),
+            resources: BTreeMap::new(),
+        };
+        let identity = TargetIdentity {
+            machine_id: MachineIdReading::Known(machine('1')),
+            boot_id: Some("2".to_owned()),
+            ..TargetIdentity::default()
+        };
+        for (of_machine, awaited, found) in [
+            (Some("own"), Some("other"), Some("other")),
+            (Some("other"), Some("own"), Some("other")),
+            (Some("own"), Some("own"), None),
+            (Some("own"), None, None),
+            (None, Some("other"), Some("other")),
+        ] {
+            let machine_outages = of_machine.map(|run| (machine('1'), of_run(run))).into_iter().collect();
+            let awaited_power_cycles = awaited.map(waits).into_iter().collect();
+            let state = State { machine_outages, awaited_power_cycles, ..State::default() };
+            let outage = state.outage_by_others("a", &identity, "own");
+            assert_eq!(outage.as_ref().map(|outage| outage.run.as_str()), found, "{of_machine:?} {awaited:?}");
         }
     }
 

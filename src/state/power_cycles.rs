@@ -87,7 +87,7 @@ impl State {
             let is_passed = || passed.iter().any(|host| of.is_of(host, self.machines.get(*host)));
             of.run == run.run || is_due || is_passed() && !of.resources.is_empty() && of.resources.iter().all(is_in_effect)
         };
-        let (before, others) = self.awaited_power_cycles.clone().into_iter().partition::<Vec<_>, _>(is_over);
+        let (before, others) = std::mem::take(&mut self.awaited_power_cycles).into_iter().partition::<Vec<_>, _>(is_over);
         self.awaited_power_cycles = others;
         for DueInRun { awaited, sequence, .. } in due.into_iter().filter(|due| !due.is_done) {
             // What was seen of it since is not in the journal.

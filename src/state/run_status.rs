@@ -4,9 +4,10 @@ use super::journal::{Entry, GateFailure, MemberIntent, Record};
 use super::order::OrderKind;
 use super::outcome::Outcome;
 use super::recognition::ClusterIdentity;
+use super::run_outages::Mark;
 use crate::base::{Address, Digest, MachineId, Target};
 use crate::plan::model::InventoryOrigin;
-use crate::plan::{Applied, Outage, OutageCause};
+use crate::plan::{Applied, OutageCause};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -87,17 +88,6 @@ impl NodeStatus {
     }
 }
 
-/// What a record says of a host: it is out of service since then.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
-    /// The record.
-    pub sequence: u64,
-    /// When, RFC 3339.
-    pub at: String,
-    /// Why.
-    pub cause: OutageCause,
-}
-
 /// A whole run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunStatus {
@@ -149,17 +139,6 @@ pub struct RunStatus {
     pub latest_at: String,
 }
 
-impl Mark {
-    fn new(record: &Record, cause: OutageCause) -> Self {
-        Mark { sequence: record.sequence, at: record.at.clone(), cause }
-    }
-
-    /// The same as it is remembered of a run.
-    pub fn outage(&self, run: &str) -> Outage {
-        Outage { cause: self.cause.clone(), since: self.at.clone(), run: run.to_owned() }
-    }
-}
-
 impl RunStatus {
     /// How many steps were begun of which nobody knows how they ended.
     pub fn open(&self) -> usize {
@@ -178,27 +157,6 @@ impl RunStatus {
         open.flat_map(of_node).collect()
     }
 
-    /// The record since which a host is in service again, by a gate or by somebody's decision; 0 where none says so.
-    pub fn in_service_since(&self, host: &str) -> u64 {
-        let of = |all: &BTreeMap<String, u64>| all.get(host).copied().unwrap_or_default();
-        of(&self.proven).max(of(&self.returned))
-    }
-
-    /// The hosts that the run left out of service, as far as it goes: begun and not proven since, failed, not passed by a gate. Each
-    /// with the latest of its marks, what a check found before all others.
-    pub fn outages(&self) -> BTreeMap<&str, Mark> {
-        let of_hosts = self.not_passed.iter().chain(&self.rebooted).map(|(host, mark)| (host.as_str(), mark.clone()));
-        let mut outages: BTreeMap<&str, Mark> = BTreeMap::new();
-        for (host, mark) in self.nodes.iter().filter_map(mark_of_node).chain(of_hosts) {
-            let is_out = mark.sequence > self.in_service_since(host);
-            let rank = |mark: &Mark| (mark.cause.is_of_check(), mark.sequence);
-            if is_out && outages.get(host).is_none_or(|other| rank(other) < rank(&mark)) {
-                outages.insert(host, mark);
-            }
-        }
-        outages
-    }
-
     /// The one of these steps that was done last; nothing where one of them is not done.
     pub fn last_done<'a>(&self, steps: impl Iterator<Item = &'a str>) -> Option<&NodeStatus> {
         let done = |id: &str| self.nodes.get(id).filter(|node| node.outcome.as_ref().is_some_and(Outcome::is_done));
@@ -214,15 +172,6 @@ impl RunStatus {
     /// The boot that a host was seen in last.
     pub fn latest_boot(&self, host: &str) -> Option<&str> {
         self.boots.get(host)?.last().map(|(boot, _)| boot.as_str())
-    }
-
-    /// Whether a host was found in another boot than before, this one or an earlier one that was seen, and no gate has proven
-    /// it since.
-    pub fn rebooted_unproven(&self, host: &str, now: Option<&str>) -> bool {
-        let Some((latest, since)) = self.boots.get(host).and_then(|boots| boots.last()) else { return false };
-        let is_first = self.boots.get(host).is_some_and(|boots| boots.len() == 1);
-        let unproven = !is_first && self.in_service_since(host) < *since;
-        unproven || now.is_some_and(|now| now != latest)
     }
 
     fn of_start(record: &Record) -> Self {
@@ -254,17 +203,6 @@ impl RunStatus {
             }
         }
     }
-}
-
-/// Since when the host of a step is out of service because of it.
-fn mark_of_node<'a>((id, node): (&String, &'a NodeStatus)) -> Option<(&'a str, Mark)> {
-    let is_done = node.outcome.as_ref().is_some_and(Outcome::is_done);
-    let (host, sequence) = (node.host.as_deref()?, node.out_since(node.disruptive || !is_done));
-    let (cause, at) = match sequence == node.lost {
-        true => (OutageCause::StepFailed { node: id.clone() }, &node.over_at),
-        false => (OutageCause::Unproven { node: id.clone() }, &node.begun_at),
-    };
-    Some((host, Mark { sequence, at: at.clone().unwrap_or_default(), cause }))
 }
 
 /// Folds a journal.
@@ -334,17 +272,16 @@ fn take(status: &mut RunStatus, record: &Record) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::state::State;
 
-    fn fold_of(entries: Vec<Entry>) -> RunStatus {
+    pub(in crate::state) fn fold_of(entries: Vec<Entry>) -> RunStatus {
         let records: Vec<_> =
             entries.into_iter().zip(1..).map(|(entry, sequence)| Record { sequence, at: "t".to_owned(), entry }).collect();
         fold(&records)
     }
 
-    fn started(attempt: u32, before: i32) -> Entry {
+    pub(in crate::state) fn started(attempt: u32, before: i32) -> Entry {
         let member =
             MemberIntent { address: "host/a/file/x".parse().unwrap(), met: false, fingerprint: Digest::of(&before), before: before.into() };
         Entry::NodeStarted {
@@ -383,73 +320,6 @@ mod tests {
         let twice = fold_of(vec![started(1, 0), ended(lost), started(2, 0), ended(done.clone())]);
         assert_eq!((twice.nodes["n"].out_since(false), twice.nodes["n"].out_since(true)), (2, 3));
         assert_eq!(fold_of(vec![started(1, 0), ended(done)]).nodes["n"].out_since(false), 0);
-    }
-
-    #[test]
-    fn a_run_leaves_hosts_out_of_service_until_a_gate_or_somebody_says_otherwise() {
-        let begun = |node: &str, host: &str, disruptive: bool| match started(1, 0) {
-            Entry::NodeStarted { attempt, token, actions, members, boot_id, .. } => {
-                let (node, host) = (node.to_owned(), Some(host.to_owned()));
-                Entry::NodeStarted { node, host, disruptive, attempt, token, actions, members, boot_id }
-            }
-            other => other,
-        };
-        let ended =
-            |node: &str, outcome| Entry::NodeFinished { node: node.to_owned(), host: None, outcome, applied: vec![], removed: vec![] };
-        let (done, failed) = (Outcome::Done { changed: true }, Outcome::Failed { reason: "x".to_owned() });
-        let hosts = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>();
-        let gate = |of: &[&str], passed: bool| {
-            let failure = GateFailure { code: "RW0650".to_owned(), check: "slow".to_owned() };
-            Entry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(of), failure: Some(failure).filter(|_| !passed) }
-        };
-        let out = |entries: &[Entry]| -> Vec<String> {
-            let word = |cause: &OutageCause| match cause {
-                OutageCause::GateFailed { .. } => "gate",
-                OutageCause::StepFailed { .. } => "failed",
-                OutageCause::Unproven { .. } => "unproven",
-            };
-            fold_of(entries.to_vec()).outages().iter().map(|(host, mark)| format!("{host} {}", word(&mark.cause))).collect()
-        };
-        let mut run = vec![begun("a1", "a", true), begun("b1", "b", false)];
-        assert_eq!(out(&run), ["a unproven", "b unproven"], "a crash here leaves both");
-        run.extend([ended("a1", done.clone()), ended("b1", done.clone())]);
-        assert_eq!(out(&run), ["a unproven"], "what disturbs nobody and was done needs no gate");
-        run.extend([gate(&["a", "b"], false), begun("c1", "c", false), ended("c1", failed.clone())]);
-        assert_eq!(out(&run), ["a gate", "b gate", "c failed"]);
-        let decided = Entry::ReturnedToService { who: String::new(), machine: String::new(), reason: String::new(), hosts: hosts(&["b"]) };
-        run.extend([gate(&["a"], true), decided]);
-        assert_eq!(out(&run), ["c failed"]);
-        run.push(begun("a2", "a", true));
-        assert_eq!(out(&run), ["a unproven", "c failed"]);
-        // A node that could not be emptied and takes pods again.
-        run.extend([Entry::HostLeftAsItWas { node: "a2".to_owned() }, ended("a2", failed)]);
-        assert_eq!(out(&run), ["c failed"]);
-        let mut state = State::default();
-        fold_of(run.clone()).absorb_into(&mut state, &RunStatus::default());
-        assert_eq!(state.outages.keys().collect::<Vec<_>>(), ["c"]);
-        // What was decided on the state since then is not brought back by the same records.
-        state.outages.clear();
-        let status = fold_of(run.clone());
-        status.clone().absorb_into(&mut state, &status);
-        assert!(state.outages.is_empty());
-    }
-
-    #[test]
-    fn the_boots_of_a_host_are_told_apart_and_a_new_one_has_to_be_proven() {
-        let locked = |boot: &str| Entry::HostLocked { host: "a".to_owned(), boot_id: Some(boot.to_owned()), machine_id: None };
-        let failed = GateFailure { code: "RW0650".to_owned(), check: "slow".to_owned() };
-        let gate = |passed: bool| Entry::GateChecked {
-            node: "g".to_owned(),
-            hosts: vec!["a".to_owned()],
-            failure: Some(failed.clone()).filter(|_| !passed),
-        };
-        let status = fold_of(vec![locked("1"), started(1, 0), locked("1"), locked("2")]);
-        assert_eq!((status.boot_at("a", 2), status.boot_at("a", 9), status.boot_at("b", 9)), (Some("1"), Some("2"), None));
-        assert!(!fold_of(vec![locked("1")]).rebooted_unproven("a", Some("1")) && !status.rebooted_unproven("b", Some("1")));
-        assert!(fold_of(vec![locked("1")]).rebooted_unproven("a", Some("2")), "it is in another boot now");
-        assert!(status.rebooted_unproven("a", Some("2")) && status.rebooted_unproven("a", None));
-        assert!(fold_of(vec![locked("1"), gate(true), locked("2"), gate(false)]).rebooted_unproven("a", Some("2")));
-        assert!(!fold_of(vec![locked("1"), locked("2"), gate(true), locked("2")]).rebooted_unproven("a", Some("2")));
     }
 
     #[test]
