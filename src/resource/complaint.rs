@@ -11,6 +11,8 @@ pub const UNAVAILABLE: i32 = 69;
 pub const LOCKED: i32 = 75;
 /// A program was killed before its end, by somebody or for want of memory.
 pub const KILLED: i32 = 71;
+/// What somebody else asked for would go with it.
+pub const OF_OTHERS: i32 = 78;
 /// What came is not what was promised: a checksum, a signature, a revision.
 pub const NOT_TRUSTED: i32 = 77;
 
@@ -29,6 +31,7 @@ pub fn status_word(code: i32) -> Option<&'static str> {
         UNAVAILABLE => Some("a tool that it needs is not on the host"),
         LOCKED => Some("another program holds the lock"),
         KILLED => Some("a program that it ran was killed"),
+        OF_OTHERS => Some("what somebody else asked for would go with it"),
         NOT_TRUSTED => Some("what came is not what was promised"),
         _ => None,
     }

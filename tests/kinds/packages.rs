@@ -82,6 +82,29 @@ fn packages_of_one_host_go_in_one_run() {
 }
 
 #[test]
+fn apt_takes_nothing_away_that_somebody_installed() {
+    let Some(host) = apt_host("package of others") else { return };
+    with_repository(&host);
+    let (alpha, gamma) = (package(json!({ "name": "rw-alpha" })), package(json!({ "name": "rw-gamma" })));
+    let before = host.assess(&alpha).before;
+    host.perform(&host.assess(&alpha).actions);
+    host.must("apt-get -y -q install rw-beta </dev/null");
+    let undo = host.undo(&alpha, &before).actions;
+    let refused = |actions: &[Action], sentence: &str| {
+        let (code, _, err) = host.sh(&actions[0].script());
+        assert!(code == 78 && complaint(&err).unwrap().contains(sentence), "{code} {err}");
+        assert!(host.assess(&package(json!({ "name": "rw-beta" }))).is_met());
+    };
+    refused(&undo, "apt would take away rw-beta, which somebody installed; nothing was changed");
+    refused(&host.assess(&gamma).actions, "apt would take away rw-beta rw-alpha");
+    // What nobody asked for by its name goes with what it needs, and what we brought gives way to what takes its place.
+    host.must("apt-mark auto rw-beta");
+    host.must("mkdir -p /var/lib/railwright && echo '{\"host/h/package/rw-alpha\":{}}' >/var/lib/railwright/record.json");
+    host.perform(&host.assess(&gamma).actions);
+    assert!(host.assess(&gamma).is_met() && host.assess(&alpha).is_absent());
+}
+
+#[test]
 fn a_package_left_half_configured_is_mended() {
     let Some(host) = apt_host("package half-configured") else { return };
     with_repository(&host);
@@ -172,6 +195,13 @@ fn dnf_brings_packages_by_version_and_takes_them_away() {
     let missing = host.assess(&package(json!({ "name": "no-such-thing" })));
     let (code, _, err) = host.sh(&missing.actions[0].script());
     assert_eq!((code, complaint(&err).as_deref()), (66, Some("no package no-such-thing in the repositories of this host")), "{err}");
+    let absent = host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" })));
+    host.must("dnf -y -q install rw-beta </dev/null");
+    let (code, _, err) = host.sh(&absent.actions[0].script());
+    assert!(code == 78 && complaint(&err).unwrap().contains("dnf would take away rw-beta, which somebody installed"), "{code} {err}");
+    host.must("dnf -y -q mark remove rw-beta </dev/null");
+    host.perform(&absent.actions);
+    assert_eq!(host.must("rpm -qa 'rw-*'"), "");
 }
 
 #[test]

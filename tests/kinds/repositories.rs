@@ -8,9 +8,10 @@ use std::sync::OnceLock;
 
 /// The repositories and the public key that signs them.
 pub struct Repositories {
-    /// A repository of apt: `rw-alpha` 1.0 and 2.0, `rw-beta`, which needs it, and `rw-broken`, whose configuration can fail.
+    /// A repository of apt: `rw-alpha` 1.0 and 2.0, `rw-beta`, which needs it, `rw-gamma`, beside which it cannot be, and `rw-broken`,
+    /// whose configuration can fail.
     pub deb: PathBuf,
-    /// A repository of dnf: `rw-alpha` 1.0 and 2.0.
+    /// A repository of dnf: `rw-alpha` 1.0 and 2.0, and `rw-beta`, which needs it.
     pub rpm: PathBuf,
     /// The armoured public key.
     pub key: String,
@@ -60,6 +61,7 @@ fn make_deb(folder: &Path, home: &Path) -> PathBuf {
     package(folder, &pool, "rw-alpha", "1.0", "", "");
     package(folder, &pool, "rw-alpha", "2.0", "", "");
     package(folder, &pool, "rw-beta", "1.0", "Depends: rw-alpha\n", "");
+    package(folder, &pool, "rw-gamma", "1.0", "Conflicts: rw-alpha\n", "");
     package(folder, &pool, "rw-broken", "1.0", "", "#!/bin/sh\n[ ! -e /root/fail ]\n");
     let binary = deb.join("dists/stable/main/binary-amd64");
     fs::create_dir_all(&binary).unwrap();
@@ -95,16 +97,16 @@ fn package(folder: &Path, pool: &Path, name: &str, version: &str, fields: &str, 
 fn make_rpm(folder: &Path, home: &Path) -> PathBuf {
     let rpm = folder.join("rpm");
     fs::create_dir(&rpm).unwrap();
-    for version in ["1.0", "2.0"] {
-        let spec = folder.join("rw-alpha.spec");
+    for (name, version, fields) in [("rw-alpha", "1.0", ""), ("rw-alpha", "2.0", ""), ("rw-beta", "1.0", "Requires: rw-alpha\n")] {
+        let spec = folder.join(format!("{name}.spec"));
         let text = format!(
-            "Name: rw-alpha\nVersion: {version}\nRelease: 1\nSummary: a package of the rig\nLicense: none\nBuildArch: noarch\n%description\nx\n\
-             %install\nmkdir -p %{{buildroot}}/usr/share/rw-alpha\necho {version} >%{{buildroot}}/usr/share/rw-alpha/version\n%files\n/usr/share/rw-alpha\n"
+            "Name: {name}\nVersion: {version}\nRelease: 1\nSummary: a package of the rig\nLicense: none\nBuildArch: noarch\n{fields}%description\nx\n\
+             %install\nmkdir -p %{{buildroot}}/usr/share/{name}\necho {version} >%{{buildroot}}/usr/share/{name}/version\n%files\n/usr/share/{name}\n"
         );
         fs::write(&spec, text).unwrap();
         let top = format!("_topdir {}", folder.join("rpmbuild").display());
         must(Command::new("rpmbuild").env("HOME", folder).args(["-bb", "--quiet", "--define", &top]).arg(&spec));
-        let built = folder.join(format!("rpmbuild/RPMS/noarch/rw-alpha-{version}-1.noarch.rpm"));
+        let built = folder.join(format!("rpmbuild/RPMS/noarch/{name}-{version}-1.noarch.rpm"));
         must(
             Command::new("rpmsign")
                 .env("HOME", folder)

@@ -5,9 +5,12 @@
 
 use crate::base::quote::{sh, sh_words};
 use crate::resource::action::PackageVersion;
-use crate::resource::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY};
+use crate::resource::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY};
+use crate::resource::file::OWN_FOLDER;
 
-/// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence.
+/// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence; `spare NAMES WORDS` leaves
+/// before anything is done where apt-get would take away what somebody asked for and is not among the names. An installation may take the
+/// place of what this host's record says that we brought.
 fn prelude() -> String {
     format!(
         r#"{SAY}set -u
@@ -23,6 +26,17 @@ apt() {{
   if [ "$rc" != 0 ] && grep -q '/var/lib/apt/lists/lock' "$e" && [ "$n" -lt 12 ]; then n=$((n+1)); sleep 5; continue; fi
   cat "$e" >&2; return "$rc"
  done
+}}
+spare() {{
+ names=$1; shift; others=
+ for p in $(LC_ALL=C apt-get -s -q -o APT::Install-Recommends=false "$@" </dev/null 2>/dev/null | sed -n -e 's/^Remv \([^ ]*\).*/\1/p' -e 's/^Purg \([^ ]*\).*/\1/p'); do
+  n=${{p%%:*}}
+  case " $names " in *" $p "* | *" $n "*) continue ;; esac
+  [ -n "$(apt-mark showmanual "$p" </dev/null 2>/dev/null)" ] || continue
+  [ "$1" = install ] && grep -qF "/package/$n\"" {OWN_FOLDER}/record.json 2>/dev/null && continue
+  others="$others $p"
+ done
+ [ -z "$others" ] || say {OF_OTHERS} "apt would take away$others, which somebody installed; nothing was changed (once it is not needed: apt-mark auto$others)"
 }}
 verdict() {{
  if grep -q -e 'Could not get lock' -e 'Unable to acquire' -e 'Unable to lock' "$e"; then
@@ -58,7 +72,7 @@ pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(specification).collect();
     // a pinned version may be older than what is there, and we take our own hold off before
     format!(
-        "{}i() {{ apt install --allow-downgrades {}; }}\n\
+        "{0}i() {{ spare '' install --allow-downgrades {1}; apt install --allow-downgrades {1}; }}\n\
          i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' \"$e\" && apt update && i; }} || verdict\n",
         prelude(),
         sh_words(words.iter().map(String::as_str))
@@ -68,7 +82,8 @@ pub fn install_script(packages: &[PackageVersion]) -> String {
 /// Removes; `purge` takes the configuration files too.
 pub fn remove_script(names: &[String], purge: bool) -> String {
     let verb = if purge { "purge" } else { "remove" };
-    format!("{}apt {verb} {} || verdict\n", prelude(), sh_words(names.iter().map(String::as_str)))
+    let words = sh_words(names.iter().map(String::as_str));
+    format!("{}spare {} {verb} {words}\napt {verb} {words} || verdict\n", prelude(), sh(&names.join(" ")))
 }
 
 /// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop us) or of all.

@@ -2,7 +2,7 @@
 
 use crate::base::quote::{sh, sh_words};
 use crate::resource::action::PackageVersion;
-use crate::resource::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
+use crate::resource::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY, UNAVAILABLE};
 
 /// Shell functions: `d WORDS` runs dnf, waiting up to a minute for its lock (dnf itself would wait for ever), and keeps its
 /// stderr; `verdict` turns its failure into a sentence. dnf ends with 200 when the lock is held by another.
@@ -50,9 +50,22 @@ pub fn install_script(packages: &[PackageVersion]) -> String {
     format!("{}d install {} || verdict\n", prelude(), sh_words(words.iter().map(String::as_str)))
 }
 
-/// Removes these packages, and not what came as their dependencies.
+/// Removes these packages, and not what came as their dependencies. It leaves before anything is done where dnf would take away what
+/// somebody asked for and is not among the names.
 pub fn remove_script(names: &[String]) -> String {
-    format!("{}d remove --noautoremove {} || verdict\n", prelude(), sh_words(names.iter().map(String::as_str)))
+    let words = sh_words(names.iter().map(String::as_str));
+    format!(
+        r#"{}others=
+asked=$(dnf -q repoquery --userinstalled --qf '%{{name}}\n' </dev/null 2>/dev/null)
+for p in $(LC_ALL=C rpm -e --test {words} 2>&1 | sed -n 's/.* is needed by (installed) \(.*\)/\1/p' | sort -u); do
+ n=$(rpm -q --qf '%{{NAME}}' "$p")
+ if [ -z "$asked" ] || printf '%s\n' "$asked" | grep -qxF "$n"; then others="$others $n"; fi
+done
+[ -z "$others" ] || say {OF_OTHERS} "dnf would take away$others, which somebody installed; nothing was changed (once it is not needed: dnf mark remove$others)"
+d remove --noautoremove {words} || verdict
+"#,
+        prelude()
+    )
 }
 
 /// Reads the metadata anew, of one of our repositories or of all.
