@@ -145,7 +145,7 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
         let of_objects = uses.iter().filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?))).flatten();
         let rules = rules(of_objects.chain(own));
         let left_out = unnamed.iter().map(|one| one.note(&prepared.inventory.word));
-        let notes = left_out.chain(notes(&prepared, level, &uses, &rules)).collect();
+        let notes = left_out.chain(notes(&prepared, level, &uses, &kinds, &rules)).collect();
         Role::new(&format!("{}-{}", keeper(&spec.cluster), level.word()), level.into(), arguments.subject(), rules, notes)
     };
     let roles: Vec<Role> = levels.into_iter().map(one).collect();
@@ -266,7 +266,7 @@ fn not_known(unnamed: &[Unnamed], cluster: &str, inventory: &str) -> Diagnostic 
 }
 
 /// What the one who applies the documents has to know besides.
-fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec<String> {
+fn notes(prepared: &Prepared, level: Level, uses: &[Use], kinds: &KnownKinds, rules: &[Rule]) -> Vec<String> {
     let places: BTreeSet<&String> = rules.iter().filter_map(|rule| rule.namespace.as_ref()).collect();
     let named = uses.iter().filter(|one| one.object.kind_and_group() == "Namespace.core" && places.contains(&one.object.name));
     let of_namespace = |one: &Use| {
@@ -282,7 +282,7 @@ fn notes(prepared: &Prepared, level: Level, uses: &[Use], rules: &[Rule]) -> Vec
     };
     let unpoliced = uses
         .iter()
-        .filter(|one| level == Level::Preview && one.is_unpoliced())
+        .filter(|one| level == Level::Preview && kinds.called(&one.object).is_some_and(|called| one.is_unpoliced(called)))
         .map(|one| format!("{} is compared field by field: no policy could hold its preview to a dry run", one.object));
     // What a chart renders to is known to Helm alone.
     let wishes = prepared.desired.wishes.iter().filter(|wish| wish.kind == "helm_release");

@@ -2,7 +2,10 @@
 
 use super::content::digest;
 use super::model::{FORMAT_VERSION, Node, NodeKind, Plan};
-use crate::base::Diagnostic;
+use crate::base::nodeset::NAMES_MAX;
+use crate::base::text::one_line;
+use crate::base::{Diagnostic, nodeset};
+use std::collections::HashSet;
 
 /// The file's bytes.
 pub fn bytes(plan: &Plan) -> Vec<u8> {
@@ -19,7 +22,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
     if major(version) != major(FORMAT_VERSION) {
         return Err(Diagnostic::error(
             "RW0303",
-            format!("{name} has plan format {}; this railwright reads {FORMAT_VERSION}", crate::base::text::one_line(version, 20)),
+            format!("{name} has plan format {}; this railwright reads {FORMAT_VERSION}", one_line(version, 20)),
         )
         .state("nothing was changed")
         .next(format!("make the plan again with this railwright: railwright plan INVENTORY -o {name}")));
@@ -36,14 +39,34 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
         .next(format!("make the plan again: railwright plan INVENTORY -o {name}")));
     }
     let is_of_nothing = |node: &&Node| matches!(node.kind, NodeKind::Change { .. } | NodeKind::Adopt { .. }) && node.members().is_empty();
-    match plan.nodes.iter().find(is_of_nothing) {
-        Some(node) => Err(not_a_plan(name, &format!("its node `{}` has no members", node.id))),
-        None => Ok(Plan { digest: carried, ..plan }),
+    if let Some(node) = plan.nodes.iter().find(is_of_nothing) {
+        return Err(not_a_plan(name, &format!("its node `{}` has no members", node.id)));
     }
+    check_out_of_service(&plan).map_err(|error| not_a_plan(name, &error))?;
+    Ok(Plan { digest: carried, ..plan })
+}
+
+/// A plan names each host out of service once, and no more hosts than a spec can have: a few bytes of node-sets that overlap would
+/// otherwise stand for any number of names.
+fn check_out_of_service(plan: &Plan) -> Result<(), String> {
+    let mut seen = HashSet::new();
+    for unavailable in &plan.unavailable {
+        let hosts = one_line(&unavailable.hosts, 80);
+        let names = nodeset::expand(&unavailable.hosts).map_err(|error| format!("its hosts out of service, `{hosts}`: {error}"))?;
+        if seen.len() + names.len() > NAMES_MAX {
+            return Err(format!("it has more than {NAMES_MAX} hosts out of service"));
+        }
+        for name in names {
+            if let Some(twice) = seen.replace(name) {
+                return Err(format!("the host `{twice}` is out of service twice"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn not_a_plan(name: &str, error: &str) -> Diagnostic {
-    Diagnostic::error("RW0302", format!("{name} is no plan file: {}", crate::base::text::one_line(error, 200)))
+    Diagnostic::error("RW0302", format!("{name} is no plan file: {}", one_line(error, 200)))
         .state("nothing was changed")
         .next("make a plan: railwright plan INVENTORY -o FILE")
 }

@@ -39,7 +39,7 @@ fn left_out(need: &Need) -> Option<String> {
     match need {
         Need::Secret(path) => Some(format!("{path}, because it holds a secret; its findings are unknown where it is root's alone")),
         Need::File(path) | Need::Content(path) => {
-            Some(format!("{path}, because no exact command can name it or others than root make names in its folder"))
+            Some(format!("{path}, because no exact command can name it or others than root may make names in its folder"))
         }
         Need::Root(what) => Some(format!("{what}, because it may do anything; its findings are unknown")),
         Need::Folder(..) | Need::Sight(_) | Need::Program(..) => None,

@@ -136,6 +136,8 @@ fn names(targets: &[&Target]) -> impl Iterator<Item = String> {
 /// What the targets of a file say, unfolded, beyond this many bytes is refused: a small file can stand for any amount.
 /// 10,000 hosts of the inventory `roce-a100` are two thirds of it.
 const UNFOLDED_BYTES_MAX: usize = 1 << 30;
+/// The texts of one problem have so many bytes at most; ours are a few lines.
+const PROBLEM_BYTES_MAX: usize = 64 << 10;
 
 fn unfold(recorded: Recorded<'_>) -> Result<Observation, String> {
     let mut targets: BTreeMap<Target, TargetObservation> = BTreeMap::new();
@@ -144,7 +146,11 @@ fn unfold(recorded: Recorded<'_>) -> Result<Observation, String> {
         let problem = part.problem.map(Cow::into_owned);
         let named = of_name(&name)?;
         let own: usize = part.answers.iter().map(|(key, answer)| key.len() + answer.out.len() + size_of::<Answer>()).sum();
-        bytes = bytes.saturating_add(named.len().saturating_mul(own + size_of::<TargetObservation>()));
+        let problem_bytes = problem.as_ref().map_or(0, text_bytes);
+        if problem_bytes > PROBLEM_BYTES_MAX {
+            return Err(format!("the problem of {name} has more than {} KiB", PROBLEM_BYTES_MAX >> 10));
+        }
+        bytes = bytes.saturating_add(named.len().saturating_mul(own + problem_bytes + size_of::<TargetObservation>()));
         if bytes > UNFOLDED_BYTES_MAX {
             return Err(format!("with {name} what its targets say is more than {} GiB", UNFOLDED_BYTES_MAX >> 30));
         }
@@ -171,6 +177,11 @@ fn unfold(recorded: Recorded<'_>) -> Result<Observation, String> {
         texts: recorded.texts.into_iter().map(|(path, text)| (path.into_owned(), text.into_owned())).collect(),
         targets,
     })
+}
+
+fn text_bytes(problem: &Trouble) -> usize {
+    let Trouble { code, message, alike, next } = problem;
+    [code, message, alike].into_iter().chain(next).map(|text| text.len() + size_of::<String>()).sum()
 }
 
 fn of_name(name: &str) -> Result<Vec<Target>, String> {
@@ -234,6 +245,28 @@ mod tests {
             serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { "host/a[1-50000]": { "answers": answers } } });
         let refused = serde_json::from_value::<Observation>(text).unwrap_err().to_string();
         assert!(refused.contains("is more than 1 GiB"), "{refused}");
+    }
+
+    fn of_problem(name: &str, problem: &Trouble) -> Result<Observation, String> {
+        let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { name: { "problem": problem } } });
+        serde_json::from_value(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_problem_counts_for_each_target_that_has_it() {
+        let long = |length: usize| "x".repeat(length);
+        let small = Trouble { code: "RW0401".into(), message: "away".into(), alike: "away".into(), next: vec![] };
+        assert_eq!(of_problem("host/n[1-1000]", &small).unwrap().targets.len(), 1000);
+        for large in [
+            Trouble { message: long(20_000), ..small.clone() },
+            Trouble { alike: long(20_000), ..small.clone() },
+            Trouble { next: vec![long(10_000), long(10_000)], ..small.clone() },
+        ] {
+            let refused = of_problem("host/n[1-100000]", &large).unwrap_err();
+            assert!(refused.contains("is more than 1 GiB"), "{refused}");
+        }
+        let refused = of_problem("host/n1", &Trouble { message: long(100_000), ..small }).unwrap_err();
+        assert!(refused.contains("the problem of host/n1 has more than 64 KiB"), "{refused}");
     }
 
     proptest! {

@@ -28,8 +28,10 @@ pub enum Need {
 /// What `stat` is asked of a file as root: no character in it needs a backslash in sudoers, and no name can hold a slash.
 pub const STAT_FORMAT: &str = "%a/%U/%G/%u/%g/%s/%F";
 
-/// Folders in which others than root make names: a link there would lead `cat` to any file of the host.
-const OF_ANYBODY: [&str; 6] = ["/tmp/", "/var/tmp/", "/dev/shm/", "/home/", "/run/user/", "/run/lock/"];
+/// Folders in which root alone makes names, and all below them (hier(7), file-hierarchy(7), sysfs(5), proc_sys(5)): a link that somebody
+/// else made would lead `cat` to any file of the host. Everything else is left out: below /var, /opt, /srv and /mnt folders belong to the
+/// services and users that keep their data there, most of /run is the services' too, and /proc/self/root is another name of every file.
+const OF_ROOT: [&str; 8] = ["/boot/", "/etc/", "/lib/", "/proc/sys/", "/root/", "/run/systemd/network/", "/sys/", "/usr/"];
 
 impl Need {
     /// The exact commands that a line of sudoers may name for it.
@@ -63,7 +65,11 @@ impl Need {
 fn is_exact(command: &[String]) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:".contains(c);
     command.iter().all(|word| !word.is_empty() && word.chars().all(plain))
-        && command.iter().skip(1).all(|word| !OF_ANYBODY.iter().any(|folder| word.starts_with(folder)))
+        && command.iter().skip(1).all(|word| !word.starts_with('/') || is_in_folder_of_root(word))
+}
+
+fn is_in_folder_of_root(path: &str) -> bool {
+    OF_ROOT.iter().any(|folder| path.starts_with(folder)) && path.split('/').all(|part| part != "..")
 }
 
 /// What reads may need root for, each once.
@@ -164,4 +170,68 @@ pub fn reason(out: &str) -> String {
         words.push(format!("and {} more", told.len() - words.len()));
     }
     if words.is_empty() { "only root reads it".to_owned() } else { words.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has_a_line(path: &str) -> bool {
+        !Need::Content(path.to_owned()).commands().is_empty()
+    }
+
+    #[test]
+    fn a_line_of_sudoers_names_a_file_only_where_root_alone_makes_names() {
+        for path in [
+            "/boot/grub/grub.cfg",
+            "/etc/a.conf",
+            "/lib/systemd/system/a.service",
+            "/proc/sys/net/core/bpf_jit_harden",
+            "/root/.profile",
+            "/run/systemd/network/10-netplan-eth0.network",
+            "/sys/class/net/eth0/device/config",
+            "/usr/lib/a",
+        ] {
+            assert!(has_a_line(path), "{path}");
+        }
+        for path in [
+            "/dev/shm/a",
+            "/etc",
+            "/etc/../tmp/a",
+            "/etcetera/a",
+            "/home/a/b",
+            "/mnt/a",
+            "/opt/a/b",
+            "/proc/self/root/tmp/c",
+            "/proc/sys/../self/root/tmp/c",
+            "/run/lock/a",
+            "/run/systemd/resolve/a",
+            "/run/user/1000/b",
+            "/srv/a",
+            "/tmp/a",
+            "/var/lib/a/b",
+            "/var/lock/a",
+            "/var/run/user/1000/b",
+            "/var/spool/a",
+            "/var/tmp/a",
+            "//tmp/a",
+        ] {
+            assert!(!has_a_line(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_file_that_a_read_of_our_own_may_need_root_for_has_a_line() {
+        let device = Read::PciDevice { device: "eth0".to_owned() };
+        let manager = Read::LinkManager { netdev: "eth0".to_owned() };
+        let layers = Read::LinkLayers { netdev: "eth0".to_owned() };
+        let sysctl = Read::Sysctl { key: "net.core.rmem_max".to_owned() };
+        let packages = Read::Packages { names: vec!["a".to_owned()] };
+        let all = needs([&Read::Boot, &device, &manager, &layers, &sysctl, &packages]);
+        let files: Vec<&Need> = all.iter().filter(|need| matches!(need, Need::Content(_) | Need::File(_))).collect();
+        assert!(files.len() >= 11, "positive control: {files:?}");
+        for need in files {
+            assert!(!need.commands().is_empty(), "{need:?}");
+        }
+    }
 }

@@ -178,9 +178,9 @@ fn the_lines_as_printed() {
     # What railwright reads as root on the hosts of inv: exact commands that only read, no shell.
     # On each host: visudo -c -f FILE && install -m 0440 FILE /etc/sudoers.d/drift
     # Then: railwright drift inv --read-as drift
-    # left out: /etc/b b.conf, because no exact command can name it or others than root make names in its folder
-    # left out: /etc/d:1,2*, because no exact command can name it or others than root make names in its folder
-    # left out: /tmp/c, because no exact command can name it or others than root make names in its folder
+    # left out: /etc/b b.conf, because no exact command can name it or others than root may make names in its folder
+    # left out: /etc/d:1,2*, because no exact command can name it or others than root may make names in its folder
+    # left out: /tmp/c, because no exact command can name it or others than root may make names in its folder
     Cmnd_Alias RAILWRIGHT_READ = \
         /usr/bin/cat /etc/a.conf, \
         /usr/bin/stat -c %a/%U/%G/%u/%g/%s/%F /etc/a.conf

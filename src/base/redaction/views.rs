@@ -39,11 +39,11 @@ impl TextView {
     }
 
     /// With what a shell, JSON, a URL, a form or HTML escapes, each by itself; none where the text has no such escape.
-    pub(super) fn unescaped(text: &str) -> Vec<Self> {
+    pub(super) fn unescaped(text: &str) -> impl Iterator<Item = Self> {
         let schemes: [(&[char], Undo); 4] = [(&['\\'], backslash), (&['%'], percent), (&['+', '%'], form), (&['&'], entity)];
-        let used = schemes.into_iter().filter(|(marks, _)| text.contains(marks[0]));
-        let quoted = ["'\\'", "\"'", "$'"].iter().any(|quotes| text.contains(quotes)).then(|| TextView::unquoted(text));
-        used.map(|(marks, undo)| TextView::undone(text, marks, undo)).chain(quoted).collect()
+        let used = schemes.into_iter().filter(move |(marks, _)| text.contains(marks[0]));
+        let quoted = ["'\\'", "\"'", "$'"].iter().any(|quotes| text.contains(quotes)).then_some(text);
+        used.map(move |(marks, undo)| TextView::undone(text, marks, undo)).chain(quoted.into_iter().map(TextView::unquoted))
     }
 
     fn undone(text: &str, marks: &[char], undo: Undo) -> Self {
@@ -120,6 +120,11 @@ impl TextView {
         &self.bytes
     }
 
+    /// What is to be searched of the text before this place.
+    pub(super) fn before(&self, cut: usize) -> &[u8] {
+        &self.bytes[..self.starts.partition_point(|start| *start < cut)]
+    }
+
     /// Where these bytes stand in the text as it came.
     pub(super) fn place(&self, found: Range<usize>) -> Range<usize> {
         let end = match self.is_joined {
@@ -142,9 +147,10 @@ fn hex_byte(digits: Option<&str>) -> Option<u8> {
     u8::from_str_radix(digits, 16).ok()
 }
 
-/// The escapes of `printf %q` and `$'...'` of bash (ANSI-C quoting in its manual) and of JSON (RFC 8259, section 7).
+/// The escapes of `printf %q` and `$'...'` of bash (ANSI-C quoting in its manual) and of JSON (RFC 8259, section 7). A backslash before
+/// `...` escapes nothing: the text was cut off after it.
 fn backslash(text: &str) -> Option<(Unescaped, usize)> {
-    let letter = text[1..].chars().next()?;
+    let letter = text[1..].chars().next().filter(|_| !text[1..].starts_with("..."))?;
     let control = |byte| Some((Unescaped::Byte(byte), 2));
     let other = Some((Unescaped::Char(letter), 1 + letter.len_utf8()));
     match letter {

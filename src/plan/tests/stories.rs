@@ -291,6 +291,26 @@ fn an_edited_plan_file_is_refused() {
 }
 
 #[test]
+fn a_plan_file_whose_hosts_out_of_service_no_plan_would_name_is_refused() {
+    let plan = World::new().wish("host/n1/a/x", None, json!({"value": "1"}), &[]).plan();
+    let read = |sets: &[&str]| {
+        let unavailable = |set: &&str| Unavailable { hosts: (*set).to_owned(), why: Unavailability::NotReady };
+        let mut plan = Plan { unavailable: sets.iter().map(unavailable).collect(), ..plan.clone() };
+        plan.digest = content::digest(&plan).to_string();
+        file::parse("p", &file::bytes(&plan))
+    };
+    assert!(read(&["n[1-60000]", "m[1-40000]"]).is_ok());
+    for (sets, why) in [
+        (&["n[1-3]", "n3"][..], "the host `n3` is out of service twice"),
+        (&["n[1-60000]", "m[1-40001]"][..], "it has more than 100000 hosts out of service"),
+        (&["n[1-3"][..], "its hosts out of service, `n[1-3`: `[` without `]`"),
+    ] {
+        let problem = read(sets).unwrap_err();
+        assert!(problem.code == "RW0302" && problem.message.contains(why), "{problem:?}");
+    }
+}
+
+#[test]
 fn a_selection_that_matches_nothing_is_an_error() {
     let mut world = World::new().wish("host/n1/a/x", None, json!({"value": "1"}), &[]);
     world.selection.targets = vec!["host/n11".into()];

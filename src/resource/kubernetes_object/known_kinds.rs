@@ -1,5 +1,6 @@
 //! What an API server calls the objects of a kind, as rules of RBAC have it: for the kinds of Kubernetes itself, for those that the
-//! same spec defines, and for all others as the server says.
+//! same spec defines, and for all others as the server says. A definition comes from the author of an inventory, and its plural becomes
+//! a right: it counts only where it cannot name a resource of Kubernetes itself.
 
 use super::manifest;
 use super::request::{KubernetesRead, ObjectName};
@@ -54,6 +55,33 @@ pub const WELL_KNOWN: [(&str, &str, &str, bool); 31] = [
     ("storage.k8s.io", "StorageClass", "storageclasses", false),
 ];
 
+/// Groups of Kubernetes itself that have a dot, and the domains above them. A group without a dot is always its own
+/// (kubernetes/kubernetes: hack/lib/init.sh, `KUBE_AVAILABLE_GROUP_VERSIONS`; kube-aggregator and apiextensions-apiserver have one each).
+const OWN_GROUPS: [&str; 22] = [
+    "admission.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "imagepolicy.k8s.io",
+    "internal.apiserver.k8s.io",
+    "k8s.io",
+    "kubernetes.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
 /// True for an object of a kind of Kubernetes itself that is in a namespace.
 pub fn is_namespaced(object: &ObjectName) -> bool {
     WELL_KNOWN.iter().any(|(group, kind, _, namespaced)| *namespaced && *kind == object.kind && *group == object.group())
@@ -67,14 +95,14 @@ pub struct KnownKinds {
 }
 
 impl KnownKinds {
-    /// The kinds of Kubernetes itself, and those that these wishes define.
+    /// The kinds of Kubernetes itself, and those that these wishes define; a definition never renames a kind of Kubernetes itself.
     pub fn of<'a>(wishes: impl IntoIterator<Item = &'a Wish>) -> Self {
         let well_known = WELL_KNOWN.iter().map(|(group, kind, plural, namespaced)| {
             let group = if group.is_empty() { "core" } else { group };
             (format!("{kind}.{group}"), Called { plural: (*plural).to_owned(), namespaced: *namespaced })
         });
         let defined = wishes.into_iter().filter_map(|wish| defined(&manifest::manifest(&wish.body).ok()?));
-        KnownKinds { known: well_known.chain(defined).collect() }
+        KnownKinds { known: defined.chain(well_known).collect() }
     }
 
     /// What objects of its kind are called.
@@ -97,18 +125,37 @@ impl KnownKinds {
         if code != 0 {
             return Err(one_line(out, 200));
         }
-        let called: Called = serde_json::from_str(out).map_err(|_| "what came names no kind".to_owned())?;
+        let called = serde_json::from_str(out).ok().filter(|called: &Called| manifest::is_label(&called.plural));
+        let called = called.ok_or_else(|| "what came names no kind".to_owned())?;
         self.known.insert(object.kind_and_group(), called);
         Ok(())
     }
 }
 
-/// The kind that a definition brings.
+/// The kind that a definition brings. A definition that the API server would refuse, or that names what is Kubernetes' own, brings none
+/// (kubernetes/kubernetes: staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go).
 fn defined(manifest: &Value) -> Option<(String, Called)> {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
-    (manifest::object(manifest)?.kind_and_group() == "CustomResourceDefinition.apiextensions.k8s.io").then_some(())?;
-    let called = Called { plural: text("/spec/names/plural")?.to_owned(), namespaced: text("/spec/scope")? == "Namespaced" };
-    Some((format!("{}.{}", text("/spec/names/kind")?, text("/spec/group")?), called))
+    let definition = manifest::object(manifest)?;
+    let (group, kind, plural) = (text("/spec/group")?, text("/spec/names/kind")?, text("/spec/names/plural")?);
+    let is_definition = definition.kind_and_group() == "CustomResourceDefinition.apiextensions.k8s.io";
+    let is_named_right = manifest::is_subdomain(&definition.name) && definition.name == format!("{plural}.{group}");
+    // A dot in the kind could make it look like a kind of a shorter group.
+    let are_labels = manifest::is_label(plural) && manifest::is_label(&kind.to_ascii_lowercase());
+    if !is_definition || !is_named_right || !are_labels || is_of_kubernetes(group, kind, plural) {
+        return None;
+    }
+    let called = Called { plural: plural.to_owned(), namespaced: text("/spec/scope")? == "Namespaced" };
+    Some((format!("{kind}.{group}"), called))
+}
+
+/// Whether this is Kubernetes' own: everything in a group of its own, and in a group of its projects (`gateway.networking.k8s.io`) a kind
+/// or resource with a name of its own. `secrets` is never taken from a definition, whatever the group.
+fn is_of_kubernetes(group: &str, kind: &str, plural: &str) -> bool {
+    let is_own_group = !group.contains('.') || OWN_GROUPS.contains(&group);
+    let is_of_a_project = group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io");
+    let is_own_name = WELL_KNOWN.iter().any(|(_, own_kind, own_plural, _)| *own_kind == kind || *own_plural == plural);
+    is_own_group || plural == "secrets" || (is_of_a_project && is_own_name)
 }
 
 #[cfg(test)]
@@ -121,12 +168,71 @@ mod tests {
         ObjectName { api_version: api_version.to_owned(), kind: kind.to_owned(), namespace: None, name: "a".to_owned() }
     }
 
+    /// What is known where an inventory has this definition.
+    fn defines(name: &str, group: &str, kind: &str, plural: &str) -> KnownKinds {
+        let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name },
+                                 "spec": { "group": group, "scope": "Cluster", "names": { "plural": plural, "kind": kind } } });
+        KnownKinds::of([&Wish::of("kube/p/X.core/-/a".parse().unwrap(), "kubernetes_object", json!({ "manifest": definition }))])
+    }
+
+    #[test]
+    fn a_definition_renames_no_kind_of_kubernetes_itself() {
+        for (group, kind, plural, _) in WELL_KNOWN {
+            let (group, api_version) = if group.is_empty() { ("core", "v1".to_owned()) } else { (group, format!("{group}/v1")) };
+            let kinds = defines(&format!("rails.{group}"), group, kind, "rails");
+            assert_eq!(kinds.called(&object(&api_version, kind)).map(|called| called.plural.as_str()), Some(plural), "{kind}.{group}");
+        }
+    }
+
+    #[test]
+    fn a_definition_speaks_for_no_group_of_kubernetes_itself() {
+        let own = WELL_KNOWN.map(|(group, ..)| group);
+        for group in own.into_iter().chain(OWN_GROUPS).chain(["core", "autoscaling", "extensions"]) {
+            let kinds = defines(&format!("rails.{group}"), group, "Rail", "rails");
+            assert_eq!(kinds.called(&object(&format!("{group}/v1"), "Rail")), None, "{group}");
+        }
+        // Kind and group together would read as a kind of another group.
+        let kinds = defines("mutatingadmissionpolicies.x.org", "x.org", "Rail.admissionregistration", "mutatingadmissionpolicies");
+        assert_eq!(kinds.called(&object("admissionregistration.x.org/v1", "Rail")), None);
+    }
+
+    #[test]
+    fn a_definition_in_a_group_of_a_project_of_kubernetes_counts() {
+        for (group, kind, plural) in [
+            ("gateway.networking.k8s.io", "Gateway", "gateways"),
+            ("snapshot.storage.k8s.io", "VolumeSnapshot", "volumesnapshots"),
+            ("kueue.x-k8s.io", "ClusterQueue", "clusterqueues"),
+            ("nfd.k8s-sigs.io", "NodeFeature", "nodefeatures"),
+            ("crd.projectcalico.org", "NetworkPolicy", "networkpolicies"),
+        ] {
+            let kinds = defines(&format!("{plural}.{group}"), group, kind, plural);
+            assert_eq!(kinds.called(&object(&format!("{group}/v1"), kind)).map(|called| called.plural.as_str()), Some(plural), "{group}");
+        }
+        for (kind, plural) in [("Pod", "rails"), ("Rail", "pods")] {
+            let kinds = defines(&format!("{plural}.new.k8s.io"), "new.k8s.io", kind, plural);
+            assert_eq!(kinds.called(&object("new.k8s.io/v1", kind)), None, "{kind} {plural}");
+        }
+    }
+
+    #[test]
+    fn a_definition_that_the_server_would_refuse_brings_no_kind() {
+        for (name, plural) in [
+            ("*.x.org", "*"),
+            ("pods/exec.x.org", "pods/exec"),
+            ("rails.old.x.org", "rails.old"),
+            ("rails.x.org", "others"),
+            ("rails.y.org", "rails"),
+            ("secrets.x.org", "secrets"),
+        ] {
+            let kinds = defines(name, "x.org", "Rail", plural);
+            let rail = object("x.org/v1", "Rail");
+            assert_eq!((kinds.called(&rail), kinds.questions([&rail]).len()), (None, 1), "the server is asked: {name} {plural}");
+        }
+    }
+
     #[test]
     fn a_kind_is_known_defined_or_asked_for_once() {
-        let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "rails.x.org" },
-                                 "spec": { "group": "x.org", "scope": "Cluster", "names": { "plural": "rails", "kind": "Rail" } } });
-        let wish = Wish::of("kube/p/X.core/-/a".parse().unwrap(), "kubernetes_object", json!({ "manifest": definition }));
-        let mut kinds = KnownKinds::of([&wish]);
+        let mut kinds = defines("rails.x.org", "x.org", "Rail", "rails");
         assert_eq!(kinds.called(&object("x.org/v1", "Rail")), Some(&Called { plural: "rails".to_owned(), namespaced: false }));
         assert!(kinds.called(&object("apps/v1", "DaemonSet")).unwrap().namespaced);
         let strange = object("y.org/v1", "Strange");
@@ -140,6 +246,8 @@ mod tests {
         assert!(kinds.learn(&reads[0], &answer(AnswerStatus::Exit(2), "no such kind")).unwrap_err().contains("no such kind"));
         assert!(kinds.learn(&reads[0], &answer(AnswerStatus::Denied, "get")).unwrap_err().contains("no role"));
         assert!(kinds.learn(&reads[0], &answer(AnswerStatus::Exit(0), "{}")).is_err());
+        assert!(kinds.learn(&reads[0], &answer(AnswerStatus::Exit(0), r#"{"plural":"pods/exec","namespaced":true}"#)).is_err());
+        assert!(kinds.learn(&reads[0], &answer(AnswerStatus::Exit(0), r#"{"plural":"*","namespaced":true}"#)).is_err());
         kinds.learn(&reads[0], &answer(AnswerStatus::Exit(0), r#"{"plural":"strange","namespaced":true}"#)).unwrap();
         assert_eq!(kinds.called(&strange).unwrap().plural, "strange");
     }

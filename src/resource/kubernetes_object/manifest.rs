@@ -33,10 +33,17 @@ pub fn manifest(body: &Value) -> Result<Value, String> {
     }
 }
 
+/// The most values that aliases in a manifest may stand for: what a template writes is counted by its bytes, and a hundred of them can stand
+/// for a million values.
+const ALIASED_VALUES_MAX: usize = 1_000;
+
 /// The object that a text of YAML makes.
 pub fn of_text(text: &str) -> Result<Value, String> {
     // `0644` is a mode, as kubectl reads it.
-    let options = serde_yaml::options! { legacy_octal_numbers: true };
+    let options = serde_yaml::options! {
+        legacy_octal_numbers: true,
+        alias_limits: serde_yaml::alias_limits! { max_total_replayed_events: ALIASED_VALUES_MAX },
+    };
     match serde_yaml::from_str_with_options::<Value>(text, options) {
         Ok(manifest @ Value::Object(_)) => Ok(manifest),
         Ok(_) => Err("the template makes no map".to_owned()),
@@ -217,6 +224,13 @@ mod tests {
         };
         assert_eq!(of("v1", "ConfigMap").iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), ["/manifest"]);
         assert_eq!((of("v1", "Namespace"), of("example.org/v1", "ConfigMap")), (vec![], vec![]), "others are asked of the server");
+    }
+
+    #[test]
+    fn what_aliases_of_a_manifest_stand_for_is_bounded() {
+        let of = |count: usize| of_text(&format!("a: &a [x, x, x, x, x, x, x, x]\nz: [{}]\n", vec!["*a"; count].join(", ")));
+        assert_eq!(of(20).unwrap()["z"].as_array().unwrap().len(), 20);
+        assert!(of(200).unwrap_err().contains("alias"), "{:?}", of(200));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::ApiAccess;
 use super::pin::Verifier;
 use crate::base::Redaction;
+use crate::base::redaction::ROOM_BYTES;
 use crate::base::text::one_line;
 use crate::resource::file::base64;
 use crate::transport::access::endpoint;
@@ -23,7 +24,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// More than this of one answer is not taken.
-const ANSWER_LIMIT: usize = 32 << 20;
+const ANSWER_LIMIT: usize = 8 << 20;
+/// This much of a refusal is kept; it is only shown.
+const REFUSAL_KEPT: usize = 64 << 10;
 /// A request that has no answer by then is given up.
 const REQUEST_LIMIT: Duration = Duration::from_secs(45);
 /// A connection that nobody used for longer may be one that the server is about to close.
@@ -164,8 +167,12 @@ impl Server {
             false => Failure::Lost(words(&error)),
         })?;
         let status = response.status().as_u16();
-        let body = take(response.into_body()).await?;
-        let said = self.credentials.apply(&String::from_utf8_lossy(&body));
+        let (taken, kept) = match status {
+            200..=299 => (ANSWER_LIMIT, usize::MAX),
+            _ => (REFUSAL_KEPT + ROOM_BYTES, REFUSAL_KEPT),
+        };
+        let body = take(response.into_body(), taken).await?;
+        let said = self.credentials.apply_to_first(&String::from_utf8_lossy(&body), kept);
         Ok(Reply { status, body: said.into_bytes() })
     }
 }
@@ -215,16 +222,18 @@ impl Client {
     }
 }
 
-async fn take(mut body: Incoming) -> Result<Vec<u8>, Failure> {
-    let mut taken = Vec::new();
+/// The first bytes of a body. The rest is read and dropped, so that the connection can be used again.
+async fn take(mut body: Incoming, limit: usize) -> Result<Vec<u8>, Failure> {
+    let (mut taken, mut seen) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Failure::Lost(words(&error)))?;
-        if let Ok(data) = frame.into_data() {
-            taken.extend_from_slice(&data);
-        }
-        if taken.len() > ANSWER_LIMIT {
+        let Ok(data) = frame.into_data() else { continue };
+        seen += data.len();
+        if seen > ANSWER_LIMIT {
             return Err(Failure::TooMuch);
         }
+        let room = limit - taken.len();
+        taken.extend_from_slice(&data[..data.len().min(room)]);
     }
     Ok(taken)
 }
@@ -261,5 +270,40 @@ impl Reply {
             }
         }
         one_line(&plain, 160)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::model::ApiKind;
+    use crate::transport::api::{CertificatePin, Password};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    /// What is left of an answer of a switch that knows us as `root:poison-password`.
+    async fn reply(status: &str, body: &str) -> Result<Reply, Failure> {
+        let pin = CertificatePin::File("/nonexistent/pin".into());
+        let api = ApiAccess { kind: ApiKind::Nvue, pin, password: Password("poison-password".to_owned()) };
+        let server = Server::new(&crate::transport::sim::access("leaf1"), &api).unwrap();
+        let (ours, mut theirs) = tokio::io::duplex(1 << 16);
+        let (sender, connection) = http1::handshake(TokioIo::new(ours)).await.unwrap();
+        tokio::spawn(connection);
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        tokio::spawn(async move {
+            assert!(theirs.read(&mut [0; 1024]).await.unwrap() > 0);
+            let _ = theirs.write_all(answer.as_bytes()).await;
+        });
+        server.ask(&mut Session(sender), Method::GET, "/", String::new()).await
+    }
+
+    #[tokio::test]
+    async fn of_a_switch_that_refuses_only_so_much_is_kept_and_nothing_of_the_login() {
+        let (before, after) = ("x".repeat(REFUSAL_KEPT - 8), "y".repeat(1 << 20));
+        let body = format!("{before}{}{after}", base64::encode(b"root:poison-password"));
+        let Ok(refused) = reply("404 Not Found", &body).await else { panic!("it is an answer") };
+        assert!(refused.body == format!("{before}[secret login]").into_bytes());
+        let Ok(well) = reply("200 OK", &body).await else { panic!("it is an answer") };
+        assert!(well.body == format!("{before}[secret login]{after}").into_bytes());
+        assert!(matches!(reply("404 Not Found", &"x".repeat(ANSWER_LIMIT + 1)).await, Err(Failure::TooMuch)));
     }
 }

@@ -27,6 +27,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// What is taken of its output, and of its complaint.
 const OUT_LIMIT_BYTES: usize = 256 << 10;
 const ERR_LIMIT_BYTES: usize = 4 << 10;
+/// A Status says how the program ended, and may quote its command. A longer one is not parsed.
+const STATUS_LIMIT_BYTES: usize = 32 << 10;
 
 /// The numbers of the streams.
 const STDOUT: u8 = 1;
@@ -209,6 +211,9 @@ async fn said(mut stream: impl Stream<Item = Result<Vec<u8>, String>> + Unpin) -
             STDOUT if out.len() + data.len() > OUT_LIMIT_BYTES => return Answer { status: AnswerStatus::TooLong, out: String::new() },
             STDOUT => out.extend_from_slice(data),
             STDERR => err.extend_from_slice(&data[..data.len().min(ERR_LIMIT_BYTES - err.len())]),
+            STATUS if data.len() > STATUS_LIMIT_BYTES => {
+                return exit(NOT_SAID, not_run("it says more of how the program ended than is taken"));
+            }
             STATUS => return ended(data, &out, &err),
             _ => {}
         }
@@ -398,6 +403,11 @@ mod tests {
         assert_eq!(of(&[&runtime]).await, unknown("exec failed: no \"rdma\""));
         assert_eq!(of(&[b"\x01a"]).await, unknown("the connection ended before the program did"));
         assert_eq!(of(&[b"\x03<html>"]).await, unknown("it does not say how the program ended"));
+        let mut endless = success.clone();
+        endless.resize(STATUS_LIMIT_BYTES + 1, b' ');
+        assert_eq!(of(&[&endless]).await, ran(0, "", ""));
+        endless.push(b' ');
+        assert_eq!(of(&[&endless]).await, unknown("it says more of how the program ended than is taken"));
         let large = [b"\x01".to_vec(), vec![b'x'; OUT_LIMIT_BYTES]].concat();
         assert_eq!(of(&[b"\x01a", &large]).await.status, AnswerStatus::TooLong);
         let loud = [b"\x02".to_vec(), vec![b'x'; OUT_LIMIT_BYTES]].concat();

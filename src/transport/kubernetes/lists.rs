@@ -166,8 +166,8 @@ impl<'a> Page<'a> {
 fn unlisted(name: &ObjectName, kind: &Resource, reply: &Reply) -> Answer {
     match answer::lacking(reply) {
         Some(verb) => answer::denied(name, &verb, &kind.plural),
-        None if reply.status == 200 && !reply.cut => exit(NOT_SAID, format!("what came is no list of {}", kind.plural)),
-        None if reply.cut => Answer { status: AnswerStatus::TooLong, out: String::new() },
+        None if reply.status == 200 && reply.cut => Answer { status: AnswerStatus::TooLong, out: String::new() },
+        None if reply.status == 200 => exit(NOT_SAID, format!("what came is no list of {}", kind.plural)),
         None => exit(NOT_SAID, reply.message()),
     }
 }

@@ -3,6 +3,7 @@
 use super::fault::{self, Trouble};
 use super::identity::Words;
 use super::kinds::Kinds;
+use crate::base::redaction::ROOM_BYTES;
 use crate::base::text::one_line;
 use crate::base::{Redaction, bounded};
 use crate::system::clock;
@@ -31,6 +32,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A server that refuses says why in far less.
 const SAID_LIMIT: usize = 2000;
+/// This much of a refusal is kept: its Status may quote an object, in the message and in a cause.
+const REFUSAL_LIMIT_BYTES: usize = 256 << 10;
 /// So many pings and the like are taken over a WebSocket, which lives for minutes.
 const MOST_OTHER_MESSAGES: u32 = 1000;
 
@@ -56,7 +59,7 @@ pub struct Call {
     pub path: String,
     /// The content type, and the document.
     pub body: Option<(&'static str, String)>,
-    /// Bytes of the answer that are kept.
+    /// Bytes of the answer that are kept, where the server does not refuse.
     pub limit: usize,
 }
 
@@ -214,12 +217,16 @@ impl Server {
         let asked = async {
             let response = self.client.send(request).await.map_err(|error| fault::of_request(&error, self))?;
             let (head, body) = response.into_parts();
-            let (body, cut) = taken(body, call.limit).await.map_err(Trouble::Lost)?;
-            let redaction = self.words.credentials.redaction();
+            let (status, redaction) = (head.status.as_u16(), self.words.credentials.redaction());
+            // An object is compared as it is; whatever else is said may come onto a screen.
+            let kept = match status {
+                200 | 201 => taken(body, call.limit).await,
+                _ => take_refusal(body, &redaction).await,
+            };
+            let (body, cut) = kept.map_err(Trouble::Lost)?;
             Ok(Reply {
-                status: head.status.as_u16(),
-                // An object is compared as it is; whatever else is said may come onto a screen.
-                body: if matches!(head.status.as_u16(), 200 | 201) { body } else { without_secrets(body, &redaction) },
+                status,
+                body,
                 cut,
                 now: date(&head.headers),
                 warnings: warnings(&head.headers).iter().map(|warning| redaction.apply(warning)).collect(),
@@ -242,7 +249,7 @@ impl Server {
         // The library takes all that a refusal says.
         let bounded = tower::service_fn(move |request: Request<Body>| {
             let client = client.clone();
-            async move { client.send(request).await.map(|response| response.map(|body| Limited::new(body, OBJECT_LIMIT_BYTES))) }
+            async move { client.send(request).await.map(|response| response.map(|body| Limited::new(body, REFUSAL_LIMIT_BYTES))) }
         });
         match kube::Client::new(bounded, "default").connect(request).await {
             Ok(connection) => {
@@ -263,7 +270,7 @@ impl Server {
             }
             Err(kube::Error::Api(status)) => {
                 let shown = self.words.credentials.redaction();
-                let body = without_secrets(serde_json::to_vec(&status).unwrap_or_default(), &shown);
+                let body = without_secrets(&serde_json::to_vec(&status).unwrap_or_default(), &shown);
                 let (now, warnings) = (date(&HeaderMap::new()), Vec::new());
                 let reply = Reply { status: status.code, body, cut: false, now, warnings, retry_after: None, shown };
                 self.known(reply).map(Upgrade::Refused)
@@ -299,7 +306,7 @@ impl Reply {
     pub fn message(&self) -> String {
         let said = self.json().and_then(|status| Some(status.get("message")?.as_str()?.to_owned()));
         let said = said.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
-        match one_line(&self.shown.apply(&said), SAID_LIMIT) {
+        match one_line(&self.shown.apply_to_first(&said, REFUSAL_LIMIT_BYTES), SAID_LIMIT) {
             said if said.is_empty() => format!("status {}, and nothing said", self.status),
             said => said,
         }
@@ -336,11 +343,15 @@ async fn taken(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), String> 
     Ok((bytes, false))
 }
 
+/// What is kept of the body of a refusal, without secrets, and whether there was more.
+async fn take_refusal(body: Body, redaction: &Redaction) -> Result<(Vec<u8>, bool), String> {
+    let (body, _) = taken(body, REFUSAL_LIMIT_BYTES + ROOM_BYTES).await?;
+    Ok((without_secrets(&body, redaction), body.len() > REFUSAL_LIMIT_BYTES))
+}
+
 /// What a server complains of may quote what we are known by, and is shown.
-fn without_secrets(body: Vec<u8>, redaction: &Redaction) -> Vec<u8> {
-    let text = String::from_utf8_lossy(&body);
-    let shown = redaction.apply(&text);
-    if shown == text { body } else { shown.into_bytes() }
+fn without_secrets(body: &[u8], redaction: &Redaction) -> Vec<u8> {
+    redaction.apply_to_first(&String::from_utf8_lossy(body), REFUSAL_LIMIT_BYTES).into_bytes()
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -361,4 +372,39 @@ fn warnings(headers: &HeaderMap) -> Vec<String> {
         quoted.map_or(value, |(from, to)| &value[from + 1..to]).replace("\\\"", "\"")
     };
     all.map(|value| one_line(&text(value), 300)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::kubernetes::credentials::Credentials;
+    use http::Response;
+    use http_body_util::Full;
+    use std::collections::BTreeMap;
+    use std::convert::Infallible;
+
+    /// What is left of an answer of a server that knows us by `SECRET-token`.
+    async fn reply(status: u16, body: &str) -> Reply {
+        let text = body.to_owned();
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let body = Full::new(text.clone().into_bytes().into());
+            std::future::ready(Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap()))
+        });
+        let handed = BTreeMap::from([("token".to_owned(), "SECRET-token".to_owned())]);
+        let words = Words { identity: String::new(), plugin: String::new(), credentials: Arc::new(Credentials::new(handed)) };
+        let server = Server::new("prod".to_owned(), "api:6443".to_owned(), words, kube::Client::new(service, "default"));
+        let call = Call { limit: 64 << 20, ..Call::get("/api/v1/pods".to_owned()) };
+        server.ask(&call).await.unwrap()
+    }
+
+    /// 60 MB of it took 3 GB of memory, and minutes of a processor.
+    #[tokio::test]
+    async fn of_a_refusal_only_so_much_is_taken_and_nothing_of_what_we_are_known_by() {
+        let before = "x".repeat(REFUSAL_LIMIT_BYTES - 8);
+        let body = format!(r"{before}SECRET\u002dtoken{}", "y".repeat(4 << 20));
+        let refused = reply(422, &body).await;
+        assert!(refused.cut && refused.body == format!("{before}[secret token]").into_bytes());
+        let listed = reply(200, &body).await;
+        assert!(!listed.cut && listed.body == body.into_bytes(), "an object is compared as it is");
+    }
 }

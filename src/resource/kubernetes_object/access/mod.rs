@@ -19,13 +19,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const NAMESPACE: &str = "kube-system";
 /// The group of roles and bindings.
 const ROLES: &str = "rbac.authorization.k8s.io";
-/// No admission policy is asked about policies and their bindings, so none can hold an identity to dry runs of them
-/// (kubernetes/kubernetes: staging/src/k8s.io/api/admissionregistration/v1/types.go, `matchConstraints`).
-const UNPOLICED: [&str; 4] = [
-    "ValidatingAdmissionPolicy.admissionregistration.k8s.io",
-    "ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io",
-    "MutatingAdmissionPolicy.admissionregistration.k8s.io",
-    "MutatingAdmissionPolicyBinding.admissionregistration.k8s.io",
+/// The group of admission policies.
+const ADMISSION: &str = "admissionregistration.k8s.io";
+/// Policies and their bindings, by kind and resource: no admission policy is asked about them, so none can hold an identity to dry
+/// runs of them (kubernetes/kubernetes: staging/src/k8s.io/api/admissionregistration/v1/types.go, `matchConstraints`).
+const UNPOLICED: [(&str, &str); 4] = [
+    ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
 ];
 
 /// What the admission policy that holds an identity to previews says of everything else; `rbac` prints it, and a run knows it again.
@@ -220,12 +222,13 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
     }
 }
 
-/// The role that a binding gives to somebody: `bind` is asked for it where the binding is.
+/// The role that a binding gives to somebody: `bind` is asked for it where the binding is. A binding can refer to these two kinds alone
+/// (kubernetes/kubernetes: pkg/apis/rbac/validation/validation.go).
 fn bound(manifest: &Value) -> Option<ObjectName> {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Some(ObjectName {
         api_version: text("/apiVersion")?,
-        kind: text("/roleRef/kind")?,
+        kind: text("/roleRef/kind").filter(|kind| matches!(kind.as_str(), "Role" | "ClusterRole"))?,
         namespace: text("/metadata/namespace"),
         name: text("/roleRef/name")?,
     })
@@ -246,7 +249,7 @@ impl Use {
             _ if self.object.name.is_empty() => BTreeSet::from([Verb::List]),
             _ => BTreeSet::from([Verb::Get, Verb::List, Verb::Watch]),
         };
-        if self.how == How::Previewed && (level == Level::Apply || (level == Level::Preview && !self.is_unpoliced())) {
+        if self.how == How::Previewed && (level == Level::Apply || (level == Level::Preview && !self.is_unpoliced(called))) {
             verbs.extend([Verb::Patch, Verb::Create]);
         }
         if level == Level::Apply {
@@ -283,9 +286,11 @@ impl Use {
         self.how == How::Previewed || !self.changes.is_empty()
     }
 
-    /// Whether a preview of it would be held to dry runs by no policy, so that the level `preview` leaves it out.
-    pub fn is_unpoliced(&self) -> bool {
-        self.how == How::Previewed && UNPOLICED.contains(&self.object.kind_and_group().as_str())
+    /// Whether a preview of it would be held to dry runs by no policy, so that the level `preview` leaves it out. A rule goes by the
+    /// resource, so its name counts as much as the kind's.
+    pub fn is_unpoliced(&self, called: &Called) -> bool {
+        let is_policy = UNPOLICED.iter().any(|(kind, plural)| *kind == self.object.kind || *plural == called.plural);
+        self.how == How::Previewed && self.object.group() == ADMISSION && is_policy
     }
 }
 

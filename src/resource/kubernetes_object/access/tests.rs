@@ -58,6 +58,14 @@ fn roles_and_bindings_need_leave_to_give_away() {
     let of = |level| told(binding.rights(level, &called("rolebindings", true)));
     assert_eq!(of(Level::Observe), ["n rolebindings [b] get,list,watch"]);
     assert_eq!(of(Level::Preview), ["n clusterroles [view] bind", "n rolebindings [b] get,list,watch,create,patch"]);
+    let object = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": "b", "namespace": "n" },
+                         "roleRef": { "kind": "Role/x", "name": "view" } });
+    let strange = uses(&wish(object), true).remove(0);
+    assert_eq!(
+        told(strange.rights(Level::Preview, &called("rolebindings", true))),
+        ["n rolebindings [b] get,list,watch,create,patch"],
+        "no binding refers to such a kind"
+    );
     let object = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "r" }, "rules": [] });
     let role = uses(&wish(object), true).remove(0);
     assert_eq!(
@@ -73,8 +81,19 @@ fn what_no_policy_sees_is_not_previewed() {
         json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": { "name": "p" } });
     let policy = uses(&wish(object), true).remove(0);
     let of = |level| told(policy.rights(level, &called("policies", false)));
-    assert_eq!((policy.is_unpoliced(), of(Level::Preview)), (true, of(Level::Observe)));
+    assert_eq!((policy.is_unpoliced(&called("policies", false)), of(Level::Preview)), (true, of(Level::Observe)));
     assert_eq!(of(Level::Apply), [" policies [p] get,list,watch,create,patch,delete"]);
+}
+
+#[test]
+fn what_no_policy_sees_is_known_by_its_resource_whatever_its_kind_is_called() {
+    let object = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "Rail", "metadata": { "name": "p" } });
+    let rail = uses(&wish(object), true).remove(0);
+    for plural in ["validatingadmissionpolicies", "mutatingadmissionpolicybindings"] {
+        let verbs = [format!(" {plural} [p] get,list,watch")];
+        assert_eq!(told(rail.rights(Level::Preview, &called(plural, false))), verbs);
+    }
+    assert!(!rail.is_unpoliced(&called("validatingwebhookconfigurations", false)));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! that does; those before it have been run. Numbers and words of errors: pyeapi (test/system/test_client.py, arista-eosplus/pyeapi#128): 1002 for
 //! a command that there is not, or not for this user, 1003 for one without JSON, 1004 for one that eAPI does not run, 1000 for all else.
 
+use crate::base::bounded;
 use crate::base::text::one_line;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -45,7 +46,8 @@ struct Problem {
 /// The output of each of these commands.
 pub fn answer(body: &[u8], commands: &[String]) -> Result<Vec<String>, Refused> {
     let strange = |what: &str| Refused { before: 0, reason: format!("what answers there is no eAPI: {what}") };
-    let answer: Answer = serde_json::from_slice(body).map_err(|error| strange(&one_line(&error.to_string(), 80)))?;
+    let document = bounded::parse(body).ok_or_else(|| strange("no JSON, or too many values"))?;
+    let answer: Answer = serde_json::from_value(document).map_err(|error| strange(&one_line(&error.to_string(), 80)))?;
     match answer {
         Answer { error: Some(problem), .. } => Err(refused(&problem, commands)),
         Answer { result: Some(results), .. } if results.len() == commands.len() => Ok(results.iter().map(output).collect()),
@@ -83,9 +85,11 @@ mod tests {
     fn output_is_told_by_command() {
         let body = br#"{"jsonrpc":"2.0","id":"railwright","result":[{},{"output":"a\nb"}]}"#;
         let two = ["enable".to_owned(), "bash timeout 1 x".to_owned()];
+        let many = format!(r#"{{"result":[{}1]}}"#, r#"{"a":1},"#.repeat(500_000));
         assert_eq!(answer(body, &two), Ok(vec![String::new(), "a\nb".to_owned()]));
         for (body, what) in [
-            (&b"<html>"[..], "no eAPI: expected value"),
+            (&b"<html>"[..], "no eAPI: no JSON"),
+            (many.as_bytes(), "too many values"),
             (br#"{"result":[{}]}"#, "1 results for 2 commands"),
             (br#"{"id":1}"#, "neither a result nor an error"),
             (br#"[1]"#, "no eAPI"),

@@ -8,6 +8,7 @@ mod guard;
 mod tell;
 
 use super::https::{Client, Failure, Reply, Server};
+use crate::base::bounded;
 use crate::base::text::one_line;
 use crate::resource::complaint::UNAVAILABLE;
 use crate::resource::probe::Probe;
@@ -78,15 +79,7 @@ impl NvueLink {
             Err(Failure::Lost(reason)) => return Err(lost(reason)),
             Err(Failure::TooMuch) => return Err(lost("it sent more than what is taken".to_owned())),
         };
-        Ok(match reply.status {
-            200..=299 if reply.body.is_empty() => Got::Tree(Value::Null),
-            200..=299 => match serde_json::from_slice(&reply.body) {
-                Ok(tree) => Got::Tree(tree),
-                Err(error) => Got::Refused(format!("NVUE sent no JSON: {}", one_line(&error.to_string(), 80))),
-            },
-            404 => Got::Nothing,
-            status => Got::Refused(format!("NVUE answers {status}: {}", words(&reply))),
-        })
+        Ok(parse_reply(&reply))
     }
 
     fn switch(&self) -> &str {
@@ -102,9 +95,22 @@ impl NvueLink {
     }
 }
 
+/// What a reply means.
+fn parse_reply(reply: &Reply) -> Got {
+    match reply.status {
+        200..=299 if reply.body.is_empty() => Got::Tree(Value::Null),
+        200..=299 => match bounded::parse(&reply.body) {
+            Some(tree) => Got::Tree(tree),
+            None => Got::Refused("NVUE sent no JSON, or too many values".to_owned()),
+        },
+        404 => Got::Nothing,
+        status => Got::Refused(format!("NVUE answers {status}: {}", words(reply))),
+    }
+}
+
 /// What a refusal says: its sentence, where it is an error document of NVUE.
 fn words(reply: &Reply) -> String {
-    let document: Option<Value> = serde_json::from_slice(&reply.body).ok();
+    let document = bounded::parse(&reply.body);
     let sentence = document.as_ref().and_then(|document| ["detail", "title"].into_iter().find_map(|word| document.get(word)?.as_str()));
     sentence.map_or_else(|| reply.said(), |sentence| one_line(sentence, 300))
 }
@@ -141,5 +147,21 @@ impl HostLink for NvueLink {
 
     fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
         Box::pin(self.keep(upkeep))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 30 MB of them took 13 GB of memory.
+    #[test]
+    fn what_nvue_answers_is_bounded_in_values() {
+        let answer = |count: usize| {
+            let body = format!(r#"{{"x":[{}1]}}"#, r#"{"a":1},"#.repeat(count)).into_bytes();
+            parse_reply(&Reply { status: 200, body })
+        };
+        assert!(matches!(answer(1000), Got::Tree(_)));
+        assert!(matches!(answer(500_000), Got::Refused(_)));
     }
 }
