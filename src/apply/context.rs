@@ -8,6 +8,7 @@ use crate::resource::Wish;
 use crate::state::lock::HEARTBEAT_S;
 use crate::state::{OrderKind, Outcome, Skip, StateFolder};
 use crate::system::clock::Clock;
+use crate::system::signals;
 use crate::transport::{Connector, HostAccess, Secrets};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,6 +103,20 @@ impl Context {
     /// The lock of the host or cluster of this name.
     pub fn locked(&self, name: &str) -> Locked {
         self.hosts.get(name).map_or_else(|| Locked::host(name), Locked::of)
+    }
+
+    /// Whether the user has asked to stop.
+    pub fn is_interrupted(&self) -> bool {
+        *self.interrupts.borrow() > 0
+    }
+
+    /// What comes of this work; nothing once the user asks to stop, which leaves it where it is.
+    pub async fn unless_interrupted<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut interrupts = self.interrupts.clone();
+        tokio::select! {
+            of_work = work => Some(of_work),
+            () = signals::interrupted(&mut interrupts, 1) => None,
+        }
     }
 }
 

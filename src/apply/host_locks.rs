@@ -2,6 +2,7 @@
 //! after its last.
 
 use super::context::Context;
+use super::idle::Busy;
 use super::locks::HeldLock;
 use super::preflight::{HostNow, connect};
 use super::trouble::{self, Locked, Next};
@@ -89,21 +90,32 @@ pub(super) async fn take_lock(
     let unready = |error: TransportError| NotLocked::Unready(error.into());
     let failed = |why: &str| NotLocked::Refused(Box::new(trouble::lock_failed(of, why)));
     let unknown = |reason: String| NotLocked::Unready(Unready::Unfit(format!("whether its lock was taken is not known: {reason}")));
-    let mut number = ours;
+    let interrupted = || NotLocked::Unready(Busy::Interrupted.into());
+    let (mut number, mut taken_from) = (ours, None);
     for _ in 0..4 {
         match locker.lock(&Fence::new(&holder.line(), number)).await.map_err(unready)? {
             LockOutcome::Taken(record) => return Ok((number, record)),
             LockOutcome::Held(line) => {
-                let reading = locker.reader().lock().await.map_err(unready)?.map_err(unknown)?;
+                // Whoever lost it does not take it again.
+                if taken_from.as_ref() == Some(&line) {
+                    return Err(failed(
+                        "it was taken away from its holder, and is that holder's as before: what is written there is not kept",
+                    ));
+                }
+                // How long a holder is silent is watched for minutes.
+                let look = context.unless_interrupted(locker.reader().lock()).await.ok_or_else(interrupted)?;
+                let reading = look.map_err(unready)?.map_err(unknown)?;
                 // Another one is looked at again, and so is one that was let go meanwhile.
                 let Some(reading) = reading.filter(|reading| reading.holder == line) else { continue };
                 let held = HeldLock::from_reading(reading, &context.folder.process());
                 let refused =
                     |held: &HeldLock| NotLocked::Refused(Box::new(trouble::locked(&of.target, held, &Next::beside(&context.folder))));
                 let grounds = held.grounds().ok_or_else(|| refused(&held))?;
-                match locker.steal(&line, number, grounds).await.map_err(unready)? {
+                let stolen = context.unless_interrupted(locker.steal(&line, number, grounds)).await.ok_or_else(interrupted)?;
+                match stolen.map_err(unready)? {
                     StealOutcome::Alive(age_s) => return Err(refused(&HeldLock { age_s, ..held })),
-                    StealOutcome::Taken | StealOutcome::Free | StealOutcome::Other(_) => (),
+                    StealOutcome::Taken => taken_from = Some(line),
+                    StealOutcome::Free | StealOutcome::Other(_) => (),
                     StealOutcome::Impossible(why) => return Err(failed(&why)),
                     StealOutcome::Unknown(reason) => return Err(unknown(reason)),
                 }

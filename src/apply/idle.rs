@@ -17,7 +17,7 @@ pub enum Busy {
     Runs(u64),
     /// A guard of another run was armed for all that time; in seconds.
     Guarded(u64),
-    /// The user asked to stop while it ran.
+    /// The user asked to stop meanwhile.
     Interrupted,
 }
 
@@ -45,7 +45,7 @@ pub async fn idle(
             Performed::Ended { code, stderr, .. } => return Err(Busy::NotTold(format!("exit status {code}: {stderr}"))),
             Performed::Unknown { reason } => return Err(Busy::NotTold(reason)),
         }
-        if *context.interrupts.borrow() > 0 {
+        if context.is_interrupted() {
             return Err(Busy::Interrupted);
         }
         if look == 0 {
@@ -67,7 +67,7 @@ impl Busy {
             Busy::Guarded(seconds) => {
                 format!("a guard of an earlier run is still armed on it after {seconds} s (systemctl list-timers 'railwright-guard-*')")
             }
-            Busy::Interrupted => "an earlier step is still running on it, and the run was interrupted".to_owned(),
+            Busy::Interrupted => "the run was interrupted while it was waited for".to_owned(),
         }
     }
 }

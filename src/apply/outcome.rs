@@ -103,6 +103,12 @@ impl ApplyOutcome {
         ApplyOutcome { ending, ..ApplyOutcome::refused(Vec::new()) }
     }
 
+    /// Ended before anything was changed.
+    pub fn not_begun(problems: Vec<Diagnostic>, is_interrupted: bool) -> Self {
+        let ending = if is_interrupted { Ending::Interrupted } else { Ending::Refused };
+        ApplyOutcome { ending, ..ApplyOutcome::refused(problems) }
+    }
+
     /// Refused before anything was changed.
     pub fn refused(problems: Vec<Diagnostic>) -> Self {
         ApplyOutcome {

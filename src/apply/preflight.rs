@@ -4,7 +4,7 @@ use super::access;
 use super::by_hand::may_be_off;
 use super::context::{Context, Event, EventSink};
 use super::host_locks::{NotLocked, release, take_lock};
-use super::idle::idle;
+use super::idle::{Busy, idle};
 use super::trouble::{self, Next};
 use super::unready::Unready;
 use crate::base::{Diagnostic, MachineId, Target, TargetKind};
@@ -119,6 +119,9 @@ pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &Cl
     crowd::each(wanted.hosts.iter().cloned().collect(), context.patience.parallel, &work).await;
     let mut found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     found.refusals.extend(cut_connections(plan, &found.ready));
+    if context.is_interrupted() {
+        found.refusals = vec![trouble::interrupted_early()];
+    }
     if !found.refusals.is_empty() {
         release(&found.ready, context, &lock.holder).await;
     }
@@ -159,7 +162,9 @@ const GOES_DOWN: u32 = 3;
 async fn after_reboot(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sink: &EventSink) -> One {
     let mut left = GOES_DOWN;
     loop {
-        let back = come_back(host, context, sink).await;
+        let Some(back) = context.unless_interrupted(come_back(host, context, sink)).await else {
+            return One::Unready(Busy::Interrupted.into());
+        };
         let one = one_host(host, context, holder, run, sink).await;
         left -= 1;
         if !back || left == 0 || !matches!(one, One::Unready(Unready::NotReached(_) | Unready::Unfit(_))) {
@@ -175,9 +180,6 @@ async fn come_back(host: &str, context: &Context, sink: &EventSink) -> bool {
         for look in 0u32.. {
             if connect(host, context).await.is_ok() {
                 return true;
-            }
-            if *context.interrupts.borrow() > 0 {
-                return false;
             }
             if look == 0 {
                 sink(Event::Rebooting { host: host.to_owned() });
@@ -200,8 +202,12 @@ async fn one_host(host: &str, context: &Context, holder: &Holder, run: Run<'_>, 
 
 async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sink: &EventSink) -> Result<Ready, One> {
     let unready = |error: TransportError| One::Unready(error.into());
-    let locker = connect(host, context).await.map_err(unready)?;
-    let answers = locker.reader().read(&[Read::Host]).await.map_err(unready)?;
+    let look = async {
+        let locker = connect(host, context).await?;
+        let answers = locker.reader().read(&[Read::Host]).await?;
+        Ok((locker, answers))
+    };
+    let (locker, answers) = context.unless_interrupted(look).await.ok_or(One::Unready(Busy::Interrupted.into()))?.map_err(unready)?;
     let mut now = host_now(&context.target(host), &answers).map_err(One::Unready)?;
     let before = run.wanted.machines.get(host);
     if before.zip(now.machine_id.known()).is_some_and(|(before, now)| before != now) {

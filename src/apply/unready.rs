@@ -51,6 +51,7 @@ impl Unready {
         match self {
             Unready::NotReached(error) => trouble::not_reached(target.to_string(), error, next),
             Unready::Unfit(reason) => trouble::not_workable(target, reason, next),
+            Unready::Busy(Busy::Interrupted) => trouble::interrupted_early(),
             Unready::Busy(busy) => trouble::still_runs(&target.name, &busy.reason(), next),
             Unready::Reinstalled => trouble::reinstalled(target, next),
         }

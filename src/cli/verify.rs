@@ -11,7 +11,7 @@ use crate::base::text::one_line;
 use crate::base::{Diagnostic, nodeset};
 use crate::report;
 use crate::report::progress::Proving;
-use crate::system::signals::{self, twice};
+use crate::system::signals::{self, interrupted};
 use crate::transport::{Connector, TargetContact};
 use crate::verify::nccl_run::prove;
 use crate::verify::{Verdict, VerifyEvent, VerifyReport, verify};
@@ -80,7 +80,7 @@ async fn run_nccl(tests: &Nccl, connector: &dyn Connector, report: &mut VerifyRe
     let stop = async move { drop(interrupts.changed().await) };
     let inventory = report.inventory.clone();
     let proven = tokio::select! {
-        () = twice(&mut again) => None,
+        () = interrupted(&mut again, 2) => None,
         proven = prove(connector, &inventory, works, &begins, stop) => Some(proven),
     };
     let is_stopped = *again.borrow() > 0;

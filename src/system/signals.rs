@@ -3,10 +3,10 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Comes to an end once somebody has asked twice: to leave at once, whatever is still to be tidied up.
-pub async fn twice(interrupts: &mut watch::Receiver<u32>) {
+/// Comes to an end once somebody has asked so often: once to stop, twice to leave at once, whatever is still to be tidied up.
+pub async fn interrupted(interrupts: &mut watch::Receiver<u32>, times: u32) {
     // Without a sender nobody can ask any more.
-    if interrupts.wait_for(|count| *count > 1).await.is_err() {
+    if interrupts.wait_for(|count| *count >= times).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

@@ -185,6 +185,7 @@ fn what_others_do_meanwhile_is_not_undone() {
 fn what_is_stale_is_not_written() {
     let Some(plane) = ControlPlane::start() else { return };
     stale::a_run_whose_lock_was_taken_over_writes_nothing_more(&plane);
+    stale::a_lock_that_is_only_said_to_be_let_go_is_told(&plane);
     stale::what_changes_hands_in_the_last_moment_is_not_deleted(&plane);
     stale::a_404_of_something_between_is_no_absence(&plane);
 }

@@ -38,6 +38,18 @@ impl Meanwhile {
         Meanwhile::between(plane, move |head| is_met(&first_line(head)).then(|| answer.clone()))
     }
 
+    /// The server says of such requests, by their first lines, that it does them, and keeps nothing (Kubernetes API: dryRun).
+    pub fn pretend(plane: &ControlPlane, is_met: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Meanwhile::between(plane, move |head| {
+            let line = first_line(head);
+            if is_met(&line) {
+                let of_nothing = line.replacen(" HTTP/", if line.contains('?') { "&dryRun=All HTTP/" } else { "?dryRun=All HTTP/" }, 1);
+                head.splice(..line.len(), of_nothing.bytes());
+            }
+            None
+        })
+    }
+
     /// `sees` is given each piece of a request before it is passed on; a head begins one.
     pub fn watch(plane: &ControlPlane, sees: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         Meanwhile::between(plane, move |piece| {
@@ -46,8 +58,8 @@ impl Meanwhile {
         })
     }
 
-    /// The same, with an answer in the place of the server's where one is given.
-    fn between(plane: &ControlPlane, sees: impl Fn(&[u8]) -> Option<String> + Send + Sync + 'static) -> Self {
+    /// The same, which may write into the pieces, with an answer in the place of the server's where one is given.
+    fn between(plane: &ControlPlane, sees: impl Fn(&mut Vec<u8>) -> Option<String> + Send + Sync + 'static) -> Self {
         let mut proxy = plane.kubectl_command(&["proxy", "--port=0"]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(proxy.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -91,14 +103,15 @@ pub fn first_line(piece: &[u8]) -> String {
 
 /// Until one side is gone, or something else is given in the place of a piece. The head of a request comes in one piece, as the client
 /// writes it.
-fn pass(mut from: TcpStream, mut to: TcpStream, seen: impl Fn(&[u8]) -> Option<String>) {
+fn pass(mut from: TcpStream, mut to: TcpStream, seen: impl Fn(&mut Vec<u8>) -> Option<String>) {
     let mut bytes = [0; 65536];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
-        if let Some(instead) = seen(&bytes[..count]) {
+        let mut piece = bytes[..count].to_vec();
+        if let Some(instead) = seen(&mut piece) {
             let _ = to.write_all(instead.as_bytes());
             break;
         }
-        if to.write_all(&bytes[..count]).is_err() {
+        if to.write_all(&piece).is_err() {
             break;
         }
     }

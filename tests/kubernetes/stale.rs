@@ -4,8 +4,8 @@ use crate::cluster::Cluster;
 use crate::meanwhile::{Meanwhile, first_line};
 use crate::rig::ControlPlane;
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 const INV: &str = "inv";
 
@@ -58,6 +58,34 @@ pub fn a_run_whose_lock_was_taken_over_writes_nothing_more(plane: &ControlPlane)
     awake.wishes("  []\n");
     awake.told(0, &["apply", INV, "--yes"]);
     assert_eq!(text_of(plane, "second"), "");
+}
+
+/// Somebody's server, or a store that lost its disk: the lock of a dead run is taken away again and again, and stays.
+pub fn a_lock_that_is_only_said_to_be_let_go_is_told(plane: &ControlPlane) {
+    let (killed, next) = (Cluster::new(plane, "admin"), Cluster::new(plane, "admin"));
+    let process = Arc::new(AtomicU32::new(0));
+    let of_child = process.clone();
+    let way = Meanwhile::watch(plane, move |head| {
+        let line = first_line(head);
+        if line.starts_with("PATCH /api/v1/namespaces/default/configmaps/conf?") && !line.contains("dryRun") {
+            let killed = Command::new("kill").args(["-KILL", &of_child.load(Ordering::Relaxed).to_string()]).status();
+            assert!(killed.is_ok_and(|status| status.success()));
+        }
+    });
+    through(&killed, &way);
+    killed.wishes(&config_map("conf", "", "wished"));
+    let mut child = killed.command(&["apply", INV, "--yes"]).spawn().unwrap();
+    process.store(child.id(), Ordering::Relaxed);
+    assert!(!child.wait().unwrap().success());
+    let way = Meanwhile::pretend(plane, |line| line.starts_with("PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/"));
+    through(&next, &way);
+    next.wishes(&config_map("conf", "", "other"));
+    let said = next.flat(4, &["apply", INV, "--yes"]);
+    assert!(said.contains("is that holder's as before"), "{said}");
+    next.spec("admin", "");
+    next.wishes("  []\n");
+    next.told(0, &["apply", INV, "--yes"]);
+    plane.kubectl(&["delete", "configmap", "conf", "--ignore-not-found"]);
 }
 
 /// Taken over by somebody, with our mark on it or not, in the last moment before it is deleted.

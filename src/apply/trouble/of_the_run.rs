@@ -125,6 +125,13 @@ pub fn interrupted(skipped: usize, next: &Next) -> Diagnostic {
         .next(next.resume())
 }
 
+/// The user stopped it while the targets were still being reached and locked.
+pub fn interrupted_early() -> Diagnostic {
+    Diagnostic::error("RW0621", "interrupted while the targets were being reached")
+        .state("nothing was changed, and the locks that were taken were let go")
+        .next("the same command begins again")
+}
+
 /// The host's record could not be written.
 pub fn record_not_written(target: &Target, reason: &str) -> Diagnostic {
     let record = match target.kind {

@@ -11,7 +11,7 @@ use crate::job::{self, Deletable, Found, Gone, Look, Phase, Progress, Submission
 use crate::report::job::ladder as screen;
 use crate::report::out;
 use crate::system::clock::{self, Stopwatch};
-use crate::system::signals::{self, twice};
+use crate::system::signals::{self, interrupted};
 use crate::transport::{TargetContact, TransportError};
 use crate::verify::nccl::{self, Decoder, Expected};
 use crate::verify::{Verdict, verify};
@@ -65,7 +65,7 @@ pub async fn run(trials: &Trials, inventory: &Path, namespace: &str, json: bool)
     let mut interrupts = signals::interrupts();
     let mut again = interrupts.clone();
     tokio::select! {
-        () = twice(&mut again) => {
+        () = interrupted(&mut again, 2) => {
             climb.left();
             Ok(Exit::Interrupted)
         }

@@ -16,7 +16,7 @@ use crate::spec::{Host, Sources};
 use crate::system::append_file::AppendFile;
 use crate::system::clock::Stopwatch;
 use crate::system::files;
-use crate::system::signals::{self, twice};
+use crate::system::signals::{self, interrupted};
 use crate::transport::{HostAccess, TargetContact, connector};
 use crate::verify::flow::Flow;
 use crate::verify::host_job::{self, Ended};
@@ -273,7 +273,7 @@ async fn watched(
         looks.once(&mut flow).await;
     }
     let ended = tokio::select! {
-        () = twice(&mut again) => {
+        () = interrupted(&mut again, 2) => {
             return Ok(None);
         }
         ended = host_job::run(&*connector, parts, limit_s, lines, stop) => ended.map_err(refused)?,
