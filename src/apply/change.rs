@@ -126,7 +126,7 @@ impl<'a> Step<'a> {
         let mut seen = self.see(&answers);
         if let Some(intent) = &earlier
             && self.node.is_change()
-            && self.guard_reason(&seen).is_some()
+            && self.may_be_guarded()
             && self.settle_earlier_guard(intent, &seen).await?
         {
             let answers = self.look().await?;

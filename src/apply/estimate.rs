@@ -196,7 +196,7 @@ mod tests {
             (60, Entry::GateStarted { node: "gate/0".to_owned(), hosts: hosts() }),
             (80, Entry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(), failure: None }),
         ]));
-        past.learn(&journal(vec![(0, Entry::LockTaken { fence: 1 })]));
+        past.learn(&journal(vec![(0, Entry::LockTaken { fence: 1, part: String::new() })]));
         past
     }
 

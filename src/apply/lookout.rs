@@ -16,7 +16,7 @@ use crate::resource::host::facts;
 use crate::resource::kubernetes_object::nodes::nodes;
 use crate::resource::kubernetes_object::request::KubernetesRead;
 use crate::state::TargetIdentity;
-use crate::system::clock::{self, Deadline, Stopwatch};
+use crate::system::clock::{self, Moment, Stopwatch};
 use crate::transport::{BoxFuture, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -41,8 +41,8 @@ struct Seen {
     of_nodes: BTreeMap<Target, Unavailability>,
     /// Power cycles by hand, by the numbers of their steps, that were made since this part of the run began and are not told yet.
     power_cycles: BTreeSet<usize>,
-    /// When all hosts are asked again.
-    all_again: Option<Deadline>,
+    /// When all hosts were asked, and after how long they are asked again. A machine that sleeps meanwhile has seen nothing.
+    all: Option<(Moment, Duration)>,
 }
 
 impl Lookout {
@@ -64,7 +64,8 @@ impl Lookout {
             let mut seen = guard(&self.0);
             // Whoever is not asked any more counts by what the run did.
             seen.silent.retain(|host, _| hosts.contains_key(&*host.name));
-            (seen.all_again.as_ref().is_none_or(|at| at.left().is_zero()), seen.silent.clone())
+            let is_fresh = |(at, pause): (Moment, Duration)| shared.context.clock.moment().since(at) < pause;
+            (!seen.all.is_some_and(is_fresh), seen.silent.clone())
         };
         let asked = hosts.into_iter().filter(|(_, host)| all || silent.contains_key(host)).collect();
         let watch = Stopwatch::start();
@@ -73,7 +74,7 @@ impl Lookout {
         // Whatever is in the way of it is in the way of the next step too, which tells.
         let _ = shared.record_hosts(switched).await;
         if all {
-            guard(&self.0).all_again = Some(Deadline::after(PAUSE.max(watch.elapsed() * SHARE)));
+            guard(&self.0).all = Some((shared.context.clock.moment(), PAUSE.max(watch.elapsed() * SHARE)));
         }
     }
 

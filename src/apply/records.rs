@@ -188,7 +188,7 @@ impl Shared {
         // A step and a gate may end at once on one host.
         let recorded = self.recorded(&target.name);
         let mut may_stand = recorded.lock().await;
-        let record = guard(&self.state).next_record(&self.cluster, &target.name, &self.run, &self.plan.digest, clock::now());
+        let record = guard(&self.state).next_record(&self.cluster, &target.name, &self.by, &self.plan.digest, clock::now());
         let members = members(&record).into_iter().chain(coming).collect();
         let (json, replaces) = (record.to_json(), may_stand.clone());
         if let Some(too_large) = too_large(target, &record, &json) {
@@ -203,11 +203,15 @@ impl Shared {
             Ok(RecordOutcome::Unknown(_)) | Err(_) => {}
             _ => *may_stand = replaces,
         }
+        let (host, serial) = (target.name.to_string(), record.serial);
+        match &written {
+            Ok(RecordOutcome::Written) => self.journal.note(Entry::HostRecordWritten { host, serial }),
+            Err(TransportError::LockLost { .. }) => {}
+            Ok(RecordOutcome::Unknown(_)) | Err(_) => self.journal.note(Entry::HostRecordTried { host, serial }),
+            Ok(_) => {}
+        }
         let reason = match written {
-            Ok(RecordOutcome::Written) => {
-                self.journal.note(Entry::HostRecordWritten { host: target.name.to_string(), serial: record.serial });
-                return None;
-            }
+            Ok(RecordOutcome::Written) => return None,
             // It has no place for a record: the folder alone remembers.
             Ok(RecordOutcome::NotKept) => return None,
             Ok(RecordOutcome::Moved) => return Some(trouble::record_moved(target, &self.next)),

@@ -5,7 +5,7 @@ use super::context::{Context, EventSink, Wished};
 use super::host_locks::{release, sweep};
 use super::outcome::ApplyOutcome;
 use super::preflight::{Wanted, preflight};
-use super::run::{Begun, is_done, recognize_hosts};
+use super::run::{Begun, is_done, lock_taken, recognize_hosts};
 use super::shared::{Earlier, RunParts};
 use super::steps::{Role, Step, steps};
 use super::{refusal, trouble::Next};
@@ -38,7 +38,7 @@ pub(super) fn is_resumable(steps: &[Step], status: &RunStatus) -> bool {
 pub async fn resume(context: &Context, decisions: Decisions, sink: EventSink) -> ApplyOutcome {
     match begin(context, decisions, sink).await {
         Ok(begun) => begun.carry_out().await,
-        Err(problems) => ApplyOutcome::refused(problems),
+        Err(problems) => ApplyOutcome::not_begun(problems, context.is_interrupted()),
     }
 }
 
@@ -98,7 +98,7 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let store = context.folder.continue_run(&run, &journal).map_err(one)?;
     let store = lock.fenced(&context.folder, store).map_err(one)?;
     let writer = context.folder.writer(store, journal.chain).map_err(one)?;
-    let entries = vec![resumed(&decisions), Entry::LockTaken { fence: lock.fence }];
+    let entries = vec![resumed(&decisions), lock_taken(&lock)];
     let parts = RunParts { plan, context, sink, run, cluster, journal: writer, state };
     Ok(Begun::new(parts, lock, steps, Earlier { status, decisions, told }, found, entries))
 }

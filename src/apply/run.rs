@@ -30,7 +30,7 @@ pub async fn apply(plan: &Plan, context: &Context, sink: EventSink) -> ApplyOutc
     match begin(plan, context, sink).await {
         Ok(Some(begun)) => begun.carry_out().await,
         Ok(None) => ApplyOutcome::without_work(false),
-        Err(problems) => ApplyOutcome::refused(problems),
+        Err(problems) => ApplyOutcome::not_begun(problems, context.is_interrupted()),
     }
 }
 
@@ -82,7 +82,7 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     };
     match opened {
         Ok((run, cluster, journal)) => {
-            let entries = vec![started(&run, &cluster, plan, state.serial), Entry::LockTaken { fence: lock.fence }];
+            let entries = vec![started(&run, &cluster, plan, state.serial), lock_taken(&lock)];
             let earlier = Earlier { status: RunStatus::default(), decisions: Decisions::default(), told: None };
             let plan = later.unwrap_or_else(|| plan.clone());
             let parts = RunParts { plan, context: context.clone(), sink, run, cluster, journal, state };
@@ -122,6 +122,11 @@ fn open(plan: &Plan, context: &Context, state: &mut State, lock: &ClusterLock) -
     let store = context.folder.begin_run(&run, plan)?;
     let store = lock.fenced(&context.folder, store)?;
     Ok((run, cluster, context.folder.writer(store, Chain::default())?))
+}
+
+/// This part of the run has the cluster's lock.
+pub(super) fn lock_taken(lock: &ClusterLock) -> Entry {
+    Entry::LockTaken { fence: lock.fence, part: lock.holder.taking.clone() }
 }
 
 fn started(run: &str, cluster: &ClusterIdentity, plan: &Plan, state_serial: u64) -> Entry {
@@ -172,7 +177,7 @@ impl Begun {
             entries.push(Entry::HostLocked { host: host.clone(), boot_id: now.boot_id.clone(), machine_id });
         }
         let heart = Heart::new(&lock.holder, &parts.run, &parts.context, &found.ready);
-        let shared = Shared::new(parts, &steps, earlier, found.ready.clone(), heart);
+        let shared = Shared::new(parts, lock.holder.taking.clone(), &steps, earlier, found.ready.clone(), heart);
         let switched = switched.into_iter().filter_map(|(n, _)| Some((shared.plan.nodes[n].id.clone(), shared.host_of(n)?)));
         let switched: Vec<(String, String)> = switched.collect();
         for (node, host) in &switched {

@@ -14,6 +14,7 @@ use crate::base::{Address, Diagnostic, Target, TargetKind};
 use crate::plan::{Applied, Member, Node, OutageCause, Plan};
 use crate::resource::Read;
 use crate::state::journal_writer::JournalWriter;
+use crate::state::lineage::RunPart;
 use crate::state::run_status::{Intent, NodeStatus};
 use crate::state::{ClusterIdentity, Entry, Order, Outcome, RunStatus, State};
 use crate::transport::{TransportError, Writer};
@@ -45,6 +46,8 @@ pub(super) struct Shared {
     pub plan: Plan,
     pub context: Context,
     pub run: String,
+    /// This part of the run.
+    pub by: RunPart,
     pub cluster: ClusterIdentity,
     pub next: Next,
     pub journal: JournalWriter,
@@ -77,7 +80,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// At the beginning of a run or of its resumed part.
-    pub fn new(parts: RunParts, steps: &[Step], earlier: Earlier, ready: BTreeMap<String, HostNow>, heart: Heart) -> Self {
+    pub fn new(parts: RunParts, part: String, steps: &[Step], earlier: Earlier, ready: BTreeMap<String, HostNow>, heart: Heart) -> Self {
         // A power cycle by hand has no intent; where it was made, all that comes after it may have moved.
         let has_acted = |node: &NodeStatus| node.intent.is_some() || node.outcome == Some(Outcome::Done { changed: true });
         // What an earlier part of the run only found moved, it has not begun.
@@ -97,6 +100,7 @@ impl Shared {
             next: Next::of(&parts.plan),
             plan: parts.plan,
             context: parts.context,
+            by: RunPart { run: parts.run.clone(), part },
             run: parts.run,
             cluster: parts.cluster,
             journal: parts.journal,

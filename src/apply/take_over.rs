@@ -132,8 +132,8 @@ async fn look(
 }
 
 async fn write(target: &Target, one: &Taken, cluster: &ClusterIdentity, state: &mut State) -> Result<TakeOver, Diagnostic> {
-    let (run, plan) = one.record.read().map_or(("", ""), |record| (record.run.as_str(), record.plan.as_str()));
-    let record = state.next_record(cluster, &target.name, run, plan, clock::now());
+    let (by, plan) = one.record.read().map(|record| (record.by(), record.plan.clone())).unwrap_or_default();
+    let record = state.next_record(cluster, &target.name, &by, &plan, clock::now());
     let json = record.to_json();
     if let Some(too_large) = too_large(target, &record, &json) {
         return Err(too_large);
@@ -144,6 +144,7 @@ async fn write(target: &Target, one: &Taken, cluster: &ClusterIdentity, state: &
     };
     let reason = match written {
         Ok(RecordOutcome::Written) => {
+            state.lineages.entry(target.name.to_string()).or_default().note(&by, record.serial);
             return record.taken_over.ok_or_else(|| record_not_written(target, "it names no take-over"));
         }
         Ok(RecordOutcome::NotKept) => "it keeps no record".to_owned(),

@@ -37,8 +37,12 @@ impl RunStatus {
                 resources.remove(address);
             }
         }
-        for (host, (serial, _)) in self.host_serials.iter().filter(|(_, (_, sequence))| is_continued && *sequence > after) {
-            state.lineages.entry(host.clone()).or_default().note(&self.run, *serial);
+        for (host, written) in self.host_records.iter().filter(|(_, written)| is_continued && written.sequence > after) {
+            let lineage = state.lineages.entry(host.clone()).or_default();
+            if written.is_known { lineage.note(&written.by, written.serial) } else { lineage.note_tried(&written.by, written.serial) }
+        }
+        for host in self.behind(after).into_iter().filter(|_| is_continued) {
+            state.lineages.entry(host).or_default().note_behind(&self.by());
         }
         if after == 0 || state.cluster.is_none() {
             state.cluster = self.cluster.clone().or(state.cluster.take());

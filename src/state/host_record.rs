@@ -2,7 +2,7 @@
 //! second operator what was applied. It is never trusted over what is observed.
 
 use super::last_applied_file::FORMAT_VERSION;
-use super::lineage::Lineage;
+use super::lineage::{Lineage, RunPart};
 use super::recognition::ClusterIdentity;
 use crate::base::text::one_line;
 use crate::base::{Address, ClusterId, MachineId, Target, bounded};
@@ -35,6 +35,9 @@ pub struct HostRecord {
     pub serial: u64,
     /// The run that wrote it.
     pub run: String,
+    /// Which part of it.
+    #[serde(default)]
+    pub part: String,
     /// What was written before it.
     #[serde(default)]
     pub earlier: Lineage,
@@ -75,8 +78,13 @@ impl HostRecord {
     /// Which runs wrote it and what came before it.
     pub fn lineage(&self) -> Lineage {
         let mut lineage = self.earlier.clone();
-        lineage.note(&self.run, self.serial);
+        lineage.note(&self.by(), self.serial);
         lineage
+    }
+
+    /// Who wrote it.
+    pub fn by(&self) -> RunPart {
+        RunPart { run: self.run.clone(), part: self.part.clone() }
     }
 
     /// Whether it was written of another machine than this one, as far as both are known.

@@ -1,9 +1,9 @@
 //! Why nothing of a target may be planned or changed although it answers, and what is odd about who it is, for the person on
 //! call.
 
-use super::TargetRecord;
 use super::lineage::LatestWrite;
 use super::recognition::ClusterIdentity;
+use super::{HostRecord, TargetRecord};
 use crate::base::quote::sh;
 use crate::base::text::one_line;
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
@@ -105,7 +105,7 @@ impl IdentityConflict {
                 format!("keeps a record{of} that cannot be read: {}", one_line(reason, 200))
             }
             IdentityConflict::ForkedRecord { theirs, ours, .. } => {
-                let (theirs, ours) = (one_line(&theirs.run, 40), one_line(&ours.run, 40));
+                let (theirs, ours) = (one_line(&theirs.by.run, 40), one_line(&ours.by.run, 40));
                 format!("keeps a record of run {theirs}, which did not know of run {ours} that this folder remembers")
             }
             IdentityConflict::SameMachine { machine, names } => {
@@ -253,6 +253,16 @@ pub(super) fn record_of_another_machine(target: &Target, of_record: &MachineId, 
         .effect("what stood on the other machine before our first change is not put back on this one")
         .state("nothing was changed; the record is written anew by the next apply")
         .next("an image for hosts should be made without /var/lib/railwright and with an empty /etc/machine-id")
+}
+
+/// A target keeps an older record than it is known to have kept.
+pub(super) fn put_back(target: &Target, record: &HostRecord) -> Diagnostic {
+    let (run, at) = (one_line(&record.run, 40), one_line(&record.at, 40));
+    Diagnostic::warning("RW0739", format!("{} was put back to how it was after run {run}, {at}: it keeps the record of then", target.name))
+        .on(target.to_string())
+        .effect("what was changed since is gone, and what was taken back since is there again: the plan says what differs")
+        .state("nothing was changed; what the record knows and this folder does not is taken back with the next apply, unless the spec wishes it")
+        .next("a snapshot or a backup of its disk was put back, or /var/lib/railwright alone: whoever did so knows which")
 }
 
 /// Hosts were re-installed, for commands that show no plan.

@@ -145,7 +145,7 @@ mod tests {
         let mut chain = Chain::default();
         let mut out = vec![chain.seal("t".to_owned(), Entry::first_of("r1"))];
         for fence in 1..count {
-            out.push(chain.seal("t".to_owned(), Entry::LockTaken { fence }));
+            out.push(chain.seal("t".to_owned(), Entry::LockTaken { fence, part: String::new() }));
         }
         (out, chain)
     }

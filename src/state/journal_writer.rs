@@ -140,8 +140,8 @@ mod tests {
         for fence in 0..50 {
             let writer = writer.clone();
             tasks.spawn(async move {
-                writer.note(Entry::LockTaken { fence });
-                writer.commit(Entry::LockTaken { fence }).await
+                writer.note(Entry::LockTaken { fence, part: String::new() });
+                writer.commit(Entry::LockTaken { fence, part: String::new() }).await
             });
         }
         while let Some(result) = tasks.join_next().await {
@@ -173,7 +173,7 @@ mod tests {
 
     async fn broken() {
         let writer = JournalWriter::start(Box::new(Full), Chain::default()).unwrap();
-        assert!(writer.commit(Entry::LockTaken { fence: 1 }).await.is_err());
-        assert!(writer.commit(Entry::LockTaken { fence: 2 }).await.is_err());
+        assert!(writer.commit(Entry::LockTaken { fence: 1, part: String::new() }).await.is_err());
+        assert!(writer.commit(Entry::LockTaken { fence: 2, part: String::new() }).await.is_err());
     }
 }

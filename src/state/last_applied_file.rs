@@ -3,7 +3,7 @@
 
 use super::folder::StateFolder;
 use super::host_record::{HostRecord, TakeOver};
-use super::lineage::{Descent, Lineage};
+use super::lineage::{Descent, Lineage, RunPart};
 use super::power_cycles::AwaitedPowerCycle;
 use super::recognition::ClusterIdentity;
 use super::run_status::{self, RunStatus};
@@ -140,8 +140,18 @@ impl State {
 
     /// Puts a host's own record over what we remember of it, when the record is newer. Says whether it was.
     pub fn merge(&mut self, record: &HostRecord) -> bool {
-        if self.descent(record) != Descent::Later {
-            return false;
+        match self.descent(record) {
+            Descent::Later => {}
+            Descent::PutBack => {
+                // What was taken back since is there again.
+                let again = record.resources.iter().filter(|(address, _)| *address.target.name == record.host);
+                for (address, applied) in again {
+                    self.last_applied.resources.entry(address.clone()).or_insert_with(|| applied.clone());
+                }
+                self.note_outage_of(record);
+                return false;
+            }
+            Descent::Known | Descent::Forked => return false,
         }
         // A name is that of one target only, a host or the Kubernetes cluster.
         self.last_applied.resources.retain(|address, _| *address.target.name != record.host);
@@ -150,18 +160,22 @@ impl State {
         self.lineages.insert(record.host.clone(), record.lineage());
         self.machines.extend(record.machine.clone().map(|machine| (record.host.clone(), machine)));
         self.taken_over.extend(record.taken_over.clone().map(|taken| (record.host.clone(), taken)));
-        // One without an outage ends none: only what this side journals does.
-        if let Some(outage) = record.outage.clone() {
-            note_outage(&mut self.outages, record.host.clone(), outage);
-        }
+        self.note_outage_of(record);
         true
     }
 
-    /// The next record of a host: its slice as it is now, one serial higher.
-    pub fn next_record(&mut self, cluster: &ClusterIdentity, host: &str, run: &str, plan: &str, at: String) -> HostRecord {
+    /// A record without an outage ends none: only what this side journals does.
+    pub(super) fn note_outage_of(&mut self, record: &HostRecord) {
+        if let Some(outage) = record.outage.clone() {
+            note_outage(&mut self.outages, record.host.clone(), outage);
+        }
+    }
+
+    /// The next record of a host: its slice as it is now, one serial higher. Whether it comes to stand there is not known yet.
+    pub fn next_record(&mut self, cluster: &ClusterIdentity, host: &str, by: &RunPart, plan: &str, at: String) -> HostRecord {
         let lineage = self.lineages.entry(host.to_owned()).or_default();
         let (serial, earlier) = (lineage.serial().saturating_add(1), lineage.clone());
-        lineage.note(run, serial);
+        lineage.note_tried(by, serial);
         let slice = self.last_applied.resources.iter().filter(|(address, _)| &*address.target.name == host);
         HostRecord {
             format_version: FORMAT_VERSION.to_owned(),
@@ -170,7 +184,8 @@ impl State {
             machine: self.machines.get(host).cloned(),
             taken_over: self.taken_over.get(host).cloned(),
             serial,
-            run: run.to_owned(),
+            run: by.run.clone(),
+            part: by.part.clone(),
             earlier,
             plan: plan.to_owned(),
             tool: env!("CARGO_PKG_VERSION").to_owned(),
@@ -252,6 +267,10 @@ mod tests {
         ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() }
     }
 
+    fn by(run: &str) -> RunPart {
+        RunPart { run: run.to_owned(), part: String::new() }
+    }
+
     fn state_with(addresses: &[&str]) -> State {
         let mut state = State::default();
         for (address, value) in addresses.iter().zip([0.1, 1e-9, 123456.789]) {
@@ -291,11 +310,11 @@ mod tests {
         let mut elsewhere = state_with(&["host/a/file/new"]);
         let written = |serial| {
             let mut lineage = Lineage::default();
-            lineage.note("r0", serial);
+            lineage.note(&by("r0"), serial);
             lineage
         };
         elsewhere.lineages.insert("a".to_owned(), written(4));
-        let record = elsewhere.next_record(&cluster(), "a", "r", "p", "t".to_owned());
+        let record = elsewhere.next_record(&cluster(), "a", &by("r"), "p", "t".to_owned());
         let mut ours = state_with(&["host/a/file/old", "host/b/file/ours"]);
         ours.lineages.insert("a".to_owned(), written(5));
         assert_eq!((ours.descent(&record), ours.merge(&record)), (Descent::Forked, false), "what is remembered was not known there");

@@ -5,13 +5,52 @@ use serde::{Deserialize, Serialize};
 /// What is kept: so many runs, each of which may write a record often. The last 16 are told apart from one that is remembered.
 const KEPT: usize = 17;
 
-/// The latest record that a run wrote.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LatestWrite {
+/// One part of a run. A run that goes on does so as another part, perhaps from a copy of the folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPart {
     /// The run.
     pub run: String,
+    /// Random, made anew for each part.
+    #[serde(default)]
+    pub part: String,
+}
+
+/// The latest record that a part of a run wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatestWrite {
+    /// By whom.
+    #[serde(flatten)]
+    pub by: RunPart,
     /// The serial of the record.
     pub serial: u64,
+    /// How far that is known.
+    #[serde(default, skip_serializing_if = "WriteStatus::is_done")]
+    pub status: WriteStatus,
+}
+
+/// What is known of a write, by who remembers it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteStatus {
+    /// It stood on the target.
+    #[default]
+    Done,
+    /// It may stand there or not.
+    Tried,
+    /// More is remembered than it says: the run was killed before the next, or somebody decided something on this side.
+    Behind,
+}
+
+impl LatestWrite {
+    fn is_that_of(&self, other: &LatestWrite) -> bool {
+        (&self.by, self.serial) == (&other.by, other.serial)
+    }
+}
+
+impl WriteStatus {
+    fn is_done(&self) -> bool {
+        *self == WriteStatus::Done
+    }
 }
 
 /// The runs that wrote a record, the latest last.
@@ -22,8 +61,10 @@ pub struct Lineage(Vec<LatestWrite>);
 /// How a record stands to what is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descent {
-    /// It is what is remembered, or was before that.
+    /// It is what is remembered, or was before what may never have been written down there.
     Known,
+    /// It was what is remembered, and something later is known to have stood there: the target was put back to how it was then.
+    PutBack,
     /// It was written after what is remembered, by whoever knew that.
     Later,
     /// Whoever wrote it did not know what is remembered.
@@ -46,23 +87,31 @@ impl Lineage {
         self.0.last()
     }
 
-    /// Adds a write of a run, unless it is there already. What the run wrote right before is part of it.
-    pub fn note(&mut self, run: &str, serial: u64) {
-        let write = LatestWrite { run: run.to_owned(), serial };
-        if self.has(&write) {
-            return;
-        }
-        match self.0.last_mut().filter(|latest| latest.run == run) {
-            Some(latest) => *latest = write,
-            None => self.0.push(write),
+    /// Adds a write, unless it is there already. What the same part of the run wrote right before is part of it.
+    pub fn note(&mut self, by: &RunPart, serial: u64) {
+        self.add(LatestWrite { by: by.clone(), serial, status: WriteStatus::Done });
+    }
+
+    /// Adds a write of which nobody knows whether it came to stand on the target.
+    pub fn note_tried(&mut self, by: &RunPart, serial: u64) {
+        self.add(LatestWrite { by: by.clone(), serial, status: WriteStatus::Tried });
+    }
+
+    /// More is remembered, by this part of a run, than any record says. What others write without it does not follow from here; what the
+    /// same part writes does, and it may still live where this is a copy of its folder.
+    pub fn note_behind(&mut self, by: &RunPart) {
+        self.add(LatestWrite { by: by.clone(), serial: self.serial(), status: WriteStatus::Behind });
+    }
+
+    fn add(&mut self, write: LatestWrite) {
+        let is_known = self.has(&write);
+        match self.0.last_mut().filter(|latest| latest.by == write.by) {
+            Some(latest) if latest.serial <= write.serial => *latest = write,
+            None if !is_known => self.0.push(write),
+            _ => {}
         }
         let excess = self.0.len().saturating_sub(KEPT);
         self.0.drain(..excess);
-    }
-
-    /// The number of the latest record counts on: none that was read before is later.
-    pub fn count_on(&mut self) {
-        self.0.last_mut().into_iter().for_each(|latest| latest.serial += 1);
     }
 
     /// How a record of this lineage stands to one of the other, which is remembered.
@@ -71,14 +120,21 @@ impl Lineage {
         // What came before the oldest that is kept cannot be told.
         let is_told = self.0.len() < KEPT || self.0[0].serial <= remembered.serial;
         match () {
+            () if known.has(latest) && remembered.status.is_done() && !remembered.is_that_of(latest) => Descent::PutBack,
             () if known.has(latest) => Descent::Known,
-            () if self.has(remembered) || !is_told => Descent::Later,
+            () if self.knows(remembered) || !is_told => Descent::Later,
             () => Descent::Forked,
         }
     }
 
+    /// Whether whoever wrote this knew all that is remembered with that write.
+    fn knows(&self, remembered: &LatestWrite) -> bool {
+        let is_later = |own: &LatestWrite| own.by == remembered.by && own.serial > remembered.serial;
+        self.0.iter().any(is_later) || remembered.status != WriteStatus::Behind && self.has(remembered)
+    }
+
     fn has(&self, write: &LatestWrite) -> bool {
-        self.0.iter().any(|own| own.run == write.run && own.serial >= write.serial)
+        self.0.iter().any(|own| own.by == write.by && own.serial >= write.serial)
     }
 }
 
@@ -88,8 +144,37 @@ mod tests {
 
     fn lineage(writes: &[(&str, u64)]) -> Lineage {
         let mut lineage = Lineage::default();
-        writes.iter().for_each(|(run, serial)| lineage.note(run, *serial));
+        writes.iter().for_each(|(run, serial)| lineage.note(&part(run), *serial));
         lineage
+    }
+
+    fn part(run: &str) -> RunPart {
+        RunPart { run: run.to_owned(), part: String::new() }
+    }
+
+    #[test]
+    fn what_no_record_says_yet_is_known_to_who_did_it_alone() {
+        let stood = [("a", 2), ("b", 5)];
+        let after = |writes: &[(&str, u64)]| lineage(&[&stood, writes].concat());
+        let (mut killed, mut tried) = (after(&[]), after(&[]));
+        killed.note_behind(&part("c"));
+        tried.note_tried(&part("c"), 6);
+        for (record, of_killed, of_tried) in [
+            (lineage(&[("a", 2)]), Descent::Known, Descent::Known),
+            (after(&[]), Descent::Known, Descent::Known),
+            (after(&[("c", 6)]), Descent::Later, Descent::Known),
+            (after(&[("c", 7)]), Descent::Later, Descent::Later),
+            (after(&[("d", 6)]), Descent::Forked, Descent::Forked),
+            (after(&[("c", 6), ("d", 7)]), Descent::Later, Descent::Later),
+        ] {
+            assert_eq!((record.descent_from(&killed), record.descent_from(&tried)), (of_killed, of_tried), "{record:?}");
+        }
+        tried.note(&part("c"), 6);
+        assert_eq!(after(&[]).descent_from(&tried), Descent::PutBack, "it is known to have stood there");
+        tried.note_behind(&part("c"));
+        assert_eq!(after(&[("c", 6), ("d", 7)]).descent_from(&tried), Descent::Forked);
+        tried.note(&part("c"), 7);
+        assert_eq!(after(&[("c", 7), ("d", 8)]).descent_from(&tried), Descent::Later);
     }
 
     #[test]
@@ -97,8 +182,8 @@ mod tests {
         let known = lineage(&[("a", 2), ("b", 5)]);
         for (record, descent) in [
             (lineage(&[("a", 2), ("b", 5)]), Descent::Known),
-            (lineage(&[("a", 1)]), Descent::Known),
-            (lineage(&[("a", 2), ("b", 4)]), Descent::Known),
+            (lineage(&[("a", 1)]), Descent::PutBack),
+            (lineage(&[("a", 2), ("b", 4)]), Descent::PutBack),
             (lineage(&[("a", 2), ("b", 6)]), Descent::Later),
             (lineage(&[("a", 2), ("b", 5), ("c", 6)]), Descent::Later),
             (lineage(&[("c", 1)]), Descent::Forked),

@@ -2,7 +2,7 @@
 
 use super::folder::StateFolder;
 use super::last_applied_file::State;
-use super::lineage::Lineage;
+use super::lineage::RunPart;
 use super::lock::ClusterLock;
 use crate::base::{Address, Diagnostic};
 use crate::plan::{Applied, Outages};
@@ -44,14 +44,16 @@ pub fn show<'a>(state: &'a State, address: &Address) -> Result<&'a Applied, Diag
 /// lock. Either all of them are forgotten or none. A host's own record keeps them until the next apply writes it; so
 /// that it does not bring them back before, our slice of the host is made the newer one.
 pub fn forget(folder: &StateFolder, addresses: &[Address]) -> Result<State, Diagnostic> {
-    let _lock = ClusterLock::take(folder, "state forget")?;
+    let lock = ClusterLock::take(folder, "state forget")?;
     let mut state = State::load(folder)?;
     for address in addresses {
         show(&state, address)?;
     }
+    // Nobody else knows of it: what is written without it does not follow from here.
+    let by = RunPart { run: "state forget".to_owned(), part: lock.holder.taking.clone() };
     for address in addresses {
         state.last_applied.resources.remove(address);
-        state.lineages.get_mut(&*address.target.name).into_iter().for_each(Lineage::count_on);
+        state.lineages.get_mut(&*address.target.name).into_iter().for_each(|lineage| lineage.note_behind(&by));
     }
     state.store(folder)?;
     Ok(state)

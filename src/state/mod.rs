@@ -17,6 +17,8 @@ pub mod outages;
 pub mod outcome;
 mod power_cycles;
 pub mod recognition;
+#[cfg(test)]
+mod recognition_tests;
 pub mod run_outages;
 pub mod run_status;
 pub mod sightings;

@@ -93,7 +93,7 @@ impl StateFolder {
         let Some(run) = self.newest_run()? else { return Ok(None) };
         let records = self.read_journal(&run)?.records;
         let over = run_status::fold(&records).ending.is_some();
-        let number = |record: &Record| if let Entry::LockTaken { fence } = record.entry { Some(fence) } else { None };
+        let number = |record: &Record| if let Entry::LockTaken { fence, .. } = record.entry { Some(fence) } else { None };
         let is_latest = records.iter().rev().find_map(number) == Some(self.fence()?);
         Ok(Some(run).filter(|_| !over && is_latest).filter(|_| ClusterLock::is_held(self).unwrap_or(false)))
     }

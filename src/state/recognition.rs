@@ -5,7 +5,7 @@ use super::identity_conflict::IdentityConflict;
 use super::lineage::Descent;
 use super::{HostRecord, State, TakeOver, TargetRecord};
 use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
-use crate::plan::{IdentityFindings, note_outage};
+use crate::plan::IdentityFindings;
 use crate::resource::Observation;
 use crate::resource::host::{MachineIdReading, RunningMachine};
 use serde::{Deserialize, Serialize};
@@ -144,6 +144,10 @@ impl State {
 
     fn remember(&mut self, target: &Target, identity: &TargetIdentity, found: &mut Recognition) {
         let now = identity.machine_id.known();
+        if let Some(machine) = now.filter(|now| self.was_given_an_id(target, now, &identity.record)) {
+            self.machines.insert(target.name.to_string(), machine.clone());
+            return;
+        }
         if let Some(machine) = now {
             let set_aside = self.settle_machine(&target.name, machine).filter(|count| *count > 0);
             found.reinstalled.extend(set_aside.map(|count| (target.clone(), count)));
@@ -154,12 +158,22 @@ impl State {
                 found.warnings.push(super::identity_conflict::record_of_another_machine(target, of_record, now));
             }
             _ => {
+                let put_back = self.descent(record) == Descent::PutBack;
+                found.warnings.extend(put_back.then(|| super::identity_conflict::put_back(target, record)));
                 let is_news = self.merge(record);
                 found.merged |= is_news;
                 let former_name = former_name.as_ref().filter(|_| is_news);
                 found.warnings.extend(former_name.map(|name| super::identity_conflict::renamed_target(target, name)));
             }
         }
+    }
+
+    /// One of several with one machine-id got another one, as RW0724 says: it keeps the record that this side knows, and was not installed
+    /// anew.
+    fn was_given_an_id(&self, target: &Target, now: &MachineId, record: &TargetRecord) -> bool {
+        let before = self.machines.get(&*target.name).filter(|before| *before != now && self.cloned.contains(*before));
+        let (Some(before), Some(record)) = (before, record.read()) else { return false };
+        record.machine.as_ref() == Some(before) && self.descent(record) == Descent::Known
     }
 
     /// Why nothing may be done to a target by what it says of itself, whatever else is known.
@@ -174,19 +188,25 @@ impl State {
             self.settle_machine(&target.name, machine);
         }
         let name = target.name.to_string();
-        if let Some(record) = record.filter(|_| keep_record) {
+        let remembered = &mut self.last_applied.resources;
+        match record {
             // What this side remembers from before goes further back.
-            for (address, applied) in &record.resources {
-                self.last_applied.resources.entry(address.clone()).or_insert_with(|| applied.clone());
+            Some(record) if keep_record => {
+                for (address, applied) in &record.resources {
+                    remembered.entry(address.clone()).or_insert_with(|| applied.clone());
+                }
             }
+            // What the other cluster brought is not managed, also where it was this one's once.
+            Some(record) if self.cluster.as_ref().is_none_or(|ours| ours.id != record.cluster.id) => {
+                remembered.retain(|address, _| !record.resources.contains_key(address));
+            }
+            _ => {}
         }
         if let Some(record) = record {
             // Whoever went by that record goes on from here as well.
             let lineage = self.lineages.entry(name.clone()).or_default();
-            lineage.note(&record.run, record.serial.max(lineage.serial()));
-            if let Some(outage) = record.outage.clone() {
-                note_outage(&mut self.outages, name.clone(), outage);
-            }
+            lineage.note_tried(&record.by(), record.serial.max(lineage.serial()));
+            self.note_outage_of(record);
         }
         self.taken_over.insert(name, entry);
     }
@@ -259,6 +279,7 @@ fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<&Machine
 mod tests {
     use super::*;
     use crate::plan::{Applied, Outage, OutageCause};
+    use crate::state::lineage::RunPart;
     use serde_json::json;
 
     fn machine(digit: char) -> MachineId {
@@ -269,13 +290,17 @@ mod tests {
         ClusterIdentity { id: digit.to_string().repeat(32).parse().unwrap(), name: name.to_owned() }
     }
 
+    fn by(run: &str) -> RunPart {
+        RunPart { run: run.to_owned(), part: String::new() }
+    }
+
     /// A target with this record of one file.
     fn with_record(host: &str, cluster: ClusterIdentity, of: Option<MachineId>) -> (Target, TargetIdentity) {
         let mut state = State { machines: of.into_iter().map(|of| (host.to_owned(), of)).collect(), ..State::default() };
         let applied = json!({ "kind": "file", "body": 1, "digest": "0", "module": "m", "places": [], "before": null, "adopted": false, "run": "r", "at": "t" });
         let applied: Applied = serde_json::from_value(applied).unwrap();
         state.last_applied.resources.insert(format!("host/{host}/file/x").parse().unwrap(), applied);
-        let record = state.next_record(&cluster, host, "r", "p", String::new());
+        let record = state.next_record(&cluster, host, &by("r"), "p", String::new());
         let record = TargetRecord::Read { record: Box::new(record), former_name: None };
         (Target::host(host), TargetIdentity { record, ..TargetIdentity::default() })
     }
@@ -324,8 +349,8 @@ mod tests {
         let mut theirs = theirs.record.read().unwrap().clone();
         (theirs.run, theirs.outage) = ("theirs".to_owned(), Some(outage()));
         let mut state = State { cluster: Some(cluster('1', "att")), ..State::default() };
-        state.next_record(&cluster('1', "att"), "a", "ours", "p", String::new());
-        state.next_record(&cluster('1', "att"), "a", "ours", "p", String::new());
+        state.next_record(&cluster('1', "att"), "a", &by("ours"), "p", String::new());
+        state.next_record(&cluster('1', "att"), "a", &by("ours"), "p", String::new());
         let record = TargetRecord::Read { record: Box::new(theirs.clone()), former_name: None };
         let seen: BTreeMap<_, _> = [(target.clone(), TargetIdentity { record, ..TargetIdentity::default() })].into();
         let found = state.recognize("att", &seen);
@@ -348,7 +373,7 @@ mod tests {
                 (resources, true),
                 "a failed gate counts either way"
             );
-            let together = state.next_record(&cluster('1', "att"), "a", &theirs.run, "p", String::new());
+            let together = state.next_record(&cluster('1', "att"), "a", &theirs.by(), "p", String::new());
             assert_eq!(together.lineage().descent_from(&theirs.lineage()), Descent::Later, "the other folder goes on from there");
         }
     }

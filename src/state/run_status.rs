@@ -1,15 +1,16 @@
 //! The fold of a journal: what a run has done so far. Pure.
 
 use super::journal::{Entry, GateFailure, MemberIntent, Record};
+use super::lineage::RunPart;
 use super::order::OrderKind;
 use super::outcome::Outcome;
 use super::recognition::ClusterIdentity;
 use super::run_outages::Mark;
-use crate::base::{Address, Digest, MachineId, Target};
+use crate::base::{Address, Digest, MachineId, Target, TargetKind};
 use crate::plan::model::InventoryOrigin;
 use crate::plan::{Applied, OutageCause};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A step that was begun.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,6 +89,19 @@ impl NodeStatus {
     }
 }
 
+/// The latest record that was written to a host, or may have been.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenRecord {
+    /// Who wrote it.
+    pub by: RunPart,
+    /// Its serial.
+    pub serial: u64,
+    /// Whether it is known to have come to stand there.
+    pub is_known: bool,
+    /// What of the journal says so.
+    pub sequence: u64,
+}
+
 /// A whole run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunStatus {
@@ -115,8 +129,10 @@ pub struct RunStatus {
     pub state_serial: u64,
     /// Its plan has power cycles by hand.
     pub power_cycles: bool,
-    /// Hosts whose record was written, with the latest serial, and the record of the journal that says so.
-    pub host_serials: BTreeMap<String, (u64, u64)>,
+    /// Which part of it came last.
+    pub part: String,
+    /// The latest record that was written to each host, by the host's name.
+    pub host_records: BTreeMap<String, WrittenRecord>,
     /// Hosts that passed a gate, with the record that says so.
     pub proven: BTreeMap<String, u64>,
     /// Hosts that somebody returned to service, with the record that says so.
@@ -140,6 +156,28 @@ pub struct RunStatus {
 }
 
 impl RunStatus {
+    /// The part of it that came last.
+    pub fn by(&self) -> RunPart {
+        RunPart { run: self.run.clone(), part: self.part.clone() }
+    }
+
+    fn note_host_record(&mut self, host: String, serial: u64, is_known: bool, sequence: u64) {
+        self.host_records.insert(host, WrittenRecord { by: self.by(), serial, is_known, sequence });
+    }
+
+    /// The hosts and clusters of which the journal says more after this record than was written to them since. A switch keeps none.
+    pub fn behind(&self, after: u64) -> BTreeSet<String> {
+        let of_node = |node: &NodeStatus| -> Vec<(Target, u64)> {
+            let ended = node.applied.iter().map(|(address, _)| address).chain(&node.removed);
+            ended.map(|address| (address.target.clone(), node.finished)).collect()
+        };
+        let begun = self.begun().into_keys().map(|address| (address.target, self.sequence));
+        let known = |target: &Target| self.host_records.get(&*target.name).map_or(0, |written| written.sequence);
+        let all = self.nodes.values().flat_map(of_node).chain(begun);
+        let behind = all.filter(|(target, sequence)| target.kind != TargetKind::Switch && *sequence > known(target).max(after));
+        behind.map(|(target, _)| target.name.to_string()).collect()
+    }
+
     /// How many steps were begun of which nobody knows how they ended.
     pub fn open(&self) -> usize {
         self.nodes.values().filter(|node| node.ended_unknown()).count()
@@ -220,7 +258,7 @@ fn take(status: &mut RunStatus, record: &Record) {
         Entry::RunStarted { .. } => *status = RunStatus::of_start(record),
         Entry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
         Entry::Ordered { order, .. } => status.paused = (order == OrderKind::Pause).then(|| record.at.clone()),
-        Entry::LockTaken { fence } => status.fence = fence,
+        Entry::LockTaken { fence, part } => (status.fence, status.part) = (fence, part),
         Entry::NodeStarted { node, host, disruptive, attempt, token, actions, members, boot_id } => {
             let node = status.nodes.entry(node).or_default();
             (node.host, node.disruptive, node.left_as_it_was) = (host, disruptive, false);
@@ -253,8 +291,9 @@ fn take(status: &mut RunStatus, record: &Record) {
         }
         Entry::ReturnedToService { hosts, .. } => status.returned.extend(hosts.into_iter().map(|host| (host, record.sequence))),
         Entry::HostRecordWritten { host, serial } => {
-            status.host_serials.insert(host, (serial, record.sequence));
+            status.note_host_record(host, serial, true, record.sequence);
         }
+        Entry::HostRecordTried { host, serial } => status.note_host_record(host, serial, false, record.sequence),
         Entry::RunFinished { ending } => status.ending = Some(ending),
         Entry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
         Entry::HostLocked { host, boot_id, machine_id } => {

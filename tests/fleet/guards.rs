@@ -75,10 +75,15 @@ fn guards(room: &Room) -> Vec<Option<bool>> {
 
 /// Applies until the first action is through, and dies.
 async fn dies_after_the_first_action(room: &Room) {
+    dies_after(room, |told| !told.is_empty()).await;
+}
+
+/// Applies until this is so of the actions that a host was told, and dies.
+async fn dies_after(room: &Room, is_so: impl Fn(&[String]) -> bool) {
     let plan = room.plan().await;
     let run = apply(&plan, &room.context, room.sink());
     let acted = async {
-        while room.fleet.hosts().values().all(|host| host.told.is_empty()) {
+        while !room.fleet.hosts().values().any(|host| is_so(&host.told)) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
@@ -158,6 +163,25 @@ async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_wait
     let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
     assert!(room.events.lock().unwrap().iter().any(|event| matches!(event, Event::HostGuarded { .. })));
     assert_eq!(codes(&outcome), ["RW0610"], "what it was planned on was put back meanwhile: {plan:?}");
+}
+
+/// It was as wished when the plan was made, and the reboot made it otherwise: the plan knows of no guard.
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_is_still_armed_over_what_is_as_wished_by_now_is_confirmed_by_resume() {
+    let room = room(&["a"]).wish("kernel_parameter", json!({ "parameter": "iommu", "value": "pt" }), &[]).wish(
+        "systemd_unit",
+        json!({ "name": "nftables.service", "active": true }),
+        &[],
+    );
+    // Somebody started it by hand.
+    assert!(room.host("a", |host| host.units.enabled.remove("nftables.service")));
+    dies_after(&room, |told| told.iter().any(|word| word == "unit")).await;
+    assert!(room.host("a", |host| host.guard.as_ref().is_some_and(|guard| !guard.reverted)));
+    let outcome = go_on(&room).await;
+    assert_eq!((outcome.ending, guards(&room)), (Ending::Done, vec![Some(true)]), "{:?}", outcome.problems);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    room.fleet.with("a", |host| host.settle(Duration::from_secs(7200)));
+    assert_eq!(room.plan().await.nodes, []);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use railwright::plan::Plan;
 use railwright::transport::RECORD_LIMIT_BYTES;
 use railwright::transport::sim::{Fault, Trouble};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 fn wished(room: Room) -> Room {
     room.wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
@@ -99,6 +100,38 @@ async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_ha
 }
 
 /// What was there before was so on the machine that the image was made of.
+/// A colleague applies after a run was killed: what that one did is in its journal alone.
+#[tokio::test(start_paused = true)]
+async fn what_no_record_says_yet_is_lost_to_no_other_record() {
+    let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/y", "content": "two\n" }), &[]);
+    room.put("a", "/etc/x", "old\n");
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    let wishes = room.wishes.clone();
+    room = wished(room);
+    let plan = room.plan().await;
+    let text = |room: &Room| room.host("a", |host| host.disk.text("/etc/x"));
+    let is_changed = async {
+        while text(&room).as_deref() != Some("one\n") {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = is_changed => {}
+        outcome = apply(&plan, &room.context, room.sink()) => panic!("it is through: {:?}", outcome.problems),
+    }
+    // The host lets it go after a while.
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let mut other = Room::beside(room.fleet.clone(), room.cluster).wish("file", json!({ "path": "/etc/z", "content": "three\n" }), &[]);
+    other.wishes.extend(wishes.clone());
+    assert_eq!(apply(&other.plan().await, &other.context, other.sink()).await.ending, Ending::Done);
+    room.wishes.clone_from(&other.wishes);
+    assert_eq!(refused(&room.plan().await), ["RW0738"]);
+    taken_over(&room, true).await;
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(text(&room).as_deref(), Some("old\n"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_record_is_kept_that_came_with_an_image() {
     let other = wished(Room::beside(Room::of(&["a"]).fleet.clone(), "zzz"));

@@ -19,6 +19,7 @@ use railwright::transport::{BoxFuture, HostAccess, Secrets};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -135,7 +136,7 @@ impl Room {
             spec_digest: Some(Digest::of_bytes(b"spec")),
             wished: None,
             patience: Patience::default(),
-            clock: Clock::Real,
+            clock: Clock::Set(Arc::new(AtomicI64::new(jiff::Timestamp::now().as_second()))),
             interrupts,
         };
         Room {

@@ -145,6 +145,15 @@ async fn a_lost_connection_is_looked_into_and_never_taken_for_a_failure() {
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0614"]));
 }
 
+/// What an earlier run left running: the first action of a plan, which does not end.
+fn running_for_ever(plan: &Plan) -> Option<Running> {
+    let actions = plan.nodes.iter().find_map(|node| match &node.kind {
+        NodeKind::Change { actions, .. } => actions.first().cloned(),
+        _ => None,
+    });
+    actions.map(|action| Running { action, token: "t".into(), until: NEVER, trouble: None })
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_step_that_goes_on_without_us_is_waited_for_and_not_begun_again() {
     let busy = Event::HostBusy { host: "a".to_owned() };
@@ -157,18 +166,14 @@ async fn a_step_that_goes_on_without_us_is_waited_for_and_not_begun_again() {
     // What an earlier run left running is waited for before anything is looked at.
     let room = two_files(&["a", "b"]);
     let plan = room.plan().await;
-    let left = plan.nodes.iter().find_map(|node| match &node.kind {
-        railwright::plan::NodeKind::Change { actions, .. } => actions.first().cloned(),
-        _ => None,
-    });
-    let running = |until| left.clone().map(|action| Running { action, token: "t".into(), until, trouble: None });
-    room.host("a", |host| host.running = running(Duration::from_secs(9)));
+    let running = running_for_ever(&plan);
+    room.host("a", |host| host.running = running.clone().map(|running| Running { until: Duration::from_secs(9), ..running }));
     let outcome = apply(&plan, &room.context, room.sink()).await;
     assert_eq!((outcome.ending, outcome.counts.already), (Ending::Done, 1), "{:?}", outcome.problems);
     assert!(room.events.lock().unwrap().contains(&busy));
     // One that does not end costs its own host alone, and is named.
     let room = two_files(&["a", "b"]);
-    room.host("b", |host| host.running = running(NEVER));
+    room.host("b", |host| host.running = running.clone());
     let outcome = run(&room).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0627"]));
     room.host("a", |host| assert_eq!(host.told.len(), 2));
@@ -458,6 +463,23 @@ async fn the_first_interrupt_finishes_what_runs_and_resume_does_the_rest() {
     let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
     assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
     assert_eq!(room.plan().await.nodes, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_while_hosts_are_reached_changes_nothing_and_leaves_no_lock() {
+    let room = two_files(&["a", "b"]);
+    let (plan, interrupt) = (room.plan().await, room.interrupt.clone());
+    room.host("b", |host| host.running = running_for_ever(&plan));
+    let sink = Arc::new(move |event| {
+        if let Event::HostBusy { .. } = event {
+            interrupt.send_replace(1);
+        }
+    });
+    let outcome = apply(&plan, &room.context, sink).await;
+    assert_eq!((outcome.ending, codes(&outcome), &outcome.run), (Ending::Interrupted, vec!["RW0621"], &None));
+    for name in ["a", "b"] {
+        room.host(name, |host| assert_eq!((host.told.len(), host.holder()), (0, None), "{name}"));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,6 +57,11 @@ impl<'a> Step<'a> {
         })
     }
 
+    /// Whether a guard of an earlier attempt may be armed, whatever is as wished by now. A cluster has none.
+    pub(super) fn may_be_guarded(&self) -> bool {
+        self.shared.context.hosts.get(self.host).is_some_and(|access| !access.local && access.target().kind != TargetKind::Kube)
+    }
+
     /// Acts under a guard.
     pub(super) async fn act_guarded(
         &mut self,

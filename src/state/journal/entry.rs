@@ -77,6 +77,9 @@ pub enum Entry {
     LockTaken {
         /// The fencing number.
         fence: u64,
+        /// Random: which part of the run begins with it.
+        #[serde(default)]
+        part: String,
     },
     /// A host was reached and locked.
     HostLocked {
@@ -203,6 +206,13 @@ pub enum Entry {
     },
     /// The host's own record was written.
     HostRecordWritten {
+        /// The host.
+        host: String,
+        /// The record's serial.
+        serial: u64,
+    },
+    /// Nobody knows whether the host's own record was written.
+    HostRecordTried {
         /// The host.
         host: String,
         /// The record's serial.
