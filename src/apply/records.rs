@@ -204,21 +204,20 @@ impl Shared {
             _ => *may_stand = replaces,
         }
         let (host, serial) = (target.name.to_string(), record.serial);
-        match &written {
-            Ok(RecordOutcome::Written) => self.journal.note(Entry::HostRecordWritten { host, serial }),
-            Err(TransportError::LockLost { .. }) => {}
-            Ok(RecordOutcome::Unknown(_)) | Err(_) => self.journal.note(Entry::HostRecordTried { host, serial }),
-            Ok(_) => {}
-        }
         let reason = match written {
-            Ok(RecordOutcome::Written) => return None,
+            Ok(RecordOutcome::Written) => {
+                self.journal.note(Entry::HostRecordWritten { host, serial });
+                return None;
+            }
             // It has no place for a record: the folder alone remembers.
             Ok(RecordOutcome::NotKept) => return None,
             Ok(RecordOutcome::Moved) => return Some(trouble::record_moved(target, &self.next)),
             Err(TransportError::LockLost { holder, .. }) => return Some(self.heart.lost(&target.name, holder.as_deref())),
-            Ok(RecordOutcome::Failed(reason) | RecordOutcome::Unknown(reason)) => reason,
+            Ok(RecordOutcome::Failed(reason)) => return Some(trouble::record_not_written(target, &reason)),
+            Ok(RecordOutcome::Unknown(reason)) => reason,
             Err(error) => error.to_string(),
         };
+        self.journal.note(Entry::HostRecordTried { host, serial });
         Some(trouble::record_not_written(target, &reason))
     }
 }

@@ -177,7 +177,7 @@ impl Shared {
 
     /// The user asked to stop, here or by an order from elsewhere: what only waits ends.
     pub fn is_ending(&self) -> bool {
-        *self.context.interrupts.borrow() > 0 || self.ordered_to_end.load(Ordering::Relaxed)
+        self.context.is_interrupted() || self.ordered_to_end.load(Ordering::Relaxed)
     }
 
     /// The step acts from now on.

@@ -6,7 +6,7 @@ mod cut_tests;
 mod views;
 
 use super::quote;
-use super::text::{clean, one_line};
+use super::text::{clean, one_line, start_of};
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -198,12 +198,6 @@ impl Redaction {
 /// The last places where a text may have been cut off.
 fn cuts(text: &str) -> Vec<usize> {
     text.rmatch_indices("...").map(|(cut, _)| cut).take(MOST_CUTS).collect()
-}
-
-/// The first bytes of the text, as many as make whole characters.
-fn start_of(text: &str, length: usize) -> &str {
-    let mut ends = (0..=length.min(text.len())).rev();
-    &text[..ends.find(|end| text.is_char_boundary(*end)).unwrap_or_default()]
 }
 
 /// The first `length` bytes of the text, with a secret's name in the place of each range that begins in them; ranges that meet are one.

@@ -58,6 +58,12 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The first bytes of the text, at most so many, that are whole characters.
+pub fn start_of(text: &str, length: usize) -> &str {
+    let mut ends = (0..=length.min(text.len())).rev();
+    &text[..ends.find(|end| text.is_char_boundary(*end)).unwrap_or_default()]
+}
+
 /// One line of at most `limit` characters, for a table or a message.
 pub fn one_line(text: &str, limit: usize) -> String {
     let flat = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -38,8 +38,7 @@ impl RunStatus {
             }
         }
         for (host, written) in self.host_records.iter().filter(|(_, written)| is_continued && written.sequence > after) {
-            let lineage = state.lineages.entry(host.clone()).or_default();
-            if written.is_known { lineage.note(&written.by, written.serial) } else { lineage.note_tried(&written.by, written.serial) }
+            state.lineages.entry(host.clone()).or_default().add(written.write.clone());
         }
         for host in self.behind(after).into_iter().filter(|_| is_continued) {
             state.lineages.entry(host).or_default().note_behind(&self.by());

@@ -144,10 +144,7 @@ impl State {
             Descent::Later => {}
             Descent::PutBack => {
                 // What was taken back since is there again.
-                let again = record.resources.iter().filter(|(address, _)| *address.target.name == record.host);
-                for (address, applied) in again {
-                    self.last_applied.resources.entry(address.clone()).or_insert_with(|| applied.clone());
-                }
+                self.remember_besides(record);
                 self.note_outage_of(record);
                 return false;
             }
@@ -162,6 +159,13 @@ impl State {
         self.taken_over.extend(record.taken_over.clone().map(|taken| (record.host.clone(), taken)));
         self.note_outage_of(record);
         true
+    }
+
+    /// Remembers what only the record knows. What this side remembers of a resource goes further back.
+    pub(super) fn remember_besides(&mut self, record: &HostRecord) {
+        for (address, applied) in &record.resources {
+            self.last_applied.resources.entry(address.clone()).or_insert_with(|| applied.clone());
+        }
     }
 
     /// A record without an outage ends none: only what this side journals does.
@@ -267,10 +271,6 @@ mod tests {
         ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() }
     }
 
-    fn by(run: &str) -> RunPart {
-        RunPart { run: run.to_owned(), part: String::new() }
-    }
-
     fn state_with(addresses: &[&str]) -> State {
         let mut state = State::default();
         for (address, value) in addresses.iter().zip([0.1, 1e-9, 123456.789]) {
@@ -310,11 +310,11 @@ mod tests {
         let mut elsewhere = state_with(&["host/a/file/new"]);
         let written = |serial| {
             let mut lineage = Lineage::default();
-            lineage.note(&by("r0"), serial);
+            lineage.note(&RunPart::of("r0"), serial);
             lineage
         };
         elsewhere.lineages.insert("a".to_owned(), written(4));
-        let record = elsewhere.next_record(&cluster(), "a", &by("r"), "p", "t".to_owned());
+        let record = elsewhere.next_record(&cluster(), "a", &RunPart::of("r"), "p", "t".to_owned());
         let mut ours = state_with(&["host/a/file/old", "host/b/file/ours"]);
         ours.lineages.insert("a".to_owned(), written(5));
         assert_eq!((ours.descent(&record), ours.merge(&record)), (Descent::Forked, false), "what is remembered was not known there");

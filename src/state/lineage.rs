@@ -15,6 +15,14 @@ pub struct RunPart {
     pub part: String,
 }
 
+#[cfg(test)]
+impl RunPart {
+    /// The only part of a run.
+    pub(super) fn of(run: &str) -> Self {
+        RunPart { run: run.to_owned(), part: String::new() }
+    }
+}
+
 /// The latest record that a part of a run wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatestWrite {
@@ -103,7 +111,8 @@ impl Lineage {
         self.add(LatestWrite { by: by.clone(), serial: self.serial(), status: WriteStatus::Behind });
     }
 
-    fn add(&mut self, write: LatestWrite) {
+    /// Adds a write, as far as it is known, unless a later one is there already.
+    pub(super) fn add(&mut self, write: LatestWrite) {
         let is_known = self.has(&write);
         match self.0.last_mut().filter(|latest| latest.by == write.by) {
             Some(latest) if latest.serial <= write.serial => *latest = write,
@@ -144,12 +153,8 @@ mod tests {
 
     fn lineage(writes: &[(&str, u64)]) -> Lineage {
         let mut lineage = Lineage::default();
-        writes.iter().for_each(|(run, serial)| lineage.note(&part(run), *serial));
+        writes.iter().for_each(|(run, serial)| lineage.note(&RunPart::of(run), *serial));
         lineage
-    }
-
-    fn part(run: &str) -> RunPart {
-        RunPart { run: run.to_owned(), part: String::new() }
     }
 
     #[test]
@@ -157,8 +162,8 @@ mod tests {
         let stood = [("a", 2), ("b", 5)];
         let after = |writes: &[(&str, u64)]| lineage(&[&stood, writes].concat());
         let (mut killed, mut tried) = (after(&[]), after(&[]));
-        killed.note_behind(&part("c"));
-        tried.note_tried(&part("c"), 6);
+        killed.note_behind(&RunPart::of("c"));
+        tried.note_tried(&RunPart::of("c"), 6);
         for (record, of_killed, of_tried) in [
             (lineage(&[("a", 2)]), Descent::Known, Descent::Known),
             (after(&[]), Descent::Known, Descent::Known),
@@ -169,11 +174,11 @@ mod tests {
         ] {
             assert_eq!((record.descent_from(&killed), record.descent_from(&tried)), (of_killed, of_tried), "{record:?}");
         }
-        tried.note(&part("c"), 6);
+        tried.note(&RunPart::of("c"), 6);
         assert_eq!(after(&[]).descent_from(&tried), Descent::PutBack, "it is known to have stood there");
-        tried.note_behind(&part("c"));
+        tried.note_behind(&RunPart::of("c"));
         assert_eq!(after(&[("c", 6), ("d", 7)]).descent_from(&tried), Descent::Forked);
-        tried.note(&part("c"), 7);
+        tried.note(&RunPart::of("c"), 7);
         assert_eq!(after(&[("c", 7), ("d", 8)]).descent_from(&tried), Descent::Later);
     }
 

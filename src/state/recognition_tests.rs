@@ -1,29 +1,33 @@
-//! What is remembered of a target beside what its own record says: put back, lent to another cluster, given another machine-id.
+//! Whose targets are and which machines, by what they say of themselves and what is remembered of them.
 
-use super::lineage::RunPart;
+use super::lineage::{Descent, RunPart};
 use super::recognition::{ClusterIdentity, TargetIdentity};
 use super::{State, TakeOver, TargetRecord};
 use crate::base::{MachineId, Target};
-use crate::plan::{Applied, LastApplied};
-use crate::resource::host::MachineIdReading;
+use crate::plan::{Applied, LastApplied, Outage, OutageCause};
+use crate::resource::host::{MachineIdReading, RunningMachine};
 use serde_json::json;
 use std::collections::BTreeMap;
-
-fn cluster(digit: char) -> ClusterIdentity {
-    ClusterIdentity { id: digit.to_string().repeat(32).parse().unwrap(), name: "att".to_owned() }
-}
 
 fn machine(digit: char) -> MachineId {
     digit.to_string().repeat(32).parse().unwrap()
 }
 
-fn by(run: &str) -> RunPart {
-    RunPart { run: run.to_owned(), part: String::new() }
-}
-
 fn applied() -> Applied {
     let applied = json!({ "kind": "file", "body": 1, "digest": "0", "module": "m", "places": [], "before": null, "adopted": false, "run": "r", "at": "t" });
     serde_json::from_value(applied).unwrap()
+}
+
+fn entry() -> TakeOver {
+    TakeOver {
+        from: None,
+        who: "me".to_owned(),
+        machine: String::new(),
+        at: String::new(),
+        reason: String::new(),
+        resources: Vec::new(),
+        set_aside: None,
+    }
 }
 
 /// A state that remembers these files of the host `a`.
@@ -35,8 +39,8 @@ fn state_of(cluster: ClusterIdentity, files: &[&str]) -> State {
 /// The state's host writes down what is remembered of it, and it is seen that it did.
 fn recorded(state: &mut State, run: &str) -> TargetRecord {
     let cluster = state.cluster.clone().unwrap();
-    let record = state.next_record(&cluster, "a", &by(run), "p", String::new());
-    state.lineages.get_mut("a").unwrap().note(&by(run), record.serial);
+    let record = state.next_record(&cluster, "a", &RunPart::of(run), "p", String::new());
+    state.lineages.get_mut("a").unwrap().note(&RunPart::of(run), record.serial);
     TargetRecord::Read { record: Box::new(record), former_name: None }
 }
 
@@ -51,7 +55,7 @@ fn files(state: &State) -> String {
 
 #[test]
 fn a_host_that_was_put_back_says_what_is_there_again() {
-    let mut state = state_of(cluster('1'), &["x", "y"]);
+    let mut state = state_of(cluster('1', "att"), &["x", "y"]);
     let earlier = recorded(&mut state, "r1");
     state.last_applied.resources.retain(|address, _| address.within_target() != "file/x");
     let latest = recorded(&mut state, "r2");
@@ -61,26 +65,17 @@ fn a_host_that_was_put_back_says_what_is_there_again() {
         assert_eq!((files(&state).as_str(), found.warnings.len(), found.conflicts.len()), (remembered, warnings, 0));
     }
     // What may never have been written down proves nothing.
-    state.lineages.get_mut("a").unwrap().note_behind(&by("r3"));
+    state.lineages.get_mut("a").unwrap().note_behind(&RunPart::of("r3"));
     assert_eq!((state.recognize("att", &seen(&earlier, None)).warnings.len(), files(&state).as_str()), (0, "file/y"));
 }
 
 #[test]
 fn what_another_cluster_brought_is_not_managed_although_it_was_ours_once() {
-    let mut theirs = state_of(cluster('2'), &["x"]);
+    let mut theirs = state_of(cluster('2', "att"), &["x"]);
     let record = recorded(&mut theirs, "t1");
     for (keep, remembered) in [(false, "file/y"), (true, "file/x file/y")] {
-        let mut ours = state_of(cluster('1'), &["x", "y"]);
-        let entry = TakeOver {
-            from: None,
-            who: String::new(),
-            machine: String::new(),
-            at: String::new(),
-            reason: String::new(),
-            resources: Vec::new(),
-            set_aside: None,
-        };
-        ours.take_over(&Target::host("a"), record.read(), None, keep, entry);
+        let mut ours = state_of(cluster('1', "att"), &["x", "y"]);
+        ours.take_over(&Target::host("a"), record.read(), None, keep, entry());
         assert_eq!(files(&ours), remembered, "{keep}");
     }
 }
@@ -88,7 +83,7 @@ fn what_another_cluster_brought_is_not_managed_although_it_was_ours_once() {
 #[test]
 fn one_of_several_with_one_machine_id_keeps_its_memory_when_it_gets_its_own() {
     for (is_cloned, has_record, set_aside) in [(true, true, 0), (false, true, 1), (true, false, 1)] {
-        let mut state = state_of(cluster('1'), &["x"]);
+        let mut state = state_of(cluster('1', "att"), &["x"]);
         state.machines.insert("a".to_owned(), machine('1'));
         state.cloned.extend(is_cloned.then(|| machine('1')));
         let record = recorded(&mut state, "r1");
@@ -96,5 +91,125 @@ fn one_of_several_with_one_machine_id_keeps_its_memory_when_it_gets_its_own() {
         let found = state.recognize("att", &seen(&record, Some(machine('2'))));
         assert_eq!(found.reinstalled.values().sum::<usize>(), set_aside, "{is_cloned} {has_record}");
         assert_eq!((files(&state).is_empty(), &state.machines["a"]), (set_aside == 1, &machine('2')));
+    }
+}
+
+fn cluster(digit: char, name: &str) -> ClusterIdentity {
+    ClusterIdentity { id: digit.to_string().repeat(32).parse().unwrap(), name: name.to_owned() }
+}
+
+/// A target with this record of one file.
+fn with_record(host: &str, cluster: ClusterIdentity, of: Option<MachineId>) -> (Target, TargetIdentity) {
+    let mut state = State { machines: of.into_iter().map(|of| (host.to_owned(), of)).collect(), ..State::default() };
+    state.last_applied.resources.insert(format!("host/{host}/file/x").parse().unwrap(), applied());
+    let record = state.next_record(&cluster, host, &RunPart::of("r"), "p", String::new());
+    let record = TargetRecord::Read { record: Box::new(record), former_name: None };
+    (Target::host(host), TargetIdentity { record, ..TargetIdentity::default() })
+}
+
+fn running(target: (Target, TargetIdentity), id: MachineId, boot: &str, namespace: &str) -> (Target, TargetIdentity) {
+    let machine = RunningMachine { machine_id: id.clone(), boot_id: boot.to_owned(), pid_namespace: namespace.to_owned() };
+    (target.0, TargetIdentity { machine_id: MachineIdReading::Known(id), running: Some(machine), ..target.1 })
+}
+
+fn plain(host: &str) -> (Target, TargetIdentity) {
+    (Target::host(host), TargetIdentity::default())
+}
+
+/// Which targets are refused, by code, and the id that is ours then.
+fn recognized(ours: Option<ClusterIdentity>, seen: Vec<(Target, TargetIdentity)>) -> (Vec<String>, Option<String>) {
+    let mut state = State { cluster: ours, ..State::default() };
+    let found = state.recognize("att", &seen.into_iter().collect()).findings(None, "inv");
+    let refused = found.refused.iter().map(|(target, trouble)| format!("{} {}", target.name, trouble.code)).collect();
+    (refused, state.cluster.map(|cluster| cluster.id.to_string()[..1].to_owned()))
+}
+
+#[test]
+fn an_id_is_taken_over_only_where_the_records_of_this_name_agree() {
+    let one = |host: &str, digit: char, name: &str| with_record(host, cluster(digit, name), None);
+    let none: [&str; 0] = [];
+    for (ours, seen, refused, id) in [
+        (None, vec![plain("h1")], &none[..], None),
+        (None, vec![one("h1", '1', "att"), one("h2", '1', "att"), plain("h3")], &none, Some("1")),
+        (None, vec![one("h1", '1', "att"), one("h2", '2', "zzz")], &["h2 RW0720"], Some("1")),
+        (None, vec![one("h1", '1', "zzz"), one("h2", '1', "zzz")], &["h1 RW0720", "h2 RW0720"], None),
+        (None, vec![one("h1", '1', "att"), one("h2", '2', "att")], &["h1 RW0722", "h2 RW0722"], None),
+        (Some('1'), vec![one("h1", '1', "old"), one("h2", '2', "att")], &["h2 RW0720"], Some("1")),
+    ] {
+        let found = recognized(ours.map(|digit| cluster(digit, "att")), seen.clone());
+        assert_eq!((found.0.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), found.1.as_deref()), (refused, id), "{seen:?}");
+    }
+}
+
+fn outage() -> Outage {
+    Outage { cause: OutageCause::Unproven { node: "n".to_owned() }, since: "t".to_owned(), run: "r".to_owned() }
+}
+
+#[test]
+fn a_record_that_does_not_follow_from_what_is_remembered_is_refused_until_both_are_put_together() {
+    let (target, theirs) = with_record("a", cluster('1', "att"), None);
+    let mut theirs = theirs.record.read().unwrap().clone();
+    (theirs.run, theirs.outage) = ("theirs".to_owned(), Some(outage()));
+    let mut state = State { cluster: Some(cluster('1', "att")), ..State::default() };
+    state.next_record(&cluster('1', "att"), "a", &RunPart::of("ours"), "p", String::new());
+    state.next_record(&cluster('1', "att"), "a", &RunPart::of("ours"), "p", String::new());
+    let record = TargetRecord::Read { record: Box::new(theirs.clone()), former_name: None };
+    let seen: BTreeMap<_, _> = [(target.clone(), TargetIdentity { record, ..TargetIdentity::default() })].into();
+    let found = state.recognize("att", &seen);
+    assert_eq!(found.findings(None, "inv").refused[&target].code, "RW0738");
+    assert!(found.conflicts[&target].may_be_taken_over() && found.conflicts[&target].is_about(&seen[&target].record));
+    for (keep, resources) in [(false, 0), (true, 1)] {
+        let mut state = state.clone();
+        state.take_over(&target, Some(&theirs), None, keep, entry());
+        assert_eq!(
+            (state.last_applied.resources.len(), state.outages.contains_key("a")),
+            (resources, true),
+            "a failed gate counts either way"
+        );
+        let together = state.next_record(&cluster('1', "att"), "a", &theirs.by(), "p", String::new());
+        assert_eq!(together.lineage().descent_from(&theirs.lineage()), Descent::Later, "the other folder goes on from there");
+    }
+}
+
+#[test]
+fn one_machine_is_one_machine_id_in_one_boot_and_namespace() {
+    let host = |name: &str, digit: char, boot: &str, namespace: &str| running(plain(name), machine(digit), boot, namespace);
+    for (seen, refused, warned) in [
+        (vec![host("a", '1', "b", "n"), host("b", '1', "b", "n"), host("c", '2', "b", "n")], 2, 0),
+        (vec![host("a", '1', "b", "n"), host("b", '1', "c", "n")], 0, 1),
+        (vec![host("a", '1', "b", "n"), host("b", '1', "b", "m")], 0, 1),
+        (vec![host("a", '1', "b", "n"), host("b", '2', "b", "n"), plain("c"), plain("d")], 0, 0),
+    ] {
+        let found = State::default().recognize("att", &seen.into_iter().collect());
+        assert_eq!((found.conflicts.len(), found.warnings.len()), (refused, warned), "{found:?}");
+    }
+}
+
+#[test]
+fn what_is_of_another_machine_is_set_aside_and_the_rest_stays() {
+    let remembered = |of: Option<char>| {
+        let mut state = State { cluster: Some(cluster('1', "att")), ..State::default() };
+        let (_, identity) = with_record("a", cluster('1', "att"), of.map(machine));
+        state.merge(identity.record.read().unwrap());
+        state
+    };
+    let now = |digit: Option<char>, record: Option<char>| {
+        let (target, mut identity) = with_record("a", cluster('1', "att"), record.map(machine));
+        identity.machine_id = digit.map_or(MachineIdReading::Absent, |digit| MachineIdReading::Known(machine(digit)));
+        identity.record = record.map_or(TargetRecord::Absent, |_| identity.record);
+        BTreeMap::from([(target, identity)])
+    };
+    for (before, is, record, left, set_aside) in [
+        (Some('1'), Some('1'), None, 1, 0),
+        (Some('1'), Some('2'), None, 0, 1),
+        (Some('1'), Some('2'), Some('1'), 0, 1),
+        (Some('1'), Some('2'), Some('2'), 1, 1),
+        (Some('1'), None, None, 1, 0),
+        (None, Some('2'), None, 1, 0),
+    ] {
+        let mut state = remembered(before);
+        let found = state.recognize("att", &now(is, record));
+        let counts = (state.last_applied.resources.len(), found.reinstalled.values().sum::<usize>());
+        assert_eq!(counts, (left, set_aside), "{before:?} {is:?} {record:?}");
     }
 }

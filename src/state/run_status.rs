@@ -1,7 +1,7 @@
 //! The fold of a journal: what a run has done so far. Pure.
 
 use super::journal::{Entry, GateFailure, MemberIntent, Record};
-use super::lineage::RunPart;
+use super::lineage::{LatestWrite, RunPart, WriteStatus};
 use super::order::OrderKind;
 use super::outcome::Outcome;
 use super::recognition::ClusterIdentity;
@@ -92,12 +92,8 @@ impl NodeStatus {
 /// The latest record that was written to a host, or may have been.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenRecord {
-    /// Who wrote it.
-    pub by: RunPart,
-    /// Its serial.
-    pub serial: u64,
-    /// Whether it is known to have come to stand there.
-    pub is_known: bool,
+    /// The write.
+    pub write: LatestWrite,
     /// What of the journal says so.
     pub sequence: u64,
 }
@@ -161,20 +157,21 @@ impl RunStatus {
         RunPart { run: self.run.clone(), part: self.part.clone() }
     }
 
-    fn note_host_record(&mut self, host: String, serial: u64, is_known: bool, sequence: u64) {
-        self.host_records.insert(host, WrittenRecord { by: self.by(), serial, is_known, sequence });
+    fn note_host_record(&mut self, host: String, serial: u64, status: WriteStatus, sequence: u64) {
+        self.host_records.insert(host, WrittenRecord { write: LatestWrite { by: self.by(), serial, status }, sequence });
     }
 
     /// The hosts and clusters of which the journal says more after this record than was written to them since. A switch keeps none.
     pub fn behind(&self, after: u64) -> BTreeSet<String> {
-        let of_node = |node: &NodeStatus| -> Vec<(Target, u64)> {
-            let ended = node.applied.iter().map(|(address, _)| address).chain(&node.removed);
-            ended.map(|address| (address.target.clone(), node.finished)).collect()
-        };
-        let begun = self.begun().into_keys().map(|address| (address.target, self.sequence));
+        // The resources of a node are those of one target.
+        let ended = self.nodes.values().filter_map(|node| {
+            let address = node.applied.first().map(|(address, _)| address).or(node.removed.first())?;
+            Some((&address.target, node.finished))
+        });
+        let begun = self.begun();
+        let begun = begun.keys().map(|address| (&address.target, self.sequence));
         let known = |target: &Target| self.host_records.get(&*target.name).map_or(0, |written| written.sequence);
-        let all = self.nodes.values().flat_map(of_node).chain(begun);
-        let behind = all.filter(|(target, sequence)| target.kind != TargetKind::Switch && *sequence > known(target).max(after));
+        let behind = ended.chain(begun).filter(|(target, at)| target.kind != TargetKind::Switch && *at > known(target).max(after));
         behind.map(|(target, _)| target.name.to_string()).collect()
     }
 
@@ -291,9 +288,9 @@ fn take(status: &mut RunStatus, record: &Record) {
         }
         Entry::ReturnedToService { hosts, .. } => status.returned.extend(hosts.into_iter().map(|host| (host, record.sequence))),
         Entry::HostRecordWritten { host, serial } => {
-            status.note_host_record(host, serial, true, record.sequence);
+            status.note_host_record(host, serial, WriteStatus::Done, record.sequence);
         }
-        Entry::HostRecordTried { host, serial } => status.note_host_record(host, serial, false, record.sequence),
+        Entry::HostRecordTried { host, serial } => status.note_host_record(host, serial, WriteStatus::Tried, record.sequence),
         Entry::RunFinished { ending } => status.ending = Some(ending),
         Entry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
         Entry::HostLocked { host, boot_id, machine_id } => {

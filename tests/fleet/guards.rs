@@ -81,16 +81,7 @@ async fn dies_after_the_first_action(room: &Room) {
 /// Applies until this is so of the actions that a host was told, and dies.
 async fn dies_after(room: &Room, is_so: impl Fn(&[String]) -> bool) {
     let plan = room.plan().await;
-    let run = apply(&plan, &room.context, room.sink());
-    let acted = async {
-        while !room.fleet.hosts().values().any(|host| is_so(&host.told)) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::select! {
-        outcome = run => panic!("it is through: {:?}", outcome.problems),
-        () = acted => {}
-    }
+    room.dies_when(&plan, || room.fleet.hosts().values().any(|host| is_so(&host.told))).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -248,15 +248,7 @@ async fn a_host_remembers_that_no_gate_has_proven_it() {
     let burnt = |room: &Room| std::fs::remove_dir_all(room.context.folder.path()).unwrap();
     let lost = room(&["a", "b"]);
     let plan = lost.plan().await;
-    let is_disturbed = async {
-        while boots(&lost, "a") == 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::select! {
-        outcome = apply(&plan, &lost.context, lost.sink()) => panic!("it is through: {:?}", outcome.problems),
-        () = is_disturbed => {}
-    }
+    lost.dies_when(&plan, || boots(&lost, "a") > 0).await;
     burnt(&lost);
     tokio::time::sleep(Duration::from_secs(400)).await;
     assert_eq!(unavailable(&lost.plan().await), [("a", "unproven")]);
@@ -448,16 +440,8 @@ async fn a_gate_that_failed_is_journalled_before_any_host_writes_it_down() {
     (room.rollout.canary, room.rollout.max_unavailable) = (2, 2);
     is_bad(&room, &["a", "b"]);
     let plan = room.plan().await;
-    let is_written = async {
-        while !room.host("a", |host| host.record.as_ref().is_some_and(|record| record.contains("gate_failed"))) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::select! {
-        biased;
-        () = is_written => {}
-        outcome = apply(&plan, &room.context, room.sink()) => panic!("it is through: {:?}", outcome.problems),
-    }
+    let is_written = || room.host("a", |host| host.record.as_ref().is_some_and(|record| record.contains("gate_failed")));
+    room.dies_when(&plan, is_written).await;
     let failed = |host: &str| matches!(room.state().outages[host].cause, OutageCause::GateFailed { .. });
     assert!(failed("a") && failed("b"), "{:?}", room.state().outages);
 }

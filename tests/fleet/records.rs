@@ -110,16 +110,7 @@ async fn what_no_record_says_yet_is_lost_to_no_other_record() {
     room = wished(room);
     let plan = room.plan().await;
     let text = |room: &Room| room.host("a", |host| host.disk.text("/etc/x"));
-    let is_changed = async {
-        while text(&room).as_deref() != Some("one\n") {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::select! {
-        biased;
-        () = is_changed => {}
-        outcome = apply(&plan, &room.context, room.sink()) => panic!("it is through: {:?}", outcome.problems),
-    }
+    room.dies_when(&plan, || text(&room).as_deref() == Some("one\n")).await;
     // The host lets it go after a while.
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let mut other = Room::beside(room.fleet.clone(), room.cluster).wish("file", json!({ "path": "/etc/z", "content": "three\n" }), &[]);

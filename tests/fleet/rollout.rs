@@ -221,15 +221,8 @@ fn aborting(room: &Room) -> (EventSink, Arc<Mutex<Vec<Option<String>>>>) {
 #[tokio::test(start_paused = true)]
 async fn an_order_is_refused_until_the_hosts_are_reached_and_taken_from_then_on() {
     let room = room(&["a", "b"]);
-    let begun = async {
-        while !room.events.lock().unwrap().iter().any(|event| matches!(event, Event::StepStarted { .. })) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::select! {
-        _ = run(&room) => panic!("it is cut off in its first step"),
-        () = begun => (),
-    }
+    let is_begun = || room.events.lock().unwrap().iter().any(|event| matches!(event, Event::StepStarted { .. }));
+    room.dies_when(&room.plan().await, is_begun).await;
     let answered = || vec![Some("RW0710".to_owned()), None];
     // The run that was cut off is no run that goes on.
     let plan = room.plan().await;

@@ -1,7 +1,7 @@
 //! A simulated fleet with a state folder, wishes and a gate: all that a whole run needs, in virtual time.
 
 use crate::nodes::Nodes;
-use railwright::apply::{Context, Event, EventSink, GateResult, Gatekeeper, Patience};
+use railwright::apply::{Context, Event, EventSink, GateResult, Gatekeeper, Patience, apply};
 use railwright::base::{Address, Diagnostic, Digest, MachineId, Target, TargetKind};
 use railwright::observe::sealed::{named_by_host, reads, seal_wishes};
 use railwright::observe::{HostRequest, identity, observe};
@@ -289,6 +289,20 @@ impl Room {
         let (calls, boot) = self.host(name, |old| (old.calls, old.boot));
         let machine_id = Some(machine_id(&format!("{name} again")));
         self.host(name, |old| *old = Host { calls, boot: boot + 1, machine_id, ..host });
+    }
+
+    /// Applies until this is so, and dies.
+    pub async fn dies_when(&self, plan: &Plan, is_so: impl Fn() -> bool) {
+        let comes_about = async {
+            while !is_so() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = comes_about => {}
+            outcome = apply(plan, &self.context, self.sink()) => panic!("it is through: {:?}", outcome.problems),
+        }
     }
 
     /// Keeps what happens.

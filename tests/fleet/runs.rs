@@ -506,16 +506,7 @@ async fn what_a_run_had_begun_when_it_was_killed_is_taken_back_by_another_plan()
         room.put("a", "/etc/x", "old\n");
         let plan = room.plan().await;
         let text = |room: &Room| room.host("a", |host| host.disk.text("/etc/x"));
-        let is_changed = async {
-            while text(&room).as_deref() != Some("one\n") {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        tokio::select! {
-            biased;
-            () = is_changed => {}
-            outcome = apply(&plan, &room.context, room.sink()) => panic!("it is through: {:?}", outcome.problems),
-        }
+        room.dies_when(&plan, || text(&room).as_deref() == Some("one\n")).await;
         // The host lets it go after a while.
         tokio::time::sleep(Duration::from_secs(3600)).await;
         if is_applied {

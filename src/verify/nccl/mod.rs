@@ -33,6 +33,7 @@ pub mod training;
 pub mod transport;
 
 use crate::base::nodeset;
+use crate::base::text::{one_line, start_of};
 pub use decoder::Decoder;
 pub use expected::{AcsNic, Expected, Traffic};
 pub use judge::{Aspect, Proof, Proven, judge};
@@ -41,11 +42,7 @@ pub use log::Log;
 /// A text of a log as it is kept: one line of a length that nobody can blow up, without what would change how it is shown.
 fn kept(text: &str) -> String {
     const KEPT_MAX: usize = 240;
-    let mut end = text.len().min(4 * KEPT_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    crate::base::text::one_line(&text[..end], KEPT_MAX)
+    one_line(start_of(text, 4 * KEPT_MAX), KEPT_MAX)
 }
 
 /// Names of hosts or devices as a node-set. A log can be anybody's: what is no plain name, or holds more numbers than a name that

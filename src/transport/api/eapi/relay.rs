@@ -8,6 +8,7 @@
 //! An answer begins with a line with a fresh nonce, and all else of it is base64: whatever the script prints cannot be taken for it.
 
 use crate::base::quote::sh;
+use crate::base::text::start_of;
 use crate::resource::file::base64;
 use crate::transport::shell::{ERROR_KEPT, OUTPUT_KEPT};
 
@@ -157,8 +158,7 @@ fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
     while rest.len() > PART {
-        let end = (0..=PART).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
-        let (part, after) = rest.split_at(end);
+        let (part, after) = rest.split_at(start_of(rest, PART).len());
         parts.push(part);
         rest = after;
     }
