@@ -4,6 +4,7 @@
 pub mod apply;
 pub mod cables;
 pub mod catalog;
+mod ceiling;
 pub mod discover;
 pub mod doctor;
 pub mod drift;
@@ -99,9 +100,10 @@ pub enum Command {
     Version(version::Version),
 }
 
-/// Runs a command to its exit code.
+/// Runs a command to its exit code, below the ceiling of commands that contact no target.
 pub fn run(arguments: Arguments) -> Exit {
-    let exit = run_command(arguments.command).unwrap_or_else(|failure| failure.show());
+    let exit = ceiling::below(move || run_command(arguments.command).unwrap_or_else(|failure| failure.show()))
+        .unwrap_or_else(|failure| failure.show());
     // A result that could not be written was not delivered, whatever the command thinks.
     if let (Exit::Done | Exit::Changes | Exit::Incomplete, Some(why)) = (exit, out::failure()) {
         out::note(&format!("the output could not be written: {why}"));
@@ -143,12 +145,15 @@ fn run_command(command: Command) -> Result<Exit, Failure> {
 
 /// Commands that talk to targets run on a runtime of their own.
 fn wait(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        Diagnostic::error("RW1015", format!("no threads could be started: {error}"))
-            .state("nothing was changed")
-            .next("check limits: ulimit -u")
-    })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| no_threads(&error))?;
     let result = runtime.block_on(work);
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     result
+}
+
+fn no_threads(error: &std::io::Error) -> Failure {
+    Diagnostic::error("RW1015", format!("no threads could be started: {error}"))
+        .state("nothing was changed")
+        .next("check limits: ulimit -u")
+        .into()
 }

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Texts of the files that the spec refers to, by the path as the spec has it (`../../.lab/repository.asc`).
 pub type Texts = BTreeMap<String, String>;
@@ -191,7 +192,7 @@ pub struct RailNames {
     pub model: String,
     /// Settings of its firmware.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub firmware: Option<NicFirmware>,
+    pub firmware: Option<Arc<NicFirmware>>,
     /// The PCI address or MAC address of the NIC that gets the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nic: Option<String>,

@@ -8,6 +8,7 @@ use crate::template::shape::Shape;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// All that a template of a module for switches can name, besides the module's own parameters.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -49,7 +50,7 @@ pub struct SwitchNames {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watchdog: Option<WatchdogTimes>,
     /// The ports of the fabric.
-    pub ports: Vec<String>,
+    pub ports: Arc<[String]>,
 }
 
 /// The shape of `SwitchContext`.
@@ -73,7 +74,7 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, switch: &SwitchNode) -> SwitchC
             cable_length_m: group.cable_length_m.or_else(|| loaded.spec.fabric.lossless.as_ref()?.cable_length_m),
             ecn: numbers.ecn,
             watchdog: numbers.watchdog,
-            ports: switch.ports.clone(),
+            ports: Arc::clone(&switch.ports),
         },
         secrets: secret_marks(loaded),
     }

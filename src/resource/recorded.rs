@@ -78,7 +78,7 @@ impl Serialize for Observation {
 
 impl<'de> Deserialize<'de> for Observation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        unfold(Recorded::deserialize(deserializer)?).map_err(D::Error::custom)
+        unfold(Recorded::deserialize(deserializer)?, UNFOLDED_BYTES_MAX).map_err(D::Error::custom)
     }
 }
 
@@ -136,10 +136,12 @@ fn names(targets: &[&Target]) -> impl Iterator<Item = String> {
 /// What the targets of a file say, unfolded, beyond this many bytes is refused: a small file can stand for any amount.
 /// 10,000 hosts of the inventory `roce-a100` are two thirds of it.
 const UNFOLDED_BYTES_MAX: usize = 1 << 30;
+/// What a target takes beside what it says and its name.
+const TARGET_BYTES: usize = 200;
 /// The texts of one problem have so many bytes at most; ours are a few lines.
 const PROBLEM_BYTES_MAX: usize = 64 << 10;
 
-fn unfold(recorded: Recorded<'_>) -> Result<Observation, String> {
+fn unfold(recorded: Recorded<'_>, bytes_max: usize) -> Result<Observation, String> {
     let mut targets: BTreeMap<Target, TargetObservation> = BTreeMap::new();
     let mut bytes = 0usize;
     for (name, part) in recorded.targets {
@@ -150,8 +152,11 @@ fn unfold(recorded: Recorded<'_>) -> Result<Observation, String> {
         if problem_bytes > PROBLEM_BYTES_MAX {
             return Err(format!("the problem of {name} has more than {} KiB", PROBLEM_BYTES_MAX >> 10));
         }
+        // A name is there twice while it is unfolded, and once for all entries that it stands in.
+        let new_names = named.iter().filter(|target| !targets.contains_key(*target));
+        bytes = bytes.saturating_add(new_names.map(|target| 2 * target.name.len() + TARGET_BYTES).sum());
         bytes = bytes.saturating_add(named.len().saturating_mul(own + problem_bytes + size_of::<TargetObservation>()));
-        if bytes > UNFOLDED_BYTES_MAX {
+        if bytes > bytes_max {
             return Err(format!("with {name} what its targets say is more than {} GiB", UNFOLDED_BYTES_MAX >> 30));
         }
         for target in named {
@@ -245,6 +250,23 @@ mod tests {
             serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { "host/a[1-50000]": { "answers": answers } } });
         let refused = serde_json::from_value::<Observation>(text).unwrap_err().to_string();
         assert!(refused.contains("is more than 1 GiB"), "{refused}");
+    }
+
+    #[test]
+    fn the_name_of_a_target_counts_once() {
+        let long = "x".repeat(200);
+        for (names, bytes_max, is_taken) in [
+            (vec![format!("{long}[1-1000]")], 1_000_000, true),
+            (vec![format!("{long}[1-1000]")], 550_000, false),
+            (vec!["n[1-1000]".to_owned(), "m[1-1000]".to_owned()], 1_000_000, true),
+            (vec![format!("{long}a[1-1000]"), format!("{long}b[1-1000]")], 1_100_000, false),
+            (vec![format!("{long}[1-1000]"), format!("{long}[1-999]")], 1_100_000, true),
+        ] {
+            let targets: BTreeMap<String, _> = names.iter().map(|name| (format!("host/{name}"), serde_json::json!({}))).collect();
+            let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": targets });
+            let unfolded = unfold(Recorded::deserialize(text).unwrap(), bytes_max);
+            assert_eq!(unfolded.is_ok(), is_taken, "{names:?} {:?}", unfolded.err());
+        }
     }
 
     fn of_problem(name: &str, problem: &Trouble) -> Result<Observation, String> {

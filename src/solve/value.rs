@@ -3,7 +3,9 @@
 use crate::base::version::numbers;
 use crate::catalog::release::{Need, Part};
 use pubgrub::Ranges;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Bound;
 
 /// What a part can be.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +62,10 @@ pub(super) fn between(from: Option<&str>, to: Option<&str>) -> Ranges<Value> {
 
 /// One of these names.
 pub(super) fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Ranges<Value> {
-    names.into_iter().fold(Ranges::empty(), |all, name| all.union(&Ranges::singleton(Value::Name(name.to_owned()))))
+    // In order, because each range goes behind the last one then; name by name the union of all so far would be copied.
+    let names: BTreeSet<&str> = names.into_iter().collect();
+    let single = |name: &str| (Bound::Included(Value::Name(name.to_owned())), Bound::Included(Value::Name(name.to_owned())));
+    names.into_iter().map(single).collect()
 }
 
 /// What will do of the other part.
@@ -75,10 +80,24 @@ pub(super) fn allowed(need: &Need) -> Ranges<Value> {
 
 /// The ends of a range, which are releases that a search has to look at.
 pub(super) fn ends(range: &Ranges<Value>) -> impl Iterator<Item = Value> + '_ {
-    use std::ops::Bound::{Excluded, Included, Unbounded};
-    let end = |bound: &std::ops::Bound<Value>| match bound {
+    use Bound::{Excluded, Included, Unbounded};
+    let end = |bound: &Bound<Value>| match bound {
         Included(value) | Excluded(value) => Some(value.clone()),
         Unbounded => None,
     };
     range.iter().flat_map(move |(low, high)| [end(low), end(high)]).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_is_the_union_of_its_names() {
+        for names in [vec![], vec!["a"], vec!["c", "a", "b"], vec!["b", "a", "b", "a"]] {
+            let single = |name: &&str| Ranges::<Value>::singleton(Value::Name((*name).to_owned()));
+            let united = names.iter().map(single).fold(Ranges::empty(), |all: Ranges<Value>, one| all.union(&one));
+            assert_eq!(one_of(names.iter().copied()), united, "{names:?}");
+        }
+    }
 }

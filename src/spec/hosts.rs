@@ -3,6 +3,7 @@
 use super::model::{NicFirmware, Nics, NodeGroup, Reach, Ssh};
 use crate::base::nodeset::NodeSetError;
 use crate::base::nodeset::expand;
+use std::sync::Arc;
 
 /// One host of the cluster.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,8 +38,8 @@ pub struct Rail {
     pub address: Option<String>,
     /// The NIC's model.
     pub model: String,
-    /// Settings of its firmware.
-    pub firmware: Option<NicFirmware>,
+    /// Settings of its firmware, shared by all NICs of a group.
+    pub firmware: Option<Arc<NicFirmware>>,
     /// The PCI address or MAC address whose netdev gets the name, if the spec names one.
     pub device: Option<String>,
 }
@@ -55,10 +56,10 @@ pub struct HostSsh {
     pub address: String,
     /// The known_hosts file with the pinned keys.
     pub host_keys: Option<String>,
-    /// Private key files.
-    pub identities: Vec<String>,
-    /// Jump hosts, first hop first.
-    pub jump: Vec<String>,
+    /// Private key files, shared by all hosts of a group.
+    pub identities: Arc<[String]>,
+    /// Jump hosts, first hop first; shared as well.
+    pub jump: Arc<[String]>,
     /// Ask `ssh -G` for what is left open.
     pub config: bool,
     /// The user may only read.
@@ -68,10 +69,12 @@ pub struct HostSsh {
 /// The hosts of a group, without regard to other groups; `first_index` is the place of its first host.
 pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, cluster: &Reach) -> Result<Vec<Host>, NodeSetError> {
     let names = expand(&group.name)?;
+    let shared = reached(group.ssh.as_ref(), cluster);
+    let firmware = group.nics.as_ref().and_then(|nics| nics.firmware.clone()).map(Arc::new);
     let host = |(offset, name): (usize, String)| {
         let index = first_index + offset;
-        let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| rails(nics, &name, index));
-        let ssh = reached(&name, index, group.ssh.as_ref(), cluster);
+        let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| rails(nics, firmware.as_ref(), &name, index));
+        let ssh = shared.as_ref().map(|shared| shared.for_host(&name, index));
         // A kubelet that is told no name makes small letters of its host's (kubernetes/kubernetes: pkg/util/node, `GetHostname`).
         let node = group.kubernetes_node.as_ref().map_or_else(|| name.to_lowercase(), |pattern| named(pattern, &name, index));
         Host { name, index, group: group_index, netdevs, node, ssh }
@@ -98,7 +101,7 @@ pub fn rail_netdevs(group: &NodeGroup) -> Vec<(String, String)> {
     group.nics.as_ref().map(of).unwrap_or_default()
 }
 
-fn rails(nics: &Nics, host: &str, index: usize) -> Vec<Rail> {
+fn rails(nics: &Nics, firmware: Option<&Arc<NicFirmware>>, host: &str, index: usize) -> Vec<Rail> {
     let devices = nics.naming.as_ref().map(|naming| naming.mac.get(host).unwrap_or(&naming.pci));
     let rail = |rail: u32| Rail {
         rail,
@@ -107,31 +110,40 @@ fn rails(nics: &Nics, host: &str, index: usize) -> Vec<Rail> {
         vlan: nics.vlan,
         address: nics.address.as_ref().map(|template| fill(template, &[("rail", u64::from(rail)), ("index", index as u64)])),
         model: nics.model.clone(),
-        firmware: nics.firmware.clone(),
+        firmware: firmware.cloned(),
         device: devices.and_then(|devices| devices.get(rail as usize)).map(|device| device.to_ascii_lowercase()),
     };
     (0..nics.rails.unwrap_or(1).min(RAILS_MAX)).map(rail).collect()
 }
 
 /// A group that says how it is reached is reached so, whatever is said of the others.
-fn reached(name: &str, index: usize, group: Option<&Reach>, cluster: &Reach) -> Option<HostSsh> {
+fn reached(group: Option<&Reach>, cluster: &Reach) -> Option<HostSsh> {
     let (own, common) = (group.unwrap_or(cluster).ssh()?, cluster.ssh().cloned().unwrap_or_default());
-    Some(host_ssh(name, index, own, &common))
+    Some(group_ssh(own, &common))
 }
 
-pub(super) fn host_ssh(name: &str, index: usize, group: &Ssh, cluster: &Ssh) -> HostSsh {
-    let list = |own: &[String], common: &[String]| if own.is_empty() { common.to_vec() } else { own.to_vec() };
-    let address = group.address.as_ref().or(cluster.address.as_ref());
-    let address = address.map_or_else(|| name.to_owned(), |template| named(template, name, index));
+/// How the hosts of a group are reached. The address is a template still: `for_host` fills it in.
+pub(super) fn group_ssh(group: &Ssh, cluster: &Ssh) -> HostSsh {
+    let list = |own: &[String], common: &[String]| -> Arc<[String]> {
+        let says = if own.is_empty() { common } else { own };
+        says.into()
+    };
     HostSsh {
         user: group.user.as_ref().or(cluster.user.as_ref()).cloned(),
         port: group.port.or(cluster.port),
-        address,
+        address: group.address.as_ref().or(cluster.address.as_ref()).cloned().unwrap_or_else(|| "{name}".to_owned()),
         host_keys: group.host_keys.as_ref().or(cluster.host_keys.as_ref()).cloned(),
         identities: list(&group.identities, &cluster.identities),
         jump: list(&group.jump, &cluster.jump),
         config: group.config.or(cluster.config).unwrap_or(false),
         read_only: group.read_only.or(cluster.read_only).unwrap_or(false),
+    }
+}
+
+impl HostSsh {
+    /// How one host of the group is reached.
+    pub(super) fn for_host(&self, name: &str, index: usize) -> HostSsh {
+        HostSsh { address: named(&self.address, name, index), ..self.clone() }
     }
 }
 

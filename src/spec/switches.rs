@@ -1,10 +1,11 @@
 //! From groups of switches to single ones: names, how each is reached, which of its ports are the fabric's.
 
 use super::cabling::{Cabling, End};
-use super::hosts::{HostSsh, named};
+use super::hosts::{HostSsh, group_ssh, named};
 use super::model::{Api, ApiKind, Spec, Ssh, Switch};
 use crate::base::nodeset::{expand, expand_ports, natural_order};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// One switch of the cluster.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +16,8 @@ pub struct SwitchNode {
     pub group: usize,
     /// How it is reached; nothing where the spec says of it what it is, and no more.
     pub reach: Option<SwitchReach>,
-    /// The ports of the fabric.
-    pub ports: Vec<String>,
+    /// The ports of the fabric, shared by all switches of a group that names them.
+    pub ports: Arc<[String]>,
 }
 
 /// How a switch is reached.
@@ -60,10 +61,11 @@ pub fn switches_of(spec: &Spec) -> Vec<SwitchNode> {
     let mut out: Vec<SwitchNode> = Vec::new();
     let common = spec.ssh.ssh().cloned().unwrap_or_default();
     for (group, switch) in spec.switches.iter().enumerate() {
-        let ports = switch.ports.as_deref().and_then(|ports| expand_ports(ports).ok()).unwrap_or_default();
+        let ports: Arc<[String]> = switch.ports.as_deref().and_then(|ports| expand_ports(ports).ok()).unwrap_or_default().into();
+        let ssh = switch.ssh.as_ref().map(|own| reached(own, &common));
         for name in expand(&switch.name).unwrap_or_default() {
-            let reach = reach(switch, group, &name, out.len() + 1, &common).filter(|_| !switch.maintenance);
-            out.push(SwitchNode { name, group, reach, ports: ports.clone() });
+            let reach = reach(switch, group, &name, out.len() + 1, ssh.as_ref()).filter(|_| !switch.maintenance);
+            out.push(SwitchNode { name, group, reach, ports: Arc::clone(&ports) });
         }
     }
     out
@@ -78,13 +80,13 @@ pub fn take_ports(switches: &mut [SwitchNode], spec: &Spec, cabling: &Cabling) {
     for switch in switches.iter_mut().filter(|switch| spec.switches[switch.group].ports.is_none()) {
         let mut ports: Vec<String> = ends.get(switch.name.as_str()).into_iter().flatten().map(|port| (*port).to_owned()).collect();
         ports.sort_by(|a, b| natural_order(a, b));
-        switch.ports = ports;
+        switch.ports = ports.into();
     }
 }
 
-fn reach(switch: &Switch, group: usize, name: &str, index: usize, cluster: &Ssh) -> Option<SwitchReach> {
-    if let Some(ssh) = &switch.ssh {
-        return Some(SwitchReach::Ssh(reached(name, index, ssh, cluster)));
+fn reach(switch: &Switch, group: usize, name: &str, index: usize, ssh: Option<&HostSsh>) -> Option<SwitchReach> {
+    if let Some(ssh) = ssh {
+        return Some(SwitchReach::Ssh(ssh.for_host(name, index)));
     }
     let (kind, api) = switch.apis().next()?;
     Some(SwitchReach::Api(api_of(kind, api, Switch::password_name(group, kind), name, index)))
@@ -102,7 +104,7 @@ fn api_of(kind: ApiKind, api: &Api, password: String, name: &str, index: usize) 
 }
 
 /// Keys, files of pinned keys and the way there are those of the cluster unless a group says others; its user and its port are of hosts.
-fn reached(name: &str, index: usize, own: &Ssh, cluster: &Ssh) -> HostSsh {
+fn reached(own: &Ssh, cluster: &Ssh) -> HostSsh {
     let common = Ssh { user: None, port: None, address: None, read_only: None, ..cluster.clone() };
-    super::hosts::host_ssh(name, index, own, &common)
+    group_ssh(own, &common)
 }

@@ -2,6 +2,7 @@
 
 pub mod append_file;
 pub mod background;
+pub mod ceiling;
 pub mod clock;
 pub mod descriptors;
 pub mod environment;

@@ -30,7 +30,7 @@ impl HostAccess {
             user: ssh.user.clone().unwrap_or_default(),
             identities: ssh.identities.iter().map(|path| absolute(path, inventory, home)).collect(),
             known_hosts: host_keys.map(|path| absolute(path, inventory, home)).unwrap_or_default(),
-            jump: ssh.jump.clone(),
+            jump: ssh.jump.to_vec(),
             ssh_config: ssh.config,
             connect_timeout_s: CONNECT_TIMEOUT_S,
             read_only: ssh.read_only,
@@ -123,7 +123,7 @@ mod tests {
             user: Some("root".to_owned()),
             port: Some(2201),
             address: "10.0.0.7".to_owned(),
-            identities: vec!["~/.ssh/id".to_owned(), "keys/id".to_owned(), "/abs/id".to_owned()],
+            identities: ["~/.ssh/id", "keys/id", "/abs/id"].map(str::to_owned).into(),
             host_keys: Some("keys".to_owned()),
             config: true,
             ..HostSsh::default()

@@ -1,5 +1,7 @@
 //! Leave to act on what an inventory names outside its folder.
 
+use crate::system::ceiling;
+
 /// Proof that a command contacts targets. It opens identities, kubeconfigs, certificates and lists of host keys wherever they lie, and runs
 /// the programs that an inventory or a kubeconfig names. Only commands that contact targets make one (`tests/tidy` has the list), so the
 /// others can do neither.
@@ -9,6 +11,7 @@ pub struct TargetContact(());
 impl TargetContact {
     /// From here on this command may contact targets.
     pub fn begin() -> Self {
+        ceiling::lift();
         TargetContact(())
     }
 }

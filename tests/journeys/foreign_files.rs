@@ -144,6 +144,29 @@ fn many_templates_do_not_work_without_end_together() {
     assert!(told == 1 && said.contains(".j2:1:1"), "one error that names a template and its line: {said}");
 }
 
+/// The first would take five gigabytes, an address for each of 16,000 NICs; the second unfolds 200 million names.
+#[test]
+fn what_asks_for_all_memory_or_time_is_ended() {
+    let place = Place::new();
+    let nics = format!("nics: {{ rails: 32, address: '{}', ", "x".repeat(300_000));
+    let wide = SPEC.replace("name: n1", "name: 'n[1-500]'").replace("nics: { ", &nics);
+    let waiver = "    - { code: RW1301, reason: r, owner: o, until: 2027-01-01, nodes: 'n[1-100000]' }\n";
+    let long = format!("{SPEC}rules:\n  waive:\n{}", waiver.repeat(2000));
+    for (spec, variable, number, taken) in [
+        (&wide, "RAILWRIGHT_MEMORY_MIB", "400", "400 MiB of memory"),
+        (&long, "RAILWRIGHT_PROCESSOR_S", "2", "2 seconds of processor time"),
+    ] {
+        place.write("inv/cluster.yaml", spec);
+        let output = place.command(&["validate", "inv"]).env(variable, number).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("RW1020") && said.contains(taken) && said.contains(variable), "{said}");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+    }
+    let refused = place.command(&["validate", "inv"]).env("RAILWRIGHT_MEMORY_MIB", "much").output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("RW1021") && refused.status.code() == Some(4), "{said}");
+}
+
 /// Files of the inventory, some of them the operator's own: a link that git keeps would make their content a file of hosts, which is shown.
 #[test]
 fn a_link_shows_no_other_file_of_the_inventory() {

@@ -18,7 +18,8 @@ use trace::{Call, Trace};
 use world::{Hostile, World};
 
 /// What the program itself needs, whatever it is asked: libraries, itself, the clock, random numbers, the limits of its control group.
-/// The last four tell which machine and process holds a lock.
+/// Four tell which machine and process holds a lock, the next how much memory a command may take; the last is looked at by the C library
+/// where a thread gives memory back.
 const OWN_FILES: &[&str] = &[
     "/etc/ld.so.cache",
     "/etc/ld.so.preload",
@@ -28,6 +29,8 @@ const OWN_FILES: &[&str] = &[
     "/etc/machine-id",
     "/proc/sys/kernel/random/boot_id",
     "/proc/uptime",
+    "/proc/meminfo",
+    "/proc/sys/vm/overcommit_memory",
 ];
 const OWN_FOLDERS: &[&str] = &["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/sys/fs/cgroup/", "/sys/devices/system/cpu/"];
 const OWN_OF_PROCESS: &[&str] = &["maps", "cgroup", "mountinfo", "stat", "status"];

@@ -1,6 +1,7 @@
 //! From bytes to errors with places: YAML, decoding, joining, paths. One file of text in, `line:column code message` out.
 
 use super::*;
+use crate::spec::HostSsh;
 use proptest::prelude::*;
 
 fn file(name: &str, text: &str) -> SourceFile {
@@ -288,6 +289,29 @@ fn hosts_get_their_rails_and_their_way_of_access() {
         ),
     )
     "#);
+}
+
+#[test]
+fn what_a_group_says_is_kept_once_for_all_its_names() {
+    let loaded = load(vec![file(
+        "a.yaml",
+        "cluster: lab\nssh: { user: root, identities: [i], jump: [j] }\nnodes:\n  - name: n[1-2]\n    nics: { model: C, rails: 2, netdev: 'e{rail}', firmware: { settings: { SRIOV_EN: 1 } } }\nswitches: [{ name: 'leaf[1-2]', os: sonic, ports: 'Ethernet[0-4/4]', ssh: {} }]\n",
+    )])
+    .unwrap();
+    let of_hosts: Vec<&HostSsh> = loaded.hosts.iter().filter_map(|host| host.ssh.as_ref()).collect();
+    let of_switches = loaded.switches.iter().filter_map(|switch| match &switch.reach {
+        Some(SwitchReach::Ssh(ssh)) => Some(ssh),
+        _ => None,
+    });
+    for ssh in [of_hosts, of_switches.collect()] {
+        let [first, second] = ssh[..] else { panic!("two names: {ssh:?}") };
+        assert_eq!((&*first.identities, &*first.jump), (&["i".to_owned()][..], &["j".to_owned()][..]));
+        assert!(Arc::ptr_eq(&first.identities, &second.identities) && Arc::ptr_eq(&first.jump, &second.jump));
+    }
+    let firmware: Vec<_> = loaded.hosts.iter().flat_map(|host| &host.netdevs).map(|rail| rail.firmware.as_ref().unwrap()).collect();
+    assert!(firmware.len() == 4 && firmware.iter().all(|other| Arc::ptr_eq(other, firmware[0])));
+    let [leaf1, leaf2] = &loaded.switches[..] else { panic!("two switches: {:?}", loaded.switches) };
+    assert!(leaf1.ports.len() == 2 && Arc::ptr_eq(&leaf1.ports, &leaf2.ports));
 }
 
 #[test]
