@@ -24,8 +24,8 @@ pub(super) async fn by_hand(shared: &Shared, n: usize) -> Finish {
     }
     let _ = shared.finish(node, &finish, None).await;
     let is_failed = matches!(finish.outcome, Outcome::Failed { .. } | Outcome::Unknown { .. });
-    let is_new = is_failed && shared.note_outage(host, OutageCause::StepFailed { node: node.id.clone() });
-    if finish.went_out || is_new {
+    let is_unsaid = is_failed && shared.note_outage(host, OutageCause::StepFailed { node: node.id.clone() });
+    if finish.went_out || is_unsaid {
         // Whatever is in the way of it is in the way of the gate too, which tells.
         let _ = shared.record_hosts(vec![host.to_owned()]).await;
     }

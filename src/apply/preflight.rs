@@ -34,6 +34,8 @@ pub struct HostNow {
     pub token: u64,
     /// The digest of the record that it kept then, where it tells it.
     pub record: Option<String>,
+    /// Its record says that it is out of service, as far as that is known to stand there.
+    pub is_recorded_out: bool,
 }
 
 impl HostNow {
@@ -238,6 +240,7 @@ async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sin
             return Err(unready(error));
         }
     };
+    now.is_recorded_out = record.read().is_some_and(|record| record.outage.is_some());
     Ok(Ready { now, record, warnings })
 }
 

@@ -84,12 +84,13 @@ impl Shared {
     pub(super) async fn record_gate(&self, gate: &str, hosts: &[String], failure: Option<&GateFailure>) -> Vec<Diagnostic> {
         let changed = hosts.iter().filter(|host| match failure {
             None => {
-                let boot = self.host(host).boot_id;
-                guard(&self.state).end_outage(host, boot.as_deref())
+                let now = self.host(host);
+                guard(&self.state).end_outage(host, now.boot_id.as_deref()) || now.is_recorded_out
             }
             Some(GateFailure { code, check }) => {
                 let cause = OutageCause::GateFailed { gate: gate.to_owned(), code: code.clone(), check: check.clone() };
-                note_outage(&mut guard(&self.state).outages, (*host).clone(), self.outage(cause))
+                let is_news = note_outage(&mut guard(&self.state).outages, (*host).clone(), self.outage(cause));
+                is_news || !self.host(host).is_recorded_out
             }
         });
         let problems = self.record_hosts(changed.cloned().collect()).await;
@@ -100,8 +101,8 @@ impl Shared {
     /// Hosts whose steps were given up write down that they are out of service, as far as they answer at once.
     pub(super) async fn record_given_up(&self, steps: Vec<usize>) -> Vec<Diagnostic> {
         let hosts = steps.into_iter().filter_map(|n| Some((self.host_of(n)?, &self.plan.nodes[n].id)));
-        let is_new = |(host, node): &(String, &String)| self.note_outage(host, OutageCause::StepFailed { node: (*node).clone() });
-        let hosts: Vec<String> = hosts.filter(is_new).map(|(host, _)| host).collect();
+        let is_unsaid = |(host, node): &(String, &String)| self.note_outage(host, OutageCause::StepFailed { node: (*node).clone() });
+        let hosts: Vec<String> = hosts.filter(is_unsaid).map(|(host, _)| host).collect();
         clock::within(GIVEN_UP_LIMIT, self.record_hosts(hosts)).await.unwrap_or_default()
     }
 
@@ -134,14 +135,11 @@ impl Shared {
         (!failed.is_empty()).then(|| trouble::nothing_to_check(&nodeset::fold(&failed), &self.next))
     }
 
-    /// The host is out of service, if it was not before.
+    /// The host is out of service, if it was not before. Says whether the host still has to write it down: another folder's run may have
+    /// written since that it is in service, or it could not write when this side came to know.
     pub(super) fn note_outage(&self, host: &str, cause: OutageCause) -> bool {
-        let mut state = guard(&self.state);
-        let is_new = !state.outages.contains_key(host);
-        if is_new {
-            state.outages.insert(host.to_owned(), self.outage(cause));
-        }
-        is_new
+        guard(&self.state).outages.entry(host.to_owned()).or_insert_with(|| self.outage(cause));
+        !self.host(host).is_recorded_out
     }
 
     fn outage(&self, cause: OutageCause) -> Outage {
@@ -198,6 +196,7 @@ impl Shared {
         // What nobody knows of may stand there, or what was there before: also where nobody waits for the end of it.
         may_stand.extend((!replaces.is_empty()).then(|| digest.clone()));
         let written = writer.record(json, members, replaces.clone()).await;
+        self.note_recorded_out(&target.name, record.outage.is_some() && matches!(written, Ok(RecordOutcome::Written)));
         match &written {
             Ok(RecordOutcome::Written) if !replaces.is_empty() => *may_stand = BTreeSet::from([digest]),
             Ok(RecordOutcome::Unknown(_)) | Err(_) => {}

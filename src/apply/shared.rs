@@ -159,6 +159,11 @@ impl Shared {
         guard(&self.hosts).entry(host.to_owned()).or_default().boot_id = Some(boot_id);
     }
 
+    /// Whether the record of a host says that it is out of service, as far as that is known to stand there.
+    pub(super) fn note_recorded_out(&self, host: &str, is_out: bool) {
+        guard(&self.hosts).get_mut(host).into_iter().for_each(|now| now.is_recorded_out = is_out);
+    }
+
     /// Somebody ordered the run to end.
     pub fn order_to_end(&self) {
         self.ordered_to_end.store(true, Ordering::Relaxed);

@@ -461,6 +461,25 @@ async fn a_host_writes_down_that_its_step_was_given_up() {
     assert!(record.contains("step_failed"), "{record}");
 }
 
+/// A colleague's gate passed it: this folder counts it as out of service to this day, and the host itself does not say so any more.
+#[tokio::test(start_paused = true)]
+async fn a_host_writes_down_that_it_leaves_service_whatever_this_side_knew() {
+    let room = room(&["a", "b"]);
+    is_bad(&room, &["a"]);
+    assert_eq!(narrowed(&room, &["host/a"], &[]).await.ending, Ending::Stopped);
+    let mut other = Room::beside(room.fleet.clone(), room.cluster);
+    (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
+    assert_eq!(narrowed(&other, &["host/a"], &[]).await.ending, Ending::Done);
+    let says_out = |room: &Room| room.host("a", |host| host.record.clone().unwrap()).contains("\"cause\"");
+    assert!(!says_out(&room) && room.state().outages.contains_key("a"));
+    let before = boots(&room, "a");
+    let room = room.wish("kernel_parameter", json!({ "parameter": "pci", "value": "pcie_bus_perf" }), &[]);
+    is_bad(&room, &[]);
+    let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    room.dies_when(&plan, || boots(&room, "a") > before).await;
+    assert!(says_out(&room));
+}
+
 /// A colleague applies while a run lies half done, and the run goes on.
 #[tokio::test(start_paused = true)]
 async fn what_a_resumed_run_takes_over_from_hosts_is_remembered() {

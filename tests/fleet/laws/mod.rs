@@ -58,7 +58,7 @@ async fn switch_off_and_on(room: &Room, outcome: &ApplyOutcome, all: bool, back:
 
 /// Cases a law is tried with.
 fn schedules() -> u32 {
-    std::env::var("RAILWRIGHT_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(100)
+    std::env::var("RAILWRIGHT_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(50)
 }
 
 /// The same cases every time, so that a change is judged by what it changes; the long runs look for new ones.
