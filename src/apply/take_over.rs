@@ -8,6 +8,7 @@ use super::records::{members, too_large};
 use super::trouble::{Next, not_workable, record_not_written};
 use crate::base::{Diagnostic, MachineId, Target, TargetKind};
 use crate::resource::Read;
+use crate::state::lineage::RunPart;
 use crate::state::{ClusterIdentity, ClusterLock, IdentityConflict, State, TakeOver, TargetRecord};
 use crate::system::{clock, identity};
 use crate::transport::{RecordOutcome, Writer};
@@ -58,12 +59,17 @@ pub async fn take_over(decision: &TakeOverDecision, context: &Context) -> Result
     if taken.is_empty() {
         return Ok(out);
     }
-    for (target, one) in &taken {
+    for (target, one) in &mut taken {
+        // What this side remembers itself stays managed, unless another cluster brought it.
+        let is_ours = one.record.cluster().is_some_and(|theirs| theirs.id == cluster.id);
+        one.entry.resources.retain(|address| !is_ours || !state.last_applied.resources.contains_key(address));
         state.take_over(target, one.record.read(), one.machine.as_ref(), decision.keep_record, one.entry.clone());
     }
     state.store(&context.folder)?;
+    // Whoever knows more than the records say did not write this.
+    let by = RunPart { run: "state take-over".to_owned(), part: lock.holder.taking.clone() };
     for (target, one) in &taken {
-        out.insert(target.clone(), write(target, one, &cluster, &mut state).await);
+        out.insert(target.clone(), write(target, one, &cluster, &by, &mut state).await);
     }
     state.store(&context.folder)?;
     for one in taken.values() {
@@ -131,9 +137,9 @@ async fn look(
     }
 }
 
-async fn write(target: &Target, one: &Taken, cluster: &ClusterIdentity, state: &mut State) -> Result<TakeOver, Diagnostic> {
-    let (by, plan) = one.record.read().map(|record| (record.by(), record.plan.clone())).unwrap_or_default();
-    let record = state.next_record(cluster, &target.name, &by, &plan, clock::now());
+async fn write(target: &Target, one: &Taken, cluster: &ClusterIdentity, by: &RunPart, state: &mut State) -> Result<TakeOver, Diagnostic> {
+    let plan = one.record.read().map(|record| record.plan.clone()).unwrap_or_default();
+    let record = state.next_record(cluster, &target.name, by, &plan, clock::now());
     let json = record.to_json();
     if let Some(too_large) = too_large(target, &record, &json) {
         return Err(too_large);
@@ -144,7 +150,7 @@ async fn write(target: &Target, one: &Taken, cluster: &ClusterIdentity, state: &
     };
     let reason = match written {
         Ok(RecordOutcome::Written) => {
-            state.lineages.entry(target.name.to_string()).or_default().note(&by, record.serial);
+            state.lineages.entry(target.name.to_string()).or_default().note(by, record.serial);
             return record.taken_over.ok_or_else(|| record_not_written(target, "it names no take-over"));
         }
         Ok(RecordOutcome::NotKept) => "it keeps no record".to_owned(),

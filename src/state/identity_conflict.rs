@@ -230,11 +230,16 @@ pub(super) fn renamed(before: &str, cluster: &ClusterIdentity) -> Diagnostic {
 /// The target had another name when its record was written, on this machine.
 pub(super) fn renamed_target(target: &Target, former_name: &str) -> Diagnostic {
     let (former_name, kind) = (one_line(former_name, 80), target.kind.word());
-    Diagnostic::warning("RW0737", format!("{target} was called `{former_name}` when it was applied to last"))
+    let told = Diagnostic::warning("RW0737", format!("{target} was called `{former_name}` when it was applied to last"))
         .on(target.to_string())
-        .effect("its record says that it is the same machine: what was applied under that name is remembered under this one")
-        .state("nothing was changed; the record takes the new name with the next apply")
-        .next(format!("what this folder remembers of {kind}/{former_name} stays until railwright state forget drops it; railwright state list shows it"))
+        .effect("it is the same machine: what was applied under that name is remembered under this one")
+        .state("nothing was changed; the record takes the new name with the next apply");
+    match target.kind {
+        TargetKind::Host => told,
+        _ => told.next(format!(
+            "what this folder remembers of {kind}/{former_name} stays until railwright state forget drops it; railwright state list shows it"
+        )),
+    }
 }
 
 /// Several machines have one machine-id.

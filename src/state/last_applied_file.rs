@@ -178,7 +178,7 @@ impl State {
     /// The next record of a host: its slice as it is now, one serial higher. Whether it comes to stand there is not known yet.
     pub fn next_record(&mut self, cluster: &ClusterIdentity, host: &str, by: &RunPart, plan: &str, at: String) -> HostRecord {
         let lineage = self.lineages.entry(host.to_owned()).or_default();
-        let (serial, earlier) = (lineage.serial().saturating_add(1), lineage.clone());
+        let (serial, earlier) = (lineage.highest_serial().saturating_add(1), lineage.clone());
         lineage.note_tried(by, serial);
         let slice = self.last_applied.resources.iter().filter(|(address, _)| &*address.target.name == host);
         HostRecord {

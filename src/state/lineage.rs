@@ -34,6 +34,9 @@ pub struct LatestWrite {
     /// How far that is known.
     #[serde(default, skip_serializing_if = "WriteStatus::is_done")]
     pub status: WriteStatus,
+    /// More is remembered than it says: the run was killed before the next, or somebody decided something on this side.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_behind: bool,
 }
 
 /// What is known of a write, by who remembers it.
@@ -45,13 +48,12 @@ pub enum WriteStatus {
     Done,
     /// It may stand there or not.
     Tried,
-    /// More is remembered than it says: the run was killed before the next, or somebody decided something on this side.
-    Behind,
 }
 
 impl LatestWrite {
-    fn is_that_of(&self, other: &LatestWrite) -> bool {
-        (&self.by, self.serial) == (&other.by, other.serial)
+    /// A write of which more is known by nobody.
+    pub(super) fn new(by: RunPart, serial: u64, status: WriteStatus) -> Self {
+        LatestWrite { by, serial, status, is_behind: false }
     }
 }
 
@@ -97,18 +99,21 @@ impl Lineage {
 
     /// Adds a write, unless it is there already. What the same part of the run wrote right before is part of it.
     pub fn note(&mut self, by: &RunPart, serial: u64) {
-        self.add(LatestWrite { by: by.clone(), serial, status: WriteStatus::Done });
+        self.add(LatestWrite::new(by.clone(), serial, WriteStatus::Done));
     }
 
     /// Adds a write of which nobody knows whether it came to stand on the target.
     pub fn note_tried(&mut self, by: &RunPart, serial: u64) {
-        self.add(LatestWrite { by: by.clone(), serial, status: WriteStatus::Tried });
+        self.add(LatestWrite::new(by.clone(), serial, WriteStatus::Tried));
     }
 
     /// More is remembered, by this part of a run, than any record says. What others write without it does not follow from here; what the
     /// same part writes does, and it may still live where this is a copy of its folder.
     pub fn note_behind(&mut self, by: &RunPart) {
-        self.add(LatestWrite { by: by.clone(), serial: self.serial(), status: WriteStatus::Behind });
+        match self.0.last_mut().filter(|latest| latest.by == *by) {
+            Some(latest) => latest.is_behind = true,
+            None => self.add(LatestWrite { is_behind: true, ..LatestWrite::new(by.clone(), self.serial(), WriteStatus::Tried) }),
+        }
     }
 
     /// Adds a write, as far as it is known, unless a later one is there already.
@@ -128,22 +133,34 @@ impl Lineage {
         let (Some(latest), Some(remembered)) = (self.latest(), known.latest()) else { return Descent::Later };
         // What came before the oldest that is kept cannot be told.
         let is_told = self.0.len() < KEPT || self.0[0].serial <= remembered.serial;
-        match () {
-            () if known.has(latest) && remembered.status.is_done() && !remembered.is_that_of(latest) => Descent::PutBack,
-            () if known.has(latest) => Descent::Known,
-            () if self.knows(remembered) || !is_told => Descent::Later,
-            () => Descent::Forked,
+        match known.place(latest) {
+            Some(place) if known.stood().is_some_and(|stood| place < stood) => Descent::PutBack,
+            Some(_) => Descent::Known,
+            None if self.knows(remembered) || !is_told => Descent::Later,
+            None => Descent::Forked,
         }
     }
 
     /// Whether whoever wrote this knew all that is remembered with that write.
     fn knows(&self, remembered: &LatestWrite) -> bool {
         let is_later = |own: &LatestWrite| own.by == remembered.by && own.serial > remembered.serial;
-        self.0.iter().any(is_later) || remembered.status != WriteStatus::Behind && self.has(remembered)
+        self.0.iter().any(is_later) || !remembered.is_behind && self.has(remembered)
     }
 
     fn has(&self, write: &LatestWrite) -> bool {
-        self.0.iter().any(|own| own.by == write.by && own.serial >= write.serial)
+        self.place(write).is_some()
+    }
+
+    /// Where a write is, which may be one that the same part of a run wrote before what is kept of it. Places have an order.
+    fn place(&self, write: &LatestWrite) -> Option<(usize, u64)> {
+        let place = self.0.iter().position(|own| own.by == write.by && own.serial >= write.serial)?;
+        Some((place, write.serial))
+    }
+
+    /// The place of the latest write that is known to have stood on the target.
+    fn stood(&self) -> Option<(usize, u64)> {
+        let place = self.0.iter().rposition(|write| write.status.is_done())?;
+        Some((place, self.0[place].serial))
     }
 }
 
@@ -165,7 +182,8 @@ mod tests {
         killed.note_behind(&RunPart::of("c"));
         tried.note_tried(&RunPart::of("c"), 6);
         for (record, of_killed, of_tried) in [
-            (lineage(&[("a", 2)]), Descent::Known, Descent::Known),
+            (lineage(&[("a", 2)]), Descent::PutBack, Descent::PutBack),
+            (lineage(&[("a", 2), ("b", 4)]), Descent::PutBack, Descent::PutBack),
             (after(&[]), Descent::Known, Descent::Known),
             (after(&[("c", 6)]), Descent::Later, Descent::Known),
             (after(&[("c", 7)]), Descent::Later, Descent::Later),
@@ -177,6 +195,7 @@ mod tests {
         tried.note(&RunPart::of("c"), 6);
         assert_eq!(after(&[]).descent_from(&tried), Descent::PutBack, "it is known to have stood there");
         tried.note_behind(&RunPart::of("c"));
+        assert_eq!(after(&[]).descent_from(&tried), Descent::PutBack, "it stood there, whatever is remembered besides");
         assert_eq!(after(&[("c", 6), ("d", 7)]).descent_from(&tried), Descent::Forked);
         tried.note(&RunPart::of("c"), 7);
         assert_eq!(after(&[("c", 7), ("d", 8)]).descent_from(&tried), Descent::Later);

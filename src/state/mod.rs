@@ -19,6 +19,7 @@ mod power_cycles;
 pub mod recognition;
 #[cfg(test)]
 mod recognition_tests;
+mod renames;
 pub mod run_outages;
 pub mod run_status;
 pub mod sightings;

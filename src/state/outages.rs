@@ -5,7 +5,7 @@ use super::recognition::{TargetIdentity, are_two};
 use super::{HostRecord, State};
 use crate::base::{MachineId, Redaction, Target};
 use crate::plan::{Outage, note_outage};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 impl State {
     /// A machine that is out of service stays so under another name of the spec, also where it comes back after its name went to another
@@ -14,20 +14,16 @@ impl State {
         if self.outages.is_empty() && self.machine_outages.is_empty() {
             return;
         }
-        let mut names: BTreeMap<&MachineId, BTreeSet<&str>> = BTreeMap::new();
-        for (machine, target) in seen.iter().filter_map(|(target, identity)| Some((identity.machine_id.known()?, target))) {
-            names.entry(machine).or_default().insert(&target.name);
-        }
-        names.retain(|machine, names| names.len() == 1 && !self.cloned.contains(machine));
+        let names = self.names_of_machines(seen);
         for (name, outage) in self.outages.clone() {
             let Some(machine) = self.machines.get(&name).filter(|machine| !self.cloned.contains(machine)) else { continue };
             note_outage(&mut self.machine_outages, machine.clone(), outage);
-            if names.get(machine).is_some_and(|names| !names.contains(name.as_str())) {
+            if names.get(machine).is_some_and(|target| *target.name != *name) {
                 self.outages.remove(&name);
             }
         }
-        for (name, outage) in names.iter().filter_map(|(machine, names)| Some((names.first()?, self.machine_outages.get(*machine)?))) {
-            note_outage(&mut self.outages, (*name).to_owned(), outage.clone());
+        for (target, outage) in names.iter().filter_map(|(machine, target)| Some((target, self.machine_outages.get(*machine)?))) {
+            note_outage(&mut self.outages, target.name.to_string(), outage.clone());
         }
     }
 

@@ -85,13 +85,17 @@ impl State {
         self.cloned.extend(cloned.into_keys().cloned());
         self.follow_outages(seen);
         self.note_power_cycles(seen);
+        let renames = self.follow_renames(seen);
+        found.merged = !renames.former.is_empty();
+        found.warnings.extend(renames.former.iter().map(|(target, former)| super::identity_conflict::renamed_target(target, former)));
+        found.reinstalled.extend(renames.set_aside);
         let several = self.take_over_id(name, seen);
         for (target, identity) in seen {
             if let Some(conflict) = self.conflict(identity, name, &several).or_else(|| self.fork(target, identity)) {
                 found.conflicts.entry(target.clone()).or_insert(conflict);
             }
             if !found.conflicts.contains_key(target) {
-                self.remember(target, identity, &mut found);
+                self.remember(target, identity, renames.former.contains_key(target), &mut found);
             }
         }
         found
@@ -142,7 +146,7 @@ impl State {
         Some(super::identity_conflict::renamed(&before, ours))
     }
 
-    fn remember(&mut self, target: &Target, identity: &TargetIdentity, found: &mut Recognition) {
+    fn remember(&mut self, target: &Target, identity: &TargetIdentity, is_renamed: bool, found: &mut Recognition) {
         let now = identity.machine_id.known();
         if let Some(machine) = now.filter(|now| self.was_given_an_id(target, now, &identity.record)) {
             self.machines.insert(target.name.to_string(), machine.clone());
@@ -161,8 +165,8 @@ impl State {
                 let put_back = self.descent(record) == Descent::PutBack;
                 found.warnings.extend(put_back.then(|| super::identity_conflict::put_back(target, record)));
                 let is_news = self.merge(record);
-                found.merged |= is_news;
-                let former_name = former_name.as_ref().filter(|_| is_news);
+                found.merged |= is_news || put_back;
+                let former_name = former_name.as_ref().filter(|_| is_news && !is_renamed);
                 found.warnings.extend(former_name.map(|name| super::identity_conflict::renamed_target(target, name)));
             }
         }
@@ -197,9 +201,8 @@ impl State {
             _ => {}
         }
         if let Some(record) = record {
-            // Whoever went by that record goes on from here as well.
-            let lineage = self.lineages.entry(name.clone()).or_default();
-            lineage.note_tried(&record.by(), record.serial.max(lineage.serial()));
+            // Whoever went by that record goes on from here as well, and nobody who remembers more than it says.
+            self.lineages.entry(name.clone()).or_default().note_tried(&record.by(), record.serial);
             self.note_outage_of(record);
         }
         self.taken_over.insert(name, entry);

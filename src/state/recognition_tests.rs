@@ -64,9 +64,46 @@ fn a_host_that_was_put_back_says_what_is_there_again() {
         let found = state.recognize("att", &seen(record, None));
         assert_eq!((files(&state).as_str(), found.warnings.len(), found.conflicts.len()), (remembered, warnings, 0));
     }
-    // What may never have been written down proves nothing.
-    state.lineages.get_mut("a").unwrap().note_behind(&RunPart::of("r3"));
-    assert_eq!((state.recognize("att", &seen(&earlier, None)).warnings.len(), files(&state).as_str()), (0, "file/y"));
+    // Whatever is remembered besides, the later record stood there; what may never have been written down proves nothing.
+    for (stood, told) in [(true, (1, "file/x file/y")), (false, (0, "file/y"))] {
+        let mut state = state.clone();
+        let lineage = state.lineages.get_mut("a").unwrap();
+        if !stood {
+            *lineage = earlier.read().unwrap().lineage();
+        }
+        lineage.note_behind(&RunPart::of("r3"));
+        assert_eq!((state.recognize("att", &seen(&earlier, None)).warnings.len(), files(&state).as_str()), told);
+    }
+}
+
+/// The last of what is remembered stands in no record.
+#[test]
+fn what_is_remembered_goes_with_a_machine_that_gets_another_name() {
+    let state = {
+        let mut state = state_of(cluster('1', "att"), &["x"]);
+        let of_b = [("host/b/file/y".parse().unwrap(), state.last_applied.resources.values().next().unwrap().clone())];
+        state.last_applied.resources.extend(of_b);
+        for (name, digit) in [("a", '1'), ("b", '2')] {
+            state.machines.insert(name.to_owned(), machine(digit));
+            state.next_record(&cluster('1', "att"), name, &RunPart::of(name), "p", String::new());
+        }
+        state
+    };
+    for (hosts, files, told) in [
+        (&[("a", '1'), ("b", '2')][..], "host/a/file/x host/b/file/y", (0, 0)),
+        (&[("a", '2'), ("b", '1')], "host/a/file/y host/b/file/x", (2, 0)),
+        (&[("c", '1'), ("b", '2')], "host/b/file/y host/c/file/x", (1, 0)),
+        (&[("b", '1')], "host/b/file/x", (1, 1)),
+        (&[("a", '3'), ("b", '2')], "host/b/file/y", (0, 1)),
+    ] {
+        let mut state = state.clone();
+        let identity = |digit| TargetIdentity { machine_id: MachineIdReading::Known(machine(digit)), ..TargetIdentity::default() };
+        let found = state.recognize("att", &hosts.iter().map(|(name, digit)| (Target::host(name), identity(*digit))).collect());
+        let remembered: Vec<String> = state.last_applied.resources.keys().map(ToString::to_string).collect();
+        let set_aside = found.reinstalled.values().sum::<usize>();
+        assert_eq!((remembered.join(" ").as_str(), (found.warnings.len(), set_aside)), (files, told), "{hosts:?}");
+        assert!(hosts.iter().all(|(name, digit)| *digit == '3' || state.lineages.contains_key(*name)), "{hosts:?}");
+    }
 }
 
 #[test]
@@ -166,8 +203,12 @@ fn a_record_that_does_not_follow_from_what_is_remembered_is_refused_until_both_a
             (resources, true),
             "a failed gate counts either way"
         );
-        let together = state.next_record(&cluster('1', "att"), "a", &theirs.by(), "p", String::new());
-        assert_eq!(together.lineage().descent_from(&theirs.lineage()), Descent::Later, "the other folder goes on from there");
+        let together = state.next_record(&cluster('1', "att"), "a", &RunPart::of("taken over"), "p", String::new());
+        assert!(together.serial > theirs.serial, "{}", together.serial);
+        let mut remembered = theirs.lineage();
+        assert_eq!(together.lineage().descent_from(&remembered), Descent::Later, "the other folder goes on from there");
+        remembered.note_behind(&theirs.by());
+        assert_eq!(together.lineage().descent_from(&remembered), Descent::Forked, "it remembers more than its record says");
     }
 }
 

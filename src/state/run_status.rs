@@ -158,7 +158,7 @@ impl RunStatus {
     }
 
     fn note_host_record(&mut self, host: String, serial: u64, status: WriteStatus, sequence: u64) {
-        self.host_records.insert(host, WrittenRecord { write: LatestWrite { by: self.by(), serial, status }, sequence });
+        self.host_records.insert(host, WrittenRecord { write: LatestWrite::new(self.by(), serial, status), sequence });
     }
 
     /// The hosts and clusters of which the journal says more after this record than was written to them since. A switch keeps none.

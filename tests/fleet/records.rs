@@ -1,10 +1,11 @@
 //! What is in the place of a host's record and is no record of this cluster: the host is left alone until somebody takes it over.
 
-use crate::room::{Room, machine_id};
+use crate::room::{Room, copy_folder, machine_id};
 use railwright::apply::take_over::{TakeOverDecision, TakenOver, take_over};
 use railwright::apply::{Ending, apply};
 use railwright::base::Target;
 use railwright::plan::Plan;
+use railwright::state::listing;
 use railwright::transport::RECORD_LIMIT_BYTES;
 use railwright::transport::sim::{Fault, Trouble};
 use serde_json::{Value, json};
@@ -92,6 +93,11 @@ async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_ha
     assert_eq!(refused(&room.plan().await), ["RW0738"]);
     apply(&room.plan().await, &room.context, room.sink()).await;
     room.host("a", |host| assert_eq!(host.record.as_deref(), Some(theirs.as_str()), "what another wrote stands"));
+    let copy = Room::beside(room.fleet.clone(), room.cluster);
+    copy_folder(room.context.folder.path(), copy.context.folder.path());
+    let not_managed = taken_over(&copy, false).await.remove(&Target::host("a")).unwrap().unwrap().resources;
+    assert_eq!(not_managed, ["host/a/file/%2Fetc%2Fz".parse().unwrap()], "what this side remembers itself stays managed");
+    room.host("a", |host| host.record = Some(theirs));
     assert!(taken_over(&room, true).await[&Target::host("a")].is_ok());
     assert!(refused(&room.plan().await).is_empty() && refused(&other.plan().await).is_empty());
     assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
@@ -99,7 +105,6 @@ async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_ha
     assert_eq!(content.as_deref(), Some("precious\n"), "what was there before comes back with the removal");
 }
 
-/// What was there before was so on the machine that the image was made of.
 /// A colleague applies after a run was killed: what that one did is in its journal alone.
 #[tokio::test(start_paused = true)]
 async fn what_no_record_says_yet_is_lost_to_no_other_record() {
@@ -123,6 +128,31 @@ async fn what_no_record_says_yet_is_lost_to_no_other_record() {
     assert_eq!(text(&room).as_deref(), Some("old\n"));
 }
 
+/// Two folders of one cluster: what the killed run of the one did after its last record is in its journal alone, also where the other one
+/// takes that record over.
+#[tokio::test(start_paused = true)]
+async fn who_takes_a_record_over_knows_no_more_than_it_says() {
+    let file = |room: Room, path: &str, after: &[&str]| room.wish("file", json!({ "path": path, "content": "one\n" }), after);
+    let room = file(Room::of(&["a"]), "/etc/u", &[]);
+    room.put("a", "/etc/x", "old\n");
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    let other = file(file(Room::beside(room.fleet.clone(), room.cluster), "/etc/u", &[]), "/etc/v", &[]);
+    assert_eq!(apply(&other.plan().await, &other.context, other.sink()).await.ending, Ending::Done);
+    listing::forget(&other.context.folder, &["host/a/file/%2Fetc%2Fv".parse().unwrap()]).unwrap();
+    let last = "file/%2Fetc%2Fw";
+    let room = file(file(file(room, "/etc/v", &[]), "/etc/w", &[]), "/etc/x", &[last]);
+    let is_there = |path: &str| room.host("a", |host| host.disk.text(path)).as_deref() == Some("one\n");
+    room.dies_when(&room.plan().await, || is_there("/etc/x")).await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(refused(&other.plan().await), ["RW0738"]);
+    assert!(taken_over(&other, true).await[&Target::host("a")].is_ok());
+    assert_eq!(refused(&room.plan().await), ["RW0738"]);
+    taken_over(&room, true).await;
+    let known = room.state().last_applied.resources.keys().filter(|address| address.to_string().ends_with('x')).count();
+    assert_eq!(known, 1);
+}
+
+/// What was there before was so on the machine that the image was made of.
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_record_is_kept_that_came_with_an_image() {
     let other = wished(Room::beside(Room::of(&["a"]).fleet.clone(), "zzz"));
