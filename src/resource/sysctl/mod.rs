@@ -7,7 +7,7 @@ use super::body::{Shape, check_fields, demand, is_word, optional, required, scal
 use super::file::found::{Found, put};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish, rights};
 use serde_json::{Value, json};
-use settings::{SettingFiles, key_path, normal_value};
+use settings::{SettingFiles, key_name, key_path, normal_value};
 
 /// The kind.
 pub struct Sysctl;
@@ -55,7 +55,7 @@ impl Kind for Sysctl {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("key").and_then(Value::as_str).map(str::to_owned)
+        body.get("key").and_then(Value::as_str).map(key_name)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -142,6 +142,20 @@ mod tests {
         let wish = wish(&Sysctl, json!({ "key": "net.core.rmem_max", "value": 16777216 }));
         let reads = Sysctl.reads(&wish);
         Sysctl.assess(&wish, &answered(&[(&reads[0], 0, out), (&reads[1], 1, "folder /etc/sysctl.d\n")]))
+    }
+
+    #[test]
+    fn a_key_is_one_resource_however_it_is_spelled() {
+        for (key, name) in [
+            ("net.core.rmem_max", "net.core.rmem_max"),
+            ("net/core/rmem_max", "net.core.rmem_max"),
+            ("net.ipv4.conf.eth0/100.rp_filter", "net.ipv4.conf.eth0/100.rp_filter"),
+            ("net/ipv4/conf/eth0.100/rp_filter", "net.ipv4.conf.eth0/100.rp_filter"),
+        ] {
+            let [named, again] = [key, name].map(|key| Sysctl.address_name(&json!({ "key": key })));
+            assert_eq!((named.as_deref(), again.as_deref()), (Some(name), Some(name)), "{key}");
+            assert_eq!((key_path(key), drop_in(key)), (key_path(name), drop_in(name)), "{key}");
+        }
     }
 
     #[test]

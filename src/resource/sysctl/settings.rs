@@ -82,19 +82,23 @@ impl SettingFiles {
 pub fn key_path(key: &str) -> String {
     match key.find(['.', '/']) {
         Some(at) if key[at..].starts_with('/') => key.to_owned(),
-        _ => key
-            .chars()
-            .map(|c| {
-                if c == '.' {
-                    '/'
-                } else if c == '/' {
-                    '.'
-                } else {
-                    c
-                }
-            })
-            .collect(),
+        _ => swapped(key),
     }
+}
+
+/// A key in the one spelling that names it, dots first: `net.ipv4.conf.eth0/100.rp_filter` for `net/ipv4/conf/eth0.100/rp_filter` too.
+pub fn key_name(key: &str) -> String {
+    swapped(&key_path(key))
+}
+
+/// Dots and slashes in each other's place.
+fn swapped(key: &str) -> String {
+    let swap = |c: char| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    key.chars().map(swap).collect()
 }
 
 /// White space made single: the kernel prints tabs between the numbers of a list.
