@@ -109,6 +109,8 @@ pub enum Action {
     InstallPackages { manager: PackageManager, packages: Vec<PackageVersion> },
     /// Removes packages in one run of the manager; `purge` takes their configuration files too.
     RemovePackages { manager: PackageManager, names: Vec<String>, purge: bool },
+    /// Takes back packages that we brought, as `remove_packages` does; what other packages need stays, as their dependency.
+    ReleasePackages { manager: PackageManager, names: Vec<String>, purge: bool },
     /// Holds packages at their version, or lets them go again.
     HoldPackages { manager: PackageManager, names: Vec<String>, hold: bool },
     /// `systemctl daemon-reload`.
@@ -269,6 +271,12 @@ impl Action {
                 names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
                 true
             }
+            (Action::ReleasePackages { manager, names, purge }, Action::ReleasePackages { manager: other, names: more, purge: also })
+                if manager == other && purge == also =>
+            {
+                names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
+                true
+            }
             (Action::HoldPackages { manager, names, hold }, Action::HoldPackages { manager: other, names: more, hold: also })
                 if manager == other && hold == also =>
             {
@@ -299,7 +307,10 @@ impl Action {
     /// How long the action may take, in seconds; ten times what is usual.
     pub fn limit_s(&self) -> u32 {
         match self {
-            Action::InstallPackages { .. } | Action::RemovePackages { .. } | Action::RefreshPackages { .. } => 1800,
+            Action::InstallPackages { .. }
+            | Action::RemovePackages { .. }
+            | Action::ReleasePackages { .. }
+            | Action::RefreshPackages { .. } => 1800,
             Action::BuildModule { .. } => 2700,
             Action::FetchModuleSource { .. } => 900,
             Action::UpdateBootLoader | Action::UpdateInitialRamDisks => 600,

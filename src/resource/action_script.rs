@@ -39,11 +39,8 @@ impl Action {
             | Action::UncordonNode { .. }
             | Action::EvictPod { .. }
             | Action::UnmarkObject { .. } => super::kubernetes_object::NO_HOST.to_owned(),
-            Action::RefreshPackages { .. }
-            | Action::ForgetPackageLists { .. }
-            | Action::InstallPackages { .. }
-            | Action::RemovePackages { .. }
-            | Action::HoldPackages { .. } => self.package_script(),
+            Action::RefreshPackages { .. } | Action::ForgetPackageLists { .. } | Action::HoldPackages { .. } => self.package_script(),
+            Action::InstallPackages { .. } | Action::RemovePackages { .. } | Action::ReleasePackages { .. } => self.package_script(),
             Action::ReloadSystemd => super::systemd_unit::script::reload_script(),
             Action::Unit { name, verb } => super::systemd_unit::script::unit_script(name, *verb),
             Action::LoadModule { name, parameters } => super::kernel_module::script::load_script(name, parameters),
@@ -87,6 +84,8 @@ impl Action {
             Action::InstallPackages { manager: Dnf, packages } => dnf::install_script(packages),
             Action::RemovePackages { manager: Apt, names, purge } => apt::remove_script(names, *purge),
             Action::RemovePackages { manager: Dnf, names, .. } => dnf::remove_script(names),
+            Action::ReleasePackages { manager: Apt, names, purge } => apt::release_script(names, *purge),
+            Action::ReleasePackages { manager: Dnf, names, .. } => dnf::release_script(names),
             Action::HoldPackages { manager: Apt, names, hold } => apt::hold_script(names, *hold),
             Action::HoldPackages { manager: Dnf, names, hold } => dnf::hold_script(names, *hold),
             Action::ForgetPackageLists { manager, name, url, suite } => {

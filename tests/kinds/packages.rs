@@ -82,26 +82,57 @@ fn packages_of_one_host_go_in_one_run() {
 }
 
 #[test]
-fn apt_takes_nothing_away_that_somebody_installed() {
+fn apt_takes_nothing_away_that_somebody_asked_for() {
     let Some(host) = apt_host("package of others") else { return };
     with_repository(&host);
     let (alpha, gamma) = (package(json!({ "name": "rw-alpha" })), package(json!({ "name": "rw-gamma" })));
     let before = host.assess(&alpha).before;
     host.perform(&host.assess(&alpha).actions);
     host.must("apt-get -y -q install rw-beta </dev/null");
-    let undo = host.undo(&alpha, &before).actions;
     let refused = |actions: &[Action], sentence: &str| {
         let (code, _, err) = host.sh(&actions[0].script());
         assert!(code == 78 && complaint(&err).unwrap().contains(sentence), "{code} {err}");
         assert!(host.assess(&package(json!({ "name": "rw-beta" }))).is_met());
     };
-    refused(&undo, "apt would take away rw-beta, which somebody installed; nothing was changed");
+    let absent = host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" }))).actions;
+    refused(&absent, "apt would take away rw-beta, which somebody installed; nothing was changed");
     refused(&host.assess(&gamma).actions, "apt would take away rw-beta rw-alpha");
-    // What nobody asked for by its name goes with what it needs, and what we brought gives way to what takes its place.
+    // Who asked for it is asked of our record, too.
     host.must("apt-mark auto rw-beta");
-    host.must("mkdir -p /var/lib/railwright && echo '{\"host/h/package/rw-alpha\":{}}' >/var/lib/railwright/record.json");
+    host.must("mkdir -p /var/lib/railwright && echo '{\"host/h/package/rw-beta\":{}}' >/var/lib/railwright/record.json");
+    refused(&absent, "apt would take away rw-beta, which is managed here as well; nothing was changed");
+    // We ask for it no longer, and whoever needs it keeps it, also where nobody asked for that one by its name.
+    host.perform(&host.undo(&alpha, &before).actions);
+    assert!(host.undo(&alpha, &before).is_met() && host.assess(&alpha).is_met());
+    assert_eq!(host.must("apt-mark showauto rw-alpha rw-beta"), "rw-alpha\nrw-beta\n");
+    host.perform(&host.assess(&package(json!({ "name": "rw-alpha", "version": "1.0" }))).actions);
+    assert!(!host.undo(&alpha, &before).is_met(), "we ask for it again");
+    // What nobody asked for by its name goes with what it needs, and what we brought gives way to what takes its place.
+    host.must("echo '{\"host/h/package/rw-alpha\":{}}' >/var/lib/railwright/record.json");
     host.perform(&host.assess(&gamma).actions);
     assert!(host.assess(&gamma).is_met() && host.assess(&alpha).is_absent());
+}
+
+#[test]
+fn apt_leaves_what_others_need_as_their_dependency() {
+    let Some(host) = apt_host("package left to others") else { return };
+    with_repository(&host);
+    let (alpha, beta) = (package(json!({ "name": "rw-alpha" })), package(json!({ "name": "rw-beta" })));
+    let before = [&alpha, &beta].map(|wish| host.assess(wish).before);
+    host.perform(&host.assess(&alpha).actions);
+    host.perform(&host.assess(&beta).actions);
+    host.perform(&host.undo(&alpha, &before[0]).actions);
+    assert!(host.undo(&alpha, &before[0]).is_met() && host.assess(&beta).is_met());
+    assert_eq!(host.must("apt-mark showmanual rw-alpha rw-beta"), "rw-beta\n");
+    host.perform(&host.undo(&beta, &before[1]).actions);
+    host.must("apt-get -y -q autoremove </dev/null");
+    assert!(host.assess(&alpha).is_absent() && host.assess(&beta).is_absent());
+    // Asked for and taken back once more, nobody needs it.
+    host.perform(&host.assess(&alpha).actions);
+    let undo = host.undo(&alpha, &before[0]);
+    assert!(!undo.is_met());
+    host.perform(&undo.actions);
+    assert!(host.assess(&alpha).is_absent());
 }
 
 #[test]
@@ -188,9 +219,10 @@ fn dnf_takes_a_signed_repository_and_forgets_it() {
 fn dnf_brings_packages_by_version_and_takes_them_away() {
     let Some(host) = dnf_host("package dnf") else { return };
     host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
-    live(&host, &package(json!({ "name": "rw-alpha" })));
+    let alpha = package(json!({ "name": "rw-alpha" }));
+    let before = live(&host, &alpha).before;
     live(&host, &package(json!({ "name": "rw-alpha", "version": "1.0-1" })));
-    host.perform(&host.assess(&package(json!({ "name": "rw-alpha" }))).actions);
+    host.perform(&host.assess(&alpha).actions);
     live(&host, &package(json!({ "name": "rw-alpha", "version": "1.0-1" })));
     let missing = host.assess(&package(json!({ "name": "no-such-thing" })));
     let (code, _, err) = host.sh(&missing.actions[0].script());
@@ -199,6 +231,8 @@ fn dnf_brings_packages_by_version_and_takes_them_away() {
     host.must("dnf -y -q install rw-beta </dev/null");
     let (code, _, err) = host.sh(&absent.actions[0].script());
     assert!(code == 78 && complaint(&err).unwrap().contains("dnf would take away rw-beta, which somebody installed"), "{code} {err}");
+    host.perform(&host.undo(&alpha, &before).actions);
+    assert!(host.undo(&alpha, &before).is_met() && host.assess(&alpha).is_met());
     host.must("dnf -y -q mark remove rw-beta </dev/null");
     host.perform(&absent.actions);
     assert_eq!(host.must("rpm -qa 'rw-*'"), "");

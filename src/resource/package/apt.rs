@@ -7,10 +7,11 @@ use crate::base::quote::{sh, sh_words};
 use crate::resource::action::PackageVersion;
 use crate::resource::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY};
 use crate::resource::file::OWN_FOLDER;
+use crate::resource::package::release;
 
-/// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence; `spare NAMES WORDS` leaves
-/// before anything is done where apt-get would take away what somebody asked for and is not among the names. An installation may take the
-/// place of what this host's record says that we brought.
+/// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence; `taken WORDS` names what
+/// apt-get would take away; `spare NAMES WORDS` leaves before anything is done where that is something that somebody asked for, by hand or
+/// by this host's record, and that is not among the names. An installation may take the place of what is in the record.
 fn prelude() -> String {
     format!(
         r#"{SAY}set -u
@@ -20,22 +21,28 @@ e=$(mktemp); o=$(mktemp); trap 'rm -f "$e" "$o"' EXIT
 apt() {{
  n=0
  while :; do
-  apt-get -y -q -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confold -o APT::Install-Recommends=false "$@" </dev/null >"$o" 2>"$e"; rc=$?
+  apt-get -y -q -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confold -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null >"$o" 2>"$e"; rc=$?
   cat "$o"
   # DPkg::Lock::Timeout does not wait for the lock of the package lists
   if [ "$rc" != 0 ] && grep -q '/var/lib/apt/lists/lock' "$e" && [ "$n" -lt 12 ]; then n=$((n+1)); sleep 5; continue; fi
   cat "$e" >&2; return "$rc"
  done
 }}
+taken() {{
+ LC_ALL=C apt-get -s -q -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null 2>/dev/null | sed -n -e 's/^Remv \([^ ]*\).*/\1/p' -e 's/^Purg \([^ ]*\).*/\1/p'
+}}
 spare() {{
- names=$1; shift; others=
- for p in $(LC_ALL=C apt-get -s -q -o APT::Install-Recommends=false "$@" </dev/null 2>/dev/null | sed -n -e 's/^Remv \([^ ]*\).*/\1/p' -e 's/^Purg \([^ ]*\).*/\1/p'); do
+ names=$1; shift; others=; managed=
+ for p in $(taken "$@"); do
   n=${{p%%:*}}
   case " $names " in *" $p "* | *" $n "*) continue ;; esac
-  [ -n "$(apt-mark showmanual "$p" </dev/null 2>/dev/null)" ] || continue
-  [ "$1" = install ] && grep -qF "/package/$n\"" {OWN_FOLDER}/record.json 2>/dev/null && continue
-  others="$others $p"
+  if grep -qF "/package/$n\"" {OWN_FOLDER}/record.json 2>/dev/null; then
+   [ "$1" = install ] || managed="$managed $p"
+  elif [ -n "$(apt-mark showmanual "$p" </dev/null 2>/dev/null)" ]; then
+   others="$others $p"
+  fi
  done
+ [ -z "$managed" ] || say {OF_OTHERS} "apt would take away$managed, which is managed here as well; nothing was changed (leave the absent package out of the spec until$managed is taken back)"
  [ -z "$others" ] || say {OF_OTHERS} "apt would take away$others, which somebody installed; nothing was changed (once it is not needed: apt-mark auto$others)"
 }}
 verdict() {{
@@ -72,10 +79,27 @@ pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(specification).collect();
     // a pinned version may be older than what is there, and we take our own hold off before
     format!(
-        "{0}i() {{ spare '' install --allow-downgrades {1}; apt install --allow-downgrades {1}; }}\n\
+        "{0}{2}i() {{ spare '' install --allow-downgrades {1}; apt install --allow-downgrades {1}; }}\n\
          i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' \"$e\" && apt update && i; }} || verdict\n",
         prelude(),
-        sh_words(words.iter().map(String::as_str))
+        sh_words(words.iter().map(String::as_str)),
+        release::ask_again_script(packages.iter().map(|package| package.name.as_str())),
+    )
+}
+
+/// Removes these packages, of those that we brought, that nothing else needs, and nothing beside them. The others become dependencies.
+pub fn release_script(names: &[String], purge: bool) -> String {
+    let verb = if purge { "purge" } else { "remove" };
+    format!(
+        r#"{}others() {{
+ for t in $(taken {verb} "$@"); do case "$names" in *" $t "*) ;; *) return 0 ;; esac; done
+ return 1
+}}
+mark() {{ apt-mark auto "$1" </dev/null >/dev/null || say 1 "apt-mark auto $1 ended with an error"; }}
+{}[ "$#" = 0 ] || apt {verb} "$@" || verdict
+"#,
+        prelude(),
+        release::sort_out_script(names)
     )
 }
 

@@ -3,9 +3,12 @@
 use crate::base::quote::{sh, sh_words};
 use crate::resource::action::PackageVersion;
 use crate::resource::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY, UNAVAILABLE};
+use crate::resource::file::OWN_FOLDER;
+use crate::resource::package::release;
 
 /// Shell functions: `d WORDS` runs dnf, waiting up to a minute for its lock (dnf itself would wait for ever), and keeps its
-/// stderr; `verdict` turns its failure into a sentence. dnf ends with 200 when the lock is held by another.
+/// stderr; `verdict` turns its failure into a sentence; `taken NAMES` names what would go with these, however far away it needs them. dnf
+/// ends with 200 when the lock is held by another.
 fn prelude() -> String {
     format!(
         r#"{SAY}set -u
@@ -16,6 +19,15 @@ d() {{
   dnf -y -q --setopt=install_weak_deps=False --setopt=exit_on_lock=True "$@" </dev/null 2>"$e"; rc=$?
   if [ "$rc" = 200 ] && [ "$n" -lt 12 ]; then n=$((n+1)); sleep 5; continue; fi
   cat "$e" >&2; return "$rc"
+ done
+}}
+taken() {{
+ # rpm looks at no dependency where one of the names is not installed
+ for t; do shift; ! rpm -q "$t" >/dev/null 2>&1 || set -- "$@" "$t"; done
+ while [ "$#" -gt 0 ]; do
+  t=$(LC_ALL=C rpm -e --test --allmatches "$@" 2>&1 | sed -n 's/.* is needed by (installed) \(.*\)/\1/p' | sort -u)
+  [ -n "$t" ] || return 0
+  for t in $t; do set -- "$@" "$t"; rpm -q --qf '%{{NAME}}\n' "$t"; done
  done
 }}
 verdict() {{
@@ -29,7 +41,7 @@ verdict() {{
  m=$(grep -i -e 'GPG check FAILED' -e 'is not signed' -e 'not correct for this package' "$e" | head -n 1)
  [ -z "$m" ] || say {NOT_TRUSTED} "$m"
  # 128 and more is a signal, of which the shell tells by the status alone
- [ "$rc" -le 128 ] || say {KILLED} "dnf was killed by signal $((rc-128)) before its end; `dnf check` and `dnf history` on the host tell what it left half done"
+ [ "$rc" -le 128 ] || say {KILLED} "dnf was killed by signal $((rc-128)) before its end; dnf check and dnf history on the host tell what it left half done"
  m=$(sed -n 's/^Error: //p' "$e" | head -n 1)
  say "$rc" "${{m:-dnf ended with status $rc}}"
 }}
@@ -47,20 +59,38 @@ fn specification(package: &PackageVersion) -> String {
 /// Installs; an exact version replaces a newer one too.
 pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(specification).collect();
-    format!("{}d install {} || verdict\n", prelude(), sh_words(words.iter().map(String::as_str)))
+    let asked = release::ask_again_script(packages.iter().map(|package| package.name.as_str()));
+    format!("{}{asked}d install {} || verdict\n", prelude(), sh_words(words.iter().map(String::as_str)))
+}
+
+/// Removes these packages, of those that we brought, that nothing else needs, and nothing beside them. The others become dependencies.
+pub fn release_script(names: &[String]) -> String {
+    // dnf 5 says `dependency` for what dnf 4 calls `remove`
+    format!(
+        r#"{}others() {{
+ for t in $(taken "$@"); do case "$names" in *" $t "*) ;; *) return 0 ;; esac; done
+ return 1
+}}
+mark() {{ d mark dependency "$1" >/dev/null 2>&1 || d mark remove "$1" || verdict; }}
+{}[ "$#" = 0 ] || d remove --noautoremove "$@" || verdict
+"#,
+        prelude(),
+        release::sort_out_script(names)
+    )
 }
 
 /// Removes these packages, and not what came as their dependencies. It leaves before anything is done where dnf would take away what
-/// somebody asked for and is not among the names.
+/// somebody asked for, by hand or by this host's record, and is not among the names.
 pub fn remove_script(names: &[String]) -> String {
     let words = sh_words(names.iter().map(String::as_str));
     format!(
-        r#"{}others=
-asked=$(dnf -q repoquery --userinstalled --qf '%{{name}}\n' </dev/null 2>/dev/null)
-for p in $(LC_ALL=C rpm -e --test {words} 2>&1 | sed -n 's/.* is needed by (installed) \(.*\)/\1/p' | sort -u); do
- n=$(rpm -q --qf '%{{NAME}}' "$p")
- if [ -z "$asked" ] || printf '%s\n' "$asked" | grep -qxF "$n"; then others="$others $n"; fi
+        r#"{}others=; managed=
+asked=$(dnf -q repoquery --userinstalled --qf '%{{name}}\n' </dev/null 2>/dev/null) && known=1 || known=
+for n in $(taken {words}); do
+ if grep -qF "/package/$n\"" {OWN_FOLDER}/record.json 2>/dev/null; then managed="$managed $n"
+ elif [ -z "$known" ] || printf '%s\n' "$asked" | grep -qxF "$n"; then others="$others $n"; fi
 done
+[ -z "$managed" ] || say {OF_OTHERS} "dnf would take away$managed, which is managed here as well; nothing was changed (leave the absent package out of the spec until$managed is taken back)"
 [ -z "$others" ] || say {OF_OTHERS} "dnf would take away$others, which somebody installed; nothing was changed (once it is not needed: dnf mark remove$others)"
 d remove --noautoremove {words} || verdict
 "#,

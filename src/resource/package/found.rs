@@ -25,15 +25,19 @@ pub struct FoundPackage {
     pub state: PackageState,
     /// It is held at its version.
     pub held: bool,
+    /// We asked for it, and left it to other packages as their dependency since; never part of what is remembered.
+    #[serde(skip)]
+    pub left: bool,
 }
 
 impl FoundPackage {
     /// The package by the answers; the error fits after "unknown:".
     pub fn of(name: &str, answers: &Answers) -> Result<Self, String> {
         let (_, out) = answers.output(&Read::Packages { names: vec![name.to_owned()] })?;
+        let left = out.lines().any(|line| line.strip_prefix("left\t") == Some(name));
         match out.lines().find_map(|line| line.strip_prefix("manager\t")) {
-            Some("apt") => Ok(of_dpkg(name, out)),
-            Some("dnf") => Ok(of_rpm(name, out)),
+            Some("apt") => Ok(FoundPackage { left, ..of_dpkg(name, out) }),
+            Some("dnf") => Ok(FoundPackage { left, ..of_rpm(name, out) }),
             Some(_) => Err(NO_MANAGER.to_owned()),
             None => Err("the packages were not answered".to_owned()),
         }
@@ -54,8 +58,8 @@ pub const NO_MANAGER: &str = "neither apt nor dnf keeps the packages of this hos
 /// Lines `dpkg <tab> abbreviation <tab> name <tab> version` of dpkg-query: the abbreviation's first letter is what is
 /// wanted (`h` is held), the second how it stands, the third whether it must be installed anew.
 fn of_dpkg(name: &str, out: &str) -> FoundPackage {
-    let mut best =
-        FoundPackage { manager: PackageManager::Apt, state: PackageState::NotInstalled { configuration_left: false }, held: false };
+    let state = PackageState::NotInstalled { configuration_left: false };
+    let mut best = FoundPackage { manager: PackageManager::Apt, state, held: false, left: false };
     for line in out.lines().filter_map(|line| line.strip_prefix("dpkg\t")) {
         let fields: Vec<&str> = line.split('\t').collect();
         let [status, package, version] = fields[..] else { continue };
@@ -102,7 +106,7 @@ fn of_rpm(name: &str, out: &str) -> FoundPackage {
             .and_then(|rest| rest.strip_prefix('-'))
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     });
-    FoundPackage { manager: PackageManager::Dnf, state, held }
+    FoundPackage { manager: PackageManager::Dnf, state, held, left: false }
 }
 
 #[cfg(test)]

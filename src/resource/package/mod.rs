@@ -6,6 +6,7 @@
 pub mod apt;
 pub mod dnf;
 pub mod found;
+pub mod release;
 pub mod script;
 
 use super::action::{PackageManager, PackageVersion};
@@ -182,12 +183,16 @@ fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &
     let hold = |hold| Action::HoldPackages { manager: now.manager, names: names(), hold };
     assessment.attributes.insert("state".to_owned(), persisted(state_reading(earlier), state_reading(now)));
     match &earlier.state {
+        PackageState::NotInstalled { .. } if now.left && now.version().is_some() => {
+            assessment.attributes.insert("state".to_owned(), persisted(state_reading(now), state_reading(now)));
+            assessment.residue.push(format!("{name} stays as a dependency of other packages and goes with them"));
+        }
         PackageState::NotInstalled { configuration_left } if state_reading(now) != Reading::Absent => {
             if now.held {
                 assessment.actions.push(hold(false));
             }
             let purge = !configuration_left;
-            assessment.actions.push(Action::RemovePackages { manager: now.manager, names: names(), purge });
+            assessment.actions.push(Action::ReleasePackages { manager: now.manager, names: names(), purge });
             assessment.residue = residue(earlier);
         }
         PackageState::Installed { version } => {
@@ -269,11 +274,35 @@ mod tests {
             Package.undo(&wish, &Package.assess(&wish, &answers(before)).before, &answers(now)).actions
         };
         let manager = PackageManager::Apt;
-        let remove = |purge| vec![Action::RemovePackages { manager, names: vec!["x".into()], purge }];
+        let remove = |purge| vec![Action::ReleasePackages { manager, names: vec!["x".into()], purge }];
         assert_eq!(undo("", "dpkg\tii \tx\t1\n"), remove(true));
         assert_eq!(undo("dpkg\trc \tx\t1\n", "dpkg\tii \tx\t1\n"), remove(false));
         assert_eq!(undo("dpkg\tii \tx\t1\n", "dpkg\tii \tx\t1\n"), []);
         let packages = vec![PackageVersion { name: "x".into(), version: Some("1".into()) }];
         assert_eq!(undo("dpkg\tii \tx\t1\n", "dpkg\tii \tx\t2\n"), [Action::InstallPackages { manager, packages }]);
+    }
+
+    #[test]
+    fn a_package_that_was_left_to_others_is_taken_back() {
+        let wish = wish(&Package, json!({ "name": "x" }));
+        let read = Package.reads(&wish).remove(0);
+        let answers = |out: &str| answered(&[(&read, 0, out)]);
+        for (manager, there) in [("apt", "dpkg\tii \tx\t1\n"), ("dnf", "rpm\tx\t1-1\n")] {
+            let before = Package.assess(&wish, &answers(&format!("manager\t{manager}\n"))).before;
+            for (left, is_done) in [("", false), ("left\ty\n", false), ("left\tx\n", true), ("left\ty\nleft\tx\n", true)] {
+                let undo = Package.undo(&wish, &before, &answers(&format!("manager\t{manager}\n{there}{left}")));
+                assert_eq!((undo.is_met(), undo.actions.is_empty()), (is_done, is_done), "{manager} {left:?}");
+            }
+            // It stays there, and is remembered as what it is to whoever asks for it next.
+            let now = answers(&format!("manager\t{manager}\n{there}left\tx\n"));
+            let again = Package.assess(&wish, &now);
+            assert!(again.is_met() && again.before == Package.assess(&wish, &answers(&format!("manager\t{manager}\n{there}"))).before);
+        }
+    }
+
+    #[test]
+    fn a_package_that_shall_not_be_there_is_not_left_to_others() {
+        let (assessment, words) = assess(json!({ "name": "x", "state": "absent" }), "dpkg\tii \tx\t1\nleft\tx\n");
+        assert_eq!((assessment.is_met(), words.as_str()), (false, "remove_packages"));
     }
 }

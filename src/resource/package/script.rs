@@ -1,5 +1,6 @@
 //! What `package` reads, as POSIX sh. No lock is taken and no cache is written.
 
+use super::release::left_path;
 use crate::base::quote::sh_words;
 use crate::resource::rights::{Need, OPEN};
 
@@ -26,7 +27,7 @@ pub fn shared_script(names: &[&str]) -> String {
     format!("! command -v dpkg-query >/dev/null || dpkg_said=$({} 2>/dev/null)\n", dpkg_script(&names))
 }
 
-/// `manager apt|dnf|none`, then a line for each version that is known of each package.
+/// `manager apt|dnf|none`, a line for each version that is known of each package, and one for each that was left as a dependency.
 pub fn read_script(names: &[String]) -> String {
     let names = sh_words(names.iter().map(String::as_str));
     format!(
@@ -39,7 +40,9 @@ pub fn read_script(names: &[String]) -> String {
          ! has \"$f\" || get \"$f\" | sed -n 's/^\\([^#!]..*\\)$/lock\\t\\1/p'\n\
          done\n\
          else printf 'manager\\tnone\\n'; fi\n\
+         [ ! -r \"$R{left}\" ] || sed 's/^/left\t/' \"$R{left}\"\n\
          exit 0\n",
         dpkg = dpkg_script(&names),
+        left = left_path(),
     )
 }

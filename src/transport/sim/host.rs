@@ -340,7 +340,9 @@ impl Host {
                 Ok(())
             }
             Action::InstallPackages { packages, .. } => self.packages.install(packages),
-            Action::RemovePackages { names, purge, .. } => self.packages.remove(names, *purge),
+            Action::RemovePackages { names, purge, .. } | Action::ReleasePackages { names, purge, .. } => {
+                self.packages.remove(names, *purge)
+            }
             Action::HoldPackages { names, hold, .. } => self.packages.hold(names, *hold),
             other => Err((127, format!("sh: a simulated host has nothing for {}: not found", other.word()))),
         }

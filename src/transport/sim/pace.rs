@@ -14,7 +14,7 @@ pub const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 /// How long an action takes.
 pub fn of(action: &Action) -> Duration {
     match action {
-        Action::InstallPackages { .. } | Action::RemovePackages { .. } => Duration::from_secs(40),
+        Action::InstallPackages { .. } | Action::RemovePackages { .. } | Action::ReleasePackages { .. } => Duration::from_secs(40),
         Action::RefreshPackages { .. } | Action::UpdateBootLoader | Action::UpdateInitialRamDisks => Duration::from_secs(10),
         Action::BuildModule { .. } | Action::FetchModuleSource { .. } => Duration::from_secs(120),
         Action::Unit { .. } | Action::ReloadSystemd | Action::ReloadLink { .. } => Duration::from_secs(1),

@@ -87,7 +87,13 @@ impl Host {
         if *action == Action::Reboot {
             return self.begin_reboot(now, trouble);
         }
-        let packages = matches!(action, Action::InstallPackages { .. } | Action::RemovePackages { .. } | Action::RefreshPackages { .. });
+        let packages = matches!(
+            action,
+            Action::InstallPackages { .. }
+                | Action::RemovePackages { .. }
+                | Action::ReleasePackages { .. }
+                | Action::RefreshPackages { .. }
+        );
         let (wait, trouble) = match self.packages_locked_until.saturating_sub(now) {
             wait if packages && wait > pace::LOCK_PATIENCE => (pace::LOCK_PATIENCE, Some(Trouble::PackagesLocked(0))),
             wait if packages => (wait, trouble),

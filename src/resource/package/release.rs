@@ -1,0 +1,121 @@
+//! Taking back packages that we brought: a package that others need stays, and is handed back to the package manager as their dependency.
+//!
+//! The names of those that stayed are kept on the host, so that what is read next knows that we ask for them no longer: dnf has no way
+//! to ask why a package is there that changes nothing of the host.
+
+use crate::base::quote::{sh, sh_words};
+use crate::resource::file::OWN_FOLDER;
+
+/// The names of the packages that were handed back, one a line, on the host.
+pub fn left_path() -> String {
+    format!("{OWN_FOLDER}/left_packages")
+}
+
+/// Ends with the names that can go as `$@`. Its caller brings two shell functions: `others NAMES...` is true where removing these would
+/// take away what is not in `$names`, and `mark NAME` makes one a dependency, or says why not.
+///
+/// What goes may need what stays and not the other way round, so each round looks again at those that are left; together they may take
+/// away more than each of them alone.
+pub fn sort_out_script(names: &[String]) -> String {
+    format!(
+        r#"leave() {{
+ mark "$1"
+ mkdir -p -m 700 {OWN_FOLDER} && {{ grep -qxF -e "$1" {left} 2>/dev/null || printf '%s\n' "$1" >>{left}; }} || say 1 "{left} could not be written"
+ printf '%s stays, because other packages need it; it goes with them\n' "$1"
+}}
+set -- {words}
+while names=" $* "; [ "$#" -gt 0 ] && others "$@"; do
+ before=$#
+ for p; do shift; if others "$p"; then leave "$p"; else set -- "$@" "$p"; fi; done
+ [ "$#" -lt "$before" ] || {{ for p; do leave "$p"; done; set --; }}
+done
+"#,
+        left = left_path(),
+        words = sh_words(names.iter().map(String::as_str)),
+    )
+}
+
+/// Packages that we bring are asked for again.
+pub fn ask_again_script<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let patterns: String = names.into_iter().map(|name| format!(" -e {}", sh(name))).collect();
+    let left = left_path();
+    format!("[ ! -e {left} ] || {{ grep -vxF{patterns} {left} >{left}.new; mv {left}.new {left}; [ -s {left} ] || rm -f {left}; }}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// What a script prints whose files of the host lie in this folder, in every shell of this machine.
+    fn printed(folder: &Path, script: &str) -> String {
+        let script = script.replace(OWN_FOLDER, &folder.display().to_string());
+        for shell in [["bash", "--posix"].as_slice(), &["busybox", "sh"]] {
+            if let Ok(output) = Command::new(shell[0]).args(&shell[1..]).args(["-n", "-c", &script]).output() {
+                assert!(output.status.success(), "{shell:?}: {}", String::from_utf8_lossy(&output.stderr));
+            }
+        }
+        let output = Command::new("sh").args(["-u", "-c", &script]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// A fake manager that knows `DEPENDANT:NEEDED`, each of them alone, and which names cannot go together.
+    fn fake_manager(dependencies: &str, not_together: &str) -> String {
+        format!(
+            r#"say() {{ exit 1; }}
+others() {{
+ [ "$*" != '{not_together}' ] || return 0
+ for f_p; do for f_d in {dependencies}; do
+  case $f_d in *":$f_p") case "$names" in *" ${{f_d%:*}} "*) ;; *) return 0 ;; esac ;; esac
+ done; done
+ return 1
+}}
+mark() {{ :; }}
+"#
+        )
+    }
+
+    #[test]
+    fn what_others_need_stays_and_nothing_goes_that_was_not_named() {
+        for (dependencies, not_together, goes, left) in [
+            ("", "", "a b c", ""),
+            ("x:y", "", "a b c", ""),
+            ("x:a", "", "b c", "a\n"),
+            // b needs a, and goes with it
+            ("b:a", "", "a b c", ""),
+            // b needs a, and x needs b
+            ("b:a x:b", "", "c", "b\na\n"),
+            ("x:a y:a x:b z:c", "", "", "a\nb\nc\n"),
+            // x needs one of both
+            ("", "a b c", "", "a\nb\nc\n"),
+            ("x:c", "a b", "", "c\na\nb\n"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let names = ["a", "b", "c"].map(str::to_owned);
+            let script = format!("{}{}printf 'goes %s\\n' \"$*\"\n", fake_manager(dependencies, not_together), sort_out_script(&names));
+            // a step that was cut off is done once more
+            for _ in 0..2 {
+                let out = printed(folder.path(), &script);
+                let last = out.lines().next_back().unwrap();
+                assert_eq!(last.strip_prefix("goes").unwrap().trim(), goes, "{dependencies:?} {out}");
+                let listed = std::fs::read_to_string(folder.path().join("left_packages")).unwrap_or_default();
+                assert_eq!(listed, left, "{dependencies:?} {out}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_again_is_no_longer_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("left_packages");
+        printed(folder.path(), &ask_again_script(["a"]));
+        assert!(!list.exists());
+        std::fs::write(&list, "a\na.b\nab\n").unwrap();
+        printed(folder.path(), &ask_again_script(["a", "c"]));
+        assert_eq!(std::fs::read_to_string(&list).unwrap(), "a.b\nab\n");
+        printed(folder.path(), &ask_again_script(["ab", "a.b"]));
+        assert!(!list.exists());
+    }
+}
