@@ -67,7 +67,7 @@ pub async fn take_over(decision: &TakeOverDecision, context: &Context) -> Result
     }
     state.store(&context.folder)?;
     // Whoever knows more than the records say did not write this.
-    let by = RunPart { run: "state take-over".to_owned(), part: lock.holder.taking.clone() };
+    let by = lock.holder.part();
     for (target, one) in &taken {
         out.insert(target.clone(), write(target, one, &cluster, &by, &mut state).await);
     }

@@ -265,20 +265,16 @@ impl Action {
                 packages.extend(more.iter().filter(|p| !packages.contains(p)).cloned().collect::<Vec<_>>());
                 true
             }
-            (Action::RemovePackages { manager, names, purge }, Action::RemovePackages { manager: other, names: more, purge: also })
-                if manager == other && purge == also =>
-            {
-                names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
-                true
-            }
-            (Action::ReleasePackages { manager, names, purge }, Action::ReleasePackages { manager: other, names: more, purge: also })
-                if manager == other && purge == also =>
-            {
-                names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
-                true
-            }
-            (Action::HoldPackages { manager, names, hold }, Action::HoldPackages { manager: other, names: more, hold: also })
-                if manager == other && hold == also =>
+            (
+                Action::RemovePackages { manager, names, purge: how },
+                Action::RemovePackages { manager: other, names: more, purge: also },
+            )
+            | (
+                Action::ReleasePackages { manager, names, purge: how },
+                Action::ReleasePackages { manager: other, names: more, purge: also },
+            )
+            | (Action::HoldPackages { manager, names, hold: how }, Action::HoldPackages { manager: other, names: more, hold: also })
+                if manager == other && how == also =>
             {
                 names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
                 true

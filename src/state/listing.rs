@@ -2,7 +2,6 @@
 
 use super::folder::StateFolder;
 use super::last_applied_file::State;
-use super::lineage::RunPart;
 use super::lock::ClusterLock;
 use crate::base::{Address, Diagnostic};
 use crate::plan::{Applied, Outages};
@@ -50,7 +49,7 @@ pub fn forget(folder: &StateFolder, addresses: &[Address]) -> Result<State, Diag
         show(&state, address)?;
     }
     // Nobody else knows of it: what is written without it does not follow from here.
-    let by = RunPart { run: "state forget".to_owned(), part: lock.holder.taking.clone() };
+    let by = lock.holder.part();
     for address in addresses {
         state.last_applied.resources.remove(address);
         state.lineages.get_mut(&*address.target.name).into_iter().for_each(|lineage| lineage.note_behind(&by));

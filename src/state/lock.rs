@@ -4,6 +4,7 @@
 use super::fenced::Fenced;
 use super::folder::StateFolder;
 use super::journal_writer::JournalStore;
+use super::lineage::RunPart;
 use crate::base::Diagnostic;
 use crate::base::text::one_line;
 use crate::system::identity::{Life, ProcessIdentity, process_now};
@@ -54,6 +55,11 @@ impl Holder {
             command: command.to_owned(),
             taking: clock::nonce().map_err(|error| folder.unusable(&error))?,
         })
+    }
+
+    /// Who decides something under the lock without a run.
+    pub fn part(&self) -> RunPart {
+        RunPart { run: self.command.clone(), part: self.taking.clone() }
     }
 
     /// One line of JSON, as locks keep it.

@@ -1,6 +1,7 @@
 //! How much of this machine a command may take before it contacts a target: what it reads may come from a stranger, and ask for everything.
 
 use nix::sys::resource::{UsageWho, getrusage};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -80,7 +81,11 @@ fn work_below_unless<T: Send + 'static>(
         result
     })?;
     while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK_EVERY) {
-        if let Some(reached) = ceiling.reached().filter(|_| !is_lifted.load(Ordering::Relaxed)) {
+        if is_lifted.load(Ordering::Relaxed) {
+            // A run may go on for hours.
+            break;
+        }
+        if let Some(reached) = ceiling.reached() {
             return Ok(Err(reached));
         }
     }
@@ -89,8 +94,8 @@ fn work_below_unless<T: Send + 'static>(
 
 /// A number of KiB in a file of the kernel's (proc(5)).
 fn kib_of(file: &str, name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(file).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(name))?.trim().strip_suffix("kB")?.trim().parse().ok()
+    let bytes = super::files::read_limited(Path::new(file), 1 << 16).ok()?;
+    String::from_utf8_lossy(&bytes).lines().find_map(|line| line.strip_prefix(name))?.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 #[cfg(test)]
