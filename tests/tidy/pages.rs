@@ -36,6 +36,38 @@ fn every_code_has_a_page_and_every_page_a_code() {
     none(&findings);
 }
 
+/// Pages that are lists: of symptoms, of lines of guides, of claims with the tests that hold them.
+const LONG_PAGES: [&str; 3] = ["docs/security.md", "docs/seeds.md", "docs/symptoms.md"];
+
+#[test]
+fn pages_are_short_are_listed_and_link_to_what_there_is() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap_or_default();
+    let mut findings = Vec::new();
+    let (readme, index) = (read("README.md"), read("docs/index.md"));
+    if readme.lines().count() > 150 {
+        findings.push(format!("README.md: {} lines, at most 150", readme.lines().count()));
+    }
+    let pages = files("docs", ".md").into_iter().filter(|(path, _)| path.matches('/').count() == 1);
+    let all = pages.chain(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|path| (path.to_owned(), read(path))));
+    for (path, text) in all {
+        if let Some(name) = path.strip_prefix("docs/") {
+            if text.lines().count() > 200 && !LONG_PAGES.contains(&path.as_str()) {
+                findings.push(format!("{path}: {} lines, at most 200", text.lines().count()));
+            }
+            if name != "index.md" && !index.contains(&format!("({name})")) {
+                findings.push(format!("{path}: docs/index.md does not list it"));
+            }
+        }
+        let folder = root().join(&path).parent().map(std::path::Path::to_path_buf).unwrap_or_default();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            if !link.is_empty() && !link.contains("://") && !folder.join(link).exists() {
+                findings.push(format!("{path}: nothing is at `{link}`"));
+            }
+        }
+    }
+    none(&findings);
+}
+
 #[test]
 fn every_module_has_a_readme_with_sources_and_a_case() {
     let mut findings = Vec::new();
