@@ -151,15 +151,12 @@ fn left_by_others(shared: &Shared, name: &str, identity: &TargetIdentity) -> Opt
     Some(Unavailability::LeftByRun(outage))
 }
 
-/// The hosts whose nodes the cluster says are out of service, but for those that this run cordoned: they count by that.
+/// The hosts whose nodes the cluster says are out of service. Those that this run cordoned are among them: another copy of its folder may
+/// have done that, and nothing counts twice.
 async fn out_by_nodes(shared: &Shared, cluster: &str) -> Option<BTreeMap<Target, Unavailability>> {
     let read = Read::Kubernetes(KubernetesRead::Nodes);
     let answers = shared.connect(cluster).await.ok()?.reader().read(std::slice::from_ref(&read)).await.ok()?;
     let known = nodes(&answers).ok()?;
-    let is_ours = |why: &Unavailability| matches!(why, Unavailability::LeftCordoned { run } if *run == shared.run);
-    let one = |(name, host): (&String, &Target)| {
-        let why = Unavailability::of_node(known.get(name)?, &shared.plan.cluster).filter(|why| !is_ours(why))?;
-        Some((host.clone(), why))
-    };
+    let one = |(name, host): (&String, &Target)| Some((host.clone(), Unavailability::of_node(known.get(name)?, &shared.plan.cluster)?));
     Some(shared.context.nodes.iter().filter_map(one).collect())
 }

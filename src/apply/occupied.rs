@@ -1,19 +1,25 @@
 //! Right before the host of an emptied node is disturbed, its pods are looked at once more. A cordon holds for the scheduler alone: a pod that
-//! names its node itself is started there all the same (kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node, "nodeName").
+//! names its node itself is started there all the same (kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node, "nodeName"). A host
+//! that was no node when the plan was made is looked at as well: it may have joined since, and nothing emptied it.
 
 use super::change::Finish;
 use super::cluster_node::{Halt, NodeStep};
 use super::drain::{Kept, left, look};
 use super::shared::Shared;
+use super::trouble;
 use crate::base::text::one_line;
 use crate::base::{Diagnostic, Target};
-use crate::plan::NodeKind;
 use crate::plan::by_hand::is_by_hand;
+use crate::plan::{NodeKind, NotEmptied};
+use crate::resource::Read;
+use crate::resource::kubernetes_object::nodes::PodNow;
+use crate::resource::kubernetes_object::request::KubernetesRead;
 use crate::state::Outcome;
 
-/// Goes on only while the node that the plan emptied for this step is empty; how the step is over otherwise. Nothing of it was begun.
+/// Goes on only while the node that the plan emptied for this step is empty, and no host that it did not empty has become a node with
+/// pods; how the step is over otherwise. Nothing of it was begun.
 pub(super) async fn confirm_empty(shared: &Shared, n: usize) -> Result<(), Box<Finish>> {
-    let Some((cluster, node)) = emptied_node(shared, n) else { return Ok(()) };
+    let Some((cluster, node)) = emptied_node(shared, n) else { return confirm_no_pods(shared, n).await };
     let mut step = NodeStep::new(shared, n, cluster, node);
     let looked = match step.connect().await {
         Err(Halt::Over(finish)) if matches!(finish.outcome, Outcome::LockLost { .. }) => return Err(finish),
@@ -30,12 +36,39 @@ pub(super) async fn confirm_empty(shared: &Shared, n: usize) -> Result<(), Box<F
     Err(Box::new(Finish::told(Outcome::Failed { reason }, occupied(&step, &words))))
 }
 
+async fn confirm_no_pods(shared: &Shared, n: usize) -> Result<(), Box<Finish>> {
+    let step = &shared.plan.nodes[n];
+    let of_host = shared.plan.not_emptied.iter().find(|one| step.target.as_ref() == Some(&one.host) && needs_empty_node(shared, n));
+    let Some(NotEmptied { cluster, node, .. }) = of_host else { return Ok(()) };
+    // What the cluster does not say is as it was in the plan.
+    let Some(pods) = pods_on(shared, cluster, node).await else { return Ok(()) };
+    let reason = format!("it was no node of {cluster}, and is {node} now: {}", one_line(&pods, 200));
+    let problem = trouble::stale(&step.id, &reason, &shared.next);
+    Err(Box::new(Finish::told(Outcome::Stale { reason }, problem)))
+}
+
+/// The pods that would have to go from a node, in words.
+async fn pods_on(shared: &Shared, cluster: &Target, node: &str) -> Option<String> {
+    let read = Read::Kubernetes(KubernetesRead::PodsOn(node.to_owned()));
+    let answers = shared.connect(&cluster.name).await.ok()?.reader().read(std::slice::from_ref(&read)).await.ok()?;
+    let (_, text) = answers.output(&read).ok().filter(|(code, _)| *code == 0)?;
+    let mut pods: Vec<PodNow> = serde_json::from_str(text).ok()?;
+    pods.retain(|pod| !pod.stays());
+    (!pods.is_empty()).then(|| left(&pods, &Kept::new()))
+}
+
+/// Whether a step disturbs so much that its host's node has to be empty.
+fn needs_empty_node(shared: &Shared, n: usize) -> bool {
+    let (node, policy) = (&shared.plan.nodes[n], shared.plan.rollout.drain.as_ref());
+    policy.is_some_and(|policy| node.disruption >= policy.from) && !is_by_hand(node)
+}
+
 /// The node that was emptied for this step, with its cluster.
 fn emptied_node(shared: &Shared, n: usize) -> Option<(&Target, &str)> {
-    let (node, policy) = (&shared.plan.nodes[n], shared.plan.rollout.drain.as_ref()?);
-    if node.disruption < policy.from || is_by_hand(node) {
+    if !needs_empty_node(shared, n) {
         return None;
     }
+    let node = &shared.plan.nodes[n];
     shared.on_target(node.target.as_ref()).iter().find_map(|other| match &shared.plan.nodes[*other].kind {
         NodeKind::Drain { cluster, node } => Some((cluster, node.as_str())),
         _ => None,

@@ -167,9 +167,11 @@ impl Begun {
         };
         let mut history = history(&steps, &earlier.status, &found.ready);
         // What earlier runs left counts as well, whether the plan verifies it or not.
-        let is_known = |host: &&String| parts.context.hosts.get(*host).is_some_and(|access| access.target().kind == TargetKind::Host);
-        history.out_of_service.extend(parts.state.outages.keys().filter(is_known).map(Target::host));
-        history.out_of_service.extend(parts.plan.refused_hosts().keys().filter(is_known).map(Target::host));
+        let is_known = |host: &str| parts.context.hosts.get(host).is_some_and(|access| access.target().kind == TargetKind::Host);
+        for (host, outage) in parts.state.outages.iter().filter(|(host, _)| is_known(host)) {
+            leaves_service(&mut history, Target::host(host), outage.cause.is_of_check());
+        }
+        history.out_of_service.extend(parts.plan.refused_hosts().keys().filter(|host| is_known(host)).map(Target::host));
         let switched = switched(&steps, &earlier.status, &found.ready);
         entries.extend(switched.iter().map(|(_, entry)| entry.clone()));
         for (host, now) in &found.ready {
@@ -273,7 +275,7 @@ fn history(steps: &[Step], status: &RunStatus, ready: &BTreeMap<String, HostNow>
         if let (Some(host), true) = (step.host().filter(|_| step.by_hand), step.held.is_none())
             && status.rebooted_unproven(&host.name, ready.get(&*host.name).and_then(|now| now.boot_id.as_deref()))
         {
-            history.out_of_service.insert(host.clone());
+            leaves_service(&mut history, host.clone(), true);
         }
         let whole = step.role == Role::Work || step.after.iter().all(|before| history.done.contains(&steps[*before].id));
         if whole && is_done(steps, n, status) {
@@ -282,13 +284,26 @@ fn history(steps: &[Step], status: &RunStatus, ready: &BTreeMap<String, HostNow>
         let is_given_back = step.on_node == Some(OnNode::GivesBack) && !history.done.contains(&step.id);
         let was_emptied = || steps.iter().any(|of| of.on_node == Some(OnNode::Empties) && of.target == step.target && is_begun(status, of));
         if let (Some(host), true) = (step.host(), is_given_back && (step.is_out || was_emptied())) {
-            history.out_of_service.insert(host.clone());
+            leaves_service(&mut history, host.clone(), true);
         }
         let Some(node) = status.nodes.get(&step.id) else { continue };
         let since = node.out_since(step.disruptive || !history.done.contains(&step.id));
-        if let Some(host) = step.host().filter(|host| status.in_service_since(&host.name) < since) {
-            history.out_of_service.insert(host.clone());
+        let Some(host) = step.host() else { continue };
+        let in_service = status.in_service_since(&host.name);
+        if in_service < since {
+            let is_disturbed = step.disruptive && node.intent.as_ref().is_some_and(|intent| intent.sequence > in_service);
+            leaves_service(&mut history, host.clone(), is_disturbed);
         }
     }
     history
+}
+
+/// A host counts as out of service, for certain or in doubt. What is certain stays so.
+fn leaves_service(history: &mut History, host: Target, for_certain: bool) {
+    if for_certain {
+        history.in_doubt.remove(&host);
+    } else if !history.out_of_service.contains(&host) {
+        history.in_doubt.insert(host.clone());
+    }
+    history.out_of_service.insert(host);
 }

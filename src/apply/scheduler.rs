@@ -2,7 +2,8 @@
 //!
 //! The rules: edges are kept; one step at a time on a target; a wave begins when the one before it is over; a disruptive
 //! step starts only when its host fits into the budget, in which everybody counts who is out of service, whoever caused it, and
-//! that is asked anew after each change of the run's own; a host leaves service with its first disruptive step or its
+//! that is asked anew after each change of the run's own, and of hosts that count and may be in service all the same no more are
+//! disturbed at once than fit into it either; a host leaves service with its first disruptive step or its
 //! failure, or where it was switched off and on by hand, and comes back only through a passed gate, and where its node was
 //! emptied through the step that gives it back; a failure leaves the rest of its target alone; a failed canary
 //! or gate stops what follows; when the maintenance window closes or the deadline comes, nothing new starts, and what is
@@ -54,8 +55,8 @@ pub struct Scheduler {
     lost: BTreeSet<Target>,
     /// Hosts that are out of service by nobody's doing here, as it was looked at last.
     outside: BTreeSet<Target>,
-    /// Those of them that did not answer then.
-    silent: BTreeSet<Target>,
+    /// Hosts that count as out of service, by what runs did or as it was looked at last, and may be in service all the same.
+    in_doubt: BTreeSet<Target>,
     look: Look,
     /// Hosts lost in this run, which stops further waves.
     lost_in_run: BTreeSet<Target>,
@@ -118,7 +119,7 @@ impl Scheduler {
             disturbed: history.out_of_service.iter().map(|host| (host.clone(), None)).collect(),
             lost: BTreeSet::new(),
             outside: BTreeSet::new(),
-            silent: BTreeSet::new(),
+            in_doubt: history.in_doubt.clone(),
             look: if limits.looks { Look::Due } else { Look::Fresh },
             lost_in_run: BTreeSet::new(),
             let_go: BTreeSet::new(),
@@ -148,9 +149,9 @@ impl Scheduler {
                 self.look_again();
                 self.finished(step, outcome);
             }
-            Signal::Looked { out, silent } => self.looked(out, silent),
+            Signal::Looked { out, in_doubt } => self.looked(out, in_doubt),
             // Nobody asked the budget: what fits in is asked of what we do ourselves. Only a gate brings it back.
-            Signal::WentOut { step } => drop(self.steps[step].host().map(|host| self.disturbed.insert(host.clone(), None))),
+            Signal::WentOut { step } => self.went_out(step),
             Signal::Spare { step, hosts } => drop(self.spared.insert(step, hosts)),
             Signal::GateAnswered { step, hosts, problem } => {
                 self.look_again();
@@ -249,6 +250,7 @@ impl Scheduler {
             None => {
                 let waiting = self.give_back(step, hosts);
                 self.disturbed.retain(|host, _| !hosts.contains(host) || waiting.contains(host));
+                self.in_doubt.retain(|host| !hosts.contains(host));
                 if self.waits_for[step] == 0 {
                     self.settle(step, self.passed(step), commands);
                 } else {
@@ -287,6 +289,13 @@ impl Scheduler {
         let waits = |n: &usize| self.steps[*n].needs_window && !self.is_over(*n) && !self.running.contains(n);
         if (0..self.steps.len()).any(|n| waits(&n)) {
             self.stopped.get_or_insert(Skip::Window);
+        }
+    }
+
+    fn went_out(&mut self, step: usize) {
+        if let Some(host) = self.steps[step].host() {
+            self.in_doubt.remove(host);
+            self.disturbed.insert(host.clone(), None);
         }
     }
 

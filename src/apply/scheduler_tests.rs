@@ -97,7 +97,7 @@ impl Driven {
 
     fn looked_with_silent(&mut self, out: &[&str], silent: &[&str]) -> &mut Self {
         let hosts = |names: &[&str]| names.iter().map(|host| Target::host(*host)).collect();
-        self.send(Signal::Looked { out: hosts(out), silent: hosts(silent) })
+        self.send(Signal::Looked { out: hosts(out), in_doubt: hosts(silent) })
     }
 
     fn went_out(&mut self, id: &str) -> &mut Self {
@@ -301,7 +301,7 @@ fn a_pause_starts_nothing_and_ends_nothing() {
 
 #[test]
 fn what_an_earlier_part_of_the_run_did_is_not_done_again() {
-    let history = History { done: ["a1".to_owned()].into(), out_of_service: [Target::host("a")].into() };
+    let history = History { done: ["a1".to_owned()].into(), out_of_service: [Target::host("a")].into(), ..History::default() };
     let scheduler = Scheduler::new(plan(TWO_WAVES), Limits { parallel: 8, max_unavailable: 1, failure_budget: 1, looks: false }, &history);
     let (scheduler, commands) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
     assert_eq!(commands, [Command::Run { step: 1 }]);
@@ -328,7 +328,7 @@ const POWER_CYCLES: &[&str] = &[
 /// Goes on after all was written; these hosts were found in another boot.
 fn going_on(rebooted: &[&str]) -> Driven {
     let done = ["aw", "g0", "bw", "cw", "g1"].map(str::to_owned).into();
-    let history = History { done, out_of_service: rebooted.iter().map(|host| Target::host(*host)).collect() };
+    let history = History { done, out_of_service: rebooted.iter().map(|host| Target::host(*host)).collect(), ..History::default() };
     let scheduler =
         Scheduler::new(plan(POWER_CYCLES), Limits { parallel: 8, max_unavailable: 1, failure_budget: 1, looks: false }, &history);
     let (scheduler, last) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
@@ -420,11 +420,34 @@ fn who_else_is_out_of_service_is_asked_before_one_more_host_is_disturbed() {
     assert_eq!(abandoned.send(Signal::Abandon).asked(), "end", "nobody waits for a look that nobody does any more");
 }
 
+/// A package step of three hosts broke off with the connection: they count as out of service, and carry jobs all the same.
+#[test]
+fn hosts_that_may_be_in_service_all_the_same_are_disturbed_within_the_budget() {
+    let lines = &["a1 a 0 - d", "b1 b 0 - d", "c1 c 0 - d", "d1 d 0 - d", "g0 gate:a,b,c,d 0 a1,b1,c1,d1"];
+    let hosts = |names: &[&str]| names.iter().map(|host| Target::host(*host)).collect::<BTreeSet<_>>();
+    let left = hosts(&["a", "b", "c"]);
+    let limits = Limits { parallel: 8, max_unavailable: 1, failure_budget: 8, looks: false };
+    let begun = |in_doubt: &[&str]| {
+        let history = History { done: BTreeSet::new(), out_of_service: left.clone(), in_doubt: hosts(in_doubt) };
+        let (scheduler, last) = Scheduler::new(plan(lines), limits, &history).step(Signal::Begin { unreachable: BTreeMap::new() });
+        Driven { scheduler, last }
+    };
+    assert_eq!(begun(&[]).asked(), "a1 b1 c1", "who is out for certain is mended whatever the budget says");
+    let mut run = begun(&["b", "c"]);
+    assert_eq!(run.asked(), "a1", "a is out for certain");
+    assert_eq!((run.done("a1").asked().as_str(), run.scheduler.unavailable()), ("g0(a)", 3));
+    assert_eq!(run.answer("g0", &["a"], true).asked(), "b1", "c keeps b not waiting, b does c");
+    assert_eq!(run.done("b1").asked(), "g0(b)");
+    assert_eq!(run.answer("g0", &["b"], true).asked(), "c1", "d has to wait for all that count");
+    assert_eq!((run.done("c1").asked().as_str(), run.answer("g0", &["c"], true).asked().as_str()), ("g0(c)", "d1"));
+}
+
 #[test]
 fn what_an_earlier_run_left_out_of_service_is_proven_first_though_it_has_no_steps() {
     let lines = &["g0 gate:a 0 -", "b1 b 1 g0 d", "g1 gate:b 1 b1"];
     let begun = || {
-        let history = History { done: BTreeSet::new(), out_of_service: [Target::host("a"), Target::host("z")].into() };
+        let history =
+            History { done: BTreeSet::new(), out_of_service: [Target::host("a"), Target::host("z")].into(), ..History::default() };
         let limits = Limits { parallel: 8, max_unavailable: 2, failure_budget: 2, looks: false };
         let (scheduler, last) = Scheduler::new(plan(lines), limits, &history).step(Signal::Begin { unreachable: BTreeMap::new() });
         Driven { scheduler, last }

@@ -35,8 +35,9 @@ pub enum Signal {
     Looked {
         /// Hosts that are, whoever caused it.
         out: BTreeSet<Target>,
-        /// Those of them that did not answer: they may be back in service before a step of theirs begins.
-        silent: BTreeSet<Target>,
+        /// Those of them that may be in service all the same when a step of theirs begins: they did not answer, or another run left
+        /// them, and no check found anything.
+        in_doubt: BTreeSet<Target>,
     },
     /// A gate was checked for these hosts.
     GateAnswered {
@@ -112,4 +113,6 @@ pub struct History {
     pub done: BTreeSet<String>,
     /// Hosts that are out of service still: begun, and no gate passed since.
     pub out_of_service: BTreeSet<Target>,
+    /// Those of them that may be in service all the same: nothing that disturbs them was begun, and no check found anything.
+    pub in_doubt: BTreeSet<Target>,
 }

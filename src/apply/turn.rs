@@ -122,8 +122,8 @@ impl Turn {
                 self.signal(Signal::WentOut { step }).await;
             }
             let out = self.lookout.out();
-            let silent = out.iter().filter(|(_, why)| matches!(why, Unavailability::Unreachable { .. })).map(|(host, _)| host.clone());
-            return Ok(self.signal(Signal::Looked { silent: silent.collect(), out: out.keys().cloned().collect() }).await);
+            let in_doubt = out.iter().filter(|(_, why)| why.is_in_doubt()).map(|(host, _)| host.clone()).collect();
+            return Ok(self.signal(Signal::Looked { in_doubt, out: out.into_keys().collect() }).await);
         }
         let Some(step) = self.of_task.remove(&id) else { return Ok(false) };
         let node = self.shared.plan.nodes[step].id.clone();
@@ -352,7 +352,8 @@ impl Turn {
     /// Who is out of service, with the reason where it is nobody's doing here.
     fn unavailable(&self) -> BTreeMap<String, Option<String>> {
         let (outside, refused) = (self.lookout.out(), self.shared.plan.refused_hosts());
-        let why = |host: &Target| outside.get(host).map(Unavailability::words).or_else(|| refused.get(&*host.name).cloned());
+        let outside = |host: &Target| outside.get(host).filter(|_| !self.scheduler.is_out_by_run(host));
+        let why = |host: &Target| outside(host).map(Unavailability::words).or_else(|| refused.get(&*host.name).cloned());
         let one = |host: &Target| (host.name.to_string(), why(host));
         self.scheduler.out_of_service().into_iter().map(one).collect()
     }

@@ -142,6 +142,15 @@ pub enum Unavailability {
 }
 
 impl Unavailability {
+    /// True where a host may be in service all the same: it did not answer, or a run left it, and no check found anything.
+    pub fn is_in_doubt(&self) -> bool {
+        match self {
+            Unavailability::Unreachable { .. } => true,
+            Unavailability::LeftByRun(outage) => !outage.cause.is_of_check(),
+            _ => false,
+        }
+    }
+
     /// In one line.
     pub fn words(&self) -> String {
         match self {

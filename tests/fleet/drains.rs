@@ -67,6 +67,22 @@ async fn a_host_is_disturbed_only_while_its_node_is_empty() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_host_that_joined_since_the_plan_is_not_disturbed_with_its_pods_on_it() {
+    for joins in [false, true] {
+        let (room, nodes) = room(Disruption::Reboot);
+        nodes.remove("a");
+        let plan = room.plan().await;
+        if joins {
+            nodes.set("a", true, true);
+        }
+        let outcome = apply(&plan, &room.context, room.sink()).await;
+        let told = |problem: &railwright::base::Diagnostic| problem.code == "RW0610" && problem.message.contains("it was no node of");
+        assert_eq!(outcome.problems.iter().any(told), joins, "{:?}", outcome.problems);
+        assert_eq!(room.host("a", |host| host.boot), u32::from(!joins), "{:?}", outcome.problems);
+    }
+}
+
 /// Its controller would put it there again at once, so it is not ended; that it loses its devices is told.
 #[tokio::test(start_paused = true)]
 async fn a_pod_of_the_node_itself_that_has_its_devices_is_told() {

@@ -93,10 +93,20 @@ impl Nodes {
         self.0.lock().unwrap().insert(node_of(host), NodeState::new(ready, schedulable));
     }
 
+    /// The host is no node of the cluster.
+    pub fn remove(&self, host: &str) {
+        self.0.lock().unwrap().remove(&node_of(host));
+    }
+
     /// An earlier run cordoned the node of this host and did not give it back.
     pub fn leave_cordoned(&self, host: &str) {
+        self.leave_cordoned_by(host, "r0001");
+    }
+
+    /// This run cordoned the node of this host and did not give it back.
+    pub fn leave_cordoned_by(&self, host: &str, run: &str) {
         self.set(host, true, false);
-        let cordon = |node: &mut NodeState| node.now.cordoned = Some(node.now.cordon_of("r0001", "c").text());
+        let cordon = |node: &mut NodeState| node.now.cordoned = Some(node.now.cordon_of(run, "c").text());
         self.0.lock().unwrap().entry(node_of(host)).and_modify(cordon);
     }
 

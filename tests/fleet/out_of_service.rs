@@ -8,6 +8,7 @@ use railwright::state::{Outcome, Skip, StateFolder};
 use railwright::transport::BoxFuture;
 use railwright::transport::sim::{Fault, Trouble};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -545,6 +546,53 @@ async fn a_node_that_an_earlier_run_left_cordoned_is_given_back_before_another_h
         let outcome = apply(&plan, &room.context, room.sink()).await;
         assert_eq!((outcome.ending, codes(&outcome), nodes.cordoned()), (Ending::Done, vec![], vec![]), "{has_work}");
         assert_eq!(["a", "b", "c"].map(|host| boots(&room, host)), [1, 1, 1], "{has_work}");
+    }
+}
+
+/// A copy of the folder went on with the run, and was killed while it emptied a node.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_another_part_of_the_same_run_cordoned_counts() {
+    let mut room = room(&["a", "b", "c"]);
+    let nodes = Nodes::beside(&mut room);
+    is_bad(&room, &["a"]);
+    let stopped = run(&room).await;
+    assert_eq!(stopped.ending, Ending::Stopped);
+    is_bad(&room, &[]);
+    nodes.leave_cordoned_by("c", &stopped.run.unwrap());
+    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "b")), (Ending::Stopped, vec!["RW0620"], 0), "{:?}", outcome.problems);
+}
+
+/// A disk was full, say, so a step that disturbs nobody failed on three hosts at once. They carry jobs still.
+#[tokio::test(start_paused = true)]
+async fn hosts_that_a_harmless_step_left_are_disturbed_one_after_the_other() {
+    for goes_on in [true, false] {
+        let after = ["file/%2Fetc%2Fx"];
+        let mut room = Room::of(&["a", "b", "c", "d"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]).wish(
+            "kernel_parameter",
+            json!({ "parameter": "iommu", "value": "pt" }),
+            &after,
+        );
+        (room.rollout.max_unavailable, room.rollout.batches, room.context.patience.parallel) = (1, vec![3], 3);
+        ["b", "c", "d"].iter().for_each(|host| room.fault(host, "write_file", Trouble::Fails));
+        let left = run(&room).await;
+        assert_eq!(["a", "b", "c", "d"].map(|host| boots(&room, host)), [1, 0, 0, 0]);
+        assert_eq!(room.state().outages.len(), 3, "{:?}", left.outcomes);
+        let outcome = match goes_on {
+            true => resume(&room.context, Decisions::default(), room.sink()).await,
+            false => run(&room).await,
+        };
+        assert_eq!(["a", "b", "c", "d"].map(|host| boots(&room, host)), [1, 1, 1, 1], "{goes_on}: {:?}", outcome.problems);
+        let (mut out, mut most) = (BTreeSet::new(), 0);
+        for event in room.events.lock().unwrap().iter() {
+            match event {
+                Event::Rebooting { host } => drop(out.insert(host.clone())),
+                Event::GateFinished { hosts, .. } => out.retain(|host| !hosts.contains(host)),
+                _ => {}
+            }
+            most = most.max(out.len());
+        }
+        assert_eq!((outcome.ending, most), (Ending::Done, 1), "{goes_on}: {:?}", outcome.problems);
     }
 }
 

@@ -27,6 +27,11 @@ impl Scheduler {
         self.disturbed.len() + lost + outside
     }
 
+    /// The same without those that runs left in doubt.
+    pub(super) fn unavailable_for_certain(&self) -> usize {
+        self.unavailable() - self.in_doubt.iter().filter(|host| self.is_out_by_run(host)).count()
+    }
+
     /// Which they are.
     pub fn out_of_service(&self) -> BTreeSet<&Target> {
         self.lost.iter().chain(self.disturbed.keys()).chain(&self.outside).collect()
@@ -56,8 +61,11 @@ impl Scheduler {
     }
 
     /// It was looked at who is out of service by nobody's doing here.
-    pub(super) fn looked(&mut self, out: BTreeSet<Target>, silent: BTreeSet<Target>) {
-        (self.outside, self.silent) = (out, silent);
+    pub(super) fn looked(&mut self, out: BTreeSet<Target>, in_doubt: BTreeSet<Target>) {
+        let (known, seen) = (std::mem::take(&mut self.in_doubt), in_doubt);
+        let by_run = known.into_iter().filter(|host| self.is_out_by_run(host));
+        self.in_doubt = by_run.chain(seen.into_iter().filter(|host| !self.is_out_by_run(host))).collect();
+        self.outside = out;
         self.look = if self.look == Look::Overtaken { Look::Due } else { Look::Fresh };
     }
 }

@@ -46,6 +46,7 @@ impl Scheduler {
         }
         if let (true, Some(host)) = (self.steps[n].disruptive, self.steps[n].host()) {
             self.disturbed.entry(host.clone()).or_insert(Some(n));
+            self.in_doubt.remove(host);
         }
         self.begun.insert(target.clone());
         self.busy.insert(target);
@@ -65,10 +66,12 @@ impl Scheduler {
     }
 
     /// The budget: a disruptive step may start on a host that is out already, or when one more fits in. Who else is out is looked at
-    /// before that; who was silent then and answers the step is in service again.
+    /// before that. A host that may be in service all the same is disturbed like one that is: one more has to fit in beside those that
+    /// are out for certain; others that runs left in doubt would keep it waiting for ever.
     fn admits(&mut self, n: usize, commands: &mut Vec<Command>) -> bool {
         let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else { return true };
-        if self.is_out_by_run(host) {
+        let (is_doubtful, is_out_by_run) = (self.in_doubt.contains(host), self.is_out_by_run(host));
+        if is_out_by_run && !is_doubtful {
             return true;
         }
         if self.look == Look::Due {
@@ -76,8 +79,11 @@ impl Scheduler {
             commands.push(Command::Look);
         }
         let is_out = self.is_out(host);
-        let others = self.unavailable() - usize::from(is_out);
-        self.look == Look::Fresh && (is_out && !self.silent.contains(host) || others < self.limits.max_unavailable)
+        let others = match is_out_by_run {
+            true => self.unavailable_for_certain(),
+            false => self.unavailable() - usize::from(is_out),
+        };
+        self.look == Look::Fresh && (is_out && !is_doubtful || others < self.limits.max_unavailable)
     }
 
     /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is skipped.

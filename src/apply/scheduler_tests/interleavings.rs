@@ -188,7 +188,7 @@ proptest! {
                 let some = (0..usize::from(luck % 4)).filter_map(|n| hosts.get((pick.index(steps.len()) + n) % hosts.len().max(1)));
                 (account.looking, account.outside) = (false, some.map(|host| (*host).clone()).collect());
                 account.silent = account.outside.iter().take(usize::from(luck % 2)).cloned().collect();
-                let looked = Signal::Looked { out: account.outside.clone(), silent: account.silent.clone() };
+                let looked = Signal::Looked { out: account.outside.clone(), in_doubt: account.silent.clone() };
                 let (next, commands) = scheduler.step(looked);
                 (scheduler, queue) = (next, commands);
                 continue;

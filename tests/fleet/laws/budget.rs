@@ -18,8 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Who is out of service, as somebody who only watches would say.
 struct Watcher<'a> {
     plan: &'a Plan,
-    /// Disturbed or lost, and no gate has passed since.
+    /// Disturbed, or found bad by a gate, and no gate has passed since.
     out: BTreeSet<String>,
+    /// Lost by a step that disturbs nobody, and no gate has passed since: it may carry jobs.
+    in_doubt: BTreeSet<String>,
     /// Not reached when it was asked last.
     silent: BTreeSet<String>,
     /// Its node was cordoned by us, and not given back since.
@@ -33,7 +35,16 @@ struct Watcher<'a> {
 impl<'a> Watcher<'a> {
     fn new(plan: &'a Plan, budget: usize) -> Self {
         let nobody = BTreeSet::new;
-        Watcher { plan, out: nobody(), silent: nobody(), cordoned: nobody(), elsewhere: nobody(), budget, disruptions: 0 }
+        Watcher {
+            plan,
+            out: nobody(),
+            in_doubt: nobody(),
+            silent: nobody(),
+            cordoned: nobody(),
+            elsewhere: nobody(),
+            budget,
+            disruptions: 0,
+        }
     }
 
     fn step(&self, node: &str) -> Option<&'a Node> {
@@ -48,7 +59,8 @@ impl<'a> Watcher<'a> {
         self.step(node).is_some_and(|step| step.disruption >= Disruption::Restart)
     }
 
-    fn unavailable(&self) -> BTreeSet<String> {
+    /// Whoever cannot be in service.
+    fn out_for_certain(&self) -> BTreeSet<String> {
         [&self.out, &self.silent, &self.cordoned, &self.elsewhere].into_iter().flatten().cloned().collect()
     }
 
@@ -56,10 +68,14 @@ impl<'a> Watcher<'a> {
         match event {
             Event::ActionStarted { node, index: 0, .. } if self.is_disruptive(node) => {
                 let own = self.host(node).unwrap_or_default();
-                let was_out = self.unavailable().contains(&own);
+                let was_out = self.out_for_certain().contains(&own);
+                let was_in_doubt = self.in_doubt.remove(&own);
                 self.out.insert(own);
                 self.disruptions += 1;
-                let unavailable = self.unavailable();
+                let mut unavailable = self.out_for_certain();
+                if !was_in_doubt {
+                    unavailable.extend(self.in_doubt.iter().cloned());
+                }
                 let (count, budget) = (unavailable.len(), self.budget);
                 // Mending a host that is out already puts nobody else out.
                 ensure!(was_out || count <= budget, "{node} began with {unavailable:?} out of service, and the budget is {budget}");
@@ -72,7 +88,13 @@ impl<'a> Watcher<'a> {
                 }
                 _ => {}
             },
-            Event::StepFinished { node, outcome: Outcome::Failed { .. } | Outcome::Unknown { .. } } => self.out.extend(self.host(node)),
+            Event::StepFinished { node, outcome: Outcome::Failed { .. } | Outcome::Unknown { .. } } => {
+                let (host, is_disruptive) = (self.host(node), self.is_disruptive(node));
+                match is_disruptive {
+                    true => self.out.extend(host),
+                    false => self.in_doubt.extend(host.filter(|host| !self.out.contains(host))),
+                }
+            }
             Event::StepFinished { node, outcome: Outcome::Unreachable { .. } } => self.silent.extend(self.host(node)),
             Event::HostUnreachable { host, .. } => self.silent.extend([host.clone()]),
             // The gate of these worlds passes a host also while somebody has it switched off.
@@ -80,7 +102,9 @@ impl<'a> Watcher<'a> {
             Event::HostReady { host, .. } => self.silent.retain(|other| other != host),
             Event::GateFinished { hosts, result, .. } => match result.failure() {
                 // Whom a gate passed has answered.
-                None => [&mut self.out, &mut self.silent].into_iter().for_each(|some| some.retain(|host| !hosts.contains(host))),
+                None => [&mut self.out, &mut self.in_doubt, &mut self.silent]
+                    .into_iter()
+                    .for_each(|some| some.retain(|host| !hosts.contains(host))),
                 Some(_) => self.out.extend(hosts.iter().cloned()),
             },
             _ => {}
