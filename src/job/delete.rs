@@ -21,7 +21,8 @@ const GOES_WITHIN: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Kinds of objects that are submitted beside a job (a TensorBoard, the Service of a master).
-const BESIDE: [(&str, &str); 5] = [("batch/v1", "Job"), ("apps/v1", "Deployment"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Pod")];
+pub(super) const BESIDE: [(&str, &str); 5] =
+    [("batch/v1", "Job"), ("apps/v1", "Deployment"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Pod")];
 
 /// What came of taking an object away.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Makes the objects of a job, all or none: one whose name is taken is left alone, and what was made before a refusal is taken back.
 
-use super::delete::{Deletable, Gone, delete};
+use super::delete::{BESIDE, Deletable, Gone, delete};
 use super::kind::{JOB_LABEL, JobKind};
 use crate::base::text::one_line;
 use crate::resource::Action;
@@ -66,6 +66,10 @@ pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
     let mut objects = Vec::new();
     for mut document in documents {
         let object = manifest::object(&document).ok_or("an object in it has no `apiVersion`, `kind` or `metadata.name`")?;
+        if object.kind != kind.word() && !BESIDE.contains(&(object.api_version.as_str(), object.kind.as_str())) {
+            let what = one_line(&format!("{} of {}", object.kind, object.api_version), 90);
+            return Err(format!("an object in it is a {what}, which is no part of a job: `job delete` would leave it, so apply it apart"));
+        }
         if object.namespace.as_ref().is_some_and(|own| *own != namespace) {
             return Err(format!(
                 "its objects are in several namespaces: {namespace} and {}",
@@ -175,6 +179,10 @@ mod tests {
                 "2 jobs in it (PyTorchJob): submit one after the other",
             ),
             ("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: y}}", "a namespace is no text, but true"),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: a}}",
+                "a Secret of v1, which is no part of a job",
+            ),
         ] {
             let said = read(text, None).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");
