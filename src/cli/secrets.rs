@@ -106,7 +106,8 @@ fn of_file(inventory: &Inventory, file: &str, _: TargetContact) -> Result<Vec<u8
     })
 }
 
-fn of_program(inventory: &Inventory, words: &[String], _: TargetContact) -> Result<Vec<u8>, String> {
+fn of_program(inventory: &Inventory, words: &[String], contact: TargetContact) -> Result<Vec<u8>, String> {
+    contact.lift_ceiling();
     let (program, arguments) = words.split_first().ok_or("its command is empty")?;
     let path = if program.contains('/') { inventory.absolute(program) } else { program.clone() };
     let answer = Program::new(path).arguments(arguments).folder(&inventory.folder).answer(LONGEST_BYTES + 1, PROGRAM_LIMIT);

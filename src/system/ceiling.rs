@@ -58,7 +58,7 @@ impl Ceiling {
     }
 }
 
-/// Nothing is watched any more in this process.
+/// Nothing is watched any more in this process: from now on it contacts targets.
 pub fn lift() {
     IS_LIFTED.store(true, Ordering::Relaxed);
 }

@@ -6,8 +6,8 @@ use super::{BoxFuture, Connector, HostAccess, HostLink, KubernetesConnector, Loc
 use std::sync::Arc;
 
 /// Every way to reach a target.
-#[derive(Default)]
 pub struct Connectors {
+    contact: TargetContact,
     ssh: SshConnector,
     local: LocalConnector,
     kubernetes: KubernetesConnector,
@@ -15,12 +15,19 @@ pub struct Connectors {
 }
 
 /// The product's connector: one for a run, since jump connections and `ssh -G` answers are shared within it.
-pub fn connector(_: TargetContact) -> Arc<dyn Connector> {
-    Arc::new(Connectors::default())
+pub fn connector(contact: TargetContact) -> Arc<dyn Connector> {
+    Arc::new(Connectors {
+        contact,
+        ssh: Default::default(),
+        local: Default::default(),
+        kubernetes: Default::default(),
+        api: Default::default(),
+    })
 }
 
 impl Connector for Connectors {
     fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
+        self.contact.lift_ceiling();
         match access {
             HostAccess { cluster: Some(_), .. } => self.kubernetes.connect(access),
             HostAccess { api: Some(_), .. } => self.api.connect(access),

@@ -9,9 +9,13 @@ use crate::system::ceiling;
 pub struct TargetContact(());
 
 impl TargetContact {
-    /// From here on this command may contact targets.
+    /// This command contacts targets.
     pub fn begin() -> Self {
-        ceiling::lift();
         TargetContact(())
+    }
+
+    /// From here on it does: what a person asked for is not ended half way.
+    pub fn lift_ceiling(self) {
+        ceiling::lift();
     }
 }

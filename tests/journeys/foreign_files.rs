@@ -157,10 +157,13 @@ fn what_asks_for_all_memory_or_time_is_ended() {
         (&long, "RAILWRIGHT_PROCESSOR_S", "2", "2 seconds of processor time"),
     ] {
         place.write("inv/cluster.yaml", spec);
-        let output = place.command(&["validate", "inv"]).env(variable, number).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("RW1020") && said.contains(taken) && said.contains(variable), "{said}");
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        // A command that contacts targets has contacted none before it knows the spec.
+        for command in [&["validate", "inv"][..], &["plan", "inv"]] {
+            let output = place.command(command).env(variable, number).output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains("RW1020") && said.contains(taken) && said.contains(variable), "{command:?}: {said}");
+            assert_eq!(output.status.code(), Some(1), "{said}");
+        }
     }
     let refused = place.command(&["validate", "inv"]).env("RAILWRIGHT_MEMORY_MIB", "much").output().unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
