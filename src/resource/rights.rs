@@ -31,7 +31,22 @@ pub const STAT_FORMAT: &str = "%a/%U/%G/%u/%g/%s/%F";
 /// Folders in which root alone makes names, and all below them (hier(7), file-hierarchy(7), sysfs(5), proc_sys(5)): a link that somebody
 /// else made would lead `cat` to any file of the host. Everything else is left out: below /var, /opt, /srv and /mnt folders belong to the
 /// services and users that keep their data there, most of /run is the services' too, and /proc/self/root is another name of every file.
-const OF_ROOT: [&str; 8] = ["/boot/", "/etc/", "/lib/", "/proc/sys/", "/root/", "/run/systemd/network/", "/sys/", "/usr/"];
+/// `/usr/tmp` is `/var/tmp` on RHEL and its kin (package `filesystem`), and `/usr/local` is open to a group on Debian (policy 9.1.2).
+const OF_ROOT: [&str; 13] = [
+    "/boot/",
+    "/etc/",
+    "/lib/",
+    "/proc/sys/",
+    "/root/",
+    "/run/systemd/network/",
+    "/sys/",
+    "/usr/bin/",
+    "/usr/lib/",
+    "/usr/lib64/",
+    "/usr/sbin/",
+    "/usr/share/",
+    "/usr/src/",
+];
 
 impl Need {
     /// The exact commands that a line of sudoers may name for it.
@@ -209,6 +224,8 @@ mod tests {
             "/run/user/1000/b",
             "/srv/a",
             "/tmp/a",
+            "/usr/local/etc/a",
+            "/usr/tmp/a",
             "/var/lib/a/b",
             "/var/lock/a",
             "/var/run/user/1000/b",
