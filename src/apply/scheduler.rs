@@ -206,6 +206,7 @@ impl Scheduler {
         }
         for (target, reason) in unreachable {
             if target.kind == TargetKind::Host {
+                self.in_doubt.remove(&target);
                 self.lost.insert(target.clone());
             }
             for n in self.of_target.get(&target).cloned().unwrap_or_default() {
@@ -224,6 +225,7 @@ impl Scheduler {
             if outcome.is_loss()
                 && let Some(host) = self.steps[step].host().cloned()
             {
+                self.in_doubt.remove(&host);
                 self.lost.insert(host.clone());
                 self.lost_in_run.insert(host);
             }

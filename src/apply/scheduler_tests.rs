@@ -427,11 +427,14 @@ fn hosts_that_may_be_in_service_all_the_same_are_disturbed_within_the_budget() {
     let hosts = |names: &[&str]| names.iter().map(|host| Target::host(*host)).collect::<BTreeSet<_>>();
     let left = hosts(&["a", "b", "c"]);
     let limits = Limits { parallel: 8, max_unavailable: 1, failure_budget: 8, looks: false };
-    let begun = |in_doubt: &[&str]| {
+    let looked = |in_doubt: &[&str], unreachable: &[&str], looks: bool| {
         let history = History { done: BTreeSet::new(), out_of_service: left.clone(), in_doubt: hosts(in_doubt) };
-        let (scheduler, last) = Scheduler::new(plan(lines), limits, &history).step(Signal::Begin { unreachable: BTreeMap::new() });
+        let unreachable = unreachable.iter().map(|host| (Target::host(*host), "down".to_owned())).collect();
+        let limits = Limits { looks, ..limits };
+        let (scheduler, last) = Scheduler::new(plan(lines), limits, &history).step(Signal::Begin { unreachable });
         Driven { scheduler, last }
     };
+    let begun = |in_doubt: &[&str]| looked(in_doubt, &[], false);
     assert_eq!(begun(&[]).asked(), "a1 b1 c1", "who is out for certain is mended whatever the budget says");
     let mut run = begun(&["b", "c"]);
     assert_eq!(run.asked(), "a1", "a is out for certain");
@@ -440,6 +443,13 @@ fn hosts_that_may_be_in_service_all_the_same_are_disturbed_within_the_budget() {
     assert_eq!(run.done("b1").asked(), "g0(b)");
     assert_eq!(run.answer("g0", &["b"], true).asked(), "c1", "d has to wait for all that count");
     assert_eq!((run.done("c1").asked().as_str(), run.answer("g0", &["c"], true).asked().as_str()), ("g0(c)", "d1"));
+    // Who is down by now, or fails again, is in doubt no longer.
+    let all = ["a", "b", "c"];
+    assert_eq!(looked(&all, &["c"], false).asked(), "end", "c is down");
+    assert_eq!(looked(&all, &[], true).asked(), "look");
+    assert_eq!(looked(&all, &[], true).looked(&[]).asked(), "a1");
+    assert_eq!(looked(&all, &[], true).looked_with_silent(&["c"], &["c"]).asked(), "c1", "c alone is silent, and answers again");
+    assert_eq!(looked(&all, &[], true).looked_with_silent(&["b", "c"], &["b", "c"]).asked(), "end");
 }
 
 #[test]

@@ -121,7 +121,7 @@ impl Turn {
             for step in self.lookout.power_cycles() {
                 self.signal(Signal::WentOut { step }).await;
             }
-            let out = self.lookout.out();
+            let out = self.seen_out();
             let in_doubt = out.iter().filter(|(_, why)| why.is_in_doubt()).map(|(host, _)| host.clone()).collect();
             return Ok(self.signal(Signal::Looked { in_doubt, out: out.into_keys().collect() }).await);
         }
@@ -240,11 +240,19 @@ impl Turn {
         self.of_task.insert(handle.id(), step);
     }
 
-    /// Looks who is out of service by nobody's doing here. Whoever counts already is not asked.
+    /// Who is out of service by what was seen at the last look. What a run left of a host that counts by that is not seen twice.
+    fn seen_out(&self) -> BTreeMap<Target, Unavailability> {
+        let is_known =
+            |host: &Target, why: &Unavailability| matches!(why, Unavailability::LeftByRun(_)) && self.scheduler.is_out_by_run(host);
+        self.lookout.out().into_iter().filter(|(host, why)| !is_known(host, why)).collect()
+    }
+
+    /// Looks who is out of service by nobody's doing here. Whoever counts for certain already is not asked.
     fn start_look(&mut self) {
         let (shared, lookout) = (self.shared.clone(), self.lookout.clone());
         let hosts = shared.context.hosts.iter().map(|(name, access)| (name.clone(), access.target()));
-        let asked = hosts.filter(|(_, target)| target.kind == TargetKind::Host && !self.scheduler.is_out_by_run(target)).collect();
+        let is_open = |target: &Target| !self.scheduler.is_out_by_run(target) || self.scheduler.is_left_in_doubt(target);
+        let asked = hosts.filter(|(_, target)| target.kind == TargetKind::Host && is_open(target)).collect();
         let handle = self.tasks.spawn(async move {
             lookout.look(&shared, asked).await;
             Ok(Done::Look)
@@ -351,8 +359,9 @@ impl Turn {
 
     /// Who is out of service, with the reason where it is nobody's doing here.
     fn unavailable(&self) -> BTreeMap<String, Option<String>> {
-        let (outside, refused) = (self.lookout.out(), self.shared.plan.refused_hosts());
-        let outside = |host: &Target| outside.get(host).filter(|_| !self.scheduler.is_out_by_run(host));
+        let (seen, refused) = (self.seen_out(), self.shared.plan.refused_hosts());
+        let is_open = |host: &Target| !self.scheduler.is_out_by_run(host) || self.scheduler.is_left_in_doubt(host);
+        let outside = |host: &Target| seen.get(host).filter(|_| is_open(host));
         let why = |host: &Target| outside(host).map(Unavailability::words).or_else(|| refused.get(&*host.name).cloned());
         let one = |host: &Target| (host.name.to_string(), why(host));
         self.scheduler.out_of_service().into_iter().map(one).collect()

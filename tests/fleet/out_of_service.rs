@@ -564,20 +564,25 @@ async fn a_node_that_another_part_of_the_same_run_cordoned_counts() {
 }
 
 /// A disk was full, say, so a step that disturbs nobody failed on three hosts at once. They carry jobs still.
+async fn room_with_hosts_in_doubt() -> Room {
+    let after = ["file/%2Fetc%2Fx"];
+    let mut room = Room::of(&["a", "b", "c", "d"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]).wish(
+        "kernel_parameter",
+        json!({ "parameter": "iommu", "value": "pt" }),
+        &after,
+    );
+    (room.rollout.max_unavailable, room.rollout.batches, room.context.patience.parallel) = (1, vec![3], 3);
+    ["b", "c", "d"].iter().for_each(|host| room.fault(host, "write_file", Trouble::Fails));
+    let left = run(&room).await;
+    assert_eq!(["a", "b", "c", "d"].map(|host| boots(&room, host)), [1, 0, 0, 0]);
+    assert_eq!(room.state().outages.len(), 3, "{:?}", left.outcomes);
+    room
+}
+
 #[tokio::test(start_paused = true)]
 async fn hosts_that_a_harmless_step_left_are_disturbed_one_after_the_other() {
     for goes_on in [true, false] {
-        let after = ["file/%2Fetc%2Fx"];
-        let mut room = Room::of(&["a", "b", "c", "d"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]).wish(
-            "kernel_parameter",
-            json!({ "parameter": "iommu", "value": "pt" }),
-            &after,
-        );
-        (room.rollout.max_unavailable, room.rollout.batches, room.context.patience.parallel) = (1, vec![3], 3);
-        ["b", "c", "d"].iter().for_each(|host| room.fault(host, "write_file", Trouble::Fails));
-        let left = run(&room).await;
-        assert_eq!(["a", "b", "c", "d"].map(|host| boots(&room, host)), [1, 0, 0, 0]);
-        assert_eq!(room.state().outages.len(), 3, "{:?}", left.outcomes);
+        let room = room_with_hosts_in_doubt().await;
         let outcome = match goes_on {
             true => resume(&room.context, Decisions::default(), room.sink()).await,
             false => run(&room).await,
@@ -593,6 +598,21 @@ async fn hosts_that_a_harmless_step_left_are_disturbed_one_after_the_other() {
             most = most.max(out.len());
         }
         assert_eq!((outcome.ending, most), (Ending::Done, 1), "{goes_on}: {:?}", outcome.problems);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_in_doubt_that_is_down_by_now_uses_up_the_budget() {
+    for goes_on in [true, false] {
+        let room = room_with_hosts_in_doubt().await;
+        let plan = room.plan().await;
+        goes_down(&room, "d");
+        let outcome = match goes_on {
+            true => resume(&room.context, Decisions::default(), room.sink()).await,
+            false => apply(&plan, &room.context, room.sink()).await,
+        };
+        assert_ne!(outcome.ending, Ending::Done);
+        assert_eq!(["b", "c"].map(|host| boots(&room, host)), [0, 0], "{goes_on}: {:?}", outcome.problems);
     }
 }
 

@@ -27,9 +27,15 @@ impl Scheduler {
         self.disturbed.len() + lost + outside
     }
 
-    /// The same without those that runs left in doubt.
+    /// The same without those that runs left in doubt, as long as nothing else is seen of them.
     pub(super) fn unavailable_for_certain(&self) -> usize {
-        self.unavailable() - self.in_doubt.iter().filter(|host| self.is_out_by_run(host)).count()
+        let is_well = |host: &&Target| self.is_left_in_doubt(host) && !self.outside.contains(*host);
+        self.unavailable() - self.in_doubt.iter().filter(is_well).count()
+    }
+
+    /// True while this host counts by what runs did, and may be in service all the same: whether it is down by now has to be looked at.
+    pub fn is_left_in_doubt(&self, host: &Target) -> bool {
+        self.in_doubt.contains(host) && self.is_out_by_run(host)
     }
 
     /// Which they are.

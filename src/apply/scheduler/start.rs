@@ -70,20 +70,19 @@ impl Scheduler {
     /// are out for certain; others that runs left in doubt would keep it waiting for ever.
     fn admits(&mut self, n: usize, commands: &mut Vec<Command>) -> bool {
         let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else { return true };
-        let (is_doubtful, is_out_by_run) = (self.in_doubt.contains(host), self.is_out_by_run(host));
-        if is_out_by_run && !is_doubtful {
+        if self.is_out_by_run(host) && !self.in_doubt.contains(host) {
             return true;
         }
         if self.look == Look::Due {
             self.look = Look::Asked;
             commands.push(Command::Look);
         }
-        let is_out = self.is_out(host);
-        let others = match is_out_by_run {
-            true => self.unavailable_for_certain(),
-            false => self.unavailable() - usize::from(is_out),
+        let others = match self.is_left_in_doubt(host) {
+            true => self.unavailable_for_certain() - usize::from(self.outside.contains(host)),
+            false => self.unavailable() - usize::from(self.is_out(host)),
         };
-        self.look == Look::Fresh && (is_out && !is_doubtful || others < self.limits.max_unavailable)
+        let is_out_for_certain = self.is_out(host) && !self.in_doubt.contains(host);
+        self.look == Look::Fresh && (is_out_for_certain || others < self.limits.max_unavailable)
     }
 
     /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is skipped.
