@@ -4,7 +4,7 @@
 //! crash leaves unwritten is in the journal, and is written when the run goes on.
 
 use super::gate::GateResult;
-use super::shared::{Shared, guard};
+use super::shared::{Shared, guard, lost_by};
 use super::trouble;
 use crate::base::{Diagnostic, Digest, Target, TargetKind, bounded, nodeset};
 use crate::observe::crowd;
@@ -100,8 +100,8 @@ impl Shared {
 
     /// Hosts whose steps were given up write down that they are out of service, as far as they answer at once.
     pub(super) async fn record_given_up(&self, steps: Vec<usize>) -> Vec<Diagnostic> {
-        let hosts = steps.into_iter().filter_map(|n| Some((self.host_of(n)?, &self.plan.nodes[n].id)));
-        let is_unsaid = |(host, node): &(String, &String)| self.note_outage(host, OutageCause::StepFailed { node: (*node).clone() });
+        let hosts = steps.into_iter().filter_map(|n| Some((self.host_of(n)?, lost_by(&self.plan.nodes[n]))));
+        let is_unsaid = |(host, cause): &(String, OutageCause)| self.note_outage(host, cause.clone());
         let hosts: Vec<String> = hosts.filter(is_unsaid).map(|(host, _)| host).collect();
         clock::within(GIVEN_UP_LIMIT, self.record_hosts(hosts)).await.unwrap_or_default()
     }
@@ -135,11 +135,18 @@ impl Shared {
         (!failed.is_empty()).then(|| trouble::nothing_to_check(&nodeset::fold(&failed), &self.next))
     }
 
-    /// The host is out of service, if it was not before. Says whether the host still has to write it down: another folder's run may have
-    /// written since that it is in service, or it could not write when this side came to know.
+    /// The host is out of service, if it was not before, or only in doubt. Says whether the host still has to write it down: another
+    /// folder's run may have written since that it is in service, or it could not write when this side came to know.
     pub(super) fn note_outage(&self, host: &str, cause: OutageCause) -> bool {
-        guard(&self.state).outages.entry(host.to_owned()).or_insert_with(|| self.outage(cause));
-        !self.host(host).is_recorded_out
+        let is_news = {
+            let outages = &mut guard(&self.state).outages;
+            let is_news = outages.get(host).is_none_or(|before| before.cause.weight() < cause.weight());
+            if is_news {
+                outages.insert(host.to_owned(), self.outage(cause));
+            }
+            is_news
+        };
+        is_news || !self.host(host).is_recorded_out
     }
 
     fn outage(&self, cause: OutageCause) -> Outage {

@@ -169,7 +169,7 @@ impl Begun {
         // What earlier runs left counts as well, whether the plan verifies it or not.
         let is_known = |host: &str| parts.context.hosts.get(host).is_some_and(|access| access.target().kind == TargetKind::Host);
         for (host, outage) in parts.state.outages.iter().filter(|(host, _)| is_known(host)) {
-            leaves_service(&mut history, Target::host(host), outage.cause.is_of_check());
+            leaves_service(&mut history, Target::host(host), !outage.cause.is_in_doubt());
         }
         history.out_of_service.extend(parts.plan.refused_hosts().keys().filter(|host| is_known(host)).map(Target::host));
         let switched = switched(&steps, &earlier.status, &found.ready);

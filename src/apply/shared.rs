@@ -7,7 +7,7 @@ use super::precondition::reads;
 use super::preflight::{HostNow, connect};
 use super::records::Records;
 use super::resume::Decisions;
-use super::steps::Step;
+use super::steps::{Step, takes_out_of_service};
 use super::trouble::Next;
 pub(super) use crate::base::mutex::guard;
 use crate::base::{Address, Diagnostic, Target, TargetKind};
@@ -245,9 +245,7 @@ impl Shared {
         self.journal.note(Entry::NodeFinished { node: node.id.clone(), host, outcome, applied: applied.clone(), removed: removed.clone() });
         let target = node.target.clone()?;
         let is_lost = matches!(finish.outcome, Outcome::Failed { .. } | Outcome::Unknown { .. });
-        let left = is_lost && target.kind == TargetKind::Host && writer.is_some() && {
-            self.note_outage(&target.name, OutageCause::StepFailed { node: node.id.clone() })
-        };
+        let left = is_lost && target.kind == TargetKind::Host && writer.is_some() && { self.note_outage(&target.name, lost_by(node)) };
         if applied.is_empty() && removed.is_empty() && !left {
             return None;
         }
@@ -259,5 +257,14 @@ impl Shared {
             }
         }
         self.note_record(&target, writer?).await
+    }
+}
+
+/// Why a host is out of service of which this step failed, or nobody knows how it ended.
+pub(super) fn lost_by(node: &Node) -> OutageCause {
+    let id = node.id.clone();
+    match takes_out_of_service(node.disruption) {
+        true => OutageCause::StepFailed { node: id },
+        false => OutageCause::InDoubt { node: id },
     }
 }

@@ -36,7 +36,7 @@ pub enum Signal {
         /// Hosts that are, whoever caused it.
         out: BTreeSet<Target>,
         /// Those of them that may be in service all the same when a step of theirs begins: they did not answer, or another run left
-        /// them, and no check found anything.
+        /// them with a failed step that disturbs nobody.
         in_doubt: BTreeSet<Target>,
     },
     /// A gate was checked for these hosts.
@@ -113,6 +113,6 @@ pub struct History {
     pub done: BTreeSet<String>,
     /// Hosts that are out of service still: begun, and no gate passed since.
     pub out_of_service: BTreeSet<Target>,
-    /// Those of them that may be in service all the same: nothing that disturbs them was begun, and no check found anything.
+    /// Those of them that may be in service all the same: nothing that disturbs them was begun, and no gate found anything.
     pub in_doubt: BTreeSet<Target>,
 }

@@ -74,7 +74,7 @@ impl Step {
 }
 
 /// A service that restarts may drop the jobs that use it; what is only read again does not.
-fn takes_out_of_service(disruption: Disruption) -> bool {
+pub(super) fn takes_out_of_service(disruption: Disruption) -> bool {
     disruption >= Disruption::Restart
 }
 

@@ -23,13 +23,18 @@ pub enum OutageCause {
         /// What it found, in one line.
         check: String,
     },
-    /// A step of it failed, or nobody knows how it ended, and no gate has passed it since.
+    /// A step that disturbs it failed, or nobody knows how it ended, and no gate has passed it since.
     StepFailed {
         /// The step's id in the run.
         node: String,
     },
     /// The run disturbed it and ended before its gate passed.
     Unproven {
+        /// The step's id in the run.
+        node: String,
+    },
+    /// A step that disturbs nobody failed, or nobody knows how it ended: it may be in service all the same.
+    InDoubt {
         /// The step's id in the run.
         node: String,
     },
@@ -43,11 +48,25 @@ impl OutageCause {
     pub fn is_of_check(&self) -> bool {
         matches!(self, OutageCause::GateFailed { code, .. } if code != NOTHING_TO_CHECK)
     }
+
+    /// True where the host may be in service all the same.
+    pub fn is_in_doubt(&self) -> bool {
+        matches!(self, OutageCause::InDoubt { .. })
+    }
+
+    /// How much it says: what a check found is more than that the host was disturbed, and that is more than a doubt.
+    pub fn weight(&self) -> u8 {
+        match self {
+            _ if self.is_of_check() => 2,
+            OutageCause::InDoubt { .. } => 0,
+            _ => 1,
+        }
+    }
 }
 
-/// Notes an outage. What a check found stays until another check finds something; says whether it was noted.
+/// Notes an outage, but for one that says less than what is known; says whether it was noted.
 pub fn note_outage<K: Ord>(outages: &mut BTreeMap<K, Outage>, host: K, outage: Outage) -> bool {
-    let is_kept = !outage.cause.is_of_check() && outages.get(&host).is_some_and(|before| before.cause.is_of_check());
+    let is_kept = outages.get(&host).is_some_and(|before| before.cause.weight() > outage.cause.weight());
     if !is_kept {
         outages.insert(host, outage);
     }
@@ -77,6 +96,7 @@ impl Outage {
             OutageCause::GateFailed { check, .. } => format!("run {run}: its gate failed at {}: {check}", self.since),
             OutageCause::StepFailed { .. } => format!("run {run}: a step failed, and no gate has passed it since"),
             OutageCause::Unproven { .. } => format!("run {run} disturbed it, and no gate has passed it since"),
+            OutageCause::InDoubt { .. } => format!("run {run}: a step that disturbs nobody failed, and no gate has passed it since"),
         }
     }
 
@@ -84,7 +104,9 @@ impl Outage {
     pub fn details(&self) -> String {
         match &self.cause {
             OutageCause::GateFailed { .. } => self.words(),
-            OutageCause::StepFailed { node } | OutageCause::Unproven { node } => format!("{} ({node}, {})", self.words(), self.since),
+            OutageCause::StepFailed { node } | OutageCause::Unproven { node } | OutageCause::InDoubt { node } => {
+                format!("{} ({node}, {})", self.words(), self.since)
+            }
         }
     }
 
@@ -104,6 +126,7 @@ impl Outage {
             }
             OutageCause::StepFailed { node } => OutageCause::StepFailed { node: plain(node) },
             OutageCause::Unproven { node } => OutageCause::Unproven { node: plain(node) },
+            OutageCause::InDoubt { node } => OutageCause::InDoubt { node: plain(node) },
         };
         Outage { cause, since: plain(self.since), run: plain(self.run) }
     }
@@ -142,11 +165,11 @@ pub enum Unavailability {
 }
 
 impl Unavailability {
-    /// True where a host may be in service all the same: it did not answer, or a run left it, and no check found anything.
+    /// True where a host may be in service all the same: it did not answer, or a step of a run failed that disturbs nobody.
     pub fn is_in_doubt(&self) -> bool {
         match self {
             Unavailability::Unreachable { .. } => true,
-            Unavailability::LeftByRun(outage) => !outage.cause.is_of_check(),
+            Unavailability::LeftByRun(outage) => outage.cause.is_in_doubt(),
             _ => false,
         }
     }

@@ -36,13 +36,13 @@ impl RunStatus {
     }
 
     /// The hosts that the run left out of service, as far as it goes: begun and not proven since, failed, not passed by a gate. Each
-    /// with the latest of its marks, what a check found before all others.
+    /// with the latest of the marks that say most of it.
     pub fn outages(&self) -> BTreeMap<&str, Mark> {
         let of_hosts = self.not_passed.iter().chain(&self.rebooted).map(|(host, mark)| (host.as_str(), mark.clone()));
         let mut outages: BTreeMap<&str, Mark> = BTreeMap::new();
         for (host, mark) in self.nodes.iter().filter_map(mark_of_node).chain(of_hosts) {
             let is_out = mark.sequence > self.in_service_since(host);
-            let rank = |mark: &Mark| (mark.cause.is_of_check(), mark.sequence);
+            let rank = |mark: &Mark| (mark.cause.weight(), mark.sequence);
             if is_out && outages.get(host).is_none_or(|other| rank(other) < rank(&mark)) {
                 outages.insert(host, mark);
             }
@@ -64,9 +64,11 @@ impl RunStatus {
 fn mark_of_node<'a>((id, node): (&String, &'a NodeStatus)) -> Option<(&'a str, Mark)> {
     let is_done = node.outcome.as_ref().is_some_and(Outcome::is_done);
     let (host, sequence) = (node.host.as_deref()?, node.out_since(node.disruptive || !is_done));
-    let (cause, at) = match sequence == node.lost {
-        true => (OutageCause::StepFailed { node: id.clone() }, &node.over_at),
-        false => (OutageCause::Unproven { node: id.clone() }, &node.begun_at),
+    let at = if sequence == node.lost { &node.over_at } else { &node.begun_at };
+    let cause = match (node.disruptive, sequence == node.lost) {
+        (false, _) => OutageCause::InDoubt { node: id.clone() },
+        (true, true) => OutageCause::StepFailed { node: id.clone() },
+        (true, false) => OutageCause::Unproven { node: id.clone() },
     };
     Some((host, Mark { sequence, at: at.clone().unwrap_or_default(), cause }))
 }
@@ -100,23 +102,24 @@ mod tests {
                 OutageCause::GateFailed { .. } => "gate",
                 OutageCause::StepFailed { .. } => "failed",
                 OutageCause::Unproven { .. } => "unproven",
+                OutageCause::InDoubt { .. } => "in doubt",
             };
             fold_of(entries.to_vec()).outages().iter().map(|(host, mark)| format!("{host} {}", word(&mark.cause))).collect()
         };
         let mut run = vec![begun("a1", "a", true), begun("b1", "b", false)];
-        assert_eq!(out(&run), ["a unproven", "b unproven"], "a crash here leaves both");
+        assert_eq!(out(&run), ["a unproven", "b in doubt"], "a crash here leaves both");
         run.extend([ended("a1", done.clone()), ended("b1", done.clone())]);
         assert_eq!(out(&run), ["a unproven"], "what disturbs nobody and was done needs no gate");
         run.extend([gate(&["a", "b"], false), begun("c1", "c", false), ended("c1", failed.clone())]);
-        assert_eq!(out(&run), ["a gate", "b gate", "c failed"]);
+        assert_eq!(out(&run), ["a gate", "b gate", "c in doubt"]);
         let decided = Entry::ReturnedToService { who: String::new(), machine: String::new(), reason: String::new(), hosts: hosts(&["b"]) };
         run.extend([gate(&["a"], true), decided]);
-        assert_eq!(out(&run), ["c failed"]);
+        assert_eq!(out(&run), ["c in doubt"]);
         run.push(begun("a2", "a", true));
-        assert_eq!(out(&run), ["a unproven", "c failed"]);
+        assert_eq!(out(&run), ["a unproven", "c in doubt"]);
         // A node that could not be emptied and takes pods again.
         run.extend([Entry::HostLeftAsItWas { node: "a2".to_owned() }, ended("a2", failed)]);
-        assert_eq!(out(&run), ["c failed"]);
+        assert_eq!(out(&run), ["c in doubt"]);
         let mut state = State::default();
         fold_of(run.clone()).absorb_into(&mut state, &RunStatus::default());
         assert_eq!(state.outages.keys().collect::<Vec<_>>(), ["c"]);

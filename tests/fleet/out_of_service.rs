@@ -54,6 +54,7 @@ fn unavailable(plan: &Plan) -> Vec<(&str, &str)> {
             OutageCause::GateFailed { .. } => "gate failed",
             OutageCause::StepFailed { .. } => "step failed",
             OutageCause::Unproven { .. } => "unproven",
+            OutageCause::InDoubt { .. } => "in doubt",
         },
         Unavailability::Unreachable { .. } => "unreachable",
         Unavailability::Refused { .. } => "refused",
@@ -258,7 +259,7 @@ async fn a_host_remembers_that_no_gate_has_proven_it() {
     failed.fault("a", "write_file", Trouble::Fails);
     assert_eq!(run(&failed).await.ending, Ending::Failed);
     burnt(&failed);
-    assert_eq!(unavailable(&failed.plan().await), [("a", "step failed")]);
+    assert_eq!(unavailable(&failed.plan().await), [("a", "in doubt")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -459,7 +460,7 @@ async fn a_host_writes_down_that_its_step_was_given_up() {
     let outcome = apply(&room.plan().await, &room.context, Arc::new(gives_up)).await;
     assert_eq!((outcome.ending, room.state().outages.len()), (Ending::Interrupted, 1));
     let record = room.host("a", |host| host.record.clone()).expect("it answers");
-    assert!(record.contains("step_failed"), "{record}");
+    assert!(record.contains("in_doubt"), "{record}");
 }
 
 /// A colleague's gate passed it: this folder counts it as out of service to this day, and the host itself does not say so any more.
@@ -613,6 +614,31 @@ async fn a_host_in_doubt_that_is_down_by_now_uses_up_the_budget() {
         };
         assert_ne!(outcome.ending, Ending::Done);
         assert_eq!(["b", "c"].map(|host| boots(&room, host)), [0, 0], "{goes_on}: {:?}", outcome.problems);
+    }
+}
+
+/// It answers, and its reboot did not bring what it was for.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_an_earlier_run_disturbed_is_out_for_certain_beside_one_in_doubt() {
+    for goes_on in [true, false] {
+        let mut room = Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]).wish(
+            "kernel_parameter",
+            json!({ "parameter": "iommu", "value": "pt" }),
+            &["file/%2Fetc%2Fx"],
+        );
+        room.rollout.max_unavailable = 1;
+        room.fault("a", "reboot", Trouble::OldKernel);
+        room.fault("b", "write_file", Trouble::Fails);
+        assert_ne!(narrowed(&room, &["host/a"], &[]).await.ending, Ending::Done);
+        assert_ne!(narrowed(&room, &[], &["host/a"]).await.ending, Ending::Done);
+        let state = room.state();
+        let causes: Vec<bool> = state.outages.values().map(|outage| outage.cause.is_in_doubt()).collect();
+        assert_eq!(causes, [false, true], "{:?}", state.outages);
+        let outcome = match goes_on {
+            true => resume(&room.context, Decisions::default(), room.sink()).await,
+            false => narrowed(&room, &[], &["host/a"]).await,
+        };
+        assert_eq!((outcome.ending, boots(&room, "b")), (Ending::Stopped, 0), "{goes_on}: {:?}", outcome.problems);
     }
 }
 
