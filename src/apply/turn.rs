@@ -240,10 +240,10 @@ impl Turn {
         self.of_task.insert(handle.id(), step);
     }
 
-    /// Who is out of service by what was seen at the last look. What a run left of a host that counts by that is not seen twice.
+    /// Who is out of service by what was seen at the last look. A doubt about a host that counts by a run is nothing new.
     fn seen_out(&self) -> BTreeMap<Target, Unavailability> {
-        let is_known =
-            |host: &Target, why: &Unavailability| matches!(why, Unavailability::LeftByRun(_)) && self.scheduler.is_out_by_run(host);
+        let is_doubt = |why: &Unavailability| matches!(why, Unavailability::LeftByRun(outage) if outage.cause.is_in_doubt());
+        let is_known = |host: &Target, why: &Unavailability| is_doubt(why) && self.scheduler.is_out_by_run(host);
         self.lookout.out().into_iter().filter(|(host, why)| !is_known(host, why)).collect()
     }
 
