@@ -245,7 +245,7 @@ impl Shared {
         self.journal.note(Entry::NodeFinished { node: node.id.clone(), host, outcome, applied: applied.clone(), removed: removed.clone() });
         let target = node.target.clone()?;
         let is_lost = matches!(finish.outcome, Outcome::Failed { .. } | Outcome::Unknown { .. });
-        let left = is_lost && target.kind == TargetKind::Host && writer.is_some() && { self.note_outage(&target.name, lost_by(node)) };
+        let left = is_lost && target.kind == TargetKind::Host && writer.is_some() && self.note_outage(&target.name, lost_by(node));
         if applied.is_empty() && removed.is_empty() && !left {
             return None;
         }

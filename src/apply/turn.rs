@@ -251,8 +251,8 @@ impl Turn {
     fn start_look(&mut self) {
         let (shared, lookout) = (self.shared.clone(), self.lookout.clone());
         let hosts = shared.context.hosts.iter().map(|(name, access)| (name.clone(), access.target()));
-        let is_open = |target: &Target| !self.scheduler.is_out_by_run(target) || self.scheduler.is_left_in_doubt(target);
-        let asked = hosts.filter(|(_, target)| target.kind == TargetKind::Host && is_open(target)).collect();
+        let asked =
+            hosts.filter(|(_, target)| target.kind == TargetKind::Host && !self.scheduler.is_out_for_certain_by_run(target)).collect();
         let handle = self.tasks.spawn(async move {
             lookout.look(&shared, asked).await;
             Ok(Done::Look)
@@ -360,8 +360,7 @@ impl Turn {
     /// Who is out of service, with the reason where it is nobody's doing here.
     fn unavailable(&self) -> BTreeMap<String, Option<String>> {
         let (seen, refused) = (self.seen_out(), self.shared.plan.refused_hosts());
-        let is_open = |host: &Target| !self.scheduler.is_out_by_run(host) || self.scheduler.is_left_in_doubt(host);
-        let outside = |host: &Target| seen.get(host).filter(|_| is_open(host));
+        let outside = |host: &Target| seen.get(host).filter(|_| !self.scheduler.is_out_for_certain_by_run(host));
         let why = |host: &Target| outside(host).map(Unavailability::words).or_else(|| refused.get(&*host.name).cloned());
         let one = |host: &Target| (host.name.to_string(), why(host));
         self.scheduler.out_of_service().into_iter().map(one).collect()

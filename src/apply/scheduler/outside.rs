@@ -33,8 +33,13 @@ impl Scheduler {
         self.unavailable() - self.in_doubt.iter().filter(is_well).count()
     }
 
-    /// True while this host counts by what runs did, and may be in service all the same: whether it is down by now has to be looked at.
-    pub fn is_left_in_doubt(&self, host: &Target) -> bool {
+    /// True while this host counts by what runs did, and cannot be in service: nobody has to look at it.
+    pub fn is_out_for_certain_by_run(&self, host: &Target) -> bool {
+        self.is_out_by_run(host) && !self.in_doubt.contains(host)
+    }
+
+    /// True while this host counts by what runs did, and may be in service all the same.
+    pub(super) fn is_left_in_doubt(&self, host: &Target) -> bool {
         self.in_doubt.contains(host) && self.is_out_by_run(host)
     }
 

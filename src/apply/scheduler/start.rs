@@ -70,7 +70,7 @@ impl Scheduler {
     /// are out for certain; others that runs left in doubt would keep it waiting for ever.
     fn admits(&mut self, n: usize, commands: &mut Vec<Command>) -> bool {
         let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else { return true };
-        if self.is_out_by_run(host) && !self.in_doubt.contains(host) {
+        if self.is_out_for_certain_by_run(host) {
             return true;
         }
         if self.look == Look::Due {
