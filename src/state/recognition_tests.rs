@@ -93,7 +93,9 @@ fn what_is_remembered_goes_with_a_machine_that_gets_another_name() {
         (&[("a", '1'), ("b", '2')][..], "host/a/file/x host/b/file/y", (0, 0)),
         (&[("a", '2'), ("b", '1')], "host/a/file/y host/b/file/x", (2, 0)),
         (&[("c", '1'), ("b", '2')], "host/b/file/y host/c/file/x", (1, 0)),
-        (&[("b", '1')], "host/b/file/x", (1, 1)),
+        (&[("b", '1')], "host/a/file/y host/b/file/x", (1, 0)),
+        (&[("c", '1')], "host/b/file/y host/c/file/x", (1, 0)),
+        (&[("a", '3'), ("b", '1')], "host/b/file/x", (1, 1)),
         (&[("a", '3'), ("b", '2')], "host/b/file/y", (0, 1)),
     ] {
         let mut state = state.clone();

@@ -43,15 +43,16 @@ impl State {
         if renames.former.is_empty() {
             return renames;
         }
-        let new_names: BTreeMap<&str, &Target> = renames.former.iter().map(|(target, former)| (former.as_str(), target)).collect();
+        let moves: BTreeMap<Target, String> = renames.former.clone().into_iter().chain(self.displaced(&renames.former, seen)).collect();
+        let new_names: BTreeMap<&str, &Target> = moves.iter().map(|(target, former)| (former.as_str(), target)).collect();
         let is_moved = |address: &Address| address.target.kind == TargetKind::Host && new_names.contains_key(&*address.target.name);
         let (moved, kept): (BTreeMap<Address, Applied>, _) =
             std::mem::take(&mut self.last_applied.resources).into_iter().partition(|(address, _)| is_moved(address));
         self.last_applied.resources = kept;
         let take_slice =
             |former: &String| (self.lineages.remove(former), self.taken_over.remove(former), self.machines.get(former).cloned());
-        let slices: Vec<_> = renames.former.values().map(take_slice).collect();
-        for ((target, _), (lineage, taken_over, machine)) in renames.former.iter().zip(slices) {
+        let slices: Vec<_> = moves.values().map(take_slice).collect();
+        for ((target, _), (lineage, taken_over, machine)) in moves.iter().zip(slices) {
             let count = machine.and_then(|machine| self.settle_machine(&target.name, &machine)).unwrap_or_default();
             renames.set_aside.extend((count > 0).then(|| (target.clone(), count)));
             self.lineages.extend(lineage.map(|lineage| (target.name.to_string(), lineage)));
@@ -67,5 +68,23 @@ impl State {
         });
         self.last_applied.resources.extend(renamed);
         renames
+    }
+    /// Where the memory of a machine goes whose name another one has now, while it is not seen itself: under the name that came free, as
+    /// when two hosts swap their names and only one of them is looked at. Whoever is seen under that name later has its own, or is new.
+    fn displaced(&self, former: &BTreeMap<Target, String>, seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<Target, String> {
+        let goes_on: BTreeSet<&String> = former.values().collect();
+        let is_left = |target: &&Target| {
+            let name = target.name.to_string();
+            let machine = self.machines.get(&name).filter(|_| !goes_on.contains(&name) && self.lineages.contains_key(&name));
+            machine.is_some_and(|machine| !self.cloned.contains(machine))
+        };
+        let free_name = |target: &Target| {
+            let mut free = Target::host(former.get(target)?);
+            while let Some(before) = former.get(&free) {
+                free = Target::host(before);
+            }
+            Some(free).filter(|free| seen.get(free).is_none_or(|identity| identity.machine_id.known().is_none()))
+        };
+        former.keys().filter(is_left).filter_map(|target| Some((free_name(target)?, target.name.to_string()))).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! What is in the place of a host's record and is no record of this cluster: the host is left alone until somebody takes it over.
 
-use crate::room::{Room, copy_folder, machine_id};
+use crate::room::{Room, copy_folder, machine_id, wish};
 use railwright::apply::take_over::{TakeOverDecision, TakenOver, take_over};
 use railwright::apply::{Ending, apply};
 use railwright::base::Target;
@@ -191,6 +191,21 @@ async fn a_host_that_was_renamed_is_known_by_its_machine() {
         host.record = Some(record.to_string());
     });
     assert_eq!(refused(&room.plan().await), ["RW0736"]);
+}
+
+/// The plan sees both, and the run only the one that it works on.
+#[tokio::test(start_paused = true)]
+async fn two_hosts_that_swapped_their_names_are_no_new_machines_where_only_one_has_work() {
+    let mut room = wished(Room::of(&["a", "b"]));
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    let [a, b] = ["a", "b"].map(|name| room.host(name, |host| host.clone()));
+    room.host("a", |host| *host = b);
+    room.host("b", |host| *host = a);
+    room.wishes.push(wish("b", "file", json!({ "path": "/etc/y", "content": "two\n" }), &[]));
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    let (state, _, _, recognition) = room.recognize().await;
+    assert_eq!((state.last_applied.resources.len(), recognition.warnings.len(), recognition.reinstalled.len()), (3, 0, 0));
+    assert!(room.plan().await.nodes.is_empty());
 }
 
 /// What the spec says of three files is more than a host reads again of its record.
