@@ -40,6 +40,13 @@ demo-kubernetes: tools ## Two virtual machines as nodes of a real Kubernetes: on
 test: tools test-packages ## All tests with all rigs, format, lints; a missing rig is a failure
 	@PACKAGES="$(TEST_PACKAGES) $(LAB_PACKAGES)" CARGO="$(CARGO)" tests/run.sh
 
+.PHONY: check
+check: tools ## Format, lints, unit tests and house rules: minutes, no rig
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --quiet --workspace --all-targets -- -D warnings
+	INSTA_UPDATE=no $(CARGO) test --quiet --workspace --lib --bins
+	INSTA_UPDATE=no $(CARGO) test --quiet --test tidy
+
 .PHONY: test-deep
 test-deep: tools test-packages ## The long runs: 10,000 schedules of every law, 10,000 cases of every property, 20 kills on a machine, real operators
 	@CARGO="$(CARGO)" tests/deep.sh

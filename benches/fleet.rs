@@ -3,16 +3,16 @@
 //!
 //! Each figure comes from a process of its own, so that peak memory is that of one fleet.
 
-use railwright::apply::{Context, GateResult, Gatekeeper, Patience, apply};
-use railwright::base::{Address, Digest, Target, TargetKind};
-use railwright::observe::{HostRequest, observe};
-use railwright::plan::{Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Outages, Plan, RolloutPolicy, Selection, make};
-use railwright::resource::{Disruption, Observation, Want, Wish, kind_named};
-use railwright::state::StateFolder;
-use railwright::state::journal_writer::JournalStore;
-use railwright::transport::sim::modules::ModuleFile;
-use railwright::transport::sim::{Fleet, Host, access};
-use railwright::transport::{BoxFuture, Secrets};
+use railwright_apply::{Context, GateResult, Gatekeeper, Patience, apply};
+use railwright_base::{Address, Digest, Target, TargetKind};
+use railwright_observe::{HostRequest, observe};
+use railwright_plan::{Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Outages, Plan, RolloutPolicy, Selection, make};
+use railwright_resource::{Disruption, Observation, Want, Wish, kind_named};
+use railwright_state::StateFolder;
+use railwright_state::journal_writer::JournalStore;
+use railwright_transport::sim::modules::ModuleFile;
+use railwright_transport::sim::{Fleet, Host, access};
+use railwright_transport::{BoxFuture, Secrets};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -197,7 +197,7 @@ fn plan(hosts: usize, own: bool) {
     let plan = made(&names, &wishes, &LastApplied::default(), &observation);
     let took = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let screen = railwright::report::plan::screen(&plan, &Default::default());
+    let screen = railwright_report::plan::screen(&plan, &Default::default());
     let rendered = began.elapsed().as_secs_f64();
     let added = peak_mib() - before;
     say(&format!(
@@ -280,7 +280,7 @@ fn plan_of_switches(what: &str, switches: usize) {
     let plan = made(&names, &wishes, &LastApplied::default(), &observation);
     let took = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let screen = railwright::report::plan::screen(&plan, &Default::default());
+    let screen = railwright_report::plan::screen(&plan, &Default::default());
     let rendered = began.elapsed().as_secs_f64();
     assert!(screen.contains(&format!("{switches} switches will take ports down")), "{screen}");
     say(&format!(
@@ -358,7 +358,7 @@ fn run(hosts: usize) {
         spec_digest: None,
         wished: None,
         patience: Patience { parallel: 4096, ..Patience::default() },
-        clock: railwright::system::clock::Clock::Real,
+        clock: railwright_system::clock::Clock::Real,
         interrupts,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");

@@ -1,7 +1,7 @@
 //! `job prove` on the log of a job of 512 ranks, 200 MB of NCCL's lines in pieces as a file is read: how long it takes and with how
 //! much memory. `cargo bench --bench job_log` prints both beside the figures that we hold ourselves to.
 
-use railwright::verify::nccl::{Decoder, Expected, Proven, judge};
+use railwright_verify::nccl::{Decoder, Expected, Proven, judge};
 use std::time::Instant;
 
 const RANKS: u32 = 512;

@@ -16,9 +16,9 @@ mod server;
 
 use fixture::models::MODELS;
 use fixture::{Fixture, repository};
-use railwright::base::Target;
-use railwright::resource::{Read, Wish, kind_named, program};
-use railwright::spec::{self, SourceFile};
+use railwright_base::Target;
+use railwright_knowledge::spec::{self, SourceFile};
+use railwright_resource::{Read, Wish, kind_named, program};
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
@@ -78,12 +78,19 @@ fn reads() -> Vec<Read> {
     let text = std::fs::read_to_string(repository("inventories/roce-a100/cluster.yaml")).expect("the inventory is there");
     let loaded =
         spec::load(vec![SourceFile { name: "cluster.yaml".into(), text }]).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let catalog = railwright::catalog::load("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let modules = railwright::module::load(railwright::module::shipped()).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let catalog = railwright_knowledge::catalog::load("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let modules = railwright_knowledge::module::load(railwright_knowledge::module::shipped())
+        .unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
     let key = include_str!("../modules/package-repositories/tests/no-os/key.asc");
-    let texts = railwright::module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
-    let desired = railwright::module::desired(&loaded, &catalog, &railwright::solve::Answers::new(&loaded, &catalog), &modules, &texts)
-        .unwrap_or_else(|errors| panic!("{errors:?}"));
+    let texts = railwright_knowledge::module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
+    let desired = railwright_knowledge::module::desired(
+        &loaded,
+        &catalog,
+        &railwright_knowledge::solve::Answers::new(&loaded, &catalog),
+        &modules,
+        &texts,
+    )
+    .unwrap_or_else(|errors| panic!("{errors:?}"));
     let first = Target::host(&loaded.hosts[0].name);
     let mine = desired.wishes.iter().filter(|wish| wish.address.target == first);
     let of = |wish: &Wish| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();

@@ -11,62 +11,39 @@
 //!                                                                         verify, drift, report
 //! ```
 //!
+//! Each box is a crate of this workspace (`src/CRATE`, or a room of `src/knowledge`); what a crate may use stands in its `Cargo.toml`.
 //! Three invariants, held by `tests/tidy`:
 //!
-//! 1. `base`, `spec`, `catalog`, `solve`, `template`, `resource`, `graph`, `module`, `rules`, `translate`, `workload` and `plan` are pure: bytes and values in, bytes and values out; no
-//!    I/O, no async, no clock, no environment. The same inputs give the same bytes. One exception: `template` reads the processor time of its
-//!    thread, and only to end a rendering that takes too long.
-//! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of this machine, and the
-//!    pure rooms may not name it.
-//! 3. Rooms return values and emit events of their own; only `report` prints.
+//! 1. `base`, `graph`, `resource`, `knowledge`, `workload` and `plan` are pure: bytes and values in, bytes and values out; no
+//!    I/O, no async, no clock, no environment. The same inputs give the same bytes. One exception: templates read the processor time of
+//!    their thread, and only to end a rendering that takes too long.
+//! 2. Only `transport` talks to targets. Only `system` touches the clock, files and processes of this machine.
+//! 3. Crates return values and emit events of their own; only `report` prints.
 //!
-//! The tour, from the ground up; a room uses only rooms above it in this list.
+//! The tour, from the ground up; a crate uses only crates above it in this list.
 //!
 //! - `base`: addresses, units, node-sets, digests, diagnostics, quoting.
-//! - `system`: clock, files (atomic), processes of this machine.
 //! - `graph`: directed graphs, with no word of the domain.
-//! - `resource`: one file a resource kind: what to read, how to judge it in three planes, which typed action mends it.
-//! - `spec`: a folder of YAML with a span for every value, decoded strictly.
-//! - `catalog`: what the field knows of GPUs, NICs, instances and operating systems, as rows with sources.
-//! - `solve`: which releases go together: the rest is chosen by what the spec fixes, or the wishes that exclude each other are named.
-//! - `template`: Tera, held in: the language of modules and rules, every name checked before anything is rendered.
-//! - `module`: manifests and templates, which make wishes of the spec's facts.
-//! - `rules`: static checks across layers, as data: what breaks which, what is waived.
-//! - `translate`: commands of wiki pages as lines of the spec, as data; nothing is run.
+//! - `system`: clock, files (atomic), processes of this machine.
+//! - `resource`: one folder a resource kind: what to read, how to judge it in three planes, which typed action mends it.
+//! - `knowledge`: everything that is data with sources, in rooms of its own:
+//!   - `spec`: a folder of YAML with a span for every value, decoded strictly.
+//!   - `catalog`: what the field knows of GPUs, NICs, instances and operating systems, as rows with sources.
+//!   - `solve`: which releases go together: the rest is chosen by what the spec fixes, or the wishes that exclude each other are named.
+//!   - `template`: Tera, held in: the language of modules and rules, every name checked before anything is rendered.
+//!   - `module`: manifests and templates, which make wishes of the spec's facts.
+//!   - `rules`: static checks across layers, as data: what breaks which, what is waived.
+//!   - `translate`: commands of wiki pages as lines of the spec, as data; nothing is run.
 //! - `workload`: jobs that use the fabric, as objects of Kubernetes with the reason of everything in them; those that stay are wishes.
 //! - `plan`: the three-way difference as a graph of nodes, with transactions, reboots, waves and gates.
 //! - `state`: what was last applied, the journal and its fold, the cluster's lock.
 //! - `transport`: SSH, this machine and API servers of Kubernetes, behind `Reader`, `Prober` and `Writer`.
 //! - `observe`: one read per target.
-//! - `job`: jobs as they stand in a cluster: submitted, watched, deleted.
 //! - `verify`: checks of links, GIDs, MTU, marks and real RDMA traffic.
+//! - `jobs`: `job`: jobs as they stand in a cluster: submitted, watched, deleted; `doctor`: why one did not go, from its log, layer by layer.
 //! - `apply`: the scheduler (a pure state machine), the executor, reboots, gates, resume.
 //! - `drift`: what is no longer as it was applied, by plane.
-//! - `doctor`: why a job did not go, from its log, layer by layer.
 //! - `report`: every screen, as text and JSON. `lab`: a small RDMA cluster of virtual machines.
-//! - `cli`: one file a command.
+//! - `cli`, of the program itself: one file a command.
 
-pub mod apply;
-pub mod base;
-pub mod catalog;
 pub mod cli;
-pub mod doctor;
-pub mod drift;
-pub mod graph;
-pub mod job;
-pub mod lab;
-pub mod module;
-pub mod observe;
-pub mod plan;
-pub mod report;
-pub mod resource;
-pub mod rules;
-pub mod solve;
-pub mod spec;
-pub mod state;
-pub mod system;
-pub mod template;
-pub mod translate;
-pub mod transport;
-pub mod verify;
-pub mod workload;

@@ -4,7 +4,7 @@ use clap::Parser as _;
 use railwright::cli;
 
 fn main() -> std::process::ExitCode {
-    railwright::system::descriptors::raise_limit();
+    railwright_system::descriptors::raise_limit();
     let arguments = match cli::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -32,9 +32,9 @@ plane=$!
 if [ "$(id -u)" = 0 ]; then
   step "root file system of the network managers" sh tests/links/managers.sh build target/rigs/managers/root
 fi
-step "format" "$cargo" fmt --check
-step "lints" "$cargo" clippy --quiet --all-targets -- -D warnings
-step "build of the tests" "$cargo" test --quiet --no-run --lib --bins --tests
+step "format" "$cargo" fmt --all --check
+step "lints" "$cargo" clippy --quiet --workspace --all-targets -- -D warnings
+step "build of the tests" "$cargo" test --quiet --no-run --workspace --lib --bins --tests
 # A suite says at once how it ended: a run that is ended from outside has told what it found until then. One that hangs is ended, and
 # names the tests that were waited for.
 suite() {
@@ -60,7 +60,7 @@ suite() {
   [ "$f" -gt 0 ] || failed=$((failed + 1))
   echo "   FAILED: $name, $((SECONDS - began)) s"
 }
-suite "library and program" 1200 --lib --bins
+suite "crates and program" 1200 --workspace --lib --bins
 for main in tests/*/main.rs; do
   name=$(basename "$(dirname "$main")")
   # `kubernetes` has its turn below. The operators take six minutes more to build, and are tried by `make test-deep`.
@@ -75,7 +75,7 @@ echo "== control plane"
 began=$SECONDS
 wait "$plane" && echo "   ok, $((SECONDS - began)) s longer" || cat "$log.plane"
 suite "kubernetes" 1800 --test kubernetes
-suite "examples in the documentation" 600 --doc
+suite "examples in the documentation" 600 --workspace --doc
 if [ -s "$log.lab" ]; then
   echo "== stories on the lab"
   cat "$log.lab"

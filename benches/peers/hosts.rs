@@ -1,7 +1,7 @@
 //! The hosts of the comparison: each an OpenSSH server of its own, in a Debian root and namespaces of its own, at an address of
 //! its own on loopback. All have one configuration, whoever comes.
 
-use railwright::base::Digest;
+use railwright_base::Digest;
 use serde_json::json;
 use std::fs;
 use std::io::Read as _;

@@ -3,7 +3,7 @@
 use crate::hosts::Hosts;
 use railwright::cli::pipeline::{Source, prepare};
 use railwright::cli::question::question;
-use railwright::resource::{Read, program};
+use railwright_resource::{Read, program};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -5,16 +5,16 @@
 
 use super::context::Context;
 use super::trouble::Next;
-use crate::base::text::{counted, one_line};
-use crate::base::{Diagnostic, Target};
-use crate::plan::{Difference, Member, Node, NodeKind, Plan};
-use crate::resource::helm_release::rights;
-use crate::resource::kubernetes_object::access::{Level, Right, Verb, lease, of_action, of_drain, of_uncordon, secret, uses};
-use crate::resource::kubernetes_object::known_kinds::KnownKinds;
-use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName, REFUSED};
-use crate::resource::kubernetes_object::rule::{Rule, rules};
-use crate::resource::{Read, Reading, kind_named};
-use crate::transport::{Reader, TransportError};
+use railwright_base::text::{counted, one_line};
+use railwright_base::{Diagnostic, Target};
+use railwright_plan::{Difference, Member, Node, NodeKind, Plan};
+use railwright_resource::helm_release::rights;
+use railwright_resource::kubernetes_object::access::{Level, Right, Verb, lease, of_action, of_drain, of_uncordon, secret, uses};
+use railwright_resource::kubernetes_object::known_kinds::KnownKinds;
+use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName, REFUSED};
+use railwright_resource::kubernetes_object::rule::{Rule, rules};
+use railwright_resource::{Read, Reading, kind_named};
+use railwright_transport::{Reader, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rules that are told; the rest is counted.

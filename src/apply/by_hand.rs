@@ -7,12 +7,12 @@ use super::precondition::Seen;
 use super::reboot::{before, boot_id, open, settled};
 use super::shared::Shared;
 use super::trouble::{self, Next};
-use crate::base::{Diagnostic, Target};
-use crate::plan::by_hand::is_by_hand;
-use crate::plan::{Member, OutageCause};
-use crate::resource::Read;
-use crate::state::{Entry, Outcome};
-use crate::transport::{BoxFuture, TransportError};
+use railwright_base::{Diagnostic, Target};
+use railwright_plan::by_hand::is_by_hand;
+use railwright_plan::{Member, OutageCause};
+use railwright_resource::Read;
+use railwright_state::{Entry, Outcome};
+use railwright_transport::{BoxFuture, TransportError};
 
 /// Looks whether the power cycle with this number was made.
 pub(super) async fn by_hand(shared: &Shared, n: usize) -> Finish {

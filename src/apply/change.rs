@@ -15,17 +15,17 @@ use super::occupied::confirm_empty;
 use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, see};
 use super::shared::Shared;
 use super::trouble;
-use crate::base::{Address, Diagnostic, Digest, Target};
-use crate::plan::{Applied, Member, Node, NodeKind};
-use crate::resource::complaint::complaint;
-use crate::resource::kubernetes_object::request::MOVED;
-use crate::resource::{Action, Answers};
-use crate::state::journal::MemberIntent;
-use crate::state::journal_writer::JournalError;
-use crate::state::run_status::Intent;
-use crate::state::{Entry, Outcome};
-use crate::system::clock;
-use crate::transport::{Performed, TransportError, Writer};
+use railwright_base::{Address, Diagnostic, Digest, Target};
+use railwright_plan::{Applied, Member, Node, NodeKind};
+use railwright_resource::complaint::complaint;
+use railwright_resource::kubernetes_object::request::MOVED;
+use railwright_resource::{Action, Answers};
+use railwright_state::journal::MemberIntent;
+use railwright_state::journal_writer::JournalError;
+use railwright_state::run_status::Intent;
+use railwright_state::{Entry, Outcome};
+use railwright_system::clock;
+use railwright_transport::{Performed, TransportError, Writer};
 use std::collections::BTreeSet;
 
 /// How a step ended, with what is to be remembered and said.

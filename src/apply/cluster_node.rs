@@ -4,16 +4,16 @@ use super::change::Finish;
 use super::context::Event;
 use super::shared::Shared;
 use super::trouble;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Digest, Target};
-use crate::resource::complaint::complaint;
-use crate::resource::kubernetes_object::nodes::{NodeNow, PodNow};
-use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName};
-use crate::resource::{Action, Read};
-use crate::state::journal_writer::JournalError;
-use crate::state::{Entry, Outcome};
-use crate::system::clock;
-use crate::transport::{Performed, Writer};
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Digest, Target};
+use railwright_resource::complaint::complaint;
+use railwright_resource::kubernetes_object::nodes::{NodeNow, PodNow};
+use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName};
+use railwright_resource::{Action, Read};
+use railwright_state::journal_writer::JournalError;
+use railwright_state::{Entry, Outcome};
+use railwright_system::clock;
+use railwright_transport::{Performed, Writer};
 use std::time::Duration;
 
 /// Between two looks, at most.

@@ -2,14 +2,14 @@
 
 use super::gate::{GateResult, Gatekeeper};
 use super::trouble::Locked;
-use crate::base::{Digest, Target};
-use crate::plan::RolloutPolicy;
-use crate::resource::Wish;
-use crate::state::lock::HEARTBEAT_S;
-use crate::state::{OrderKind, Outcome, Skip, StateFolder};
-use crate::system::clock::Clock;
-use crate::system::signals;
-use crate::transport::{Connector, HostAccess, Secrets};
+use railwright_base::{Digest, Target};
+use railwright_plan::RolloutPolicy;
+use railwright_resource::Wish;
+use railwright_state::lock::HEARTBEAT_S;
+use railwright_state::{OrderKind, Outcome, Skip, StateFolder};
+use railwright_system::clock::Clock;
+use railwright_system::signals;
+use railwright_transport::{Connector, HostAccess, Secrets};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,17 +5,17 @@
 use super::change::{Finish, compare_before_drain};
 use super::cluster_node::{Halt, NodeStep, over};
 use super::trouble::Next;
-use crate::base::Diagnostic;
-use crate::base::text::{counted, duration, one_line};
-use crate::plan::DrainPolicy;
-use crate::resource::Action;
-use crate::resource::complaint::complaint;
-use crate::resource::kubernetes_object::nodes::PodNow;
-use crate::resource::kubernetes_object::request::NOT_NOW;
-use crate::state::journal_writer::JournalError;
-use crate::state::{Entry, Outcome};
-use crate::system::clock;
-use crate::transport::Performed;
+use railwright_base::Diagnostic;
+use railwright_base::text::{counted, duration, one_line};
+use railwright_plan::DrainPolicy;
+use railwright_resource::Action;
+use railwright_resource::complaint::complaint;
+use railwright_resource::kubernetes_object::nodes::PodNow;
+use railwright_resource::kubernetes_object::request::NOT_NOW;
+use railwright_state::journal_writer::JournalError;
+use railwright_state::{Entry, Outcome};
+use railwright_system::clock;
+use railwright_transport::Performed;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -259,7 +259,7 @@ fn left_emptying(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::Disruption;
+    use railwright_resource::Disruption;
 
     fn pod(name: &str, owner: Option<&str>) -> PodNow {
         PodNow {

@@ -2,8 +2,8 @@
 //! gate. Pure. Where there is nothing to go by it says so; a guess would only look like knowledge.
 
 use super::steps::{Role, Step};
-use crate::base::Target;
 use jiff::Timestamp;
+use railwright_base::Target;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
@@ -160,9 +160,9 @@ impl Wave<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Digest;
-    use crate::state::journal::Chain;
-    use crate::state::{Entry, Outcome};
+    use railwright_base::Digest;
+    use railwright_state::journal::Chain;
+    use railwright_state::{Entry, Outcome};
 
     fn started(node: &str) -> Entry {
         let (node, token, actions) = (node.to_owned(), String::new(), Digest::of(&0));

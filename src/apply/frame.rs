@@ -3,16 +3,16 @@
 //! missing. Pure.
 
 use super::trouble::Next;
-use crate::base::{Address, Diagnostic, Target, TargetKind};
-use crate::graph::Graph;
-use crate::plan::cluster_first::is_before_hosts;
-use crate::plan::judge::{Item, Status};
-use crate::plan::make::node_graph;
-use crate::plan::order::{contract, item_graph};
-use crate::plan::part::Part;
-use crate::plan::waves::roll_out;
-use crate::plan::{LastApplied, Node, NodeKind, Plan};
-use crate::resource::{Assessment, Disruption, Wish, kind_named};
+use railwright_base::{Address, Diagnostic, Target, TargetKind};
+use railwright_graph::Graph;
+use railwright_plan::cluster_first::is_before_hosts;
+use railwright_plan::judge::{Item, Status};
+use railwright_plan::make::node_graph;
+use railwright_plan::order::{contract, item_graph};
+use railwright_plan::part::Part;
+use railwright_plan::waves::roll_out;
+use railwright_plan::{LastApplied, Node, NodeKind, Plan};
+use railwright_resource::{Assessment, Disruption, Wish, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

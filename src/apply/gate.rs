@@ -1,9 +1,9 @@
 //! What proves that hosts are in service again. The checks themselves live in `verify`.
 
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Severity};
-use crate::state::journal::GateFailure;
-use crate::transport::BoxFuture;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Severity};
+use railwright_state::journal::GateFailure;
+use railwright_transport::BoxFuture;
 use std::collections::BTreeSet;
 
 /// What a gate found.

@@ -5,11 +5,11 @@
 use super::context::Context;
 use super::preflight::{HostNow, connect};
 use super::trouble;
-use crate::base::{Diagnostic, Target, TargetKind};
-use crate::observe::crowd;
-use crate::state::Holder;
-use crate::system::clock::{Clock, Moment, Ticker};
-use crate::transport::{BoxFuture, Fence, TransportError, Writer};
+use railwright_base::{Diagnostic, Target, TargetKind};
+use railwright_observe::crowd;
+use railwright_state::Holder;
+use railwright_system::clock::{Clock, Moment, Ticker};
+use railwright_transport::{BoxFuture, Fence, TransportError, Writer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -7,11 +7,11 @@ use super::locks::HeldLock;
 use super::preflight::{HostNow, connect};
 use super::trouble::{self, Locked, Next};
 use super::unready::Unready;
-use crate::base::Diagnostic;
-use crate::observe::crowd;
-use crate::state::{ClusterLock, Holder};
-use crate::system::identity::Life;
-use crate::transport::{BoxFuture, Fence, Grounds, LockOutcome, Locker, StealOutcome, TransportError, Writer};
+use railwright_base::Diagnostic;
+use railwright_observe::crowd;
+use railwright_state::{ClusterLock, Holder};
+use railwright_system::identity::Life;
+use railwright_transport::{BoxFuture, Fence, Grounds, LockOutcome, Locker, StealOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a target's lock was not taken.

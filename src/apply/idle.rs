@@ -2,8 +2,8 @@
 //! doing must neither be read as its result nor be begun a second time.
 
 use super::context::{Context, Event, EventSink};
-use crate::system::clock;
-use crate::transport::{Performed, TransportError, Writer};
+use railwright_system::clock;
+use railwright_transport::{Performed, TransportError, Writer};
 use std::time::Duration;
 
 /// Why a host is not idle.

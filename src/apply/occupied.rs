@@ -7,14 +7,14 @@ use super::cluster_node::{Halt, NodeStep};
 use super::drain::{Kept, left, look};
 use super::shared::Shared;
 use super::trouble;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target};
-use crate::plan::by_hand::is_by_hand;
-use crate::plan::{NodeKind, NotEmptied};
-use crate::resource::Read;
-use crate::resource::kubernetes_object::nodes::PodNow;
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::state::Outcome;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Target};
+use railwright_plan::by_hand::is_by_hand;
+use railwright_plan::{NodeKind, NotEmptied};
+use railwright_resource::Read;
+use railwright_resource::kubernetes_object::nodes::PodNow;
+use railwright_resource::kubernetes_object::request::KubernetesRead;
+use railwright_state::Outcome;
 
 /// Goes on only while the node that the plan emptied for this step is empty, and no host that it did not empty has become a node with
 /// pods; how the step is over otherwise. Nothing of it was begun.

@@ -1,7 +1,7 @@
 //! How a run ended, as a value for the screen and for the exit code.
 
-use crate::base::{Diagnostic, Severity};
-use crate::state::{Outcome, Skip};
+use railwright_base::{Diagnostic, Severity};
+use railwright_state::{Outcome, Skip};
 use std::collections::BTreeSet;
 
 /// The exit classes of a run, worst first (design: exit codes).

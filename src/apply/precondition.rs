@@ -8,10 +8,10 @@ mod seen;
 
 pub use seen::{Seen, moves_by_plan, reads, see};
 
-use crate::base::{Address, Digest};
-use crate::plan::{NodeKind, Reason, join_actions};
-use crate::resource::{Action, Disruption};
-use crate::state::run_status::Intent;
+use railwright_base::{Address, Digest};
+use railwright_plan::{NodeKind, Reason, join_actions};
+use railwright_resource::{Action, Disruption};
+use railwright_state::run_status::Intent;
 use seen::planned;
 use std::collections::BTreeSet;
 
@@ -127,8 +127,8 @@ pub fn actions_digest(actions: &[Action]) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Found, Member};
-    use crate::resource::{Answer, AnswerStatus, Answers, Want, Wish, kind_named};
+    use railwright_plan::{Found, Member};
+    use railwright_resource::{Answer, AnswerStatus, Answers, Want, Wish, kind_named};
     use serde_json::json;
     use std::sync::Arc;
 

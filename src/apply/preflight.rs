@@ -7,15 +7,15 @@ use super::host_locks::{NotLocked, release, take_lock};
 use super::idle::{Busy, idle};
 use super::trouble::{self, Next};
 use super::unready::Unready;
-use crate::base::{Diagnostic, MachineId, Target, TargetKind};
-use crate::observe::crowd;
-use crate::plan::{NodeKind, Plan};
-use crate::resource::guard::Guard;
-use crate::resource::host::{MachineIdReading, RunningMachine, facts};
-use crate::resource::{AnswerStatus, Answers, Read};
-use crate::state::{ClusterLock, Holder, TargetIdentity, TargetRecord};
-use crate::system::clock;
-use crate::transport::{BoxFuture, Fence, HostAccess, Locker, Reader, RecordReading, TransportError};
+use railwright_base::{Diagnostic, MachineId, Target, TargetKind};
+use railwright_observe::crowd;
+use railwright_plan::{NodeKind, Plan};
+use railwright_resource::guard::Guard;
+use railwright_resource::host::{MachineIdReading, RunningMachine, facts};
+use railwright_resource::{AnswerStatus, Answers, Read};
+use railwright_state::{ClusterLock, Holder, TargetIdentity, TargetRecord};
+use railwright_system::clock;
+use railwright_transport::{BoxFuture, Fence, HostAccess, Locker, Reader, RecordReading, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
@@ -272,7 +272,7 @@ pub fn host_now(target: &Target, answers: &Answers) -> Result<HostNow, Unready> 
 
 /// What can cut our own connection and cannot be put back by a guard on the host is refused.
 fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagnostic> {
-    let cuts = |node: &crate::plan::Node| {
+    let cuts = |node: &railwright_plan::Node| {
         let NodeKind::Change { interrupts_netdevs, actions, members, guard, .. } = &node.kind else { return None };
         let host = &node.target.as_ref()?.name;
         let ours = &ready.get(&**host)?.ssh_netdevs;

@@ -8,13 +8,13 @@ use super::preflight::host_now;
 use super::shared::Shared;
 use super::trouble;
 use super::unready::Unready;
-use crate::base::{Digest, Target};
-use crate::plan::Member;
-use crate::resource::{Action, Answers, Read};
-use crate::state::journal_writer::JournalError;
-use crate::state::{Entry, Outcome};
-use crate::system::clock;
-use crate::transport::{BoxFuture, Performed, TransportError, Writer};
+use railwright_base::{Digest, Target};
+use railwright_plan::Member;
+use railwright_resource::{Action, Answers, Read};
+use railwright_state::journal_writer::JournalError;
+use railwright_state::{Entry, Outcome};
+use railwright_system::clock;
+use railwright_transport::{BoxFuture, Performed, TransportError, Writer};
 use std::collections::BTreeSet;
 
 /// Carries out the reboot with this number.

@@ -2,15 +2,15 @@
 
 use super::context::Context;
 use super::trouble::{self, Next};
-use crate::base::{Diagnostic, Target, secret};
-use crate::plan::by_hand::is_by_hand;
-use crate::plan::{Node, NodeKind, Plan, content};
-use crate::resource::file::sealed;
-use crate::resource::{Wish, kind_named};
-use crate::spec::window::{Standing, standing};
-use crate::state::{State, identity_conflict};
-use crate::transport::Secrets;
 use jiff::Timestamp;
+use railwright_base::{Diagnostic, Target, secret};
+use railwright_knowledge::spec::window::{Standing, standing};
+use railwright_plan::by_hand::is_by_hand;
+use railwright_plan::{Node, NodeKind, Plan, content};
+use railwright_resource::file::sealed;
+use railwright_resource::{Wish, kind_named};
+use railwright_state::{State, identity_conflict};
+use railwright_transport::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that speaks against this plan, as far as this side can tell.
@@ -143,5 +143,5 @@ fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnos
 
 fn unknown_kind(node: &Node) -> Option<String> {
     let kind = node.members().iter().map(|member| &member.wish.kind).find(|kind| kind_named(kind).is_none())?;
-    Some(format!("this railwright has no resource kind `{}`", crate::base::text::one_line(kind, 40)))
+    Some(format!("this railwright has no resource kind `{}`", railwright_base::text::one_line(kind, 40)))
 }

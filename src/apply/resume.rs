@@ -9,11 +9,11 @@ use super::run::{Begun, is_done, lock_taken, recognize_hosts};
 use super::shared::{Earlier, RunParts};
 use super::steps::{Role, Step, steps};
 use super::{refusal, trouble::Next};
-use crate::base::{Address, Diagnostic};
-use crate::plan::by_hand::released;
-use crate::plan::{Node, NodeKind, Plan};
-use crate::state::{ClusterLock, Entry, IdentityConflict, RunStatus, State, StateFolder, run_status};
-use crate::system::identity;
+use railwright_base::{Address, Diagnostic};
+use railwright_plan::by_hand::released;
+use railwright_plan::{Node, NodeKind, Plan};
+use railwright_state::{ClusterLock, Entry, IdentityConflict, RunStatus, State, StateFolder, run_status};
+use railwright_system::identity;
 use std::collections::BTreeSet;
 
 /// What the user says about resources that nobody else can tell anything of.

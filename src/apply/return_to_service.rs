@@ -3,9 +3,9 @@
 use super::locks::journal;
 use super::resume::state_of;
 use super::trouble::{self, Next};
-use crate::base::Diagnostic;
-use crate::state::{ClusterLock, Entry, State, StateFolder, run_status};
-use crate::system::identity;
+use railwright_base::Diagnostic;
+use railwright_state::{ClusterLock, Entry, State, StateFolder, run_status};
+use railwright_system::identity;
 
 /// Takes these hosts as in service. Changes nothing on any of them.
 ///

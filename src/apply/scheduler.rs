@@ -19,8 +19,8 @@ mod start;
 use self::outside::Look;
 use super::signal::{Command, GIVEN_UP, History, Limits, Signal};
 use super::steps::{OnNode, Role, Step};
-use crate::base::{Target, TargetKind};
-use crate::state::{Outcome, Skip};
+use railwright_base::{Target, TargetKind};
+use railwright_state::{Outcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, PartialEq)]

@@ -6,8 +6,8 @@ mod nodes;
 use super::scheduler::Scheduler;
 use super::signal::{Command, History, Limits, Signal};
 use super::steps::{OnNode, Role, Step};
-use crate::base::Target;
-use crate::state::{Outcome, Skip};
+use railwright_base::Target;
+use railwright_state::{Outcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A step: `id host wave after,after flags` where flags are `d` disruptive, `w` only

@@ -1,7 +1,7 @@
 //! What the scheduler is told, what it wants done, and the limits that it keeps to.
 
-use crate::base::Target;
-use crate::state::Outcome;
+use railwright_base::Target;
+use railwright_state::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the scheduler is told.

@@ -4,10 +4,10 @@
 use super::estimate::{Estimate, Past};
 use super::resume::is_resumable;
 use super::steps::{Role, Step};
-use crate::base::{Target, nodeset};
-use crate::plan::{Node, NodeKind, Plan, Unavailable};
-use crate::state::run_status::GateStatus;
-use crate::state::{Outcome, RunStatus};
+use railwright_base::{Target, nodeset};
+use railwright_plan::{Node, NodeKind, Plan, Unavailable};
+use railwright_state::run_status::GateStatus;
+use railwright_state::{Outcome, RunStatus};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

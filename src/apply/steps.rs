@@ -1,11 +1,11 @@
 //! The plan's graph as the scheduler sees it: numbers, targets, waves, and nothing of what a step does. Pure.
 
 use super::trouble::Next;
-use crate::base::{Diagnostic, Target, TargetKind};
-use crate::graph::{Cycle, Graph};
-use crate::plan::by_hand::is_by_hand;
-use crate::plan::{Node, NodeKind, Plan};
-use crate::resource::Disruption;
+use railwright_base::{Diagnostic, Target, TargetKind};
+use railwright_graph::{Cycle, Graph};
+use railwright_plan::by_hand::is_by_hand;
+use railwright_plan::{Node, NodeKind, Plan};
+use railwright_resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a step is to the scheduler.

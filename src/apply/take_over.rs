@@ -6,12 +6,12 @@ use super::host_locks::lock_one;
 use super::preflight::{connect, host_now, read_record};
 use super::records::{members, too_large};
 use super::trouble::{Next, not_workable, record_not_written};
-use crate::base::{Diagnostic, MachineId, Target, TargetKind};
-use crate::resource::Read;
-use crate::state::lineage::RunPart;
-use crate::state::{ClusterIdentity, ClusterLock, IdentityConflict, State, TakeOver, TargetRecord};
-use crate::system::{clock, identity};
-use crate::transport::{RecordOutcome, Writer};
+use railwright_base::{Diagnostic, MachineId, Target, TargetKind};
+use railwright_resource::Read;
+use railwright_state::lineage::RunPart;
+use railwright_state::{ClusterIdentity, ClusterLock, IdentityConflict, State, TakeOver, TargetRecord};
+use railwright_system::{clock, identity};
+use railwright_transport::{RecordOutcome, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What somebody decided.

@@ -6,13 +6,13 @@ mod of_the_run;
 pub use of_locks::*;
 pub use of_the_run::*;
 
-use crate::base::text::{clean, one_line};
-use crate::base::{Diagnostic, seal};
-use crate::plan::Plan;
-use crate::resource::complaint::{LOCKED, complaint, status_word};
-use crate::resource::{Action, Assessment, Plane, Reading};
-use crate::state::StateFolder;
-use crate::transport::TransportError;
+use railwright_base::text::{clean, one_line};
+use railwright_base::{Diagnostic, seal};
+use railwright_plan::Plan;
+use railwright_resource::complaint::{LOCKED, complaint, status_word};
+use railwright_resource::{Action, Assessment, Plane, Reading};
+use railwright_state::StateFolder;
+use railwright_transport::TransportError;
 
 /// Says which commands go on from here.
 #[derive(Debug, Clone)]

@@ -5,15 +5,15 @@ use super::change::Finish;
 use super::cluster_node::{Halt, NodeStep, over};
 use super::signal::GIVEN_UP;
 use super::trouble::Next;
-use crate::base::text::{duration, one_line};
-use crate::base::{Diagnostic, Target, nodeset};
-use crate::plan::{Node, NodeKind};
-use crate::resource::Action;
-use crate::resource::kubernetes_object::nodes::Cordon;
-use crate::spec::rollout::DRAIN_DEFAULT_S;
-use crate::state::Outcome;
-use crate::state::journal_writer::JournalError;
-use crate::system::clock;
+use railwright_base::text::{duration, one_line};
+use railwright_base::{Diagnostic, Target, nodeset};
+use railwright_knowledge::spec::rollout::DRAIN_DEFAULT_S;
+use railwright_plan::{Node, NodeKind};
+use railwright_resource::Action;
+use railwright_resource::kubernetes_object::nodes::Cordon;
+use railwright_state::Outcome;
+use railwright_state::journal_writer::JournalError;
+use railwright_system::clock;
 use std::time::Duration;
 
 /// A device plugin that registers anew first gives nothing, then too little (kubernetes/kubernetes:

@@ -2,9 +2,9 @@
 
 use super::idle::Busy;
 use super::trouble::{self, Next};
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target};
-use crate::transport::TransportError;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Target};
+use railwright_transport::TransportError;
 
 /// Why a host cannot be worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]

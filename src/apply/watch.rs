@@ -2,11 +2,11 @@
 //! it in the state folder. On the way it gives the heartbeat of the lock on this side.
 
 use super::context::Context;
-use crate::plan::RolloutPolicy;
-use crate::spec::window::{Opening, Standing, standing};
-use crate::state::{LocalLock, Order, StateFolder};
-use crate::system::clock::{Clock, Moment, Ticker};
 use jiff::{SignedDuration, Timestamp};
+use railwright_knowledge::spec::window::{Opening, Standing, standing};
+use railwright_plan::RolloutPolicy;
+use railwright_state::{LocalLock, Order, StateFolder};
+use railwright_system::clock::{Clock, Moment, Ticker};
 use std::time::Duration;
 
 /// Something that the scheduler has to know.

@@ -3,13 +3,13 @@
 
 use super::context::Context;
 use super::trouble::Next;
-use crate::base::{Address, Diagnostic};
-use crate::plan::by_hand::is_by_hand;
-use crate::plan::{Member, Node, Plan};
-use crate::resource::file::sealed;
-use crate::resource::{Wish, diff};
-use crate::state::State;
-use crate::transport::Secrets;
+use railwright_base::{Address, Diagnostic};
+use railwright_plan::by_hand::is_by_hand;
+use railwright_plan::{Member, Node, Plan};
+use railwright_resource::file::sealed;
+use railwright_resource::{Wish, diff};
+use railwright_state::State;
+use railwright_transport::Secrets;
 use std::collections::BTreeMap;
 
 /// Steps that nobody wished: not in the spec as they are in the plan, or a removal of what was never applied or is

@@ -363,14 +363,14 @@ mod tests {
             format!("sh: {secret}: not found"),
             format!("+ login {}", quote::sh(secret)),
             serde_json::json!({ "argument": secret }).to_string(),
-            format!("one line: {}", crate::base::text::one_line(secret, 99)),
+            format!("one line: {}", crate::text::one_line(secret, 99)),
             "cut in the middle: it's \"7\\ü\nsec".to_owned(),
             format!("Authorization: {}", STANDARD.encode(format!("user:{secret}"))),
             format!("Authorization: {}", STANDARD.encode(format!("me:{secret}!"))),
             format!("https://host/?t={}&x", escaped(secret, |byte| format!("%{byte:02X}"))),
             format!("https://host/?t={}&x", escaped(secret, |byte| format!("%{byte:02x}"))),
             format!("t={}&x", escaped(secret, |byte| if byte == b' ' { "+".to_owned() } else { format!("%{byte:02X}") })),
-            format!("0x{}", crate::base::text::hex(secret.as_bytes())),
+            format!("0x{}", crate::text::hex(secret.as_bytes())),
             // `set -x` of dash, and how coreutils names a file.
             format!("+ login '{}'", secret.replace('\'', r#"'"'"'"#)),
             r#"cannot access 'it'\''s "7\'$'\303\274\n''second line': gone"#.to_owned(),
@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(redaction.replace("with hunter2-hun..."), "with hunter2-hun...", "a file may say so");
         // Written on Windows, or with what no terminal shows, and told in one line.
         for secret in ["user=admin1\r\npass=Tr0ub4dor\r\nx=1", "Tr0ub4dor\u{200b}  two  blanks"] {
-            let said = crate::base::text::one_line(&format!("it said: {secret}"), 200);
+            let said = crate::text::one_line(&format!("it said: {secret}"), 200);
             assert_eq!(super::tests::redaction(secret).apply(&said), "it said: [secret token]");
         }
     }

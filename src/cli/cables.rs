@@ -2,18 +2,18 @@
 
 use super::inventory::Inventory;
 use super::{Failure, pipeline, secrets};
-use crate::base::suggest::nearest;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target, nodeset};
-use crate::observe::{self, HostRequest};
-use crate::report;
-use crate::resource::switch::System;
-use crate::resource::{Read, TargetObservation, lldp};
-use crate::spec::cabling::End;
-use crate::spec::model::FabricKind;
-use crate::spec::{Host, SwitchNode};
-use crate::transport::TargetContact;
-use crate::verify::cabling::{Silent, View, Views};
+use railwright_base::suggest::nearest;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Target, nodeset};
+use railwright_knowledge::spec::cabling::End;
+use railwright_knowledge::spec::model::FabricKind;
+use railwright_knowledge::spec::{Host, SwitchNode};
+use railwright_observe::{self as observe, HostRequest};
+use railwright_report as report;
+use railwright_resource::switch::System;
+use railwright_resource::{Read, TargetObservation, lldp};
+use railwright_transport::TargetContact;
+use railwright_verify::cabling::{Silent, View, Views};
 use std::collections::BTreeMap;
 
 /// InfiniBand has no LLDP, so that nobody there hears anybody.

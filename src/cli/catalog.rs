@@ -1,11 +1,11 @@
 //! `railwright catalog SORT [NAME]`: what is known of GPUs, NICs, instances, operating systems, releases, switches, what jobs are run with and what images need, with its sources.
 
 use super::{Exit, Failure, inventory, knowledge::Knowledge};
-use crate::base::Diagnostic;
-use crate::base::text::one_line;
-use crate::catalog::{Catalog, Entry, Row, Table};
-use crate::report::knowledge::{row, rows};
-use crate::report::{document, out};
+use railwright_base::Diagnostic;
+use railwright_base::text::one_line;
+use railwright_knowledge::catalog::{Catalog, Entry, Row, Table};
+use railwright_report::knowledge::{row, rows};
+use railwright_report::{document, out};
 use serde::Serialize;
 use std::path::PathBuf;
 

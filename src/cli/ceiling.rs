@@ -1,9 +1,9 @@
 //! A command ends by itself before it takes all memory and time of this machine, as long as it has contacted no target.
 
 use super::{Exit, Failure};
-use crate::base::{Diagnostic, text};
-use crate::system::ceiling::{self, Ceiling, Reached};
-use crate::system::environment;
+use railwright_base::{Diagnostic, text};
+use railwright_system::ceiling::{self, Ceiling, Reached};
+use railwright_system::environment;
 
 /// Sets another ceiling of memory, in MiB.
 const MEMORY_VARIABLE: &str = "RAILWRIGHT_MEMORY_MIB";

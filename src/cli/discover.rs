@@ -2,14 +2,14 @@
 
 use super::inventory::{self, Inventory};
 use super::{Exit, Failure, cables, output};
-use crate::base::text::{clean_line, counted, one_line};
-use crate::base::{Diagnostic, nodeset};
-use crate::report;
-use crate::report::cabling::document::unseen;
-use crate::spec::cabling::write;
-use crate::system::files;
-use crate::verify::cabling::discover::{Discovered, discover};
-use crate::verify::cabling::{Names, Silent, Views};
+use railwright_base::text::{clean_line, counted, one_line};
+use railwright_base::{Diagnostic, nodeset};
+use railwright_knowledge::spec::cabling::write;
+use railwright_report as report;
+use railwright_report::cabling::document::unseen;
+use railwright_system::files;
+use railwright_verify::cabling::discover::{Discovered, discover};
+use railwright_verify::cabling::{Names, Silent, Views};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -3,10 +3,10 @@
 use super::job::ladder::{self, Trials};
 use super::job::{Against, Piece, Said};
 use super::{Exit, Failure, inventory};
-use crate::doctor::{self, Doctor, Symptom};
-use crate::report::job::diagnosis;
-use crate::report::out;
-use crate::verify::nccl::Proven;
+use railwright_jobs::doctor::{self, Doctor, Symptom};
+use railwright_report::job::diagnosis;
+use railwright_report::out;
+use railwright_verify::nccl::Proven;
 
 /// Say why a job did not go: the first cause in its log, layer by layer from the host to the fabric, and the next command
 ///

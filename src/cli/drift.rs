@@ -3,11 +3,11 @@
 use super::inventory::Inventory;
 use super::pipeline::{self, Prepared, Source};
 use super::{Exit, Failure, look, output, watch};
-use crate::base::text::one_line;
-use crate::drift::DriftReport;
-use crate::report::{self, drift as told};
-use crate::system::clock::Stopwatch;
-use crate::transport::TargetContact;
+use railwright_base::text::one_line;
+use railwright_drift::DriftReport;
+use railwright_report::{self as report, drift as told};
+use railwright_system::clock::Stopwatch;
+use railwright_transport::TargetContact;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 
 use super::knowledge::Knowledge;
 use super::{Exit, Failure, explain_host};
-use crate::base::Diagnostic;
-use crate::base::suggest::nearest;
-use crate::report::{document, knowledge, out, wrap};
 use include_dir::{Dir, include_dir};
+use railwright_base::Diagnostic;
+use railwright_base::suggest::nearest;
+use railwright_report::{document, knowledge, out, wrap};
 use std::path::{Path, PathBuf};
 
 static CODES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/docs/codes");
@@ -61,7 +61,9 @@ pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
         Some(near) => format!("did you mean `railwright explain {near}`?"),
         None => "codes look like RW0112; a host is named host/NAME".to_owned(),
     };
-    Err(Diagnostic::error("RW1008", format!("there is no code `{}`", crate::base::text::one_line(&arguments.what, 40))).next(next).into())
+    Err(Diagnostic::error("RW1008", format!("there is no code `{}`", railwright_base::text::one_line(&arguments.what, 40)))
+        .next(next)
+        .into())
 }
 
 /// A page, which is text.

@@ -3,16 +3,16 @@
 use super::pipeline::{self, Prepared, Source};
 use super::spoken::{About, about};
 use super::{Exit, Failure};
-use crate::base::suggest::nearest;
-use crate::base::text::one_line;
-use crate::base::{Address, Diagnostic, Target, TargetKind};
-use crate::catalog::release::Part;
-use crate::catalog::{Catalog, Row, Table};
-use crate::report::explanation::{Because, Explanation, ReleaseExplained, ResourceExplained, RowExplained, RuleExplained, screen};
-use crate::report::{document, knowledge, out};
-use crate::resource::kubernetes_object;
-use crate::solve::Fact;
-use crate::spec::Host;
+use railwright_base::suggest::nearest;
+use railwright_base::text::one_line;
+use railwright_base::{Address, Diagnostic, Target, TargetKind};
+use railwright_knowledge::catalog::release::Part;
+use railwright_knowledge::catalog::{Catalog, Row, Table};
+use railwright_knowledge::solve::Fact;
+use railwright_knowledge::spec::Host;
+use railwright_report::explanation::{Because, Explanation, ReleaseExplained, ResourceExplained, RowExplained, RuleExplained, screen};
+use railwright_report::{document, knowledge, out};
+use railwright_resource::kubernetes_object;
 use serde::Serialize;
 use std::path::Path;
 
@@ -95,7 +95,7 @@ fn nothing_wished(prepared: &Prepared, target: &Target, path: &str, near: Option
 /// All resources of a target; an object of a cluster is shown as its manifest, which its body holds as a map or as a text.
 fn resources(prepared: &Prepared, target: &Target) -> Vec<ResourceExplained> {
     let desired = &prepared.desired;
-    let explained = |wish: &crate::resource::Wish| ResourceExplained {
+    let explained = |wish: &railwright_resource::Wish| ResourceExplained {
         address: wish.address.clone(),
         wanted: kubernetes_object::manifest::manifest(&wish.body)
             .ok()
@@ -206,7 +206,8 @@ fn rules(prepared: &Prepared, name: &str) -> Vec<RuleExplained> {
         message: finding.diagnostic.message.clone(),
         waived: false,
     });
-    let names = |nodes: &Option<String>| nodes.as_deref().and_then(|nodes| crate::base::nodeset::expand(nodes).ok()).unwrap_or_default();
+    let names =
+        |nodes: &Option<String>| nodes.as_deref().and_then(|nodes| railwright_base::nodeset::expand(nodes).ok()).unwrap_or_default();
     let waived = judgement.waived.iter().filter(|waived| names(&waived.nodes).iter().any(|host| host == name));
     let waived = waived.map(|one| RuleExplained { code: one.code.clone(), message: one.message.clone(), waived: true });
     found.chain(waived).collect()

@@ -4,12 +4,12 @@ use super::inventory::Inventory;
 use super::pipeline::{self, Source};
 use super::question;
 use super::{Exit, Failure, output, recording};
-use crate::base::text::{counted, one_line};
-use crate::base::{Diagnostic, nodeset, quote};
-use crate::plan::UnknownFinding;
-use crate::plan::judge::reached;
-use crate::report;
-use crate::transport::TargetContact;
+use railwright_base::text::{counted, one_line};
+use railwright_base::{Diagnostic, nodeset, quote};
+use railwright_plan::UnknownFinding;
+use railwright_plan::judge::reached;
+use railwright_report as report;
+use railwright_transport::TargetContact;
 use std::path::PathBuf;
 
 /// Record what the hosts say, for a plan without a connection

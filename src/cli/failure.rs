@@ -1,11 +1,11 @@
 //! Why a command could not do its work: diagnostics with the files that they point into, and the exit code.
 
 use super::Exit;
-use crate::base::Diagnostic;
-use crate::module::ModuleProblems;
-use crate::report::diagnostic;
-use crate::report::out::{self, Look};
-use crate::spec::{Problems, Sources};
+use railwright_base::Diagnostic;
+use railwright_knowledge::module::ModuleProblems;
+use railwright_knowledge::spec::{Problems, Sources};
+use railwright_report::diagnostic;
+use railwright_report::out::{self, Look};
 
 /// A command that ended early.
 #[derive(Debug)]

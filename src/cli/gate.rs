@@ -1,12 +1,12 @@
 //! The gate of a rollout: proves a wave the way `verify` proves the fabric, and with NCCL's tests where the spec asks for them.
 
 use super::nccl::Nccl;
-use crate::apply::{GateResult, Gatekeeper};
-use crate::base::{Diagnostic, nodeset};
-use crate::transport::{BoxFuture, Connector};
-use crate::verify::nccl_run::prove;
-use crate::verify::result::Judgement;
-use crate::verify::{self, Check, Verdict, VerifyReport, VerifyRequest};
+use railwright_apply::{GateResult, Gatekeeper};
+use railwright_base::{Diagnostic, nodeset};
+use railwright_transport::{BoxFuture, Connector};
+use railwright_verify::nccl_run::prove;
+use railwright_verify::result::Judgement;
+use railwright_verify::{self as verify, Check, Verdict, VerifyReport, VerifyRequest};
 use std::sync::Arc;
 
 /// Proves the hosts of a wave, with a partner from an earlier one where a pair needs it.

@@ -2,7 +2,7 @@
 
 use super::pipeline;
 use super::{Exit, Failure};
-use crate::report;
+use railwright_report as report;
 use std::path::PathBuf;
 
 /// Draw a plan's graph for Graphviz or Mermaid

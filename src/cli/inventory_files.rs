@@ -2,11 +2,11 @@
 //! writes its keys when it comes up.
 
 use super::inventory::absolute;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Fingerprint, nodeset};
-use crate::spec::model::{Ssh, Switch};
-use crate::spec::{Loaded, SwitchNode, SwitchReach};
-use crate::system::folder;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Fingerprint, nodeset};
+use railwright_knowledge::spec::model::{Ssh, Switch};
+use railwright_knowledge::spec::{Loaded, SwitchNode, SwitchReach};
+use railwright_system::folder;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 

@@ -3,13 +3,13 @@
 
 use super::Failure;
 use super::pipeline::Prepared;
-use crate::base::{Diagnostic, nodeset};
-use crate::catalog::{self, CATALOG_FOLDER, Catalog};
-use crate::report;
-use crate::rules::{self, Beyond, Finding, Judgement, RULES_FOLDER, RuleSet};
-use crate::solve::{self, Answers};
-use crate::spec::{Loaded, Problems, Sources};
-use crate::workload::Workloads;
+use railwright_base::{Diagnostic, nodeset};
+use railwright_knowledge::catalog::{self, CATALOG_FOLDER, Catalog};
+use railwright_knowledge::rules::{self, Beyond, Finding, Judgement, RULES_FOLDER, RuleSet};
+use railwright_knowledge::solve::{self, Answers};
+use railwright_knowledge::spec::{Loaded, Problems, Sources};
+use railwright_report as report;
+use railwright_workload::Workloads;
 use std::sync::Arc;
 
 /// The catalogue and the rules.

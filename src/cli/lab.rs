@@ -1,11 +1,11 @@
 //! `railwright lab`: a small RDMA cluster of virtual machines, with no hardware.
 
 use super::Exit;
-use crate::base::Diagnostic;
-use crate::base::text::counted;
-use crate::lab::{self, Came, Event, Flavour, Folder, Network, Status, Wanted};
-use crate::system::process::Program;
 use clap::{Args, Subcommand};
+use railwright_base::Diagnostic;
+use railwright_base::text::counted;
+use railwright_lab::{self as lab, Came, Event, Flavour, Folder, Network, Status, Wanted};
+use railwright_system::process::Program;
 use std::io::Write as _;
 use std::path::PathBuf;
 

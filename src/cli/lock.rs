@@ -2,12 +2,12 @@
 
 use super::pipeline::{self, Source};
 use super::{Exit, Failure, secrets};
-use crate::apply::locks::{self, Stolen};
-use crate::apply::{Context, Patience};
-use crate::base::{Diagnostic, TargetKind, nodeset, quote};
-use crate::report;
-use crate::state::LocalLock;
-use crate::transport::TargetContact;
+use railwright_apply::locks::{self, Stolen};
+use railwright_apply::{Context, Patience};
+use railwright_base::{Diagnostic, TargetKind, nodeset, quote};
+use railwright_report as report;
+use railwright_state::LocalLock;
+use railwright_transport::TargetContact;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -98,7 +98,7 @@ fn shown<T>(found: BTreeMap<String, T>, context: &Context) -> BTreeMap<String, T
 
 fn wanted(set: &str, context: &Context, prepared: &pipeline::Prepared) -> Result<Vec<String>, Failure> {
     let wrong = |why: String| {
-        Diagnostic::error("RW1011", format!("{} names no hosts: {why}", crate::base::text::one_line(set, 80)))
+        Diagnostic::error("RW1011", format!("{} names no hosts: {why}", railwright_base::text::one_line(set, 80)))
             .state("nothing was taken away")
             .next(super::cables::hosts_to_name(context.hosts.keys().map(String::as_str)))
     };

@@ -3,16 +3,16 @@
 use super::Failure;
 use super::pipeline::Prepared;
 use super::question::{self, Observed};
-use crate::base::{Diagnostic, Target, nodeset};
-use crate::drift::compare::{Assess, Judge};
-use crate::drift::outliers::{Outlier, Shown, outliers, shown};
-use crate::drift::{DriftReport, Occasion, accept, age, cordons, findings};
-use crate::plan::judge::reached;
-use crate::plan::{ClusterNodes, Unavailable};
-use crate::report;
-use crate::resource::{Answers, Kind, Observation, Wish, diff, kind_named};
-use crate::state::identity_conflict;
-use crate::state::sightings::Sightings;
+use railwright_base::{Diagnostic, Target, nodeset};
+use railwright_drift::compare::{Assess, Judge};
+use railwright_drift::outliers::{Outlier, Shown, outliers, shown};
+use railwright_drift::{DriftReport, Occasion, accept, age, cordons, findings};
+use railwright_plan::judge::reached;
+use railwright_plan::{ClusterNodes, Unavailable};
+use railwright_report as report;
+use railwright_resource::{Answers, Kind, Observation, Wish, diff, kind_named};
+use railwright_state::identity_conflict;
+use railwright_state::sightings::Sightings;
 use std::collections::BTreeMap;
 
 /// Looks at all targets once.

@@ -54,11 +54,11 @@ pub mod watch_traffic;
 mod wishes;
 mod workloads;
 
-use crate::base::Diagnostic;
-use crate::report::out;
 use clap::{Parser, Subcommand};
 pub use exit::Exit;
 pub use failure::Failure;
+use railwright_base::Diagnostic;
+use railwright_report::out;
 
 /// Declarative provisioning for GPU/RDMA clusters: plan, apply, prove, find drift.
 #[derive(Debug, Parser)]

@@ -4,14 +4,14 @@ use super::Failure;
 use super::inventory::Inventory;
 use super::job::deliver::{Ground, tell};
 use super::job::nics;
-use crate::base::text::{counted, one_line};
-use crate::base::{Diagnostic, nodeset};
-use crate::spec::model::{Gpu, NcclTests};
-use crate::spec::{Sources, nccl};
-use crate::transport::HostAccess;
-use crate::verify::nccl::Expected;
-use crate::verify::nccl_run::{NcclRun, NcclWork, together};
-use crate::workload::{Asked, HostJob, HostJobParts, HostKind, NcclTest, on_hosts};
+use railwright_base::text::{counted, one_line};
+use railwright_base::{Diagnostic, nodeset};
+use railwright_knowledge::spec::model::{Gpu, NcclTests};
+use railwright_knowledge::spec::{Sources, nccl};
+use railwright_transport::HostAccess;
+use railwright_verify::nccl::Expected;
+use railwright_verify::nccl_run::{NcclRun, NcclWork, together};
+use railwright_workload::{Asked, HostJob, HostJobParts, HostKind, NcclTest, on_hosts};
 use std::collections::BTreeSet;
 
 /// A second Ctrl-C waits for nobody.

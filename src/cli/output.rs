@@ -1,9 +1,9 @@
 //! Where a command writes its result: looked at before anybody is asked, and another place where that one fails after all.
 
 use super::{Failure, pipeline};
-use crate::base::Diagnostic;
-use crate::report;
-use crate::system::files;
+use railwright_base::Diagnostic;
+use railwright_report as report;
+use railwright_system::files;
 use std::io;
 use std::path::{Path, PathBuf};
 

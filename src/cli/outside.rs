@@ -1,9 +1,9 @@
 //! Which files an inventory may have opened. It is untrusted input: what it names outside its folder, or hidden in it, is opened only by a
 //! command that contacts targets.
 
-use crate::base::Diagnostic;
-use crate::system::files;
-use crate::system::folder::{self, EntryKind};
+use railwright_base::Diagnostic;
+use railwright_system::files;
+use railwright_system::folder::{self, EntryKind};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub fn state_is_within(root: &Path) -> Result<(), Box<Diagnostic>> {
     let state = root.join(".railwright");
     let refused = |path: &Path, what: &str, effect: &str| {
         let named = path.strip_prefix(root).unwrap_or(path).display().to_string();
-        Diagnostic::error("RW0162", format!("{} is {what}", crate::base::text::one_line(&named, 120)))
+        Diagnostic::error("RW0162", format!("{} is {what}", railwright_base::text::one_line(&named, 120)))
             .effect(format!("{effect}, and whoever writes the inventory chooses where that is"))
             .state("nothing was read and nothing was changed")
             .next("take it away; state lies in ordinary files of the inventory's own folder `.railwright`")

@@ -3,10 +3,10 @@
 use super::inventory::Inventory;
 use super::pipeline::{self, Source};
 use super::{Exit, Failure, output, rollout};
-use crate::base::quote;
-use crate::plan::Selection;
-use crate::report;
-use crate::transport::TargetContact;
+use railwright_base::quote;
+use railwright_plan::Selection;
+use railwright_report as report;
+use railwright_transport::TargetContact;
 use std::path::PathBuf;
 
 /// Show every step between the cluster as it is and the cluster as written
@@ -63,7 +63,7 @@ pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
     }
     written?;
     pipeline::tell_left_open(&prepared)?;
-    let changes = plan.nodes.iter().any(crate::plan::Node::is_to_be_agreed);
+    let changes = plan.nodes.iter().any(railwright_plan::Node::is_to_be_agreed);
     if !plan.refused.is_empty() {
         return Ok(Exit::Refused);
     }

@@ -3,15 +3,15 @@
 
 use super::Failure;
 use super::pipeline::Prepared;
-use crate::base::{Diagnostic, Target, TargetKind, nodeset};
-use crate::observe::{self, HostRequest, identity, sealed};
-use crate::report;
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::resource::{AnswerStatus, Answers, Observation, Read, Wish};
-use crate::state::host_record::HOST_RECORD_PATH;
-use crate::state::{Recognition, State};
-use crate::system::descriptors;
-use crate::transport::{HostAccess, TargetContact};
+use railwright_base::{Diagnostic, Target, TargetKind, nodeset};
+use railwright_observe::{self as observe, HostRequest, identity, sealed};
+use railwright_report as report;
+use railwright_resource::kubernetes_object::request::KubernetesRead;
+use railwright_resource::{AnswerStatus, Answers, Observation, Read, Wish};
+use railwright_state::host_record::HOST_RECORD_PATH;
+use railwright_state::{Recognition, State};
+use railwright_system::descriptors;
+use railwright_transport::{HostAccess, TargetContact};
 use std::collections::BTreeMap;
 
 /// Hosts that are read at the same time, where enough files may be open.
@@ -46,7 +46,7 @@ pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
     let observation = match (&prepared.recorded, prepared.contact) {
         (Some(recorded), _) => recorded.clone(),
         (None, Some(contact)) => live(prepared, contact, &question).await?,
-        (None, None) => Observation::at(crate::system::clock::now()),
+        (None, None) => Observation::at(railwright_system::clock::now()),
     };
     let mut observed = question.answered(prepared, observation)?;
     if let Some(contact) = prepared.contact.filter(|_| observed.recognition.merged) {

@@ -1,11 +1,11 @@
 //! Observation files: what `facts` writes and `plan --observations` reads.
 
 use super::{Failure, output, pipeline};
-use crate::base::Diagnostic;
-use crate::report::document;
-use crate::resource::Observation;
-use crate::resource::observation::FORMAT_VERSION;
-use crate::system::files;
+use railwright_base::Diagnostic;
+use railwright_report::document;
+use railwright_resource::Observation;
+use railwright_resource::observation::FORMAT_VERSION;
+use railwright_system::files;
 use std::io;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const LIMIT_BYTES: u64 = 4 << 30;
 /// Reads an observation file.
 pub fn read(file: &Path) -> Result<Observation, Failure> {
     let wrong = |why: String| {
-        Diagnostic::error("RW1012", format!("{} is no observation: {}", file.display(), crate::base::text::one_line(&why, 160)))
+        Diagnostic::error("RW1012", format!("{} is no observation: {}", file.display(), railwright_base::text::one_line(&why, 160)))
             .state("nothing was planned or changed")
             .next("record one: railwright facts INVENTORY -o FILE")
     };

@@ -4,10 +4,10 @@ use super::apply::{context, follow, patience};
 use super::nccl::Nccl;
 use super::pipeline::{self, Prepared};
 use super::{Exit, Failure};
-use crate::apply::{self, Decisions};
-use crate::base::{Address, Diagnostic};
-use crate::report;
-use crate::transport::TargetContact;
+use railwright_apply::{self as apply, Decisions};
+use railwright_base::{Address, Diagnostic};
+use railwright_report as report;
+use railwright_transport::TargetContact;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -72,7 +72,7 @@ fn moved(prepared: &Prepared, run: &str) -> Diagnostic {
 fn addresses(prepared: &Prepared, texts: &[String]) -> Result<BTreeSet<Address>, Failure> {
     let whole = |text: String| {
         text.parse().map_err(|error| {
-            let what = format!("{} is no resource: {error}", crate::base::text::one_line(&text, 80));
+            let what = format!("{} is no resource: {error}", railwright_base::text::one_line(&text, 80));
             Diagnostic::error("RW1011", what).state("nothing was changed").into()
         })
     };

@@ -2,17 +2,17 @@
 
 use super::pipeline::Prepared;
 use super::{Exit, Failure, outside};
-use crate::apply::status::status;
-use crate::apply::steps::steps;
-use crate::apply::{Past, Patience};
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, quote};
-use crate::plan::by_hand::released;
-use crate::plan::{Plan, Unavailable};
-use crate::report;
-use crate::report::document::{self, RolloutDocument};
-use crate::state::{ClusterLock, OrderKind, State, StateFolder, run_status};
-use crate::system::clock::Clock;
+use railwright_apply::status::status;
+use railwright_apply::steps::steps;
+use railwright_apply::{Past, Patience};
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, quote};
+use railwright_plan::by_hand::released;
+use railwright_plan::{Plan, Unavailable};
+use railwright_report as report;
+use railwright_report::document::{self, RolloutDocument};
+use railwright_state::{ClusterLock, OrderKind, State, StateFolder, run_status};
+use railwright_system::clock::Clock;
 use std::path::{Path, PathBuf};
 
 /// How many earlier runs a forecast is made of; older ones say little of today's cluster.

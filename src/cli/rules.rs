@@ -1,7 +1,7 @@
 //! `railwright rules`: every rule that a spec is judged by.
 
 use super::{Exit, Failure, inventory, knowledge::Knowledge};
-use crate::report::{document, knowledge, out};
+use railwright_report::{document, knowledge, out};
 use std::path::PathBuf;
 
 /// Every rule that a spec is judged by; `railwright explain CODE` tells more of one

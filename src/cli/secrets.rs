@@ -4,11 +4,11 @@
 //! That one cannot be had is not an error yet: whoever needs it says so.
 
 use super::inventory::Inventory;
-use crate::base::{Diagnostic, Severity, redaction, secret};
-use crate::spec::model::SecretReference;
-use crate::system::process::Program;
-use crate::system::{environment, files};
-use crate::transport::{self, Connector, Secrets, TargetContact};
+use railwright_base::{Diagnostic, Severity, redaction, secret};
+use railwright_knowledge::spec::model::SecretReference;
+use railwright_system::process::Program;
+use railwright_system::{environment, files};
+use railwright_transport::{self as transport, Connector, Secrets, TargetContact};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -113,7 +113,7 @@ fn of_program(inventory: &Inventory, words: &[String], contact: TargetContact) -
     let answer = Program::new(path).arguments(arguments).folder(&inventory.folder).answer(LONGEST_BYTES + 1, PROGRAM_LIMIT);
     answer.map(without_line_end).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => too_long(),
-        _ => format!("its program `{}` gave none: {error}", crate::base::text::one_line(program, 60)),
+        _ => format!("its program `{}` gave none: {error}", railwright_base::text::one_line(program, 60)),
     })
 }
 

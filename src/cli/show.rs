@@ -3,10 +3,10 @@
 use super::pipeline;
 use super::subject::{self, Known};
 use super::{Exit, Failure};
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target};
-use crate::plan::Plan;
-use crate::report;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Target};
+use railwright_plan::Plan;
+use railwright_report as report;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! What a resource is called on a command line below its target: by its address, and as the screens print it, with `/` or a space
 //! behind the kind, `/` of a name as `/` or `%2F`, and an object of Kubernetes with or without the group `core` and the namespace `-`.
 
-use crate::base::Address;
+use railwright_base::Address;
 
 /// How a text is about a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]

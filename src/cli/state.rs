@@ -2,14 +2,14 @@
 
 use super::subject::{self, Known};
 use super::{Exit, Failure, inventory, pipeline, question, secrets};
-use crate::apply::{self, take_over::TakeOverDecision};
-use crate::base::text::{clean_line, one_line};
-use crate::base::{Address, Diagnostic, Target, nodeset, quote};
-use crate::plan::{Applied, Outage, Outages};
-use crate::report;
-use crate::report::document::{self, StateDocument};
-use crate::state::{State, StateFolder, listing};
-use crate::transport::TargetContact;
+use railwright_apply::{self as apply, take_over::TakeOverDecision};
+use railwright_base::text::{clean_line, one_line};
+use railwright_base::{Address, Diagnostic, Target, nodeset, quote};
+use railwright_plan::{Applied, Outage, Outages};
+use railwright_report as report;
+use railwright_report::document::{self, StateDocument};
+use railwright_state::{State, StateFolder, listing};
+use railwright_transport::TargetContact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -4,9 +4,9 @@
 
 use super::Failure;
 use super::spoken::{About, about};
-use crate::base::text::{counted, one_line};
-use crate::base::{Address, Diagnostic, Target, TargetKind, nodeset};
-use crate::resource::kind_named;
+use railwright_base::text::{counted, one_line};
+use railwright_base::{Address, Diagnostic, Target, TargetKind, nodeset};
+use railwright_resource::kind_named;
 use std::collections::BTreeSet;
 
 /// What there is to be named.

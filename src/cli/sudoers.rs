@@ -3,10 +3,10 @@
 use super::inventory::Inventory;
 use super::pipeline::{self, Source};
 use super::{Exit, Failure};
-use crate::observe::sealed;
-use crate::report;
-use crate::resource::{Read, rights};
-use crate::state::State;
+use railwright_observe::sealed;
+use railwright_report as report;
+use railwright_resource::{Read, rights};
+use railwright_state::State;
 use std::path::PathBuf;
 
 /// Print the lines of sudoers by which a user without rights can read these hosts for plan and drift

@@ -1,14 +1,14 @@
 //! Looks at the counters of rails, one after the other, and what passed between them.
 
 use super::inventory::Inventory;
-use crate::base::Target;
-use crate::observe::{self, HostRequest};
-use crate::resource::traffic::Sample;
-use crate::resource::{Fact, Read, TargetObservation};
-use crate::spec::{Host, Rail};
-use crate::system::clock;
-use crate::transport::{Connector, HostAccess};
-use crate::verify::flow::{Flow, Look};
+use railwright_base::Target;
+use railwright_knowledge::spec::{Host, Rail};
+use railwright_observe::{self as observe, HostRequest};
+use railwright_resource::traffic::Sample;
+use railwright_resource::{Fact, Read, TargetObservation};
+use railwright_system::clock;
+use railwright_transport::{Connector, HostAccess};
+use railwright_verify::flow::{Flow, Look};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

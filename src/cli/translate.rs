@@ -1,14 +1,14 @@
 //! `railwright translate`: commands of wiki pages as spec lines. Nothing is run.
 
 use super::{Exit, Failure};
-use crate::base::Diagnostic;
-use crate::base::text::one_line;
-use crate::catalog;
-use crate::report::out::Look;
-use crate::report::{diagnostic, document, out, translation};
-use crate::spec::Sources;
-use crate::system::files;
-use crate::translate;
+use railwright_base::Diagnostic;
+use railwright_base::text::one_line;
+use railwright_knowledge::catalog;
+use railwright_knowledge::spec::Sources;
+use railwright_knowledge::translate;
+use railwright_report::out::Look;
+use railwright_report::{diagnostic, document, out, translation};
+use railwright_system::files;
 use std::path::{Path, PathBuf};
 
 /// The longest script, in bytes.

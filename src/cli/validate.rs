@@ -1,18 +1,18 @@
 //! `railwright validate INVENTORY`: one line, or every error of the files with a caret.
 
 use super::{Exit, inventory, secrets, wishes};
-use crate::base::nodeset::fold;
-use crate::base::text::counted;
-use crate::base::{Diagnostic, Severity};
-use crate::report::diagnostic;
-use crate::report::document::{self, SpecSummary, ValidationDocument};
-use crate::report::knowledge;
-use crate::report::out::{self, Look};
-use crate::report::wrap::{COLUMNS, broken};
-use crate::rules::untrue;
-use crate::solve;
-use crate::spec::Sources;
-use crate::system::clock;
+use railwright_base::nodeset::fold;
+use railwright_base::text::counted;
+use railwright_base::{Diagnostic, Severity};
+use railwright_knowledge::rules::untrue;
+use railwright_knowledge::solve;
+use railwright_knowledge::spec::Sources;
+use railwright_report::diagnostic;
+use railwright_report::document::{self, SpecSummary, ValidationDocument};
+use railwright_report::knowledge;
+use railwright_report::out::{self, Look};
+use railwright_report::wrap::{COLUMNS, broken};
+use railwright_system::clock;
 use std::path::PathBuf;
 
 /// Check an inventory: one line, or every error of its files
@@ -93,7 +93,7 @@ fn summary(read: &inventory::Inventory) -> String {
     };
     let hosts = match names.len() {
         0 => "no hosts".to_owned(),
-        count => format!("{} ({}){without_ssh}", counted(count, "host"), crate::base::text::one_line(&fold(&names), 60)),
+        count => format!("{} ({}){without_ssh}", counted(count, "host"), railwright_base::text::one_line(&fold(&names), 60)),
     };
     let fabric = serde_json::to_value(loaded.spec.fabric.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
     let kubernetes = loaded.kubernetes_name().map(|name| format!(", Kubernetes cluster {name}")).unwrap_or_default();

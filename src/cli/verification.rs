@@ -1,9 +1,9 @@
 //! What is to be proven, from the spec.
 
 use super::pipeline::Prepared;
-use crate::catalog::Catalog;
-use crate::spec::model::{FabricKind, Gpu, GpuDirectPath};
-use crate::verify::{Expectations, ExpectedGpus, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
+use railwright_knowledge::catalog::Catalog;
+use railwright_knowledge::spec::model::{FabricKind, Gpu, GpuDirectPath};
+use railwright_verify::{Expectations, ExpectedGpus, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
 
 /// Seconds of a bandwidth run where the spec says nothing.
 const DURATION_S: u32 = 2;

@@ -7,14 +7,14 @@ use super::verification;
 use super::verify_cabling::{self, VerifyCabling};
 use super::verify_fabric::{self, VerifyFabric};
 use super::{Exit, Failure};
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, nodeset};
-use crate::report;
-use crate::report::progress::Proving;
-use crate::system::signals::{self, interrupted};
-use crate::transport::{Connector, TargetContact};
-use crate::verify::nccl_run::prove;
-use crate::verify::{Verdict, VerifyEvent, VerifyReport, verify};
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, nodeset};
+use railwright_report as report;
+use railwright_report::progress::Proving;
+use railwright_system::signals::{self, interrupted};
+use railwright_transport::{Connector, TargetContact};
+use railwright_verify::nccl_run::prove;
+use railwright_verify::{Verdict, VerifyEvent, VerifyReport, verify};
 use std::path::PathBuf;
 
 /// Prove the fabric: drivers, links, GIDs, path MTU, marks, and a matrix of real RDMA traffic

@@ -2,12 +2,12 @@
 
 use super::inventory::{self, Inventory};
 use super::{Exit, Failure, cables};
-use crate::base::Diagnostic;
-use crate::report::cabling::{self, Subject, document::CablingDocument};
-use crate::report::out::Look;
-use crate::report::{self, document};
-use crate::verify::Verdict;
-use crate::verify::cabling::{Names, Scope, compare};
+use railwright_base::Diagnostic;
+use railwright_report::cabling::{self, Subject, document::CablingDocument};
+use railwright_report::out::Look;
+use railwright_report::{self as report, document};
+use railwright_verify::Verdict;
+use railwright_verify::cabling::{Names, Scope, compare};
 use std::path::PathBuf;
 
 /// Compare the cabling file with what hosts and switches hear of each other (LLDP), as moves to make by hand

@@ -1,10 +1,10 @@
 //! `railwright version`: what this is, and how much it knows.
 
 use super::{Exit, Failure, explain, knowledge::Knowledge};
-use crate::module;
-use crate::report::document::{self, VersionDocument};
-use crate::report::{knowledge, out};
-use crate::resource::kinds;
+use railwright_knowledge::module;
+use railwright_report::document::{self, VersionDocument};
+use railwright_report::{knowledge, out};
+use railwright_resource::kinds;
 
 /// Print the version; with --verbose how many modules, rules and rows of the catalogue there are
 #[derive(Debug, clap::Args)]

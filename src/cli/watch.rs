@@ -6,15 +6,15 @@ use super::drift::exit;
 use super::pipeline::{self, Prepared, Source};
 use super::question::{self, Question};
 use super::{Exit, Failure, look};
-use crate::base::Target;
-use crate::drift::DriftReport;
-use crate::observe::{self, HostRequest};
-use crate::plan::UnknownFinding;
-use crate::report;
-use crate::report::drift::watch::Lines;
-use crate::resource::{Observation, TargetObservation};
-use crate::system::{clock, signals};
-use crate::transport::TargetContact;
+use railwright_base::Target;
+use railwright_drift::DriftReport;
+use railwright_observe::{self as observe, HostRequest};
+use railwright_plan::UnknownFinding;
+use railwright_report as report;
+use railwright_report::drift::watch::Lines;
+use railwright_resource::{Observation, TargetObservation};
+use railwright_system::{clock, signals};
+use railwright_transport::TargetContact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ struct Watching {
 pub async fn run(inventory: &Path, read_as: Option<String>, every: Duration) -> Result<Exit, Failure> {
     let mut interrupts = signals::interrupts();
     let mut watching = Watching::begin(inventory, TargetContact::begin(), read_as)?;
-    let (hosts, seconds) = (crate::base::text::counted(watching.prepared.targets.len(), "host"), every.as_secs());
+    let (hosts, seconds) = (railwright_base::text::counted(watching.prepared.targets.len(), "host"), every.as_secs());
     report::out::note(&format!("watching {hosts}, a look every {seconds} s; Ctrl-C ends it"));
     watching.ask()?;
     let mut pause = Box::pin(clock::pause(every));
@@ -151,7 +151,7 @@ impl Watching {
             }
         };
         let mut report = look::judge(&prepared, &observed, std::slice::from_ref(&target));
-        crate::drift::accept::mark(&mut report, &prepared.inventory.loaded.spec.drift.accept);
+        railwright_drift::accept::mark(&mut report, &prepared.inventory.loaded.spec.drift.accept);
         for change in self.lines.take(&report) {
             report::out::print(&change);
         }

@@ -3,14 +3,14 @@
 use super::inventory::{self, Inventory};
 use super::traffic_looks::{Looks, requests, says_something};
 use super::{Exit, Failure, cables, secrets};
-use crate::base::Diagnostic;
-use crate::base::text::{self, counted};
-use crate::report::{self, traffic};
-use crate::system::clock;
-use crate::system::signals;
-use crate::transport::TargetContact;
-use crate::verify::Verdict;
-use crate::verify::flow::Flow;
+use railwright_base::Diagnostic;
+use railwright_base::text::{self, counted};
+use railwright_report::{self as report, traffic};
+use railwright_system::clock;
+use railwright_system::signals;
+use railwright_transport::TargetContact;
+use railwright_verify::Verdict;
+use railwright_verify::flow::Flow;
 use std::path::PathBuf;
 use std::time::Duration;
 

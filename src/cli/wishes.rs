@@ -3,15 +3,15 @@
 use super::inventory::{Inventory, KEY_BYTES_MAX};
 use super::outside::NotOpened;
 use super::{Failure, pipeline};
-use crate::base::text::one_line;
-use crate::base::{Address, Diagnostic};
-use crate::module::{self, Desired, ModuleFiles, Texts};
-use crate::resource::{Wish, helm_release};
-use crate::solve::Answers;
-use crate::spec::Loaded;
-use crate::system::files;
-use crate::transport::TargetContact;
-use crate::workload::Workloads;
+use railwright_base::text::one_line;
+use railwright_base::{Address, Diagnostic};
+use railwright_knowledge::module::{self, Desired, ModuleFiles, Texts};
+use railwright_knowledge::solve::Answers;
+use railwright_knowledge::spec::Loaded;
+use railwright_resource::{Wish, helm_release};
+use railwright_system::files;
+use railwright_transport::TargetContact;
+use railwright_workload::Workloads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

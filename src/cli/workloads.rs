@@ -2,8 +2,8 @@
 
 use super::Failure;
 use super::inventory::Inventory;
-use crate::spec::Sources;
-use crate::workload::{Inputs, JOBS_FOLDER, Templates, Workloads};
+use railwright_knowledge::spec::Sources;
+use railwright_workload::{Inputs, JOBS_FOLDER, Templates, Workloads};
 
 impl Inventory {
     /// The templates of jobs, with the inventory's own over the shipped ones.

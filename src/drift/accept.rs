@@ -1,9 +1,9 @@
 //! Findings that the spec accepts for a while. They are told, and count for nothing until the day is over.
 
 use super::finding::{Accepted, DriftFinding, DriftReport};
-use crate::base::Target;
-use crate::spec::acceptance::Pattern;
-use crate::spec::model::Acceptance;
+use railwright_base::Target;
+use railwright_knowledge::spec::acceptance::Pattern;
+use railwright_knowledge::spec::model::Acceptance;
 
 /// Marks what is accepted; gives back the places in the list of acceptances that match no finding, although all that
 /// they could match was judged.
@@ -52,10 +52,10 @@ fn is_unread(report: &DriftReport, pattern: &Pattern) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drift::compare::Judge;
-    use crate::drift::{DriftReason, Occasion, findings};
-    use crate::plan::{LastApplied, UnknownFinding};
-    use crate::resource::{Plane, Reading};
+    use crate::compare::Judge;
+    use crate::{DriftReason, Occasion, findings};
+    use railwright_plan::{LastApplied, UnknownFinding};
+    use railwright_resource::{Plane, Reading};
 
     fn report(found: &[(&str, Plane, DriftReason)]) -> DriftReport {
         let occasion = Occasion { checked_at: "2026-06-15T23:59:59Z".into(), ..Occasion::default() };

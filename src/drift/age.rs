@@ -2,8 +2,8 @@
 //! forgotten; what could not be looked at this time is neither.
 
 use super::finding::{DriftReport, LastKnown, Seen};
-use crate::base::{Address, Target};
-use crate::state::sightings::{Sighting, Sightings};
+use railwright_base::{Address, Target};
+use railwright_state::sightings::{Sighting, Sightings};
 use std::collections::BTreeSet;
 
 /// Puts ages on the findings of a report; what comes back is to be remembered.
@@ -33,7 +33,7 @@ fn kept(report: &DriftReport, known: &Sightings) -> Sightings {
     Sightings { by_attribute: kept.map(|(key, sighting)| (key.clone(), sighting.clone())).collect() }
 }
 
-fn last_known(address: &Address, plane: crate::resource::Plane, sighting: &Sighting) -> LastKnown {
+fn last_known(address: &Address, plane: railwright_resource::Plane, sighting: &Sighting) -> LastKnown {
     LastKnown { address: address.clone(), plane, first: sighting.first_seen.clone(), last: sighting.last_seen.clone() }
 }
 
@@ -49,10 +49,10 @@ pub fn seconds(from: &str, to: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drift::compare::Judge;
-    use crate::drift::{DriftFinding, DriftReason, Occasion, findings};
-    use crate::plan::{LastApplied, UnknownFinding};
-    use crate::resource::{Plane, Reading};
+    use crate::compare::Judge;
+    use crate::{DriftFinding, DriftReason, Occasion, findings};
+    use railwright_plan::{LastApplied, UnknownFinding};
+    use railwright_resource::{Plane, Reading};
 
     /// A look at this hour that found these attributes of host n1 and n2, and could not judge these subjects.
     fn look(hour: u32, found: &[&str], unread: &[&str]) -> DriftReport {

@@ -5,9 +5,9 @@
 //! somebody else, unless it still waits for its restart.
 
 use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, Occasion};
-use crate::base::{Address, Target};
-use crate::plan::{LastApplied, UnknownFinding};
-use crate::resource::{Assessment, Attribute, Plane, Reading, Wish, kind_named};
+use railwright_base::{Address, Target};
+use railwright_plan::{LastApplied, UnknownFinding};
+use railwright_resource::{Assessment, Attribute, Plane, Reading, Wish, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a kind makes of a wish with the answers of its target; an error says why it cannot be judged.
@@ -140,8 +140,8 @@ fn reason(assessment: &Assessment, attribute: &Attribute, plane: Plane, last: Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Applied;
-    use crate::resource::Want;
+    use railwright_plan::Applied;
+    use railwright_resource::Want;
     use serde_json::{Value, json};
 
     fn link(mtu: u32) -> Wish {

@@ -3,12 +3,12 @@
 
 use super::compare::in_order;
 use super::finding::{DriftFinding, DriftReason, DriftReport};
-use crate::base::text::one_line;
-use crate::base::{Address, Target};
-use crate::plan::{ClusterNodes, UnknownFinding};
-use crate::resource::kubernetes_object::nodes::{Cordon, nodes};
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::resource::{Answers, Plane, Read, Reading};
+use railwright_base::text::one_line;
+use railwright_base::{Address, Target};
+use railwright_plan::{ClusterNodes, UnknownFinding};
+use railwright_resource::kubernetes_object::nodes::{Cordon, nodes};
+use railwright_resource::kubernetes_object::request::KubernetesRead;
+use railwright_resource::{Answers, Plane, Read, Reading};
 use std::sync::Arc;
 
 /// What the attribute is called.
@@ -66,7 +66,7 @@ fn finding(address: Address, cordon: &Cordon) -> DriftFinding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::{Answer, AnswerStatus};
+    use railwright_resource::{Answer, AnswerStatus};
     use serde_json::json;
 
     fn noted(status: AnswerStatus, out: &str) -> DriftReport {

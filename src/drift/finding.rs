@@ -1,10 +1,10 @@
 //! A finding of drift, and all of them.
 
 use super::outliers::Outlier;
-use crate::base::{Address, Place, Target};
-use crate::plan::{InventoryOrigin, Unavailable, UnknownFinding};
-use crate::resource::{Plane, Reading};
-use crate::rules::Waived;
+use railwright_base::{Address, Place, Target};
+use railwright_knowledge::rules::Waived;
+use railwright_plan::{InventoryOrigin, Unavailable, UnknownFinding};
+use railwright_resource::{Plane, Reading};
 use serde::Serialize;
 
 /// The format of the JSON report.

@@ -4,11 +4,11 @@
 //! is never told.
 
 use super::parts;
-use crate::base::nodeset::fold;
-use crate::resource::host::{self, HostFacts};
-use crate::resource::kernel_parameter::command_line::tokens;
-use crate::resource::package::found::FoundPackage;
-use crate::resource::{Answers, Assessment, Reading, Wish};
+use railwright_base::nodeset::fold;
+use railwright_resource::host::{self, HostFacts};
+use railwright_resource::kernel_parameter::command_line::tokens;
+use railwright_resource::package::found::FoundPackage;
+use railwright_resource::{Answers, Assessment, Reading, Wish};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! What a host is made of, in words by which hosts of one class can be compared: each part with how often it is there, so
 //! that the same NIC in another slot is no difference, and a seventh one of eight is.
 
-use crate::resource::Answers;
-use crate::resource::hardware::{Function, Hardware, Iommu, Port, Sort, cage_modules, census, hardware};
+use railwright_resource::Answers;
+use railwright_resource::hardware::{Function, Hardware, Iommu, Port, Sort, cage_modules, census, hardware};
 
 /// What each part is called, and what a host has of it. Nothing where the host was not asked, or has none.
 pub fn shown(answers: &Answers) -> Vec<(&'static str, String)> {
@@ -76,7 +76,7 @@ fn prefixed(prefix: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::{Answer, AnswerStatus, Read};
+    use railwright_resource::{Answer, AnswerStatus, Read};
 
     fn answers(firmware: &str, lanes: &str) -> Answers {
         let nic = |n: u8, lanes: &str| {

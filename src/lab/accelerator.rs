@@ -5,9 +5,9 @@ use super::Result;
 use super::event::{Event, Listener, Step, timed};
 use super::folder::{Folder, trouble};
 use super::image::Image;
-use crate::base::text;
-use crate::system::process::Program;
-use crate::system::{background, clock, files};
+use railwright_base::text;
+use railwright_system::process::Program;
+use railwright_system::{background, clock, files};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

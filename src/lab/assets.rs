@@ -2,11 +2,11 @@
 
 use super::Result;
 use super::folder::trouble;
-use crate::system::files;
 use include_dir::{Dir, DirEntry, include_dir};
+use railwright_system::files;
 use std::path::Path;
 
-static ASSETS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/src/lab/assets");
+static ASSETS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/assets");
 
 /// All files below a folder of the assets ("" for all), with their path from there, in order of path.
 pub fn files_below(folder: &str) -> Vec<(String, &'static [u8])> {

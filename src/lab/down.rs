@@ -2,7 +2,7 @@
 
 use super::folder::{Folder, trouble};
 use super::{Result, kubernetes};
-use crate::system::{background, files};
+use railwright_system::{background, files};
 
 /// Ends the lab; how many machines were ended. Their changes are gone: the next start is from the bare state.
 pub fn down(folder: &Folder) -> Result<usize> {

@@ -75,7 +75,7 @@ pub type Listener<'a> = &'a (dyn Fn(Event) + Sync);
 /// Announces a step, does it, and says how long it took when it went well.
 pub(super) fn timed<T>(listener: Listener<'_>, step: Step, work: impl FnOnce() -> super::Result<T>) -> super::Result<T> {
     listener(Event::Starts(step));
-    let watch = crate::system::clock::Stopwatch::start();
+    let watch = railwright_system::clock::Stopwatch::start();
     let done = work()?;
     listener(Event::Ended(step, watch.elapsed()));
     Ok(done)

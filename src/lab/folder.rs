@@ -1,9 +1,9 @@
 //! Where everything of a lab lies, and which ports it takes. Inventories refer to these names: they do not change.
 
 use super::Result;
-use crate::base::{Diagnostic, text};
-use crate::system::lock_file::{LockFile, Tried};
-use crate::system::{files, identity, process};
+use railwright_base::{Diagnostic, text};
+use railwright_system::lock_file::{LockFile, Tried};
+use railwright_system::{files, identity, process};
 use std::path::{Path, PathBuf};
 
 /// The first port of a lab: machine N listens at this plus N, the repository at this plus 80, the API server at this plus 81, its

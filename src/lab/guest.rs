@@ -4,9 +4,9 @@ use super::event::Step;
 use super::folder::{Folder, machine_name};
 use super::machine::Machine;
 use super::{Result, state::State};
-use crate::base::{Diagnostic, quote, text};
-use crate::system::clock::{self, Stopwatch};
-use crate::system::process::Program;
+use railwright_base::{Diagnostic, quote, text};
+use railwright_system::clock::{self, Stopwatch};
+use railwright_system::process::Program;
 
 /// `ssh` to machine `number` as root, up to and without the remote command.
 pub fn ssh_program(folder: &Folder, number: u8) -> Program {

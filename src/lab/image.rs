@@ -5,10 +5,10 @@ use super::folder::{self, Folder, trouble};
 use super::recipe::{self, Flavour};
 use super::sources::{self, Source};
 use super::{Result, assets, logged};
-use crate::base::Diagnostic;
-use crate::system::lock_file::{LockFile, Tried};
-use crate::system::process::{self, Program};
-use crate::system::{clock, files};
+use railwright_base::Diagnostic;
+use railwright_system::lock_file::{LockFile, Tried};
+use railwright_system::process::{self, Program};
+use railwright_system::{clock, files};
 use std::path::{Path, PathBuf};
 
 /// A built image.
@@ -102,7 +102,7 @@ fn build(
 fn mmdebstrap(flavour: Flavour, programs: Option<&Path>, sources: &[Source], assets: &Path, out: &Path) -> Program {
     // mmdebstrap hands a hook to a shell with the new root as $1, so the paths in it are quoted. The assets travel by
     // sync-in because the hook's user, in a user namespace, may not be able to read this folder.
-    let quoted = |path: &Path| crate::base::quote::sh(&path.to_string_lossy());
+    let quoted = |path: &Path| railwright_base::quote::sh(&path.to_string_lossy());
     let with_programs = programs.map(|programs| format!("--customize-hook=sync-in {} /lab-programs", quoted(programs)));
     Program::new("mmdebstrap")
         .folder(Path::new("/"))

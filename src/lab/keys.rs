@@ -2,8 +2,8 @@
 
 use super::folder::{Folder, machine_name, trouble};
 use super::{MOST_MACHINES, Result};
-use crate::base::{Diagnostic, text};
-use crate::system::{files, process::Program};
+use railwright_base::{Diagnostic, text};
+use railwright_system::{files, process::Program};
 use std::path::Path;
 
 /// Makes what is missing: `id`, a host key for every possible machine, and `known_hosts` that pins all of them.

@@ -3,9 +3,9 @@
 use super::Result;
 use super::event::{Event, Listener, Step};
 use super::folder::trouble;
-use crate::base::text;
-use crate::system::files;
-use crate::system::process::{Ending, Program};
+use railwright_base::text;
+use railwright_system::files;
+use railwright_system::process::{Ending, Program};
 use std::path::Path;
 
 /// Runs it. Lines that begin with `step ` are what is told of it. In words how it went wrong, with the end of its log, where it did.

@@ -6,8 +6,8 @@ use super::image::Image;
 use super::keys;
 use super::monitor::SOCKET;
 use super::{HOST_AS_SEEN_FROM_MACHINES, MOST_MACHINES, Result};
-use crate::base::{Diagnostic, Digest, text};
-use crate::system::{background, files, process::Program};
+use railwright_base::{Diagnostic, Digest, text};
+use railwright_system::{background, files, process::Program};
 use std::path::{Path, PathBuf};
 
 /// Where SSH connections come from, as the machines see it; nothing answers there.

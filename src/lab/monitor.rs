@@ -1,7 +1,7 @@
 //! QEMU's control socket (QMP): snapshots are made and restored through it.
 
 use super::Result;
-use crate::base::{Diagnostic, text};
+use railwright_base::{Diagnostic, text};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};

@@ -2,8 +2,8 @@
 
 use super::Result;
 use super::recipe::Flavour;
-use crate::base::Diagnostic;
-use crate::system::{files, process};
+use railwright_base::Diagnostic;
+use railwright_system::{files, process};
 use std::path::Path;
 
 /// A program (or file, when it begins with `/`) and the Debian package that brings it.

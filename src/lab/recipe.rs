@@ -1,7 +1,7 @@
 //! What the machines are made of, and the digest that names it: same recipe, same disk, built once.
 
 use super::{assets, sources::Source};
-use crate::base::Digest;
+use railwright_base::Digest;
 use serde::{Deserialize, Serialize};
 
 /// The size of a machine's disk; sparse, about 400 MB are written.

@@ -6,7 +6,7 @@ use super::image::Image;
 use super::keys::{Keyring, expect_success};
 use super::tarball::source_tarball;
 use super::{Result, assets};
-use crate::system::{files, process::Program};
+use railwright_system::{files, process::Program};
 use std::path::Path;
 
 /// The stand-in source, as `src/NAME` of the server.
@@ -75,7 +75,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Digest;
+    use railwright_base::Digest;
 
     /// Inventories name this checksum: when the stand-in changes, they change with it.
     #[test]

@@ -8,8 +8,8 @@ use super::machine::BARE;
 use super::state::State;
 use super::up::{Wanted, machines, wait_for_all};
 use super::{Result, monitor};
-use crate::base::Diagnostic;
-use crate::system::background;
+use railwright_base::Diagnostic;
+use railwright_system::background;
 
 /// Restores the snapshot in every machine; one whose QEMU has ended is started from it.
 pub fn reset(folder: &Folder, listener: Listener<'_>) -> Result<()> {

@@ -1,8 +1,8 @@
 //! The repository's web server: files of one folder, to loopback only, GET and HEAD, connections kept open for apt.
 
 use super::Result;
-use crate::base::Diagnostic;
-use crate::system::files;
+use railwright_base::Diagnostic;
+use railwright_system::files;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};

@@ -1,8 +1,8 @@
 //! Where the machines' packages come from: this computer's own apt sources of Debian 12, and nothing else.
 
 use super::Result;
-use crate::base::{Diagnostic, text};
-use crate::system::process::Program;
+use railwright_base::{Diagnostic, text};
+use railwright_system::process::Program;
 
 /// The release that the machines run; its kernel has Soft-RoCE (the cloud kernel has not).
 pub const SUITE: &str = "bookworm";

@@ -3,8 +3,8 @@
 use super::folder::{Folder, trouble};
 use super::recipe::Flavour;
 use super::{Result, machine_range};
-use crate::base::Diagnostic;
-use crate::system::files;
+use railwright_base::Diagnostic;
+use railwright_system::files;
 use serde::{Deserialize, Serialize};
 
 /// The record in `lab.json`.

@@ -4,7 +4,7 @@ use super::Result;
 use super::folder::{Folder, fabric_address, machine_name};
 use super::kubernetes;
 use super::state::State;
-use crate::system::background;
+use railwright_system::background;
 use serde::Serialize;
 
 /// A lab as it is now.

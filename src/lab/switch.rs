@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::folder::{Folder, machine_name, trouble};
-use crate::system::files;
+use railwright_system::files;
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};

@@ -55,7 +55,7 @@ fn crc32(data: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::process::Program;
+    use railwright_system::process::Program;
 
     #[test]
     fn real_tar_reads_it_back() {

@@ -9,9 +9,9 @@ use super::machine::{BARE, Machine, Wire};
 use super::recipe::Flavour;
 use super::state::State;
 use super::{Result, down, guest, keys, machine_range, monitor, programs, repository};
-use crate::base::Diagnostic;
-use crate::system::process::{self, Program};
-use crate::system::{background, clock, files};
+use railwright_base::Diagnostic;
+use railwright_system::process::{self, Program};
+use railwright_system::{background, clock, files};
 use std::net::{TcpListener, TcpStream};
 
 /// What is asked for.
@@ -134,7 +134,7 @@ fn start_server(folder: &Folder) -> Result<()> {
     let said = files::tail(&log, 400).unwrap_or_default();
     Err(Diagnostic::error(
         "RW0904",
-        format!("the package repository did not start on port {port}: {}", crate::base::text::one_line(&said, 200)),
+        format!("the package repository did not start on port {port}: {}", railwright_base::text::one_line(&said, 200)),
     )
     .next(format!("see {}", log.display()))
     .into())

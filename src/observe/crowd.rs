@@ -1,7 +1,7 @@
 //! Many futures in one task, a bounded number at a time. No spawning, so that what they borrow may live on the caller's stack.
 
-use crate::transport::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
+use railwright_transport::BoxFuture;
 
 /// Runs `work` on every item, at most `parallel` at a time, in the order of the items. Only who was woken is looked at: to
 /// look at all whenever one has something to do would cost the square of their number.

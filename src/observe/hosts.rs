@@ -2,11 +2,11 @@
 
 use super::crowd;
 use super::event::Event;
-use crate::resource::file::found::{Content, Found, Regular, answer_of_private};
-use crate::resource::{Answer, AnswerStatus, Answers, Observation, Read, TargetObservation};
-use crate::state::host_record::HOST_RECORD_PATH;
-use crate::system::clock;
-use crate::transport::{BoxFuture, Connector, HostAccess, Reader, RecordReading, TransportError};
+use railwright_resource::file::found::{Content, Found, Regular, answer_of_private};
+use railwright_resource::{Answer, AnswerStatus, Answers, Observation, Read, TargetObservation};
+use railwright_state::host_record::HOST_RECORD_PATH;
+use railwright_system::clock;
+use railwright_transport::{BoxFuture, Connector, HostAccess, Reader, RecordReading, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -105,10 +105,10 @@ async fn read_record(host: &str, reader: &Reader, answers: &mut Answers) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Target;
-    use crate::resource::Action;
-    use crate::resource::probe::Probe;
-    use crate::transport::{Fence, HostLink, Performed, Upkeep};
+    use railwright_base::Target;
+    use railwright_resource::Action;
+    use railwright_resource::probe::Probe;
+    use railwright_transport::{Fence, HostLink, Performed, Upkeep};
     use std::sync::Arc;
 
     /// A connector whose hosts behave as their names say.
@@ -156,9 +156,15 @@ mod tests {
 
     fn requests(names: &[&str]) -> Vec<HostRequest> {
         let of = |name: &&str| {
-            let ssh = Some(crate::spec::HostSsh { address: (*name).to_owned(), ..Default::default() });
-            let host =
-                crate::spec::Host { name: (*name).to_owned(), index: 1, group: 0, netdevs: Vec::new(), node: (*name).to_owned(), ssh };
+            let ssh = Some(railwright_knowledge::spec::HostSsh { address: (*name).to_owned(), ..Default::default() });
+            let host = railwright_knowledge::spec::Host {
+                name: (*name).to_owned(),
+                index: 1,
+                group: 0,
+                netdevs: Vec::new(),
+                node: (*name).to_owned(),
+                ssh,
+            };
             let access = HostAccess::from_spec(&host, std::path::Path::new("/inventory"), None).unwrap();
             HostRequest { access, reads: vec![Read::Boot, Read::Boot] }
         };

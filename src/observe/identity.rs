@@ -1,11 +1,11 @@
 //! What the targets of an observation say of themselves: which machine each is, and what its record holds.
 
-use crate::base::Target;
-use crate::resource::file::found::{Content, Found, Regular};
-use crate::resource::host::facts;
-use crate::resource::{AnswerStatus, Answers, Observation, Read};
-use crate::state::host_record::HOST_RECORD_PATH;
-use crate::state::{TargetIdentity, TargetRecord};
+use railwright_base::Target;
+use railwright_resource::file::found::{Content, Found, Regular};
+use railwright_resource::host::facts;
+use railwright_resource::{AnswerStatus, Answers, Observation, Read};
+use railwright_state::host_record::HOST_RECORD_PATH;
+use railwright_state::{TargetIdentity, TargetRecord};
 use std::collections::BTreeMap;
 
 /// By target, of those that answered.

@@ -1,11 +1,11 @@
 //! Which files are read by their seal alone: those whose wish names a secret, and those that may still hold one that was
 //! applied before. Decided in one place, for the wishes, for what is asked of the hosts, and for what came back.
 
-use crate::base::{Target, secret};
-use crate::plan::LastApplied;
-use crate::resource::file::sealed::{is_sealed, seal_plain, seal_wish};
-use crate::resource::{Observation, Read, Wish, kind_named};
-use crate::transport::Secrets;
+use railwright_base::{Target, secret};
+use railwright_plan::LastApplied;
+use railwright_resource::file::sealed::{is_sealed, seal_plain, seal_wish};
+use railwright_resource::{Observation, Read, Wish, kind_named};
+use railwright_transport::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// True when the wish is a file whose content names a secret.

@@ -2,7 +2,7 @@
 //! look at it before; where none does, it is held.
 
 use super::judge::{Item, KindLookup, Status};
-use crate::graph::Graph;
+use railwright_graph::Graph;
 use std::collections::BTreeSet;
 
 /// Judges what of the kept items lacks something.

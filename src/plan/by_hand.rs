@@ -7,9 +7,9 @@
 use super::model::{Node, NodeKind, Plan};
 use super::part::needs;
 use super::waves::{gate, gate_id, waves};
-use crate::base::{Address, Target};
-use crate::graph::Graph;
-use crate::resource::Disruption;
+use railwright_base::{Address, Target};
+use railwright_graph::Graph;
+use railwright_resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A reboot that somebody makes by switching the host off and on.

@@ -8,7 +8,7 @@ use super::judge::KindLookup;
 use super::make::node_graph;
 use super::model::Node;
 use super::part::{Part, needs};
-use crate::base::TargetKind;
+use railwright_base::TargetKind;
 
 /// Whether the hosts' steps wait for this one.
 pub fn is_before_hosts(node: &Node, kinds: KindLookup) -> bool {

@@ -2,9 +2,9 @@
 //! written out once and not ten thousand times.
 
 use super::model::{Member, Node, NodeKind, Plan};
-use crate::base::shared::place_of;
-use crate::base::{Address, Digest, Target};
-use crate::resource::Wish;
+use railwright_base::shared::place_of;
+use railwright_base::{Address, Digest, Target};
+use railwright_resource::Wish;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};

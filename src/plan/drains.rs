@@ -10,11 +10,11 @@ use super::make::node_graph;
 use super::model::{Node, NodeKind, NotEmptied};
 use super::part::Part;
 use super::{DrainPolicy, Inputs};
-use crate::base::Target;
-use crate::plan::by_hand::is_by_hand;
-use crate::resource::kubernetes_object::nodes::{NodeNow, nodes};
-use crate::resource::{Disruption, Observation};
-use crate::spec::Loaded;
+use crate::by_hand::is_by_hand;
+use railwright_base::Target;
+use railwright_knowledge::spec::Loaded;
+use railwright_resource::kubernetes_object::nodes::{NodeNow, nodes};
+use railwright_resource::{Disruption, Observation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -2,9 +2,9 @@
 
 use super::content::digest;
 use super::model::{FORMAT_VERSION, Node, NodeKind, Plan};
-use crate::base::nodeset::NAMES_MAX;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, nodeset};
+use railwright_base::nodeset::NAMES_MAX;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, nodeset};
 use std::collections::HashSet;
 
 /// The file's bytes.

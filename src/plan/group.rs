@@ -1,8 +1,8 @@
 //! Joins changes of one target that must go out together (one package run, one netplan apply) into transactions.
 
 use super::judge::{Item, Status};
-use crate::base::Target;
-use crate::graph::Graph;
+use railwright_base::Target;
+use railwright_graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Groups of item numbers; each becomes one node. Sorted by their first member.

@@ -5,10 +5,10 @@
 use super::RolloutPolicy;
 use super::judge::Item;
 use super::model::Guarded;
-use crate::base::{Address, Target, TargetKind};
-use crate::graph::Graph;
-use crate::resource::guard::because;
-use crate::resource::{Observation, host};
+use railwright_base::{Address, Target, TargetKind};
+use railwright_graph::Graph;
+use railwright_resource::guard::because;
+use railwright_resource::{Observation, host};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The word of the transaction that guarded changes of one host make.

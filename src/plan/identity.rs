@@ -2,8 +2,8 @@
 
 use super::Inputs;
 use super::model::UnknownFinding;
-use crate::base::{ClusterId, Target};
-use crate::resource::Trouble;
+use railwright_base::{ClusterId, Target};
+use railwright_resource::Trouble;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 use super::Applied;
 use super::model::{Difference, Reason, UnknownFinding};
 use super::part::Group;
-use crate::base::{Address, Target, TargetKind};
-use crate::resource::{Answers, Assessment, Attribute, Disruption, Kind, Observation, Plane, Reading, Wish, diff};
+use railwright_base::{Address, Target, TargetKind};
+use railwright_resource::{Answers, Assessment, Attribute, Disruption, Kind, Observation, Plane, Reading, Wish, diff};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Finds a kind by its name. A parameter, so that resources of targets to come pass through the plan like any other.

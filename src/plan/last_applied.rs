@@ -1,7 +1,7 @@
 //! What was last applied, and what was there before our first change. Kept by `state`, read by the plan.
 
-use crate::base::{Address, Digest, Place, Target};
-use crate::resource::{Want, Wish};
+use railwright_base::{Address, Digest, Place, Target};
+use railwright_resource::{Want, Wish};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

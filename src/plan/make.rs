@@ -9,10 +9,10 @@ use super::model::{FORMAT_VERSION, NoSsh, Node, Plan, Proof, UnknownFinding};
 use super::out_of_service::{Outages, unavailable, verified_first};
 use super::part::{Group, Part};
 use super::{InventoryOrigin, LastApplied, RolloutPolicy, Selection, content, part, select, switches_first, waves};
-use crate::base::{Diagnostic, Digest, Target, TargetKind, nodeset};
-use crate::graph::Graph;
-use crate::resource::{Answers, Observation, Wish};
-use crate::rules::Waived;
+use railwright_base::{Diagnostic, Digest, Target, TargetKind, nodeset};
+use railwright_graph::Graph;
+use railwright_knowledge::rules::Waived;
+use railwright_resource::{Answers, Observation, Wish};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a plan says about its own making.
@@ -211,7 +211,7 @@ pub fn node_graph(nodes: &[Node]) -> Graph {
 }
 
 /// Topological, ties by wave, target and id, so that the bytes depend on the content alone.
-pub(super) fn sorted(mut nodes: Vec<Node>) -> Result<Vec<Node>, Vec<Diagnostic>> {
+pub fn sorted(mut nodes: Vec<Node>) -> Result<Vec<Node>, Vec<Diagnostic>> {
     nodes.sort_by(|a, b| (a.wave, &a.target, &a.id).cmp(&(b.wave, &b.target, &b.id)));
     let order = node_graph(&nodes).order().map_err(|cycle| {
         let ids: Vec<&str> = cycle.0.iter().map(|n| nodes[*n].id.as_str()).collect();

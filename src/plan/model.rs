@@ -3,9 +3,9 @@
 use super::identity::Reinstalled;
 use super::out_of_service::{Unavailability, Unavailable};
 use super::policy::RolloutPolicy;
-use crate::base::{Address, ClusterId, Digest, Place, Target, WorkTreeState, quote};
-use crate::resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
-use crate::rules::Waived;
+use railwright_base::{Address, ClusterId, Digest, Place, Target, WorkTreeState, quote};
+use railwright_knowledge::rules::Waived;
+use railwright_resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Which resource comes before which: from wishes' `after`, from the kinds' own rules, and for removals the other way round.
 
 use super::judge::{Item, KindLookup, Status};
-use crate::base::Address;
-use crate::graph::Graph;
+use railwright_base::Address;
+use railwright_graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The graph over all items, changed or not. What a module says comes first; a kind's own rule gives way where it would
@@ -98,7 +98,7 @@ fn spread(mut queue: Vec<usize>, edges: &BTreeMap<usize, BTreeSet<usize>>, all: 
 
 /// Edges that the kinds' rules ask for, among the resources of one target.
 fn ruled(items: &[Item], kinds: KindLookup) -> Vec<(usize, usize)> {
-    let mut by_kind: BTreeMap<(&crate::base::Target, &str), Vec<usize>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<(&railwright_base::Target, &str), Vec<usize>> = BTreeMap::new();
     for (n, item) in items.iter().enumerate() {
         by_kind.entry((&item.wish.address.target, &item.wish.kind)).or_default().push(n);
     }

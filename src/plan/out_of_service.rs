@@ -4,9 +4,9 @@
 use super::Inputs;
 use super::judge::reached;
 use super::part::Part;
-use crate::base::text::one_line;
-use crate::base::{Redaction, Target, TargetKind, nodeset};
-use crate::resource::kubernetes_object::nodes::{Cordon, NodeNow, nodes};
+use railwright_base::text::one_line;
+use railwright_base::{Redaction, Target, TargetKind, nodeset};
+use railwright_resource::kubernetes_object::nodes::{Cordon, NodeNow, nodes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,9 +3,9 @@
 
 use super::judge::{Item, Status};
 use super::model::Reason;
-use crate::base::Target;
-use crate::graph::Graph;
-use crate::resource::Action;
+use railwright_base::Target;
+use railwright_graph::Graph;
+use railwright_resource::Action;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Marks what will owe something; which item comes before which because of it.

@@ -10,9 +10,9 @@ use super::make::{node_graph, sorted};
 use super::model::{Dropped, Member, Node, NodeKind, Reason, UnknownFinding};
 use super::order::item_graph;
 use super::{Applied, Inputs, LastApplied, brought, owed, select};
-use crate::base::{Address, Diagnostic, Target};
-use crate::graph::Cycle;
-use crate::resource::{Answers, Disruption, Wish};
+use railwright_base::{Address, Diagnostic, Target};
+use railwright_graph::Cycle;
+use railwright_resource::{Answers, Disruption, Wish};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! The rollout's rules with every number worked out: what stands in a plan is what was reviewed, whatever becomes of the
 //! number of hosts later.
 
-use crate::base::{TargetKind, nodeset};
-use crate::resource::{Disruption, guard};
-use crate::spec::model::{DrainPods, NodeGroup, Spec};
-use crate::spec::window::{Opening, Window};
-use crate::spec::{Host, Loaded};
+use railwright_base::{TargetKind, nodeset};
+use railwright_knowledge::spec::model::{DrainPods, NodeGroup, Spec};
+use railwright_knowledge::spec::window::{Opening, Window};
+use railwright_knowledge::spec::{Host, Loaded};
+use railwright_resource::{Disruption, guard};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -203,7 +203,7 @@ fn folded(spec: &Spec, hosts: &[&Host], key: impl Fn(&NodeGroup) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{SourceFile, load};
+    use railwright_knowledge::spec::{SourceFile, load};
 
     fn policy(text: &str) -> RolloutPolicy {
         let file = SourceFile { name: "inv/a.yaml".to_owned(), text: format!("cluster: a\n{text}") };

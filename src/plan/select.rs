@@ -1,9 +1,9 @@
 //! `--target X` is X and its prerequisites; `--exclude X` is all but X and what needs X (law 6).
 
 use super::judge::Item;
-use crate::base::suggest::nearest;
-use crate::base::{Address, Diagnostic, Target, quote};
-use crate::graph::Graph;
+use railwright_base::suggest::nearest;
+use railwright_base::{Address, Diagnostic, Target, quote};
+use railwright_graph::Graph;
 use std::collections::BTreeSet;
 
 /// What the user narrowed the plan to. Each entry is a target (`host/gpu-001`) or a resource (`host/gpu-001/link/ens4`).

@@ -8,7 +8,7 @@ use super::judge::reached;
 use super::make::Inputs;
 use super::model::Node;
 use super::part::{Part, needs};
-use crate::base::{Target, TargetKind};
+use railwright_base::{Target, TargetKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Puts the switches on their side of the hosts, each side one at a time in the spec's order: what goes wrong with one stops

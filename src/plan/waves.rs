@@ -18,9 +18,9 @@
 use super::model::{Node, NodeKind};
 use super::part::Part;
 use super::policy::RolloutPolicy;
-use crate::base::{Target, TargetKind};
-use crate::resource::Disruption;
 use indexmap::IndexMap;
+use railwright_base::{Target, TargetKind};
+use railwright_resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -124,8 +124,8 @@ pub(super) fn gate(wave: usize, hosts: &[Target], mut after: Vec<String>) -> Nod
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::nodeset;
     use proptest::prelude::*;
+    use railwright_base::nodeset;
 
     fn hosts(set: &str) -> Vec<Target> {
         nodeset::expand(set).unwrap().into_iter().map(Target::host).collect()

@@ -1,7 +1,7 @@
 //! What a run of a plan works on.
 
 use super::model::{Node, Plan};
-use crate::base::Target;
+use railwright_base::Target;
 use std::collections::BTreeSet;
 
 impl Plan {

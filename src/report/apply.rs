@@ -3,11 +3,11 @@
 
 use super::out;
 use super::wrap::{COLUMNS, broken};
-use crate::apply::{ApplyOutcome, Counts, Ending, Event};
-use crate::base::text::{clean, counted, one_line};
-use crate::base::{Address, TargetKind, nodeset};
-use crate::plan::Plan;
-use crate::state::{OrderKind, Outcome, Skip};
+use railwright_apply::{ApplyOutcome, Counts, Ending, Event};
+use railwright_base::text::{clean, counted, one_line};
+use railwright_base::{Address, TargetKind, nodeset};
+use railwright_plan::Plan;
+use railwright_state::{OrderKind, Outcome, Skip};
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::sync::Mutex;

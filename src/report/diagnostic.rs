@@ -6,11 +6,11 @@ mod excerpt;
 
 use super::out::Look;
 use super::wrap::broken;
-use crate::base::text::clean;
-use crate::base::{Diagnostic, Label, Severity};
-use crate::spec::Sources;
 use anstyle::{AnsiColor, Style};
 use excerpt::Excerpt;
+use railwright_base::text::clean;
+use railwright_base::{Diagnostic, Label, Severity};
+use railwright_knowledge::spec::Sources;
 use schemars::JsonSchema;
 use serde::Serialize;
 

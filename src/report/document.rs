@@ -1,34 +1,34 @@
 //! Everything that can be printed as JSON, each kind of document with a name, a version and a schema. Readers ignore
 //! keys that they do not know; the major of `format_version` grows when a key changes its meaning.
 
-use crate::apply::status::RolloutStatus;
-use crate::apply::{ApplyOutcome, Counts, Ending};
-use crate::base::nodeset;
-use crate::base::text::escape_unseen;
-use crate::drift::DriftReport;
-use crate::plan::{Applied, LastApplied, Outages, Plan};
-use crate::report::cabling::document::CablingDocument;
-use crate::report::diagnostic::{self, Finding};
-use crate::report::explanation::Explanation;
-use crate::report::fabric::document::FabricDocument;
-use crate::report::image::ImageDocument;
-use crate::report::job::compare::ComparisonDocument;
-use crate::report::job::diagnosis::DiagnosisDocument;
-use crate::report::job::document::ProofDocument;
-use crate::report::job::ladder::LadderDocument;
-use crate::report::job::ray::RayProofDocument;
-use crate::report::pair::PairDocument;
-use crate::report::rbac::Role;
-use crate::report::running_jobs::{JobsDocument, WatchedJobDocument};
-use crate::report::traffic::TrafficDocument;
-use crate::report::workload::{JobDocument, RefusedJobDocument};
-use crate::resource::Observation;
-use crate::rules::{Rule, Waived};
-use crate::spec::Sources;
-use crate::spec::schema::named;
-use crate::state::{Outcome, TakeOver};
-use crate::translate::{Answer, Conflict, Translation};
-use crate::verify::{Verdict, VerifyReport};
+use crate::cabling::document::CablingDocument;
+use crate::diagnostic::{self, Finding};
+use crate::explanation::Explanation;
+use crate::fabric::document::FabricDocument;
+use crate::image::ImageDocument;
+use crate::job::compare::ComparisonDocument;
+use crate::job::diagnosis::DiagnosisDocument;
+use crate::job::document::ProofDocument;
+use crate::job::ladder::LadderDocument;
+use crate::job::ray::RayProofDocument;
+use crate::pair::PairDocument;
+use crate::rbac::Role;
+use crate::running_jobs::{JobsDocument, WatchedJobDocument};
+use crate::traffic::TrafficDocument;
+use crate::workload::{JobDocument, RefusedJobDocument};
+use railwright_apply::status::RolloutStatus;
+use railwright_apply::{ApplyOutcome, Counts, Ending};
+use railwright_base::nodeset;
+use railwright_base::text::escape_unseen;
+use railwright_drift::DriftReport;
+use railwright_knowledge::rules::{Rule, Waived};
+use railwright_knowledge::spec::Sources;
+use railwright_knowledge::spec::schema::named;
+use railwright_knowledge::translate::{Answer, Conflict, Translation};
+use railwright_plan::{Applied, LastApplied, Outages, Plan};
+use railwright_resource::Observation;
+use railwright_state::{Outcome, TakeOver};
+use railwright_verify::{Verdict, VerifyReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -147,7 +147,7 @@ pub struct StateDocument {
 impl StateDocument {
     /// Of these resources, hosts and targets.
     pub fn of<'a>(
-        resources: impl IntoIterator<Item = (&'a crate::base::Address, &'a Applied)>,
+        resources: impl IntoIterator<Item = (&'a railwright_base::Address, &'a Applied)>,
         out_of_service: Outages,
         taken_over: &BTreeMap<&str, &TakeOver>,
     ) -> Self {
@@ -181,14 +181,14 @@ pub struct SpecSummary {
     /// All hosts.
     pub hosts: Vec<String>,
     /// Digest of the spec's files.
-    pub digest: crate::base::Digest,
+    pub digest: railwright_base::Digest,
     /// Where it came from.
-    pub origin: crate::plan::InventoryOrigin,
+    pub origin: railwright_plan::InventoryOrigin,
 }
 
 impl ValidationDocument {
     /// Of an inventory; `spec` is there when it is valid.
-    pub fn of(inventory: &str, diagnostics: &[crate::base::Diagnostic], sources: &Sources, spec: Option<SpecSummary>) -> Self {
+    pub fn of(inventory: &str, diagnostics: &[railwright_base::Diagnostic], sources: &Sources, spec: Option<SpecSummary>) -> Self {
         ValidationDocument {
             format_version: FORMAT_VERSION,
             inventory: inventory.to_owned(),
@@ -237,7 +237,7 @@ pub struct RuleDocument<'a> {
     code: &'a str,
     title: &'a str,
     family: &'a str,
-    severity: crate::base::Severity,
+    severity: railwright_base::Severity,
     /// The path in the spec that it is about.
     looks_at: &'a str,
     /// The condition, as it is written.

@@ -2,10 +2,10 @@
 //! conditions with the facts that they looked at, and the lines of the spec that its values come from.
 
 use super::wrap::{COLUMNS, labelled, rule};
-use crate::base::text::{clean, counted, one_line};
-use crate::base::{Address, Place};
-use crate::module::{LeftOut, Why};
 use indexmap::IndexMap;
+use railwright_base::text::{clean, counted, one_line};
+use railwright_base::{Address, Place};
+use railwright_knowledge::module::{LeftOut, Why};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! The plan's graph for Graphviz or Mermaid. Hosts whose steps are the same are drawn once, with their node-set.
 
-use crate::base::nodeset;
-use crate::base::text::clean;
-use crate::graph::dot::{Drawn, dot, mermaid};
-use crate::plan::{Node, NodeKind, Plan};
+use railwright_base::nodeset;
+use railwright_base::text::clean;
+use railwright_graph::dot::{Drawn, dot, mermaid};
+use railwright_plan::{Node, NodeKind, Plan};
 use std::collections::BTreeMap;
 
 /// How the graph is written.

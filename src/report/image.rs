@@ -1,9 +1,9 @@
 //! The screen of `image check`: the answer first, then each thing that programs load, with what was found, what it means and what to do.
 
 use super::wrap::{COLUMNS, labelled, rule};
-use crate::base::text::{clean_line, one_line};
-use crate::verify::Verdict;
-use crate::verify::image::{Finding, Item, Wanted, verdict};
+use railwright_base::text::{clean_line, one_line};
+use railwright_verify::Verdict;
+use railwright_verify::image::{Finding, Item, Wanted, verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 

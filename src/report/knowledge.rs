@@ -1,10 +1,10 @@
 //! The screens of what is known: the catalogue's rows, the rules, and the long text of a rule.
 
 use super::wrap::{COLUMNS, labelled, rule as heading};
-use crate::base::Severity;
-use crate::base::text::{clean, counted, one_line};
-use crate::catalog::{Row, Table};
-use crate::rules::{Judgement, Rule, RuleSet, Waived};
+use railwright_base::Severity;
+use railwright_base::text::{clean, counted, one_line};
+use railwright_knowledge::catalog::{Row, Table};
+use railwright_knowledge::rules::{Judgement, Rule, RuleSet, Waived};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,12 +1,12 @@
 //! Locks for people: who has them, since when, and whether that one lives.
 
 use super::wrap::{COLUMNS, labelled};
-use crate::apply::locks::{HeldLock, HostLock, Stolen, rule};
-use crate::base::nodeset;
-use crate::base::text::{clean, clean_line, duration};
-use crate::state::LocalLock;
-use crate::system::identity::Life;
 use indexmap::IndexMap;
+use railwright_apply::locks::{HeldLock, HostLock, Stolen, rule};
+use railwright_base::nodeset;
+use railwright_base::text::{clean, clean_line, duration};
+use railwright_state::LocalLock;
+use railwright_system::identity::Life;
 use std::collections::BTreeMap;
 
 /// What stands in the place of a lock over NVUE.
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn held(age_s: u64, line: &str) -> HeldLock {
-        let holder = crate::state::Holder::parse(line);
+        let holder = railwright_state::Holder::parse(line);
         HeldLock { holder, line: line.to_owned(), note: "run r1".to_owned(), age_s, life: Life::Unknown, fence: 3 }
     }
 

@@ -1,7 +1,7 @@
 //! The two streams: stdout carries the result, stderr everything else. A closed pipe is not an error; a full disk is,
 //! and is remembered until the end of the command.
 
-use crate::system::{environment, terminal};
+use railwright_system::{environment, terminal};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
 

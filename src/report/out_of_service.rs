@@ -1,10 +1,10 @@
 //! Hosts that are out of service whatever a plan does: which, why, and how much of the budget they use up.
 
 use super::wrap::{COLUMNS, labelled, rule};
-use crate::base::nodeset;
-use crate::base::text::{clean_line, one_line};
-use crate::plan::{Plan, Unavailable};
 use indexmap::IndexMap;
+use railwright_base::nodeset;
+use railwright_base::text::{clean_line, one_line};
+use railwright_plan::{Plan, Unavailable};
 
 /// The hosts, as node-sets, by why they are out of service, in words.
 pub fn by_words(unavailable: &[Unavailable]) -> IndexMap<String, String> {

@@ -3,9 +3,9 @@
 use super::diagnostic::{self, Finding};
 use super::workload::{JobDocument, shown};
 use super::wrap::{COLUMNS, labelled, rule as heading};
-use crate::base::text::clean;
-use crate::spec::Sources;
-use crate::workload::{Difference, Half, Pair};
+use railwright_base::text::clean;
+use railwright_knowledge::spec::Sources;
+use railwright_workload::{Difference, Half, Pair};
 use schemars::JsonSchema;
 use serde::Serialize;
 

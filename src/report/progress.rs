@@ -2,10 +2,10 @@
 //! and then when it is not.
 
 use super::out;
-use crate::base::nodeset;
-use crate::base::text::{counted, one_line};
-use crate::observe;
-use crate::verify::VerifyEvent;
+use railwright_base::nodeset;
+use railwright_base::text::{counted, one_line};
+use railwright_observe as observe;
+use railwright_verify::VerifyEvent;
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
 

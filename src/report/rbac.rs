@@ -1,11 +1,11 @@
 //! Roles of Kubernetes for an identity of ours, as documents for `kubectl apply -f -` and as JSON.
 
 use super::yaml::{self, Comments};
-use crate::base::Digest;
-use crate::base::text::one_line;
-use crate::resource::kubernetes_object::access::{Level, NAMESPACE, PREVIEWS_ALONE};
-use crate::resource::kubernetes_object::rule::Rule;
-use crate::resource::node_probe::EXEC;
+use railwright_base::Digest;
+use railwright_base::text::one_line;
+use railwright_resource::kubernetes_object::access::{Level, NAMESPACE, PREVIEWS_ALONE};
+use railwright_resource::kubernetes_object::rule::Rule;
+use railwright_resource::node_probe::EXEC;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -277,8 +277,8 @@ fn policy(name: &str, subject: &Subject, runs_programs: bool) -> [Value; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::kubernetes_object::access::of_keeper;
-    use crate::resource::kubernetes_object::rule::rules;
+    use railwright_resource::kubernetes_object::access::of_keeper;
+    use railwright_resource::kubernetes_object::rule::rules;
 
     #[test]
     fn to_accounts_of_controllers_only_reads_are_added() {

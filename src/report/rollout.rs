@@ -3,12 +3,12 @@
 
 use super::out_of_service;
 use super::wrap::{COLUMNS, labelled, rule};
-use crate::apply::status::{GateState, Life, RolloutStatus, StepNote, WaveStatus};
-use crate::apply::{Estimate, Past};
-use crate::base::nodeset;
-use crate::base::text::{clean, clean_line, counted, duration, one_line};
-use crate::plan::Unavailable;
 use jiff::{SignedDuration, Timestamp};
+use railwright_apply::status::{GateState, Life, RolloutStatus, StepNote, WaveStatus};
+use railwright_apply::{Estimate, Past};
+use railwright_base::nodeset;
+use railwright_base::text::{clean, clean_line, counted, duration, one_line};
+use railwright_plan::Unavailable;
 
 /// More notes than this are cut.
 const NOTES: usize = 12;
@@ -200,8 +200,8 @@ pub fn time(estimate: Option<&Estimate>) -> String {
 }
 
 /// The forecast for a plan that was not begun.
-pub fn forecast(plan: &crate::plan::Plan, past: &Past, parallel: usize) -> Option<Estimate> {
-    let steps = crate::apply::steps::steps(plan).ok()?;
+pub fn forecast(plan: &railwright_plan::Plan, past: &Past, parallel: usize) -> Option<Estimate> {
+    let steps = railwright_apply::steps::steps(plan).ok()?;
     past.estimate(&steps, &|_| false, plan.rollout.max_unavailable, parallel)
 }
 
@@ -221,7 +221,7 @@ fn next(status: &RolloutStatus, inventory: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apply::status::HostState;
+    use railwright_apply::status::HostState;
 
     fn wave(wave: usize, hosts: &[(HostState, &str)], gate: GateState) -> WaveStatus {
         WaveStatus { wave, hosts: hosts.iter().map(|(state, set)| (*state, (*set).to_owned())).collect(), gate }

@@ -1,8 +1,8 @@
 //! Jobs of a cluster as a list and as documents.
 
-use crate::base::text::{counted, duration, one_line};
-use crate::job::{Found, JobKind, Kept, Looked, Phase, View};
-use crate::resource::kubernetes_job::JobPod;
+use railwright_base::text::{counted, duration, one_line};
+use railwright_jobs::job::{Found, JobKind, Kept, Looked, Phase, View};
+use railwright_resource::kubernetes_job::JobPod;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -155,7 +155,7 @@ fn age(created: &str, now: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::kubernetes_job::JobNow;
+    use railwright_resource::kubernetes_job::JobNow;
     use serde_json::json;
 
     #[test]

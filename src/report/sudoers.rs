@@ -1,7 +1,7 @@
 //! Lines of sudoers for a user who may only read.
 
-use crate::base::text::one_line;
-use crate::resource::rights::Need;
+use railwright_base::text::one_line;
+use railwright_resource::rights::Need;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 

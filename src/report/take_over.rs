@@ -1,11 +1,11 @@
 //! Targets that were taken over from another cluster: what it brought to them, and that none of it is managed.
 
 use super::wrap::{COLUMNS, labelled};
-use crate::apply::take_over::TakenOver;
-use crate::base::Address;
-use crate::base::text::{clean_line, counted, one_line};
-use crate::state::TakeOver;
-use crate::state::host_record::HOST_RECORD_PATH;
+use railwright_apply::take_over::TakenOver;
+use railwright_base::Address;
+use railwright_base::text::{clean_line, counted, one_line};
+use railwright_state::TakeOver;
+use railwright_state::host_record::HOST_RECORD_PATH;
 use std::collections::BTreeMap;
 
 /// What a take-over came to.

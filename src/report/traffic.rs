@@ -2,13 +2,13 @@
 
 use super::document as documents;
 use super::wrap::{COLUMNS, labelled, rule};
-use crate::base::nodeset;
-use crate::base::text::{clean_line, one_line};
-use crate::resource::Fact;
-use crate::resource::traffic::{Rate, Rates};
-use crate::verify::Verdict;
-use crate::verify::flow::{Carried, Flow, Look, carried, fastest};
-use crate::verify::result::Judgement;
+use railwright_base::nodeset;
+use railwright_base::text::{clean_line, one_line};
+use railwright_resource::Fact;
+use railwright_resource::traffic::{Rate, Rates};
+use railwright_verify::Verdict;
+use railwright_verify::flow::{Carried, Flow, Look, carried, fastest};
+use railwright_verify::result::Judgement;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,10 @@
 //! The screen of `translate`: what each command says as spec lines, what railwright does instead, and all of it together.
 
 use super::wrap::{COLUMNS, labelled, rule as heading};
-use crate::base::text::{clean, counted, one_line};
-use crate::base::{Diagnostic, text};
-use crate::catalog::Catalog;
-use crate::translate::{Answer, Conflict, Covers, Said, Sort, Translation};
+use railwright_base::text::{clean, counted, one_line};
+use railwright_base::{Diagnostic, text};
+use railwright_knowledge::catalog::Catalog;
+use railwright_knowledge::translate::{Answer, Conflict, Covers, Said, Sort, Translation};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! What could not be found out, of `plan`, `drift` and `facts`: folded by node-set, with the code and what to do.
 
 use super::wrap;
-use crate::base::{nodeset, text};
-use crate::plan::UnknownFinding;
 use indexmap::{IndexMap, IndexSet};
+use railwright_base::{nodeset, text};
+use railwright_plan::UnknownFinding;
 
 /// The indentation of what stands below an entry.
 const BELOW: &str = "       ";
@@ -82,8 +82,8 @@ fn entry(what: &str, alike: &str, members: &[(String, &UnknownFinding)]) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Target;
-    use crate::transport::TransportError;
+    use railwright_base::Target;
+    use railwright_transport::TransportError;
 
     fn silent(host: &str, error: &TransportError) -> UnknownFinding {
         UnknownFinding::target(&Target::host(host), &error.trouble())

@@ -1,8 +1,8 @@
 //! Readings as words on a screen. What came from a machine is cleaned here.
 
-use crate::base::seal;
-use crate::base::text::{counted, one_line};
-use crate::resource::Reading;
+use railwright_base::seal;
+use railwright_base::text::{counted, one_line};
+use railwright_resource::Reading;
 use serde_json::Value;
 
 /// The most characters of a value on a screen where two of them and a label share a line.
@@ -129,7 +129,7 @@ pub fn text_difference(found: &Reading, wanted: &Reading, indent: &str) -> Optio
     let mut out = String::new();
     for line in diff.unified_diff().context_radius(2).to_string().lines() {
         out.push_str(indent);
-        out.push_str(&crate::base::text::clean(line));
+        out.push_str(&railwright_base::text::clean(line));
         out.push('\n');
     }
     Some(out)

@@ -3,11 +3,11 @@
 use super::diagnostic::{self, Finding};
 use super::wrap::{COLUMNS, labelled, rule as heading};
 use super::yaml;
-use crate::base::text::{clean, counted};
-use crate::base::{Diagnostic, quote};
-use crate::rules::Waived;
-use crate::spec::Sources;
-use crate::workload::{Argument, Kind, Origin, Rendered, Variable};
+use railwright_base::text::{clean, counted};
+use railwright_base::{Diagnostic, quote};
+use railwright_knowledge::rules::Waived;
+use railwright_knowledge::spec::Sources;
+use railwright_workload::{Argument, Kind, Origin, Rendered, Variable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};

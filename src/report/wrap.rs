@@ -1,6 +1,6 @@
 //! Text on a screen of 100 columns.
 
-use crate::base::text::clean_line;
+use railwright_base::text::clean_line;
 use unicode_width::UnicodeWidthStr as _;
 
 /// The columns of a screen.

@@ -1,6 +1,6 @@
 //! A JSON value as YAML for people: blocks, short lists in one line, and comments above what they are about.
 
-use crate::base::text::{one_line, yaml as scalar};
+use railwright_base::text::{one_line, yaml as scalar};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

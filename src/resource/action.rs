@@ -13,7 +13,7 @@ use super::node_field::edit::NodeEdit;
 use super::pci_setting::script::PciWrite;
 use super::switch::System;
 use super::switch::edit::SwitchEdit;
-use crate::base::secret;
+use railwright_base::secret;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

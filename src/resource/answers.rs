@@ -2,8 +2,8 @@
 
 use super::file::sealed;
 use super::{Read, rights};
-use crate::base::Redaction;
-use crate::base::text::one_line;
+use railwright_base::Redaction;
+use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! What a kind makes of a wish and the answers: what is wanted and found per attribute and plane, and what would mend it.
 
 use super::{Action, Disruption, Plane, Planes, Reading, Wish};
-use crate::base::Digest;
+use railwright_base::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

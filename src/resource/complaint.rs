@@ -1,7 +1,7 @@
 //! How an action says why it failed: an exit status of a short list, and one sentence on stderr behind a mark, so that
 //! the one on call reads `the package manager is locked by pid 4711 (apt)` and not four hundred lines of a tool.
 
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 
 /// Something that the action needs is not there: a package, a kernel setting, kernel headers, a revision.
 pub const MISSING: i32 = 66;

@@ -6,7 +6,7 @@ use super::kubernetes_object::looks::{Live, looked_at};
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
 use super::{Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use crate::base::TargetKind;
+use railwright_base::TargetKind;
 use serde_json::Value;
 
 /// The kind.
@@ -114,8 +114,8 @@ fn by_hand(wish: &Wish) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::kubernetes_object::request::ABSENT;
-    use crate::resource::{Answer, AnswerStatus};
+    use crate::kubernetes_object::request::ABSENT;
+    use crate::{Answer, AnswerStatus};
     use serde_json::json;
 
     fn wish() -> Wish {

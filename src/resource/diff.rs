@@ -2,7 +2,7 @@
 //! as it is; only what comes out is redacted, since that is shown, planned, journalled and remembered.
 
 use super::{Answers, Assessment, Kind, Reading, Wish};
-use crate::base::Redaction;
+use railwright_base::Redaction;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -149,9 +149,9 @@ fn redact(value: &mut Value, replace: &dyn Fn(&str) -> String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::file::File;
-    use crate::resource::test_support::{Scripted, answered, wish};
-    use crate::resource::{Action, Attribute, Plane, Read};
+    use crate::file::File;
+    use crate::test_support::{Scripted, answered, wish};
+    use crate::{Action, Attribute, Plane, Read};
     use serde_json::json;
 
     fn compared(secret: &str, desired: &str, actual: &str) -> Assessment {

@@ -6,7 +6,7 @@
 
 use super::action::PackageManager;
 use super::{Answers, Read};
-use crate::base::MachineId;
+use railwright_base::MachineId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Programs whose presence decides how a kind reads or acts.
@@ -293,7 +293,7 @@ fn assignment(line: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::{Answer, AnswerStatus};
+    use crate::{Answer, AnswerStatus};
 
     fn decode(out: &str) -> Result<HostFacts, String> {
         let mut answers = Answers::default();
@@ -373,13 +373,13 @@ mod tests {
     fn read_here(shell: &[&str], root: &str, connection: &str) -> HostFacts {
         use std::io::Write as _;
         use std::process::{Command, Stdio};
-        let program = crate::resource::program::render(&[Read::Host], root, "f00d");
+        let program = crate::program::render(&[Read::Host], root, "f00d");
         let mut child = Command::new(shell[0]);
         let child = child.args(&shell[1..]).arg("-s").env("SSH_CONNECTION", connection).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = child.spawn().unwrap();
         child.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap().stdout;
-        facts(&crate::resource::program::parse(&[Read::Host], "f00d", &output)).unwrap()
+        facts(&crate::program::parse(&[Read::Host], "f00d", &output)).unwrap()
     }
 
     #[test]

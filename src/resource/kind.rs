@@ -3,7 +3,7 @@
 use super::kubernetes_object::access::{Right, Verb};
 use super::kubernetes_object::request::ObjectName;
 use super::{Answers, Assessment, Read, Wish};
-use crate::base::TargetKind;
+use railwright_base::TargetKind;
 use serde_json::Value;
 
 /// What is wrong in a wish's body; the module loader puts the span to it.

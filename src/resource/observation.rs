@@ -1,7 +1,7 @@
 //! What all targets said: the file that `railwright facts` writes and `plan --observations` reads.
 
 use super::Answers;
-use crate::base::Target;
+use railwright_base::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

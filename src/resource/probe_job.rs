@@ -2,7 +2,7 @@
 //! unit the folder goes, so that nothing stays, also where nobody comes back for it.
 
 use super::program::ENVIRONMENT;
-use crate::base::quote::sh;
+use railwright_base::quote::sh;
 
 /// Bytes of output that are taken at a time.
 pub const CHUNK_BYTES: u64 = 512 << 10;

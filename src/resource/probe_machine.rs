@@ -1,7 +1,7 @@
 //! The `machine` probe: kernel modules that run and that are installed, and default routes, without a tool of any vendor. What
 //! the host is made of is `Read::Hardware`.
 
-use crate::base::quote::sh_words;
+use railwright_base::quote::sh_words;
 
 /// A module that is built into the kernel has no `initstate`. Many kernels (Debian's) keep no srcversion: there the build id of
 /// what runs, a note of 20 bytes behind a header of 16, is looked for in the installed file.

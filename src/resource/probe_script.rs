@@ -1,8 +1,8 @@
 //! Probes rendered to POSIX sh: no Python, no bash; systemd for what must outlive the call.
 
 use super::probe::{CounterPort, Probe, TrafficEnd, TrafficTest};
-use crate::base::quote::{sh, sh_words};
 use core::net::IpAddr;
+use railwright_base::quote::{sh, sh_words};
 
 /// Turns of a latency run: enough for a 99th percentile, under a second on any NIC.
 const LATENCY_TURNS: &str = "1000";
@@ -205,7 +205,7 @@ fn counters(port: &CounterPort) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::probe::{GpuBuffer, TrafficLoad};
+    use crate::probe::{GpuBuffer, TrafficLoad};
 
     fn end(rdma_cm: bool) -> TrafficEnd {
         TrafficEnd {

@@ -8,7 +8,7 @@ use super::program_answers::border_key;
 pub use super::program_answers::parse;
 use super::shared::{self, HERE};
 use super::{Read, rights};
-use crate::base::quote::sh;
+use railwright_base::quote::sh;
 use std::collections::BTreeSet;
 
 /// Output of one section beyond this many bytes is cut off.
@@ -132,7 +132,7 @@ pub fn limit_s(reads: &[Read], most: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::{Answer, AnswerStatus, Answers};
+    use crate::{Answer, AnswerStatus, Answers};
     use proptest::prelude::*;
     use std::io::Write as _;
     use std::process::{Command, Stdio};

@@ -8,7 +8,7 @@ use super::helm_release::request::Release;
 use super::kubernetes_object::request::KubernetesRead;
 use super::rights::Need;
 use super::switch::{SwitchRead, System};
-use crate::base::quote::sh;
+use railwright_base::quote::sh;
 use serde::{Deserialize, Serialize};
 
 /// One question to a host.
@@ -135,7 +135,7 @@ impl Read {
             Read::SwitchCounters { sample, .. } => format!("switch_counters:{}", sample.word()),
             Read::Kubernetes(read) => read.key(),
             Read::HelmRelease(release) => release.key(),
-            Read::Command { script } => format!("command:{}", crate::base::Digest::of_bytes(script.as_bytes()).short()),
+            Read::Command { script } => format!("command:{}", railwright_base::Digest::of_bytes(script.as_bytes()).short()),
         }
     }
 

@@ -3,8 +3,8 @@
 
 use super::observation::{Observation, TargetObservation, Trouble};
 use super::{Answer, Answers};
-use crate::base::text::one_line;
-use crate::base::{Target, TargetKind, nodeset};
+use railwright_base::text::one_line;
+use railwright_base::{Target, TargetKind, nodeset};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -203,7 +203,7 @@ fn of_name(name: &str) -> Result<Vec<Target>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::AnswerStatus;
+    use crate::AnswerStatus;
     use proptest::prelude::*;
 
     fn answer(out: &str) -> Answer {

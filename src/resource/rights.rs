@@ -3,7 +3,7 @@
 
 use super::Read;
 use super::answers::{Answer, AnswerStatus};
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 use std::collections::BTreeSet;
 
 /// Something that a read looks at and that a host may keep for root.
@@ -65,7 +65,7 @@ impl Need {
 
     /// Says so before the section begins, where what it looks at cannot be seen at all.
     fn look(&self) -> String {
-        use crate::base::quote::sh;
+        use railwright_base::quote::sh;
         match self {
             Need::Folder(path, suffix) => format!("look \"$R\"{} {}\n", sh(path), sh(suffix)),
             Need::Sight(path) => format!("! hid \"$R\"{0} || lack reads {0}\n", sh(path)),

@@ -51,11 +51,11 @@ fn topic(read: &Read) -> Option<(Topic, Vec<&str>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::program;
+    use crate::program;
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
-    fn answers(shell: &[&str], reads: &[Read]) -> crate::resource::Answers {
+    fn answers(shell: &[&str], reads: &[Read]) -> crate::Answers {
         let mut command = Command::new(shell[0]);
         command.args(&shell[1..]).arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();

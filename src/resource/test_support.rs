@@ -1,7 +1,7 @@
 //! For the tests of the kinds: wishes and answers without ceremony.
 
 use super::{Answer, AnswerStatus, Answers, Assessment, BodyError, Kind, Read, Want, Wish};
-use crate::base::Address;
+use railwright_base::Address;
 use serde_json::Value;
 
 /// A checked wish on host `n1`.

@@ -2,8 +2,8 @@
 //! `uptime SECONDS`, then for each netdev `port NAME` and lines `counter value` of its RDMA device. The world may read all of it.
 
 use super::Fact;
-use crate::base::quote::sh_words;
-use crate::base::text::one_line;
+use railwright_base::quote::sh_words;
+use railwright_base::text::one_line;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! In what two targets' answers to one question differ, where many wishes are judged by the same answer.
 
 use super::{Answer, AnswerStatus, Answers, Read};
-use crate::resource::switch;
+use crate::switch;
 use std::collections::BTreeSet;
 
 /// In what they differ.

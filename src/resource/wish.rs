@@ -1,6 +1,6 @@
 //! One typed wish on one target, as a module made it from the spec.
 
-use crate::base::{Address, Digest, Place};
+use railwright_base::{Address, Digest, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;

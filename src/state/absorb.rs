@@ -3,8 +3,8 @@
 use super::State;
 use super::run_outages::Mark;
 use super::run_status::RunStatus;
-use crate::base::MachineId;
-use crate::plan::note_outage;
+use railwright_base::MachineId;
+use railwright_plan::note_outage;
 use std::collections::BTreeMap;
 
 impl RunStatus {
@@ -64,14 +64,14 @@ impl RunStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Address, Digest};
-    use crate::plan::Applied;
-    use crate::state::run_status::fold;
-    use crate::state::{Entry, Outcome};
+    use crate::run_status::fold;
+    use crate::{Entry, Outcome};
+    use railwright_base::{Address, Digest};
+    use railwright_plan::Applied;
 
     #[test]
     fn resources_of_any_target_pass_through_unchanged() {
-        use crate::state::journal::{self, Chain};
+        use crate::journal::{self, Chain};
         let applied = Applied {
             kind: "made_up".to_owned(),
             body: serde_json::json!({ "deep": [1.5, { "text": "a\nb" }] }),

@@ -2,7 +2,7 @@
 //! was taken over meets it before its next intent: nothing is done in the name of a record that could not be written.
 
 use super::journal_writer::JournalStore;
-use crate::system::lock_file::LockToken;
+use railwright_system::lock_file::LockToken;
 use std::io;
 
 /// What a run is told whose lock was taken over.

@@ -4,11 +4,11 @@
 use super::journal::{self, Chain, Journal};
 use super::journal_writer::{JournalStore, JournalWriter};
 use super::{ClusterIdentity, State};
-use crate::base::{ClusterId, Diagnostic, Digest, SealKey, quote};
-use crate::plan::Plan;
-use crate::system::append_file::AppendFile;
-use crate::system::identity::ProcessIdentity;
-use crate::system::{clock, files};
+use railwright_base::{ClusterId, Diagnostic, Digest, SealKey, quote};
+use railwright_plan::Plan;
+use railwright_system::append_file::AppendFile;
+use railwright_system::identity::ProcessIdentity;
+use railwright_system::{clock, files};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -168,7 +168,7 @@ impl StateFolder {
         let begin = || -> io::Result<Box<dyn JournalStore>> {
             let folder = self.run_folder(run);
             files::make_private_folder(&folder)?;
-            files::write_atomic(&folder.join("plan.json"), &crate::plan::file::bytes(plan), 0o600)?;
+            files::write_atomic(&folder.join("plan.json"), &railwright_plan::file::bytes(plan), 0o600)?;
             Ok(Box::new(AppendFile::open(&folder.join("journal.jsonl"), None)?))
         };
         begin().map_err(|error| self.unusable(&error))
@@ -177,7 +177,7 @@ impl StateFolder {
     /// The plan of a run, as it was begun.
     pub fn read_plan(&self, run: &str) -> Result<Plan, Diagnostic> {
         let bytes = self.read(below_runs(run, "plan.json"), FILE_LIMIT_BYTES).map_err(|error| self.unusable(&error))?;
-        crate::plan::file::parse(&self.run_folder(run).join("plan.json").display().to_string(), &bytes)
+        railwright_plan::file::parse(&self.run_folder(run).join("plan.json").display().to_string(), &bytes)
     }
 
     /// The journal of a run; empty when the run has none yet.

@@ -4,9 +4,9 @@
 use super::last_applied_file::FORMAT_VERSION;
 use super::lineage::{Lineage, RunPart};
 use super::recognition::ClusterIdentity;
-use crate::base::text::one_line;
-use crate::base::{Address, ClusterId, MachineId, Target, bounded};
-use crate::plan::{Applied, Outage};
+use railwright_base::text::one_line;
+use railwright_base::{Address, ClusterId, MachineId, Target, bounded};
+use railwright_plan::{Applied, Outage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

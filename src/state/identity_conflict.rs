@@ -4,12 +4,12 @@
 use super::lineage::LatestWrite;
 use super::recognition::ClusterIdentity;
 use super::{HostRecord, TargetRecord};
-use crate::base::quote::sh;
-use crate::base::text::one_line;
-use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
-use crate::resource::Trouble;
-use crate::resource::host::RunningMachine;
-use crate::resource::kubernetes_object::ownership::keeper;
+use railwright_base::quote::sh;
+use railwright_base::text::one_line;
+use railwright_base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
+use railwright_resource::Trouble;
+use railwright_resource::host::RunningMachine;
+use railwright_resource::kubernetes_object::ownership::keeper;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why nothing of a target may be planned or changed.

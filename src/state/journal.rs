@@ -5,7 +5,7 @@ mod entry;
 
 pub use entry::{Entry, GateFailure, MemberIntent};
 
-use crate::base::{Diagnostic, Digest};
+use railwright_base::{Diagnostic, Digest};
 use serde::{Deserialize, Serialize};
 
 /// The format of journals; another major is refused.

@@ -3,8 +3,8 @@
 //! same time, and whoever appends writes by itself: a run in virtual time then goes the same way every time.
 
 use super::journal::{Chain, Entry};
-use crate::system::append_file::AppendFile;
-use crate::system::clock;
+use railwright_system::append_file::AppendFile;
+use railwright_system::clock;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -128,7 +128,7 @@ fn write_all(mut pen: Pen, requests: &Receiver<Request>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::journal;
+    use crate::journal;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn many_writers_make_one_sound_chain() {

@@ -7,9 +7,9 @@ use super::lineage::{Descent, Lineage, RunPart};
 use super::power_cycles::AwaitedPowerCycle;
 use super::recognition::ClusterIdentity;
 use super::run_status::{self, RunStatus};
-use crate::base::{Address, ClusterId, Diagnostic, Digest, MachineId, quote};
-use crate::plan::{Applied, LastApplied, Node, Outage, Outages, Plan, note_outage};
-use crate::system::{clock, files};
+use railwright_base::{Address, ClusterId, Diagnostic, Digest, MachineId, quote};
+use railwright_plan::{Applied, LastApplied, Node, Outage, Outages, Plan, note_outage};
+use railwright_system::{clock, files};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -249,7 +249,7 @@ fn of_another_format(folder: &StateFolder, format: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::TargetRecord;
+    use crate::TargetRecord;
 
     fn applied(value: f64) -> Applied {
         Applied {
@@ -323,6 +323,6 @@ mod tests {
         assert!(!ours.merge(&record), "equal is not newer");
         let addresses: Vec<_> = ours.last_applied.resources.keys().map(ToString::to_string).collect();
         assert_eq!(addresses, ["host/a/file/new", "host/b/file/ours"]);
-        assert_eq!(TargetRecord::parse(&crate::base::Target::host("a"), &record.to_json()).read(), Some(&record));
+        assert_eq!(TargetRecord::parse(&railwright_base::Target::host("a"), &record.to_json()).read(), Some(&record));
     }
 }

@@ -3,9 +3,9 @@
 use super::folder::StateFolder;
 use super::last_applied_file::State;
 use super::lock::ClusterLock;
-use crate::base::{Address, Diagnostic};
-use crate::plan::{Applied, Outages};
-use crate::state::TakeOver;
+use crate::TakeOver;
+use railwright_base::{Address, Diagnostic};
+use railwright_plan::{Applied, Outages};
 use std::collections::BTreeMap;
 
 /// All remembered resources whose address begins with one of these texts (`host/gpu-001`, `kube/prod/DaemonSet.apps`);
@@ -67,7 +67,7 @@ fn not_remembered(address: &Address) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Digest;
+    use railwright_base::Digest;
     use serde_json::Value;
 
     fn folder_with(addresses: &[&str]) -> (tempfile::TempDir, StateFolder) {

@@ -5,8 +5,8 @@ use super::folder::{StateFolder, below_runs};
 use super::journal::{Entry, Record};
 use super::lock::ClusterLock;
 use super::run_status;
-use crate::base::Diagnostic;
-use crate::system::{clock, files, identity};
+use railwright_base::Diagnostic;
+use railwright_system::{clock, files, identity};
 use serde::{Deserialize, Serialize};
 
 /// What can be ordered.

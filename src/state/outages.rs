@@ -3,8 +3,8 @@
 use super::lineage::Descent;
 use super::recognition::{TargetIdentity, are_two};
 use super::{HostRecord, State};
-use crate::base::{MachineId, Redaction, Target};
-use crate::plan::{Outage, note_outage};
+use railwright_base::{MachineId, Redaction, Target};
+use railwright_plan::{Outage, note_outage};
 use std::collections::BTreeMap;
 
 impl State {
@@ -69,9 +69,9 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::OutageCause;
-    use crate::resource::host::{MachineIdReading, RunningMachine};
-    use crate::state::power_cycles::AwaitedPowerCycle;
+    use crate::power_cycles::AwaitedPowerCycle;
+    use railwright_plan::OutageCause;
+    use railwright_resource::host::{MachineIdReading, RunningMachine};
 
     fn machine(digit: char) -> MachineId {
         digit.to_string().repeat(32).parse().unwrap()

@@ -3,9 +3,9 @@
 use super::State;
 use super::recognition::{TargetIdentity, are_two};
 use super::run_status::RunStatus;
-use crate::base::{Address, Digest, MachineId, Target};
-use crate::plan::by_hand::{asks_nothing_of, changes_before_power_cycles};
-use crate::plan::{Member, Node, Outage, OutageCause, Plan};
+use railwright_base::{Address, Digest, MachineId, Target};
+use railwright_plan::by_hand::{asks_nothing_of, changes_before_power_cycles};
+use railwright_plan::{Member, Node, Outage, OutageCause, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -164,7 +164,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::host::MachineIdReading;
+    use railwright_resource::host::MachineIdReading;
 
     fn machine(digit: char) -> MachineId {
         digit.to_string().repeat(32).parse().unwrap()

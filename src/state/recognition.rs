@@ -4,10 +4,10 @@
 use super::identity_conflict::IdentityConflict;
 use super::lineage::Descent;
 use super::{HostRecord, State, TakeOver, TargetRecord};
-use crate::base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
-use crate::plan::IdentityFindings;
-use crate::resource::Observation;
-use crate::resource::host::{MachineIdReading, RunningMachine};
+use railwright_base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
+use railwright_plan::IdentityFindings;
+use railwright_resource::Observation;
+use railwright_resource::host::{MachineIdReading, RunningMachine};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

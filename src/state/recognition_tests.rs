@@ -3,9 +3,9 @@
 use super::lineage::{Descent, RunPart};
 use super::recognition::{ClusterIdentity, TargetIdentity};
 use super::{State, TakeOver, TargetRecord};
-use crate::base::{MachineId, Target};
-use crate::plan::{Applied, LastApplied, Outage, OutageCause};
-use crate::resource::host::{MachineIdReading, RunningMachine};
+use railwright_base::{MachineId, Target};
+use railwright_plan::{Applied, LastApplied, Outage, OutageCause};
+use railwright_resource::host::{MachineIdReading, RunningMachine};
 use serde_json::json;
 use std::collections::BTreeMap;
 

@@ -2,8 +2,8 @@
 
 use super::State;
 use super::recognition::TargetIdentity;
-use crate::base::{Address, MachineId, Target, TargetKind};
-use crate::plan::Applied;
+use railwright_base::{Address, MachineId, Target, TargetKind};
+use railwright_plan::Applied;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What came of following the machines.

@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::journal::Record;
 use super::run_status::{NodeStatus, RunStatus};
-use crate::plan::{Outage, OutageCause};
+use railwright_plan::{Outage, OutageCause};
 use std::collections::BTreeMap;
 
 /// What a record says of a host: it is out of service since then.
@@ -76,9 +76,9 @@ fn mark_of_node<'a>((id, node): (&String, &'a NodeStatus)) -> Option<(&'a str, M
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::journal::GateFailure;
-    use crate::state::run_status::tests::{fold_of, started};
-    use crate::state::{Entry, State};
+    use crate::journal::GateFailure;
+    use crate::run_status::tests::{fold_of, started};
+    use crate::{Entry, State};
 
     #[test]
     fn a_run_leaves_hosts_out_of_service_until_a_gate_or_somebody_says_otherwise() {

@@ -6,9 +6,9 @@ use super::order::OrderKind;
 use super::outcome::Outcome;
 use super::recognition::ClusterIdentity;
 use super::run_outages::Mark;
-use crate::base::{Address, Digest, MachineId, Target, TargetKind};
-use crate::plan::model::InventoryOrigin;
-use crate::plan::{Applied, OutageCause};
+use railwright_base::{Address, Digest, MachineId, Target, TargetKind};
+use railwright_plan::model::InventoryOrigin;
+use railwright_plan::{Applied, OutageCause};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -311,13 +311,13 @@ fn take(status: &mut RunStatus, record: &Record) {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::state) fn fold_of(entries: Vec<Entry>) -> RunStatus {
+    pub(crate) fn fold_of(entries: Vec<Entry>) -> RunStatus {
         let records: Vec<_> =
             entries.into_iter().zip(1..).map(|(entry, sequence)| Record { sequence, at: "t".to_owned(), entry }).collect();
         fold(&records)
     }
 
-    pub(in crate::state) fn started(attempt: u32, before: i32) -> Entry {
+    pub(crate) fn started(attempt: u32, before: i32) -> Entry {
         let member =
             MemberIntent { address: "host/a/file/x".parse().unwrap(), met: false, fingerprint: Digest::of(&before), before: before.into() };
         Entry::NodeStarted {

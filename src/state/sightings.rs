@@ -2,9 +2,9 @@
 //! comfort: without it nothing is judged otherwise.
 
 use super::folder::StateFolder;
-use crate::base::{Address, Diagnostic};
-use crate::resource::Plane;
-use crate::system::files;
+use railwright_base::{Address, Diagnostic};
+use railwright_resource::Plane;
+use railwright_system::files;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -81,7 +81,7 @@ impl Sightings {
 }
 
 fn unusable(folder: &StateFolder, why: &str) -> Diagnostic {
-    Diagnostic::warning("RW0501", format!("since when a finding is there is not known: {}", crate::base::text::one_line(why, 160)))
+    Diagnostic::warning("RW0501", format!("since when a finding is there is not known: {}", railwright_base::text::one_line(why, 160)))
         .on(folder.path().join(FILE).display().to_string())
         .effect("the findings are right; only their ages are left out")
         .state("nothing was changed")

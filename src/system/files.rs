@@ -305,6 +305,6 @@ mod tests {
         assert!(read("", "root/deep/file").is_err());
         // Opened as others open it, a pipe waits for somebody who writes, for ever.
         assert!(read_ordinary(&at("in/pipe"), 10).is_err() && read_ordinary(Path::new("/dev/zero"), 10).is_err());
-        assert!(crate::system::lock_file::LockFile::is_held(&at("in/pipe")).is_err());
+        assert!(crate::lock_file::LockFile::is_held(&at("in/pipe")).is_err());
     }
 }

@@ -2,10 +2,10 @@
 //! `~/.ssh/config` can fill it in where that is wished for; the inventory always wins.
 
 use super::{ApiAccess, CertificatePin, ClusterAccess, HostAccess, Password};
-use crate::base::Target;
-use crate::resource::kubernetes_object::keeper;
-use crate::spec::model::{ApiKind, Kubernetes, Spec};
-use crate::spec::{Host, HostSsh, SwitchNode, SwitchReach};
+use railwright_base::Target;
+use railwright_knowledge::spec::model::{ApiKind, Kubernetes, Spec};
+use railwright_knowledge::spec::{Host, HostSsh, SwitchNode, SwitchReach};
+use railwright_resource::kubernetes_object::keeper;
 use std::path::Path;
 
 /// Seconds until a connection attempt is given up: a lost first packet is sent again after 1, 3 and 7 s, so three

@@ -1,6 +1,6 @@
 //! Leave to act on what an inventory names outside its folder.
 
-use crate::system::ceiling;
+use railwright_system::ceiling;
 
 /// Proof that a command contacts targets. It opens identities, kubeconfigs, certificates and lists of host keys wherever they lie, and runs
 /// the programs that an inventory or a kubeconfig names. Only commands that contact targets make one (`tests/tidy` has the list), so the

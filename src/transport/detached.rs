@@ -10,11 +10,11 @@ use super::shell::{End, Shell, call};
 use super::target_lock::{Fence, LOCK_LOST, lock_lost};
 use super::upkeep::{FOLDER, held};
 use super::{Performed, TransportError};
-use crate::base::Digest;
-use crate::base::quote::sh;
-use crate::base::text::one_line;
-use crate::resource::program::ENVIRONMENT;
-use crate::system::clock;
+use railwright_base::Digest;
+use railwright_base::quote::sh;
+use railwright_base::text::one_line;
+use railwright_resource::program::ENVIRONMENT;
+use railwright_system::clock;
 use std::time::Duration;
 
 /// One watch on the host ends after about this many seconds, and is asked anew.

@@ -1,9 +1,9 @@
 //! Every transport error for the person on call: what it means, what state things are in, and the next command.
 
 use super::{TransportError, api};
-use crate::base::Diagnostic;
-use crate::base::text::one_line;
-use crate::resource::Trouble;
+use railwright_base::Diagnostic;
+use railwright_base::text::one_line;
+use railwright_resource::Trouble;
 
 impl TransportError {
     /// The target that it is about, as addresses name it; None for a trouble on this side.
@@ -251,7 +251,7 @@ mod tests {
             let diagnostic = error.diagnostic();
             assert!(diagnostic.state.is_some() && !diagnostic.next.is_empty(), "{error:?}");
             assert!(!diagnostic.message.contains('\u{1b}'), "clean");
-            let page = format!("{}/docs/codes/{}.md", env!("CARGO_MANIFEST_DIR"), diagnostic.code);
+            let page = format!("{}/../../docs/codes/{}.md", env!("CARGO_MANIFEST_DIR"), diagnostic.code);
             assert!(std::fs::read_to_string(&page).is_ok_and(|text| text.starts_with("# ")), "{page}");
         }
     }

@@ -9,9 +9,9 @@
 //! `daemon-reload`, which takes its time on a host with many units.
 
 use super::upkeep::FOLDER;
-use crate::base::quote::sh;
-use crate::resource::guard::{Guard, script};
-use crate::resource::program::ENVIRONMENT;
+use railwright_base::quote::sh;
+use railwright_resource::guard::{Guard, script};
+use railwright_resource::program::ENVIRONMENT;
 
 /// Where unit files of the administrator lie.
 const UNITS: &str = "/etc/systemd/system";

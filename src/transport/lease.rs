@@ -1,9 +1,9 @@
 //! Probes under a lease: whatever a probe starts is ended by the host itself when the lease is over, even if we, the
 //! connection or the shell die first.
 
-use crate::base::quote::sh;
-use crate::resource::probe::Probe;
-use crate::resource::program::ENVIRONMENT;
+use railwright_base::quote::sh;
+use railwright_resource::probe::Probe;
+use railwright_resource::program::ENVIRONMENT;
 
 /// The script that runs a probe. Under systemd a transient unit holds all its processes and has the deadline; elsewhere
 /// `timeout` has it. The exit status is the probe's; 124 when the lease ended it.

@@ -3,9 +3,9 @@
 use super::shell::{AsLogin, End, Shell, call};
 use super::target_lock::lock_lost;
 use super::{BoxFuture, Fence, HostLink, Performed, TransportError, Upkeep, detached, lease, step, upkeep};
-use crate::resource::probe::Probe;
-use crate::resource::{Action, Answers, Read, program};
-use crate::system::clock;
+use railwright_resource::probe::Probe;
+use railwright_resource::{Action, Answers, Read, program};
+use railwright_system::clock;
 use std::time::Duration;
 
 /// One program of reads never takes longer than this, in seconds, however many sections hang; what was read by then
@@ -114,8 +114,8 @@ impl<S: Shell> HostLink for ShellLink<S> {
 
 #[cfg(test)]
 mod tests {
-    use crate::resource::probe::Probe;
-    use crate::transport::{Connector as _, HostAccess, LocalConnector, Performed};
+    use crate::{Connector as _, HostAccess, LocalConnector, Performed};
+    use railwright_resource::probe::Probe;
 
     /// A unit or sudo would show limits of their own: the probe must see those of the login.
     #[tokio::test]

@@ -3,7 +3,7 @@
 use super::link::ShellLink;
 use super::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
 use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
-use crate::system::{fed, process};
+use railwright_system::{fed, process};
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,11 +3,11 @@
 //! is redacted. The other answers are compared as they are: they know the secrets, and `resource::diff` takes those out after.
 
 use super::{ApiAccess, BoxFuture, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Redaction, SealKey, secret};
-use crate::resource::file::sealed::{in_plain, seal_answer};
-use crate::resource::probe::Probe;
-use crate::resource::{Action, Answers, Read};
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Redaction, SealKey, secret};
+use railwright_resource::file::sealed::{in_plain, seal_answer};
+use railwright_resource::probe::Probe;
+use railwright_resource::{Action, Answers, Read};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

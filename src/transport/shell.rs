@@ -8,11 +8,11 @@
 
 use super::target_lock::LOCK_LOST;
 use super::{BoxFuture, Performed, TransportError};
-use crate::base::text::one_line;
-use crate::resource::program::ENVIRONMENT;
-use crate::system::clock;
-use crate::system::fed::Capture;
 use memchr::memmem;
+use railwright_base::text::one_line;
+use railwright_resource::program::ENVIRONMENT;
+use railwright_system::clock;
+use railwright_system::fed::Capture;
 use std::time::Duration;
 
 /// Bytes of standard output that are kept.

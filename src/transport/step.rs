@@ -11,8 +11,8 @@
 
 use super::target_lock::Fence;
 use super::upkeep::{FLOCK, held, shown};
-use crate::base::quote::sh;
-use crate::resource::complaint::LOCKED;
+use railwright_base::quote::sh;
+use railwright_resource::complaint::LOCKED;
 
 /// The script of a step, so that no other runs beside it and none without the lock. The exit status is the step's own, or
 /// `LOCK_LOST` behind a line with the nonce.
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(idle(folder.path()), 77);
         let (code, out, err) = run(&alone("echo ran", &own, &fence(), "n"));
         assert_eq!((code, out.as_str()), (LOCKED, ""));
-        assert_eq!(crate::resource::complaint::complaint(&err).as_deref(), Some("an earlier step is still running on the host"));
+        assert_eq!(railwright_resource::complaint::complaint(&err).as_deref(), Some("an earlier step is still running on the host"));
         // Taken over by force while it runs: whoever has the lock now sees the step, and begins none beside it.
         std::fs::write(at("lock"), "b\n2\nboot\n5\n").unwrap();
         let (code, out, _) = run(&alone("echo ran", &own, &Fence::new("b", 2), "n"));
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(first.wait().unwrap().code(), Some(3), "the step's own exit status");
         assert_eq!(idle(folder.path()), 0);
         let late = run(&alone("echo ran", &own, &fence(), "n"));
-        assert_eq!((late.0, late.1.as_str()), (crate::transport::target_lock::LOCK_LOST, "\n@n lost\nb\n"));
+        assert_eq!((late.0, late.1.as_str()), (crate::target_lock::LOCK_LOST, "\n@n lost\nb\n"));
         assert_eq!(run(&alone("echo ran; cat; false", &own, &Fence::new("b", 2), "n")), (1, "ran\n".to_owned(), String::new()));
     }
 

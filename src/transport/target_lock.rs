@@ -6,8 +6,8 @@
 //! changes nothing any more. Silence is measured by the target's own monotonic clock.
 
 use super::{Performed, TransportError};
-use crate::base::text::one_line;
-use crate::resource::complaint::complaint;
+use railwright_base::text::one_line;
+use railwright_resource::complaint::complaint;
 
 /// The exit status of a script that found that the lock is no longer its writer's.
 pub(super) const LOCK_LOST: i32 = 80;
@@ -292,7 +292,7 @@ impl RecordOutcome {
     pub(super) fn parse(performed: Performed) -> Self {
         match performed {
             Performed::Ended { code: 0, .. } => RecordOutcome::Written,
-            Performed::Ended { code: crate::resource::complaint::UNAVAILABLE, .. } => RecordOutcome::NotKept,
+            Performed::Ended { code: railwright_resource::complaint::UNAVAILABLE, .. } => RecordOutcome::NotKept,
             Performed::Ended { code: RECORD_MOVED, .. } => RecordOutcome::Moved,
             Performed::Ended { code, stderr, .. } => RecordOutcome::Failed(otherwise(code, &stderr)),
             Performed::Unknown { reason } => RecordOutcome::Unknown(reason),

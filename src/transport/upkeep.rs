@@ -10,8 +10,8 @@
 use super::detached::plain;
 use super::target_lock::{Fence, Grounds, LOCK_LOST, RECORD_MOVED};
 use super::{FencedWrite, Upkeep, detached, guard, step};
-use crate::base::quote::sh;
-use crate::resource::guard::script::SERVER_READS;
+use railwright_base::quote::sh;
+use railwright_resource::guard::script::SERVER_READS;
 
 /// The folder on every host.
 pub const FOLDER: &str = "/var/lib/railwright";

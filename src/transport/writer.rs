@@ -3,8 +3,8 @@
 
 use super::{Fence, FencedWrite, Grounds, HostLink, LockOutcome, Performed, Prober, Reader, RecordOutcome, StealOutcome};
 use super::{TransportError, Upkeep};
-use crate::resource::Action;
-use crate::resource::guard::Guard;
+use railwright_resource::Action;
+use railwright_resource::guard::Guard;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -143,7 +143,7 @@ pub fn judge([before, after]: [&BTreeMap<String, u64>; 2], lossless: Option<u8>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
+    use crate::result::Verdict;
 
     #[test]
     fn only_a_rise_of_an_error_counter_is_told() {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_counters_of_a_real_soft_roce_port_are_read() {
-        let counters = parse(crate::verify::samples::COUNTERS);
+        let counters = parse(crate::samples::COUNTERS);
         assert_eq!(counters["rocep193s0/1"]["rcvd_seq_err"], 0);
         assert!(counters["rocep193s0/1"]["rcvd_pkts"] > 0);
     }

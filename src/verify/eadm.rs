@@ -42,8 +42,8 @@ pub fn judge(output: &str) -> Option<Judgement> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
-    use crate::verify::samples;
+    use crate::result::Verdict;
+    use crate::samples;
     use proptest::prelude::*;
 
     #[test]

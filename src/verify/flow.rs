@@ -2,10 +2,10 @@
 //! each of them.
 
 use super::result::Judgement;
-use crate::base::nodeset;
-use crate::base::text::counted;
-use crate::resource::Fact;
-use crate::resource::traffic::{Rate, Rates};
+use railwright_base::nodeset;
+use railwright_base::text::counted;
+use railwright_resource::Fact;
+use railwright_resource::traffic::{Rate, Rates};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rail that carries less than this share of the fastest of all stands still beside it: what keeps connections alive is far below.
@@ -171,7 +171,7 @@ fn most(before: Fact<Rates>, now: &Fact<Rates>) -> Fact<Rates> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
+    use crate::result::Verdict;
 
     fn rates(received: f64, sent: f64) -> Fact<Rates> {
         Fact::Is(Rates { received: Rate::GigabitsPerSecond(received), sent: Rate::GigabitsPerSecond(sent) })

@@ -6,8 +6,8 @@
 use super::request::VerifyRequest;
 use super::result::{Verdict, VerifyReport};
 use super::run::{OnEvent, verify};
-use crate::base::nodeset;
-use crate::transport::Connector;
+use railwright_base::nodeset;
+use railwright_transport::Connector;
 
 /// Rounds of pairs in a gate: everybody twice, in one ring.
 const GATE_ROUNDS: usize = 2;

@@ -87,8 +87,8 @@ fn near_miss(port: &Port, rail: &ExpectedRail, address: IpAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
-    use crate::verify::samples;
+    use crate::result::Verdict;
+    use crate::samples;
 
     fn rail(address: Option<&str>) -> ExpectedRail {
         ExpectedRail {

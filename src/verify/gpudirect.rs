@@ -72,7 +72,7 @@ fn judge_fault(fault: TrafficFault) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
+    use crate::result::Verdict;
 
     fn place(nearness: Nearness) -> Place {
         Place { address: "0000:1b:00.0".into(), nearness }

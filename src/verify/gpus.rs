@@ -51,8 +51,8 @@ fn is_of(version: &str, wanted: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
-    use crate::verify::samples;
+    use crate::result::Verdict;
+    use crate::samples;
 
     fn judged(count: usize, driver: &str, text: &str) -> Judgement {
         let wanted = ExpectedGpus { model: "A100-SXM4-80GB".into(), count, driver: Some(driver.into()), dmabuf: None };

@@ -1,7 +1,7 @@
 //! What a host says of its machine: kernel modules that run and that are installed and default routes, by the `machine` probe;
 //! GPUs and NICs with their places in the PCI tree, by `Read::Hardware`.
 
-use crate::resource::hardware::{self as parts, Function, Sort};
+use railwright_resource::hardware::{self as parts, Function, Sort};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -193,7 +193,7 @@ fn routes(json: &str) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::samples;
+    use crate::samples;
     use proptest::prelude::*;
 
     #[test]

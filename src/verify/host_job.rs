@@ -3,12 +3,12 @@
 
 use super::session::{Said, ask};
 use super::together::together;
-use crate::base::text::one_line;
-use crate::resource::probe::Probe;
-use crate::resource::probe_job::CHUNK_BYTES;
-use crate::system::clock::{self, Deadline};
-use crate::transport::{BoxFuture, Connector, HostAccess, Prober, TransportError};
-use crate::workload::HostPart;
+use railwright_base::text::one_line;
+use railwright_resource::probe::Probe;
+use railwright_resource::probe_job::CHUNK_BYTES;
+use railwright_system::clock::{self, Deadline};
+use railwright_transport::{BoxFuture, Connector, HostAccess, Prober, TransportError};
+use railwright_workload::HostPart;
 use std::future::Future;
 use std::time::Duration;
 
@@ -224,8 +224,8 @@ impl Seat<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::{Action, Answers, Read};
-    use crate::transport::{Fence, HostLink, Performed, Upkeep};
+    use railwright_resource::{Action, Answers, Read};
+    use railwright_transport::{Fence, HostLink, Performed, Upkeep};
     use std::sync::Arc;
 
     struct Nobody;

@@ -2,8 +2,8 @@
 
 use super::rail_facts::{Port, RailFacts};
 use super::request::{ExpectedRail, VerifyRequest};
-use crate::catalog::rows::BandwidthRow;
-use crate::resource::probe::TrafficLoad;
+use railwright_knowledge::catalog::rows::BandwidthRow;
+use railwright_resource::probe::TrafficLoad;
 
 /// From this MTU on packets of 4096 bytes pass with their headers, which the numbers of the catalogue take for granted.
 const WHOLE_PACKETS_MTU: u32 = 4200;
@@ -92,11 +92,11 @@ pub fn rate_gbps(port: &Port) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::samples;
-    use crate::verify::tests::request;
+    use crate::samples;
+    use crate::tests::request;
 
     fn known() -> Vec<BandwidthRow> {
-        crate::catalog::load("", []).unwrap().bandwidth.entries().map(|entry| entry.row.clone()).collect()
+        railwright_knowledge::catalog::load("", []).unwrap().bandwidth.entries().map(|entry| entry.row.clone()).collect()
     }
 
     fn facts(rate: &str, mtu: u32) -> RailFacts {

@@ -83,8 +83,8 @@ fn state_word(state: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
-    use crate::verify::samples;
+    use crate::result::Verdict;
+    use crate::samples;
 
     fn rail(mtu: u32) -> ExpectedRail {
         ExpectedRail {

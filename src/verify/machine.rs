@@ -7,8 +7,8 @@ use super::result::Check;
 use super::run::{Findings, Run};
 use super::session::{Session, lost};
 use super::{gpus, pcie, routes, running};
-use crate::resource::probe::Probe;
-use crate::resource::{Read, hardware};
+use railwright_resource::probe::Probe;
+use railwright_resource::{Read, hardware};
 
 /// The driver of Alibaba's elastic RDMA.
 pub(super) const ERDMA: &str = "erdma";

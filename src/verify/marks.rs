@@ -94,8 +94,8 @@ fn by_share(counts: &BTreeMap<u8, u64>, wanted: u8, word: &str, expected: String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
-    use crate::verify::samples;
+    use crate::result::Verdict;
+    use crate::samples;
     use proptest::prelude::*;
 
     const WANTED: Marks = Marks { dscp: 26, priority: 3 };

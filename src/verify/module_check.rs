@@ -2,7 +2,7 @@
 
 use super::request::ModuleCheck;
 use super::result::Judgement;
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 
 /// Judges exit status and output of a declared proof.
 pub fn judge(check: &ModuleCheck, code: i32, stdout: &str, stderr: &str) -> Judgement {
@@ -30,7 +30,7 @@ pub fn judge(check: &ModuleCheck, code: i32, stdout: &str, stderr: &str) -> Judg
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
+    use crate::result::Verdict;
 
     #[test]
     fn output_and_exit_status_must_both_be_right() {

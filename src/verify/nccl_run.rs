@@ -5,10 +5,10 @@ use super::host_job::{self, Ended, Refused};
 use super::nccl::transport::Transport;
 use super::nccl::{self, Decoder, Expected, Log};
 use super::result::{Check, CheckResult, Judgement, Verdict};
-use crate::base::nodeset;
-use crate::base::text::{counted, duration, one_line};
-use crate::transport::{Connector, HostAccess};
-use crate::workload::{HostPart, missing};
+use railwright_base::nodeset;
+use railwright_base::text::{counted, duration, one_line};
+use railwright_transport::{Connector, HostAccess};
+use railwright_workload::{HostPart, missing};
 use serde::Serialize;
 use std::future::Future;
 
@@ -190,7 +190,7 @@ fn not_run(refused: Refused) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::nccl::samples;
+    use crate::nccl::samples;
 
     fn names(list: &[&str]) -> Vec<String> {
         list.iter().map(|name| (*name).to_owned()).collect()

@@ -13,7 +13,7 @@ use super::result::{Check, Judgement, Measurement, Verdict};
 use super::run::{Findings, Run};
 use super::session::{Session, lost};
 use super::{eadm, marks, path_mtu, traffic};
-use crate::resource::probe::{GpuBuffer, Probe, TRAFFIC_SLACK_S, TrafficEnd, TrafficLoad, TrafficTest};
+use railwright_resource::probe::{GpuBuffer, Probe, TRAFFIC_SLACK_S, TrafficEnd, TrafficLoad, TrafficTest};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -89,7 +89,7 @@ type Ran = Result<(i32, String), String>;
 impl<'a> Traffic<'a> {
     /// For one run of `verify`.
     pub(super) fn new(run: &'a Run<'a>, sessions: &'a BTreeMap<&'a str, Session<'a>>) -> Self {
-        let nonce = crate::system::clock::nonce().unwrap_or_default();
+        let nonce = railwright_system::clock::nonce().unwrap_or_default();
         Traffic { run, sessions, token: nonce.chars().take(8).collect(), count: AtomicU16::new(0) }
     }
 

@@ -2,7 +2,7 @@
 //! still *takes* large packets and only its own direction shows it.
 
 use super::result::Judgement;
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 
 /// Judges the output of `ping -n -M do -s SIZE -c 3` (iputils) and its exit status.
 pub fn judge(code: i32, output: &str, mtu: u32) -> Judgement {
@@ -62,8 +62,8 @@ fn loss_percent(output: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
-    use crate::verify::samples;
+    use crate::result::Verdict;
+    use crate::samples;
     use proptest::prelude::*;
 
     #[test]

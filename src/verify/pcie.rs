@@ -50,7 +50,7 @@ fn words(link: PcieLink) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
+    use crate::result::Verdict;
 
     fn nic(speed: f64, width: u32) -> PciFunction {
         PciFunction {

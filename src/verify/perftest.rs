@@ -4,7 +4,7 @@
 //! Sources: output of perftest 6.06 (Debian 12) on Soft-RoCE; `perftest_parameters.h` of linux-rdma/perftest for the
 //! older `MB/sec` (which counts 2^20 bytes like its successor `MiB/sec`: 65536 bytes at 0.000640 Mpps are printed as 40.00).
 
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 use std::collections::BTreeMap;
 
 /// A latency run.
@@ -165,7 +165,7 @@ pub fn fault(code: i32, output: &str) -> TrafficFault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::samples;
+    use crate::samples;
     use proptest::prelude::*;
 
     #[test]

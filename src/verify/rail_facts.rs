@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_soft_roce_port_below_a_make_believe_nic() {
-        let facts = RailFacts::parse(crate::verify::samples::RAILS);
+        let facts = RailFacts::parse(crate::samples::RAILS);
         let netdev = &facts.netdevs["ens1f0np0"];
         assert_eq!((netdev.operstate.as_str(), netdev.carrier, netdev.mtu), ("up", Some(true), Some(9000)));
         let port = facts.port_of("ens1f0np0").unwrap();

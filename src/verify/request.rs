@@ -1,7 +1,7 @@
 //! What is to be proven, as plain values made from the spec.
 
-use crate::catalog::rows::BandwidthRow;
-use crate::transport::HostAccess;
+use railwright_knowledge::catalog::rows::BandwidthRow;
+use railwright_transport::HostAccess;
 
 /// The sort of GID that traffic must leave with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What came out: one result per check and subject, and the measured matrix.
 
 use super::nccl_run::NcclFigure;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Severity, nodeset};
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Severity, nodeset};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 

@@ -32,7 +32,7 @@ pub fn judge(rails: &[ExpectedRail], found: &Hardware) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
+    use crate::result::Verdict;
 
     fn judged(routes: &str) -> Judgement {
         let rails =

@@ -8,8 +8,8 @@ use super::result::{Check, CheckResult, Judgement, Measurement, VerifyReport};
 use super::session::{Session, ask, lost};
 use super::together::together;
 use super::{counters, gid, link, machine, module_check, schedule};
-use crate::resource::probe::{CounterPort, Probe};
-use crate::transport::{BoxFuture, Connector, Prober};
+use railwright_resource::probe::{CounterPort, Probe};
+use railwright_transport::{BoxFuture, Connector, Prober};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -60,8 +60,8 @@ fn compare(module: &ModuleVersions) -> Option<Option<Difference<'_>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
-    use crate::verify::samples;
+    use crate::result::Verdict;
+    use crate::samples;
 
     fn judged(text: &str) -> Judgement {
         judge(&Hardware::parse(text)).unwrap()

@@ -2,7 +2,7 @@
 //! ConnectX-6, for the data cases of the checks.
 
 use super::hardware::Hardware;
-use crate::resource::{Answer, AnswerStatus, Answers, Read};
+use railwright_resource::{Answer, AnswerStatus, Answers, Read};
 
 /// The `rails` probe of a sound host: perftest 6.06, iproute2 6.1.
 pub const RAILS: &str = include_str!("samples/rails-linux-6.1.txt");
@@ -38,8 +38,8 @@ pub const HARDWARE: &str = include_str!("samples/hardware-made-up-two-sockets.tx
 pub const MACHINE: &str = include_str!("samples/machine-made-up.txt");
 
 /// What a host with such an answer to `Read::Hardware` is made of.
-pub fn parts(answer: &str) -> crate::resource::hardware::Hardware {
-    crate::resource::hardware::hardware(&answered(answer)).unwrap()
+pub fn parts(answer: &str) -> railwright_resource::hardware::Hardware {
+    railwright_resource::hardware::hardware(&answered(answer)).unwrap()
 }
 
 /// The answers of such a host.

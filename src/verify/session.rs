@@ -5,8 +5,8 @@ use super::hardware::Hardware;
 use super::rail_facts::RailFacts;
 use super::request::{ExpectedRail, VerifyHost};
 use super::result::Judgement;
-use crate::resource::probe::Probe;
-use crate::transport::{Performed, Prober};
+use railwright_resource::probe::Probe;
+use railwright_transport::{Performed, Prober};
 use std::collections::BTreeMap;
 
 /// An answer of a host that came to its end.

@@ -5,9 +5,9 @@ use super::request::{Expectations, ExpectedGpus, ExpectedRail, FabricFacts, GidK
 use super::result::{Verdict, VerifyReport};
 use super::run::{VerifyEvent, verify};
 use super::{gate, samples};
-use crate::resource::probe::{Probe, TrafficEnd, TrafficTest};
-use crate::resource::{Action, Answers, Read};
-use crate::transport::{BoxFuture, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use railwright_resource::probe::{Probe, TrafficEnd, TrafficTest};
+use railwright_resource::{Action, Answers, Read};
+use railwright_transport::{BoxFuture, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 

@@ -1,6 +1,6 @@
 //! Runs futures that borrow side by side, a window of them at a time, results in order.
 
-use crate::transport::BoxFuture;
+use railwright_transport::BoxFuture;
 use std::future::poll_fn;
 use std::task::Poll;
 

@@ -85,7 +85,7 @@ pub fn judge_fault(fault: TrafficFault) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::result::Verdict;
+    use crate::result::Verdict;
 
     const STATED: Expectations =
         Expectations { write_bandwidth_gbps: Some(95.0), gpu_bandwidth_gbps: None, read_latency_us: Some(5.0), duration_s: 2 };

@@ -6,8 +6,8 @@ use super::meeting::Meeting;
 use super::names::{AcsNames, PodNames};
 use super::render::{Made, Rendered, Rendering, Settled};
 use super::request::{Acs, Devices};
-use crate::base::Diagnostic;
-use crate::spec::model::{AcsPod, FabricKind};
+use railwright_base::Diagnostic;
+use railwright_knowledge::spec::model::{AcsPod, FabricKind};
 use std::collections::BTreeMap;
 
 impl Rendering<'_> {

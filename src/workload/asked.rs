@@ -1,7 +1,7 @@
 //! What was asked for, with the place of each word: in a line, which carets of what does not stand in a file point into, or in the spec.
 
-use crate::base::{Diagnostic, Label};
-use crate::spec::{Loaded, Source, SourceFile};
+use railwright_base::{Diagnostic, Label};
+use railwright_knowledge::spec::{Loaded, Source, SourceFile};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Asked {
         for (path, option) in options {
             text.push(' ');
             let start = text.len();
-            text.push_str(&crate::base::text::clean_line(&option));
+            text.push_str(&railwright_base::text::clean_line(&option));
             places.insert(path.to_owned(), start..text.len());
         }
         Asked::in_line(source("command line", text), places)

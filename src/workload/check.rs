@@ -4,12 +4,12 @@ use super::amount::Amount;
 use super::asked::Asked;
 use super::request::{Devices, NcclTest, Perftest, Pods, Pytorch, Ray, Request};
 use super::toleration::Toleration;
-use crate::base::Diagnostic;
-use crate::base::text::one_line;
-use crate::resource::fields::is_netdev;
-use crate::resource::kubernetes_object::labels;
-use crate::resource::kubernetes_object::manifest::{is_label, is_subdomain};
-use crate::spec::nccl::{self, Words};
+use railwright_base::Diagnostic;
+use railwright_base::text::one_line;
+use railwright_knowledge::spec::nccl::{self, Words};
+use railwright_resource::fields::is_netdev;
+use railwright_resource::kubernetes_object::labels;
+use railwright_resource::kubernetes_object::manifest::{is_label, is_subdomain};
 use std::collections::BTreeSet;
 
 /// The longest name of a pod (RFC 1123: a label of DNS).

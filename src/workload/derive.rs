@@ -5,12 +5,12 @@ use super::hca::{Hcas, hcas};
 use super::meeting::Meeting;
 use super::offer::{Offer, is_rdma};
 use super::request::Kind;
-use crate::base::Diagnostic;
-use crate::base::version::parts;
-use crate::catalog::Catalog;
-use crate::spec::model::{FabricKind, RdmaFlavour, Trust};
-use crate::spec::{Host, Loaded};
 use ipnet::IpNet;
+use railwright_base::Diagnostic;
+use railwright_base::version::parts;
+use railwright_knowledge::catalog::Catalog;
+use railwright_knowledge::spec::model::{FabricKind, RdmaFlavour, Trust};
+use railwright_knowledge::spec::{Host, Loaded};
 use std::collections::BTreeSet;
 
 /// A variable that follows from something.

@@ -3,12 +3,12 @@
 
 use super::asked::Asked;
 use super::derive::{Derived, at};
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, suggest};
-use crate::catalog::Catalog;
-use crate::catalog::job::VariableRow;
-use crate::spec::Loaded;
 use indexmap::IndexMap;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, suggest};
+use railwright_knowledge::catalog::Catalog;
+use railwright_knowledge::catalog::job::VariableRow;
+use railwright_knowledge::spec::Loaded;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -3,8 +3,8 @@
 
 use super::asked::Asked;
 use super::request::{Devices, Pods, Request};
-use crate::base::Diagnostic;
-use crate::spec::model::FabricKind;
+use railwright_base::Diagnostic;
+use railwright_knowledge::spec::model::FabricKind;
 
 /// All that does not go together.
 pub(super) fn check(request: &Request, fabric: FabricKind, asked: &Asked) -> Vec<Diagnostic> {

@@ -1,9 +1,9 @@
 //! The fields of a workload of the spec: what its kind does not have, and what it needs. They are told beside what is wrong with its values, so
 //! that nothing waits for another correction.
 
-use crate::base::{Diagnostic, Label};
-use crate::spec::Loaded;
-use crate::spec::model::{Workload, WorkloadKind};
+use railwright_base::{Diagnostic, Label};
+use railwright_knowledge::spec::Loaded;
+use railwright_knowledge::spec::model::{Workload, WorkloadKind};
 
 const OF_RAY: [&str; 5] = ["devices", "hosts", "host_network", "network", "ray_version"];
 const OF_ACS: [&str; 5] = ["model", "compute_class", "command", "app", "container"];

@@ -1,9 +1,9 @@
 //! How many GPUs a pod has.
 
 use super::render::Rendering;
-use crate::base::Diagnostic;
-use crate::base::text::counted;
-use crate::spec::Host;
+use railwright_base::Diagnostic;
+use railwright_base::text::counted;
+use railwright_knowledge::spec::Host;
 use std::collections::BTreeSet;
 
 impl Rendering<'_> {

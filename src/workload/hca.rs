@@ -1,10 +1,10 @@
 //! The RDMA devices of the hosts by name, as far as the spec says how they are named. Which names a driver or rdma-core gives is known for
 //! some policies only: where it is not, nothing is guessed.
 
-use crate::catalog::{Catalog, SOFT_ROCE};
-use crate::spec::model::{FabricKind, NodeGroup, RdmaFlavour, RdmaNaming};
-use crate::spec::{Host, Loaded};
 use indexmap::IndexSet;
+use railwright_knowledge::catalog::{Catalog, SOFT_ROCE};
+use railwright_knowledge::spec::model::{FabricKind, NodeGroup, RdmaFlavour, RdmaNaming};
+use railwright_knowledge::spec::{Host, Loaded};
 use std::collections::BTreeSet;
 
 /// What is known of the names.

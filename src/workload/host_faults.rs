@@ -4,10 +4,10 @@
 use super::asked::Asked;
 use super::on_hosts::{HostJob, HostKind};
 use super::render::Inputs;
-use crate::base::Diagnostic;
-use crate::base::text::{counted, one_line};
-use crate::spec::Host;
-use crate::spec::nccl::{self, Words};
+use railwright_base::Diagnostic;
+use railwright_base::text::{counted, one_line};
+use railwright_knowledge::spec::Host;
+use railwright_knowledge::spec::nccl::{self, Words};
 
 /// How the inventory says that a host is this machine.
 const LOCAL: &str = "local";

@@ -1,8 +1,8 @@
 //! The interface on which the ranks of a job meet: the pod's own, or that of the host's management network.
 
 use super::request::Pods;
-use crate::spec::{Host, Loaded};
 use indexmap::IndexSet;
+use railwright_knowledge::spec::{Host, Loaded};
 
 /// The only interface of a pod beside `lo`, as the network plugins name it (CNI: the runtime gives `CNI_IFNAME`, containerd and CRI-O `eth0`).
 const OF_POD: &str = "eth0";

@@ -5,9 +5,9 @@ use super::environment::Variable;
 use super::meeting::Meeting;
 use super::request::NcclTest;
 use super::words::words;
-use crate::base::Diagnostic;
-use crate::catalog::Catalog;
-use crate::spec::Loaded;
+use railwright_base::Diagnostic;
+use railwright_knowledge::catalog::Catalog;
+use railwright_knowledge::spec::Loaded;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@ use super::amount::Amount;
 use super::environment::Variable;
 use super::pytorch_names::PytorchNames;
 use super::request::Kind;
-use crate::template::shape::Shape;
+use railwright_knowledge::template::shape::Shape;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -4,10 +4,10 @@ use super::asked::Asked;
 use super::fields;
 use super::render::{Inputs, Rendered, render};
 use super::request::{Acs, Devices, Pods, Ray, Request};
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Digest, nodeset};
-use crate::rules::Finding;
-use crate::spec::model::{Workload, WorkloadKind};
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Digest, nodeset};
+use railwright_knowledge::rules::Finding;
+use railwright_knowledge::spec::model::{Workload, WorkloadKind};
 
 /// The name of a container of a Deployment of which nothing else is said.
 const CONTAINER: &str = "main";

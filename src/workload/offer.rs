@@ -1,8 +1,8 @@
 //! How the cluster of the spec gives RDMA devices to pods: by which resources, and what a unit of each brings.
 
-use crate::spec::Loaded;
-use crate::spec::model::{FabricKind, RdmaPlugin};
-use crate::spec::pools;
+use railwright_knowledge::spec::Loaded;
+use railwright_knowledge::spec::model::{FabricKind, RdmaPlugin};
+use railwright_knowledge::spec::pools;
 use std::collections::BTreeSet;
 
 /// The resource of Alibaba Cloud's eRDMA controller.

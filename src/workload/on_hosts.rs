@@ -13,10 +13,10 @@ use super::pair;
 use super::render::{self, Inputs};
 use super::request::{Kind, NcclTest, Pods};
 use super::{Asked, host_faults, mpirun};
-use crate::base::shipped::MODULES;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, quote};
-use crate::spec::Host;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, quote};
+use railwright_knowledge::shipped::MODULES;
+use railwright_knowledge::spec::Host;
 use std::collections::BTreeSet;
 
 /// The training that is shipped.

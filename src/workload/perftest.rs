@@ -3,9 +3,9 @@
 use super::names::PerftestNames;
 use super::render::{Made, Rendered, Rendering, Settled};
 use super::request::Perftest;
-use crate::base::{Diagnostic, quote};
-use crate::spec::model::{ErdmaDriver, ErdmaMode, Trust};
-use crate::spec::{Host, Loaded};
+use railwright_base::{Diagnostic, quote};
+use railwright_knowledge::spec::model::{ErdmaDriver, ErdmaMode, Trust};
+use railwright_knowledge::spec::{Host, Loaded};
 
 impl Rendering<'_> {
     pub(super) fn perftest(&self, job: &Perftest) -> Result<Rendered, Vec<Diagnostic>> {

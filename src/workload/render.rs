@@ -13,12 +13,12 @@ use super::pytorch_names;
 use super::request::{Devices, Kind, NcclTest, Pods, Pytorch, Ray, Request, amount};
 use super::subject::{self, Seen};
 use super::templates::Templates;
-use crate::base::{Diagnostic, Label, Severity};
-use crate::catalog::Catalog;
-use crate::catalog::job::image_of;
-use crate::rules::{self, Finding, Judgement, RuleSet};
-use crate::spec::model::{AcsPod, FabricKind};
-use crate::spec::{Host, Loaded};
+use railwright_base::{Diagnostic, Label, Severity};
+use railwright_knowledge::catalog::Catalog;
+use railwright_knowledge::catalog::job::image_of;
+use railwright_knowledge::rules::{self, Finding, Judgement, RuleSet};
+use railwright_knowledge::spec::model::{AcsPod, FabricKind};
+use railwright_knowledge::spec::{Host, Loaded};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +89,7 @@ pub(super) fn hosts<'a>(loaded: &'a Loaded, names: &[String], asked: &Asked) -> 
     }
     let found = |name: &String| {
         loaded.host(name).ok_or_else(|| {
-            let shown = crate::base::text::one_line(name, 60);
+            let shown = railwright_base::text::one_line(name, 60);
             let error = asked.refused(Diagnostic::error("RW1221", format!("the spec has no host `{shown}`")));
             asked.at(error, "job.hosts", "named here")
         })
@@ -344,7 +344,7 @@ impl<'a> Rendering<'a> {
         let gpus = self.gpus()?;
         let known = image_of(&self.inputs.catalog.image, &job.pods.image).and_then(|row| row.ray_of(&job.pods.image));
         let Some(ray_version) = job.ray_version.clone().or(known) else {
-            let message = format!("which release of Ray is in `{}` is not known", crate::base::text::one_line(&job.pods.image, 100));
+            let message = format!("which release of Ray is in `{}` is not known", railwright_base::text::one_line(&job.pods.image, 100));
             let next = self.asked.words(
                 "say it: --ray-version 2.40.0, as `ray --version` prints it in the image",
                 "say it: `ray_version: 2.40.0`, as `ray --version` prints it in the image",

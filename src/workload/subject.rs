@@ -4,9 +4,9 @@ use super::asked::Asked;
 use super::environment::Variable;
 use super::offer::{Offer, is_rdma, is_shared};
 use super::request::Request;
-use crate::catalog::Catalog;
-use crate::catalog::job::image_of;
-use crate::rules::{Subject, SubjectFacts};
+use railwright_knowledge::catalog::Catalog;
+use railwright_knowledge::catalog::job::image_of;
+use railwright_knowledge::rules::{Subject, SubjectFacts};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 

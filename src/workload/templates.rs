@@ -2,13 +2,13 @@
 
 use super::names::shape;
 use super::request::Kind;
-use crate::base::shipped::MODULES;
-use crate::base::{Diagnostic, Digest, Label, Severity};
-use crate::spec::decode::sound;
-use crate::spec::yaml::{AliasBudget, Document};
-use crate::spec::{Source, SourceFile, Sources};
-use crate::template::engine::{Engine, Makes, Origin, Snippet};
-use crate::template::names;
+use railwright_base::{Diagnostic, Digest, Label, Severity};
+use railwright_knowledge::shipped::MODULES;
+use railwright_knowledge::spec::decode::sound;
+use railwright_knowledge::spec::yaml::{AliasBudget, Document};
+use railwright_knowledge::spec::{Source, SourceFile, Sources};
+use railwright_knowledge::template::engine::{Engine, Makes, Origin, Snippet};
+use railwright_knowledge::template::names;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ impl Compiled {
         let file = self.source.name().to_owned();
         let label = Label { file, span: self.source.line_span(0), text: why.to_owned() };
         let error = Diagnostic::error("RW1228", "the template of a job makes no object of Kubernetes").labelled(label);
-        let first = problems.first().map(|problem| crate::base::text::one_line(&problem.message, 200));
+        let first = problems.first().map(|problem| railwright_base::text::one_line(&problem.message, 200));
         vec![first.into_iter().fold(error, Diagnostic::effect).next("compare it with the shipped one in `modules/jobs`")]
     }
 }
@@ -132,7 +132,7 @@ fn unknown(folder: &str, file: &str) -> Option<Diagnostic> {
     if words.contains(&kind) {
         return None;
     }
-    let near = crate::base::suggest::nearest(kind, words);
+    let near = railwright_base::suggest::nearest(kind, words);
     let next = near.map_or_else(|| format!("templates are called {}", words.join(", ")), |near| format!("did you mean `{near}{ENDING}`?"));
     Some(Diagnostic::error("RW1228", format!("{folder}/{file} is the template of no kind of job")).next(next))
 }

@@ -3,7 +3,7 @@
 //! Source: kubeflow/arena `pkg/argsbuilder/submit.go`; what the API server takes: kubernetes/kubernetes
 //! `pkg/apis/core/validation/validation.go` (`ValidateTolerations`).
 
-use crate::resource::kubernetes_object::labels;
+use railwright_resource::kubernetes_object::labels;
 use serde_json::{Value, json};
 
 /// Effects of taints.

@@ -3,12 +3,12 @@
 use super::of_spec::Workloads;
 use super::render::Rendered;
 use super::templates::JOBS_FOLDER;
-use crate::base::{Address, Diagnostic, Label, Target};
-use crate::module::context::reserved_text;
-use crate::module::{Desired, Why};
-use crate::resource::kubernetes_object::KubernetesObject;
-use crate::resource::{Kind as _, Want, Wish, of_workload};
-use crate::spec::Loaded;
+use railwright_base::{Address, Diagnostic, Label, Target};
+use railwright_knowledge::module::context::reserved_text;
+use railwright_knowledge::module::{Desired, Why};
+use railwright_knowledge::spec::Loaded;
+use railwright_resource::kubernetes_object::KubernetesObject;
+use railwright_resource::{Kind as _, Want, Wish, of_workload};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Wishing<'_> {
             })
             .collect();
         if let Some(text) = reserved_text(&body) {
-            let shown = crate::base::text::one_line(text, 60);
+            let shown = railwright_base::text::one_line(text, 60);
             let error = Diagnostic::error("RW0215", format!("`{shown}` holds a character that is kept for the marks of secrets"));
             problems.push(self.at(error, "in here").next("remove the character"));
         }

@@ -3,9 +3,9 @@
 use crate::guards::reached_over_eth0;
 use crate::nodes::Nodes;
 use crate::room::Room;
-use railwright::apply::{ApplyOutcome, Ending, Event, apply};
-use railwright::plan::DrainPolicy;
-use railwright::resource::Disruption;
+use railwright_apply::{ApplyOutcome, Ending, Event, apply};
+use railwright_plan::DrainPolicy;
+use railwright_resource::Disruption;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ async fn a_host_that_joined_since_the_plan_is_not_disturbed_with_its_pods_on_it(
             nodes.set("a", true, true);
         }
         let outcome = apply(&plan, &room.context, room.sink()).await;
-        let told = |problem: &railwright::base::Diagnostic| problem.code == "RW0610" && problem.message.contains("it was no node of");
+        let told = |problem: &railwright_base::Diagnostic| problem.code == "RW0610" && problem.message.contains("it was no node of");
         assert_eq!(outcome.problems.iter().any(told), joins, "{:?}", outcome.problems);
         assert_eq!(room.host("a", |host| host.boot), u32::from(!joins), "{:?}", outcome.problems);
     }
@@ -89,7 +89,7 @@ async fn a_pod_of_the_node_itself_that_has_its_devices_is_told() {
     let (room, nodes) = room(Disruption::None);
     nodes.give_devices("a");
     let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
-    let told = |problem: &&railwright::base::Diagnostic| problem.code == "RW0670";
+    let told = |problem: &&railwright_base::Diagnostic| problem.code == "RW0670";
     let told = outcome.problems.iter().find(told).unwrap();
     assert!(told.message.ends_with("keep its devices: ml/plugin (DaemonSet plugin): rdma/hca"), "{}", told.message);
     assert_eq!((outcome.ending, room.host("a", |host| host.boot)), (Ending::Done, 1));

@@ -1,11 +1,11 @@
 //! Whoever can write to a plan file can give it a new digest; what it may then do is what the spec wishes, and no more.
 
 use crate::room::Room;
-use railwright::apply::{ApplyOutcome, Ending, Wished, apply};
-use railwright::plan::{Node, NodeKind, Plan, Reason, UnknownFinding, content};
-use railwright::report;
-use railwright::resource::{Action, Disruption};
-use railwright::transport::sim::{Fault, Trouble};
+use railwright_apply::{ApplyOutcome, Ending, Wished, apply};
+use railwright_plan::{Node, NodeKind, Plan, Reason, UnknownFinding, content};
+use railwright_report as report;
+use railwright_resource::{Action, Disruption};
+use railwright_transport::sim::{Fault, Trouble};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ async fn edited(room: &Room, edit: impl FnOnce(&mut Plan)) -> ApplyOutcome {
     apply(&plan, &room.context, room.sink()).await
 }
 
-fn change(plan: &mut Plan) -> (&mut Vec<railwright::plan::Member>, &mut Arc<[Action]>) {
+fn change(plan: &mut Plan) -> (&mut Vec<railwright_plan::Member>, &mut Arc<[Action]>) {
     let node = plan.nodes.iter_mut().find(|node| node.is_change()).unwrap();
     match &mut node.kind {
         NodeKind::Change { members, actions, .. } => (members, actions),

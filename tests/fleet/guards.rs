@@ -2,11 +2,11 @@
 //! over a new connection.
 
 use crate::room::Room;
-use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, apply, resume};
-use railwright::plan::NodeKind;
-use railwright::state::Entry;
-use railwright::transport::sim::links::Link;
-use railwright::transport::sim::{Host, Trouble};
+use railwright_apply::{ApplyOutcome, Decisions, Ending, Event, apply, resume};
+use railwright_plan::NodeKind;
+use railwright_state::Entry;
+use railwright_transport::sim::links::Link;
+use railwright_transport::sim::{Host, Trouble};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -144,7 +144,7 @@ async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_wait
     let plan = room.plan().await;
     dies_after_the_first_action(&room).await;
     // Somebody finishes it by hand: it is as wished, and we came over a new connection.
-    let action = railwright::resource::Action::SetSysctl { key: "net.core.x".into(), value: "1".into() };
+    let action = railwright_resource::Action::SetSysctl { key: "net.core.x".into(), value: "1".into() };
     room.host("a", |host| host.act(&action, Duration::ZERO).unwrap());
     let outcome = go_on(&room).await;
     assert_eq!((outcome.ending, guards(&room)), (Ending::Done, vec![Some(true)]), "{:?}", outcome.problems);
@@ -220,7 +220,7 @@ async fn power_lost_in_the_middle_is_put_back_by_the_boot_and_done_again_by_resu
 async fn without_a_guard_nothing_is_done() {
     let room = room(&["a"]).wish("link", mtu(1400), &[]);
     let plan = room.plan().await;
-    let full = railwright::transport::sim::Fault { after: 9, word: None, trouble: Trouble::DiskFull(40) };
+    let full = railwright_transport::sim::Fault { after: 9, word: None, trouble: Trouble::DiskFull(40) };
     room.host("a", |host| host.faults.push(full));
     let outcome = apply(&plan, &room.context, room.sink()).await;
     assert!(codes(&outcome).contains(&"RW0642"), "{:?}", outcome.problems);

@@ -1,9 +1,9 @@
 //! Names of netdevs: they come with the one reboot, and what is wished for under a new name comes after it.
 
 use crate::room::Room;
-use railwright::apply::{ApplyOutcome, Ending, apply};
-use railwright::transport::sim::Host;
-use railwright::transport::sim::links::Link;
+use railwright_apply::{ApplyOutcome, Ending, apply};
+use railwright_transport::sim::Host;
+use railwright_transport::sim::links::Link;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -2,14 +2,14 @@
 //! back. Its lock and its record are those of a simulated host of its name.
 
 use crate::room::Room;
-use railwright::base::Target;
-use railwright::plan::ClusterNodes;
-use railwright::resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
-use railwright::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID};
-use railwright::resource::probe::Probe;
-use railwright::resource::{Action, Answer, AnswerStatus, Answers, Read};
-use railwright::transport::sim::{Fleet, Host, access};
-use railwright::transport::{BoxFuture, ClusterAccess, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use railwright_base::Target;
+use railwright_plan::ClusterNodes;
+use railwright_resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
+use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID};
+use railwright_resource::probe::Probe;
+use railwright_resource::{Action, Answer, AnswerStatus, Answers, Read};
+use railwright_transport::sim::{Fleet, Host, access};
+use railwright_transport::{BoxFuture, ClusterAccess, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -2,11 +2,11 @@
 
 use crate::nodes::Nodes;
 use crate::room::{Room, copy_folder};
-use railwright::apply::{ApplyOutcome, Decisions, Ending, Event, GateResult, Gatekeeper, apply, resume, return_to_service};
-use railwright::plan::{OutageCause, Plan, Selection, Unavailability};
-use railwright::state::{Outcome, Skip, StateFolder};
-use railwright::transport::BoxFuture;
-use railwright::transport::sim::{Fault, Trouble};
+use railwright_apply::{ApplyOutcome, Decisions, Ending, Event, GateResult, Gatekeeper, apply, resume, return_to_service};
+use railwright_plan::{OutageCause, Plan, Selection, Unavailability};
+use railwright_state::{Outcome, Skip, StateFolder};
+use railwright_transport::BoxFuture;
+use railwright_transport::sim::{Fault, Trouble};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! What only the setup program of a machine switches on is work by hand: nothing waits for it, and the next plan proves it.
 
 use crate::room::Room;
-use railwright::apply::{Ending, apply};
-use railwright::drift;
-use railwright::plan::{NodeKind, Plan};
-use railwright::resource::{Answer, AnswerStatus, Answers, Wish, kind_named};
+use railwright_apply::{Ending, apply};
+use railwright_drift as drift;
+use railwright_plan::{NodeKind, Plan};
+use railwright_resource::{Answer, AnswerStatus, Answers, Wish, kind_named};
 use serde_json::json;
 
 fn room() -> Room {

@@ -1,13 +1,13 @@
 //! What is in the place of a host's record and is no record of this cluster: the host is left alone until somebody takes it over.
 
 use crate::room::{Room, copy_folder, machine_id, wish};
-use railwright::apply::take_over::{TakeOverDecision, TakenOver, take_over};
-use railwright::apply::{Ending, apply};
-use railwright::base::Target;
-use railwright::plan::Plan;
-use railwright::state::listing;
-use railwright::transport::RECORD_LIMIT_BYTES;
-use railwright::transport::sim::{Fault, Trouble};
+use railwright_apply::take_over::{TakeOverDecision, TakenOver, take_over};
+use railwright_apply::{Ending, apply};
+use railwright_base::Target;
+use railwright_plan::Plan;
+use railwright_state::listing;
+use railwright_transport::RECORD_LIMIT_BYTES;
+use railwright_transport::sim::{Fault, Trouble};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -2,17 +2,17 @@
 
 use crate::room::Room;
 use jiff::Timestamp;
-use railwright::apply::locks::{self, HostLock, Stolen};
-use railwright::apply::status::{GateState, HostState, Life, RolloutStatus, status};
-use railwright::apply::steps::steps;
-use railwright::apply::{ApplyOutcome, Context, Decisions, Ending, Event, EventSink, GateResult, Gatekeeper, Past, Wished, apply, resume};
-use railwright::plan::{RolloutPolicy, Selection};
-use railwright::resource::Disruption;
-use railwright::spec::window::Window;
-use railwright::state::{ClusterLock, Entry, LocalLock, OrderKind, Outcome, Skip, run_status};
-use railwright::system::clock::Clock;
-use railwright::transport::BoxFuture;
-use railwright::transport::sim::Trouble;
+use railwright_apply::locks::{self, HostLock, Stolen};
+use railwright_apply::status::{GateState, HostState, Life, RolloutStatus, status};
+use railwright_apply::steps::steps;
+use railwright_apply::{ApplyOutcome, Context, Decisions, Ending, Event, EventSink, GateResult, Gatekeeper, Past, Wished, apply, resume};
+use railwright_knowledge::spec::window::Window;
+use railwright_plan::{RolloutPolicy, Selection};
+use railwright_resource::Disruption;
+use railwright_state::{ClusterLock, Entry, LocalLock, OrderKind, Outcome, Skip, run_status};
+use railwright_system::clock::Clock;
+use railwright_transport::BoxFuture;
+use railwright_transport::sim::Trouble;
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,21 +1,21 @@
 //! A simulated fleet with a state folder, wishes and a gate: all that a whole run needs, in virtual time.
 
 use crate::nodes::Nodes;
-use railwright::apply::{Context, Event, EventSink, GateResult, Gatekeeper, Patience, apply};
-use railwright::base::{Address, Diagnostic, Digest, MachineId, Target, TargetKind};
-use railwright::observe::sealed::{named_by_host, reads, seal_wishes};
-use railwright::observe::{HostRequest, identity, observe};
-use railwright::plan::{
+use railwright_apply::{Context, Event, EventSink, GateResult, Gatekeeper, Patience, apply};
+use railwright_base::{Address, Diagnostic, Digest, MachineId, Target, TargetKind};
+use railwright_observe::sealed::{named_by_host, reads, seal_wishes};
+use railwright_observe::{HostRequest, identity, observe};
+use railwright_plan::{
     ClusterNodes, Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Outages, Plan, RolloutPolicy, Selection, make,
 };
-use railwright::resource::diff::texts;
-use railwright::resource::kubernetes_object::request::KubernetesRead;
-use railwright::resource::{Disruption, Observation, Read, Want, Wish, kind_named};
-use railwright::state::host_record::HOST_RECORD_PATH;
-use railwright::state::{Recognition, State, StateFolder};
-use railwright::system::clock::Clock;
-use railwright::transport::sim::{Fault, Fleet, Host, Trouble, access};
-use railwright::transport::{BoxFuture, HostAccess, Secrets};
+use railwright_resource::diff::texts;
+use railwright_resource::kubernetes_object::request::KubernetesRead;
+use railwright_resource::{Disruption, Observation, Read, Want, Wish, kind_named};
+use railwright_state::host_record::HOST_RECORD_PATH;
+use railwright_state::{Recognition, State, StateFolder};
+use railwright_system::clock::Clock;
+use railwright_transport::sim::{Fault, Fleet, Host, Trouble, access};
+use railwright_transport::{BoxFuture, HostAccess, Secrets};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

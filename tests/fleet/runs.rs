@@ -1,14 +1,14 @@
 //! Whole runs against a fleet in memory, with real kinds and real plans.
 
 use crate::room::{NEVER, Room};
-use railwright::apply::{ApplyOutcome, Context, Counts, Decisions, Ending, Event, apply, resume};
-use railwright::base::Address;
-use railwright::plan::{NodeKind, Plan, Reason, content};
-use railwright::report::apply::{Besides, summary};
-use railwright::resource::{Action, Disruption};
-use railwright::state::{ClusterLock, Outcome, listing};
-use railwright::transport::sim::steps::Running;
-use railwright::transport::sim::{Fault, Trouble};
+use railwright_apply::{ApplyOutcome, Context, Counts, Decisions, Ending, Event, apply, resume};
+use railwright_base::Address;
+use railwright_plan::{NodeKind, Plan, Reason, content};
+use railwright_report::apply::{Besides, summary};
+use railwright_resource::{Action, Disruption};
+use railwright_state::{ClusterLock, Outcome, listing};
+use railwright_transport::sim::steps::Running;
+use railwright_transport::sim::{Fault, Trouble};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -394,9 +394,9 @@ async fn plans_that_may_not_be_applied_change_nothing() {
     let mut edited = plan.clone();
     edited.nodes[0].wave = 9;
     assert_eq!(refused(&edited, &room.context).await, "RW0602");
-    let moved_spec = Context { spec_digest: Some(railwright::base::Digest::of(&1)), ..room.context.clone() };
+    let moved_spec = Context { spec_digest: Some(railwright_base::Digest::of(&1)), ..room.context.clone() };
     assert_eq!(refused(&plan, &moved_spec).await, "RW0603");
-    let moved_state = sealed(&|plan| plan.state_digest = railwright::base::Digest::of(&1));
+    let moved_state = sealed(&|plan| plan.state_digest = railwright_base::Digest::of(&1));
     assert_eq!(refused(&moved_state, &room.context).await, "RW0604");
     let ringed = sealed(&|plan| plan.nodes[0].after = vec![plan.nodes[1].id.clone()]);
     assert_eq!(refused(&ringed, &room.context).await, "RW0605");

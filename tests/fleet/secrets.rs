@@ -2,13 +2,13 @@
 
 use crate::room::{Room, runtime};
 use proptest::prelude::*;
-use railwright::apply::{ApplyOutcome, Ending, Wished, apply};
-use railwright::base::{Diagnostic, secret};
-use railwright::drift;
-use railwright::plan::{Plan, file};
-use railwright::resource::{Action, Answer, AnswerStatus, Answers, kind_named};
-use railwright::transport::sim::Trouble;
-use railwright::transport::{Fence, Upkeep};
+use railwright_apply::{ApplyOutcome, Ending, Wished, apply};
+use railwright_base::{Diagnostic, secret};
+use railwright_drift as drift;
+use railwright_plan::{Plan, file};
+use railwright_resource::{Action, Answer, AnswerStatus, Answers, kind_named};
+use railwright_transport::sim::Trouble;
+use railwright_transport::{Fence, Upkeep};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,13 +40,13 @@ fn content(room: &Room) -> Option<String> {
 fn drift(room: &Room) -> String {
     let state = room.state();
     let mut wishes = room.wishes.clone();
-    railwright::observe::sealed::seal_wishes(&mut wishes, &state.last_applied, &room.context.secrets);
-    let assess = |wish: &railwright::resource::Wish| {
+    railwright_observe::sealed::seal_wishes(&mut wishes, &state.last_applied, &room.context.secrets);
+    let assess = |wish: &railwright_resource::Wish| {
         let mut answers = Answers::default();
         for read in kind_named(&wish.kind).unwrap().reads(wish) {
             let out = content(room).map_or("folder /etc\n".to_owned(), |text| format!("600 root root 1 regular file\n{text}"));
             let answer = Answer { status: AnswerStatus::Exit(i32::from(content(room).is_none())), out };
-            answers.insert(read.key(), railwright::resource::file::sealed::seal_answer("/etc/token", answer, room.context.secrets.key()));
+            answers.insert(read.key(), railwright_resource::file::sealed::seal_answer("/etc/token", answer, room.context.secrets.key()));
         }
         Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers))
     };

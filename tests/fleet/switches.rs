@@ -1,12 +1,12 @@
 //! A simulated leaf, and the hosts behind it: what passed their gate before a change of the leaf has to pass it after.
 
 use crate::room::{Room, wish};
-use railwright::apply::{ApplyOutcome, Ending, Event, GateResult, Gatekeeper, apply};
-use railwright::base::Diagnostic;
-use railwright::resource::Disruption;
-use railwright::transport::BoxFuture;
-use railwright::transport::sim::switch::Tables;
-use railwright::transport::sim::{Fleet, Host};
+use railwright_apply::{ApplyOutcome, Ending, Event, GateResult, Gatekeeper, apply};
+use railwright_base::Diagnostic;
+use railwright_resource::Disruption;
+use railwright_transport::BoxFuture;
+use railwright_transport::sim::switch::Tables;
+use railwright_transport::sim::{Fleet, Host};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,23 +2,23 @@
 
 use crate::room::{Room, runtime};
 use proptest::sample::Index;
-use railwright::apply::{Past, apply, status, steps};
-use railwright::base::{Diagnostic, Target, nodeset};
-use railwright::catalog::{self, Catalog};
 use railwright::cli::recording;
-use railwright::module::Desired;
-use railwright::plan::{Plan, content, file};
-use railwright::report;
-use railwright::resource::{Observation, Wish, host, kind_named, kinds};
-use railwright::rules::{self, RuleSet};
-use railwright::solve;
-use railwright::spec::{self, Loaded, SourceFile, Sources};
-use railwright::state::journal::{Chain, Entry};
-use railwright::state::sightings::Sightings;
-use railwright::state::{IdentityConflict, State, StateFolder, TargetIdentity, TargetRecord, journal, run_status};
-use railwright::transport::sim::access;
-use railwright::transport::{Connector as _, HostAccess, SshConnector};
-use railwright::workload::{self, Inputs, Request, Templates, Workloads};
+use railwright_apply::{Past, apply, status, steps};
+use railwright_base::{Diagnostic, Target, nodeset};
+use railwright_knowledge::catalog::{self, Catalog};
+use railwright_knowledge::module::Desired;
+use railwright_knowledge::rules::{self, RuleSet};
+use railwright_knowledge::solve;
+use railwright_knowledge::spec::{self, Loaded, SourceFile, Sources};
+use railwright_plan::{Plan, content, file};
+use railwright_report as report;
+use railwright_resource::{Observation, Wish, host, kind_named, kinds};
+use railwright_state::journal::{Chain, Entry};
+use railwright_state::sightings::Sightings;
+use railwright_state::{IdentityConflict, State, StateFolder, TargetIdentity, TargetRecord, journal, run_status};
+use railwright_transport::sim::access;
+use railwright_transport::{Connector as _, HostAccess, SshConnector};
+use railwright_workload::{self as workload, Inputs, Request, Templates, Workloads};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -206,14 +206,14 @@ fn neighbours() -> Vec<Vec<u8>> {
 
 /// What a host says of its neighbours: compared with the example's cables, shown, and written down.
 fn open_neighbours(bytes: &[u8]) -> Opened {
-    use railwright::verify::cabling::{Names, Scope, Silent, View, Views, compare, discover::discover};
+    use railwright_verify::cabling::{Names, Scope, Silent, View, Views, compare, discover::discover};
     let table = String::from_utf8_lossy(&cablings()[0]).into_owned();
     let loaded = spec::cabling::read(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text: table }).unwrap();
-    let mut answers = railwright::resource::Answers::default();
+    let mut answers = railwright_resource::Answers::default();
     let out = String::from_utf8_lossy(bytes).into_owned();
-    let read = railwright::resource::Read::LldpNeighbours;
-    answers.insert(read.key(), railwright::resource::Answer { status: railwright::resource::AnswerStatus::Exit(0), out });
-    let view = railwright::resource::lldp::lldp(&answers, &read).map(View::of).map_err(Silent::from);
+    let read = railwright_resource::Read::LldpNeighbours;
+    answers.insert(read.key(), railwright_resource::Answer { status: railwright_resource::AnswerStatus::Exit(0), out });
+    let view = railwright_resource::lldp::lldp(&answers, &read).map(View::of).map_err(Silent::from);
     let views = Views::from([("gpu01".to_owned(), view)]);
     let cables = loaded.cabling.as_ref().unwrap().cables.as_slice();
     let names = Names::of(&loaded, cables);
@@ -242,7 +242,7 @@ fn pods() -> Vec<Vec<u8>> {
 
 /// What a pod says of its image: judged and shown.
 fn open_pod(bytes: &[u8]) -> Opened {
-    use railwright::verify::image::{Wanted, judge, judge::unknown, program};
+    use railwright_verify::image::{Wanted, judge, judge::unknown, program};
     let catalog = catalog::load("", []).map_err(|problems| format!("{:?}", problems.diagnostics))?;
     let wanted = Wanted::of("rocev2", catalog.user_space.get("rocev2").unwrap(), &[]);
     let findings = match program::parse(&String::from_utf8_lossy(bytes)) {
@@ -268,9 +268,9 @@ fn counters() -> Vec<Vec<u8>> {
 
 /// What a host says of its counters, with all else that it says of its ends: judged, shown and drawn.
 fn open_counters(bytes: &[u8]) -> Opened {
-    use railwright::resource::counters::Sample;
-    use railwright::resource::{Answer, AnswerStatus, Answers, Read};
-    use railwright::verify::fabric::{Device, Devices, Wanted, judge, links};
+    use railwright_resource::counters::Sample;
+    use railwright_resource::{Answer, AnswerStatus, Answers, Read};
+    use railwright_verify::fabric::{Device, Devices, Wanted, judge, links};
     let table = String::from_utf8_lossy(&cablings()[0]).into_owned();
     let loaded = spec::cabling::read(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text: table }).unwrap();
     let out = String::from_utf8_lossy(bytes).into_owned();
@@ -364,9 +364,9 @@ fn scripts() -> Vec<Vec<u8>> {
 }
 
 fn open_script(bytes: &[u8]) -> Opened {
-    static DICTIONARY: OnceLock<railwright::translate::Dictionary> = OnceLock::new();
-    let dictionary = DICTIONARY.get_or_init(|| railwright::translate::load().unwrap());
-    match railwright::translate::translate(&String::from_utf8_lossy(bytes), dictionary) {
+    static DICTIONARY: OnceLock<railwright_knowledge::translate::Dictionary> = OnceLock::new();
+    let dictionary = DICTIONARY.get_or_init(|| railwright_knowledge::translate::load().unwrap());
+    match railwright_knowledge::translate::translate(&String::from_utf8_lossy(bytes), dictionary) {
         Ok(translation) => Ok(vec![report::translation::screen(&translation)]),
         Err(diagnostic) => told_one(diagnostic),
     }
@@ -443,11 +443,11 @@ fn open_observation(bytes: &[u8]) -> Opened {
     };
     let named: std::collections::BTreeSet<&str> = super::bodies::bodies().into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(named.len() + 1, kinds().len(), "every kind but the build of a module has a body");
-    let found = railwright::drift::findings(
+    let found = railwright_drift::findings(
         &Default::default(),
         &wishes,
         &Default::default(),
-        railwright::drift::compare::Judge { assess: &assess, left: &|applied, _| assess(applied) },
+        railwright_drift::compare::Judge { assess: &assess, left: &|applied, _| assess(applied) },
         &Default::default(),
     );
     Ok(vec![
@@ -516,8 +516,8 @@ fn logs() -> Vec<Vec<u8>> {
 
 /// What `doctor`, `job prove` and `job compare` say of a log.
 fn open_log(bytes: &[u8]) -> Opened {
-    use railwright::doctor::{self, Doctor, Symptom};
-    use railwright::verify::nccl::{Expected, compare};
+    use railwright_jobs::doctor::{self, Doctor, Symptom};
+    use railwright_verify::nccl::{Expected, compare};
     static SYMPTOMS: OnceLock<Vec<Symptom>> = OnceLock::new();
     let mut doctor = Doctor::new(SYMPTOMS.get_or_init(|| doctor::load().unwrap()).clone());
     bytes.chunks(1000).for_each(|chunk| doctor.feed(chunk));

@@ -48,7 +48,7 @@ fn is_control(c: char) -> bool {
 
 /// The words with which a case is kept: a short one is made from its bytes, a long one lies in a file.
 fn to_keep(door: &Door, bytes: &[u8], why: &str) -> String {
-    let name = railwright::base::Digest::of_bytes(bytes).short().to_owned();
+    let name = railwright_base::Digest::of_bytes(bytes).short().to_owned();
     let place = format!("tests/hostile/corpus/{}/{name}", door.name);
     if bytes.len() <= 400 {
         let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();

@@ -1,8 +1,8 @@
 //! The door of a git repository: its files are read to tell which commit a spec is of. Each input stands in the place of each of them.
 
-use railwright::base::WorkTreeState;
-use railwright::plan::InventoryOrigin;
-use railwright::system::git::{self, ReadFile};
+use railwright_base::WorkTreeState;
+use railwright_plan::InventoryOrigin;
+use railwright_system::git::{self, ReadFile};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

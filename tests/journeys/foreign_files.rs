@@ -2,7 +2,7 @@
 //! not keep anybody waiting, and its templates come to an end.
 
 use crate::support::Place;
-use railwright::resource::Observation;
+use railwright_resource::Observation;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 //! `validate`, `schema` and `explain`, as a user sees them.
 
 use crate::support::Place;
-use railwright::resource::Observation;
+use railwright_resource::Observation;
 use std::io::Read as _;
 use std::process::Stdio;
 

@@ -2,8 +2,8 @@
 //! headers the root has, so `uname` is a stand-in that names the latter.
 
 use crate::rig::{Host, Root, live, wish};
-use railwright::resource::complaint::complaint;
-use railwright::resource::{Action, Wish};
+use railwright_resource::complaint::complaint;
+use railwright_resource::{Action, Wish};
 use serde_json::{Value, json};
 
 const CONF: &str = "PACKAGE_NAME=\"rail\"\nPACKAGE_VERSION=\"1.0\"\nBUILT_MODULE_NAME[0]=\"rail\"\nDEST_MODULE_LOCATION[0]=\"/updates\"\nAUTOINSTALL=\"yes\"\n\
@@ -159,12 +159,18 @@ fn of_module(source: &str) -> Wish {
     let text = format!(
         "cluster: c\nnodes:\n  - {{ name: n1, os: debian-12, gpu: {{ model: A100, count: 1, direct: {{ path: nv-peer-mem, source: \"{source}\" }} }} }}\n"
     );
-    let loaded = railwright::spec::load(vec![railwright::spec::SourceFile { name: "a.yaml".into(), text }]);
+    let loaded = railwright_knowledge::spec::load(vec![railwright_knowledge::spec::SourceFile { name: "a.yaml".into(), text }]);
     let loaded = loaded.unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let modules = railwright::module::load(railwright::module::shipped()).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let desired =
-        railwright::module::desired(&loaded, &Default::default(), &Default::default(), &modules, &std::collections::BTreeMap::new())
-            .unwrap();
+    let modules = railwright_knowledge::module::load(railwright_knowledge::module::shipped())
+        .unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let desired = railwright_knowledge::module::desired(
+        &loaded,
+        &Default::default(),
+        &Default::default(),
+        &modules,
+        &std::collections::BTreeMap::new(),
+    )
+    .unwrap();
     desired.wishes.into_iter().find(|wish| wish.kind == "kernel_module_build").unwrap()
 }
 

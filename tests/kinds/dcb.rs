@@ -1,7 +1,7 @@
 //! The script that sets a lossless class, with a stand-in for dcb that fails as the real one does when the second turns between two
 //! of its requests.
 
-use railwright::resource::Action;
+use railwright_resource::Action;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;

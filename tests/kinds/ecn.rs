@@ -1,7 +1,7 @@
 //! `link_ecn` with the real shell, on files in the form of the mlx5 driver's: no such card is here.
 
 use crate::rig::{Host, changes, wish};
-use railwright::resource::Action;
+use railwright_resource::Action;
 use serde_json::json;
 
 #[test]

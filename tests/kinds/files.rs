@@ -1,7 +1,7 @@
 //! `file`, `sysctl`, `kernel_parameter` and `command` on a host.
 
 use crate::rig::{Host, live, wish};
-use railwright::resource::{Action, Read, Reading, program};
+use railwright_resource::{Action, Read, Reading, program};
 use serde_json::json;
 use std::path::Path;
 

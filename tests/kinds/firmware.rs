@@ -2,7 +2,7 @@
 //! does, and what it was told comes into effect only with a boot.
 
 use crate::rig::{Host, changes, wish};
-use railwright::resource::{Action, Plane, Reading};
+use railwright_resource::{Action, Plane, Reading};
 use serde_json::{Value, json};
 use std::path::Path;
 

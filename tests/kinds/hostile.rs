@@ -1,11 +1,11 @@
 //! No value reaches a shell unquoted: every read and action with values that would run something if it did.
 
 use crate::rig::Host;
-use railwright::resource::action::{PackageManager, PackageVersion, UnitVerb};
-use railwright::resource::interrupt_affinity::script::Binding;
-use railwright::resource::kernel_module_build::source::{Builder, ModuleSource};
-use railwright::resource::pci_setting::script::{PciRegister, PciWrite};
-use railwright::resource::{Action, Read, program};
+use railwright_resource::action::{PackageManager, PackageVersion, UnitVerb};
+use railwright_resource::interrupt_affinity::script::Binding;
+use railwright_resource::kernel_module_build::source::{Builder, ModuleSource};
+use railwright_resource::pci_setting::script::{PciRegister, PciWrite};
+use railwright_resource::{Action, Read, program};
 
 const HOSTILE: [&str; 6] = [
     "$(touch /pwned)",

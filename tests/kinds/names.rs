@@ -2,7 +2,7 @@
 //! made up: no NIC of its own is here. `update-initramfs` is a stand-in that only makes the file anew.
 
 use crate::rig::{Host, changes, wish};
-use railwright::resource::{Action, Plane, Reading};
+use railwright_resource::{Action, Plane, Reading};
 use serde_json::json;
 
 /// `ens1` at 0000:19:00.0 with a VLAN and a bond that bear its MAC address, and a virtio NIC `ens2` below 0000:00:03.0.
@@ -80,7 +80,7 @@ fn what_somebody_else_names_is_found_and_its_secrets_stay_there() {
         "rm /etc/udev/rules.d/70-persistent-net.rules; sed -i 's|=/usr/.*|=/run/systemd/network/10-netplan-a.link|' /run/udev/data/n7; mkdir -p /run/systemd/network\n\
          printf '[Match]\\nOriginalName=ens1\\n[Link]\\nWakeOnLanPassword=hunter2\\nMTUBytes=9000\\n' >/run/systemd/network/10-netplan-a.link",
     );
-    let (_, out, _) = host.sh(&railwright::resource::Read::NetdevName { device: "0000:19:00.0".into(), name: "rail0".into() }.script());
+    let (_, out, _) = host.sh(&railwright_resource::Read::NetdevName { device: "0000:19:00.0".into(), name: "rail0".into() }.script());
     assert!(out.contains("|WakeOnLanPassword=\n") && !out.contains("hunter2"), "{out}");
     let found = host.assess(&wish);
     assert!(found.interrupts[0].contains("10-netplan-a.link does not set WakeOnLanPassword, MTUBytes of it"), "{:?}", found.interrupts);

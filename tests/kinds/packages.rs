@@ -2,9 +2,9 @@
 
 use crate::repositories::repositories;
 use crate::rig::{Host, live, wish};
-use railwright::resource::action::PackageManager;
-use railwright::resource::complaint::complaint;
-use railwright::resource::{Action, Reading, Wish};
+use railwright_resource::action::PackageManager;
+use railwright_resource::complaint::complaint;
+use railwright_resource::{Action, Reading, Wish};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 

@@ -2,9 +2,9 @@
 //! plain files here, in the places where the kernel has them: no register of this machine is touched.
 
 use crate::rig::{Host, wish};
-use railwright::resource::file::base64;
-use railwright::resource::pci_setting::config::space;
-use railwright::resource::{Action, Assessment};
+use railwright_resource::file::base64;
+use railwright_resource::pci_setting::config::space;
+use railwright_resource::{Action, Assessment};
 use serde_json::json;
 
 /// A switch with a NIC below one port and a GPU below the other.

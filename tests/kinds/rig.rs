@@ -1,7 +1,7 @@
 //! The rig: a host of its own for each story.
 
-use railwright::base::{Address, Digest};
-use railwright::resource::{Action, Answers, Assessment, Kind, Read, Want, Wish, kind_named, program};
+use railwright_base::{Address, Digest};
+use railwright_resource::{Action, Answers, Assessment, Kind, Read, Want, Wish, kind_named, program};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

@@ -8,10 +8,10 @@ use crate::models::{MODELS, Model, Nic};
 use crate::rig::{Host, Root, wish};
 use crate::tree;
 use railwright::cli::pipeline::{Source, prepare_to_record};
-use railwright::observe::sealed::reads_of_all;
-use railwright::resource::action::PackageManager;
-use railwright::resource::counters::Sample;
-use railwright::resource::{AnswerStatus, Read, kind_named, program};
+use railwright_observe::sealed::reads_of_all;
+use railwright_resource::action::PackageManager;
+use railwright_resource::counters::Sample;
+use railwright_resource::{AnswerStatus, Read, kind_named, program};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -224,7 +224,7 @@ pub fn what_cannot_be_done_is_said_before(plane: &ControlPlane) {
     let folder = story.cluster.folder().join("inv/charts");
     helm_well(plane, &["package", folder.join("rails").to_str().unwrap(), "-d", folder.to_str().unwrap()]);
     let archive = std::fs::read(folder.join("rails-0.1.0.tgz")).unwrap();
-    let digest = railwright::base::Digest::of_bytes(&archive).to_string();
+    let digest = railwright_base::Digest::of_bytes(&archive).to_string();
     let of_archive = |digest: &str| {
         story.wish("agent: { driver: compat }", "");
         let module = std::fs::read_to_string(story.cluster.folder().join("inv/modules/own/module.yaml")).unwrap();
@@ -406,7 +406,7 @@ pub fn a_chart_is_fetched_from_its_repository(plane: &ControlPlane) {
     std::fs::create_dir(&charts).unwrap();
     let (chart, folder) = (story.cluster.folder().join("inv/charts/rails"), charts.to_str().unwrap());
     helm_well(plane, &["package", chart.to_str().unwrap(), "-d", folder]);
-    let digest = railwright::base::Digest::of_bytes(&std::fs::read(charts.join("rails-0.1.0.tgz")).unwrap()).to_string();
+    let digest = railwright_base::Digest::of_bytes(&std::fs::read(charts.join("rails-0.1.0.tgz")).unwrap()).to_string();
     let repository = Repository::of(plane, &charts);
     helm_well(plane, &["repo", "index", folder, "--url", &repository.1]);
     story.wish("agent: { driver: compat }", "");

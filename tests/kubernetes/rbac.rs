@@ -86,7 +86,7 @@ fn give_roles(plane: &ControlPlane, cluster: &Cluster) {
 fn the_table_is_what_the_server_says(plane: &ControlPlane) {
     let listed = plane.kubectl(&["api-resources", "--no-headers=true"]);
     let lines: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
-    for (group, kind, plural, namespaced) in railwright::resource::kubernetes_object::known_kinds::WELL_KNOWN {
+    for (group, kind, plural, namespaced) in railwright_resource::kubernetes_object::known_kinds::WELL_KNOWN {
         let is_it = |line: &&Vec<&str>| {
             let [.., version, is_namespaced, found] = line.as_slice() else { return false };
             let of_group = version.split_once('/').map_or("", |(group, _)| group);

@@ -2,10 +2,10 @@
 //! and record, and what is said when the server is gone.
 
 use crate::rig::ControlPlane;
-use railwright::resource::kubernetes_object::precondition::ObjectPrecondition;
-use railwright::resource::kubernetes_object::request::{ABSENT, KubernetesRead, MOVED, NO_KIND, NOT_SAID, ObjectName, REFUSED};
-use railwright::resource::{Action, Answer, AnswerStatus, Read};
-use railwright::transport::{
+use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
+use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, MOVED, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use railwright_resource::{Action, Answer, AnswerStatus, Read};
+use railwright_transport::{
     ClusterAccess, Fence, FencedWrite, Grounds, HostAccess, HostLink, Performed, TargetContact, TransportError, Upkeep, connector,
 };
 use serde_json::{Value, json};

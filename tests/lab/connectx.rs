@@ -2,10 +2,10 @@
 //! kernel, with reboots.
 
 use crate::machine::{Machine, comes_back, differences, loop_law, wish};
-use railwright::resource::configfs_value::ConfigfsValue;
-use railwright::resource::link_qos::LinkQos;
-use railwright::resource::rdma_link::{RdmaLink, device_on, rdma_devices};
-use railwright::resource::{Kind, Read};
+use railwright_resource::configfs_value::ConfigfsValue;
+use railwright_resource::link_qos::LinkQos;
+use railwright_resource::rdma_link::{RdmaLink, device_on, rdma_devices};
+use railwright_resource::{Kind, Read};
 use serde_json::json;
 
 /// The (make-believe) ConnectX of the machine.

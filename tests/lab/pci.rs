@@ -2,9 +2,9 @@
 //! have is told as that. The machine has one CPU, so that it shows who may bind and what is kept, and not where interrupts go.
 
 use crate::machine::{Machine, differences, loop_law, wish};
-use railwright::resource::interrupt_affinity::InterruptAffinity;
-use railwright::resource::pci_setting::PciSetting;
-use railwright::resource::{Assessment, Reading};
+use railwright_resource::interrupt_affinity::InterruptAffinity;
+use railwright_resource::pci_setting::PciSetting;
+use railwright_resource::{Assessment, Reading};
 use serde_json::json;
 
 /// The NIC that carries the connection: a virtio device of its own, with a function of its own.

@@ -3,10 +3,10 @@
 
 use crate::machine::{Machine, wish};
 use crate::rig::Rig;
-use railwright::resource::{Action, Assessment, Planes, Reading, Wish, kind_named};
-use railwright::transport::sim::Host;
-use railwright::transport::sim::links::Link;
-use railwright::transport::sim::modules::ModuleFile;
+use railwright_resource::{Action, Assessment, Planes, Reading, Wish, kind_named};
+use railwright_transport::sim::Host;
+use railwright_transport::sim::links::Link;
+use railwright_transport::sim::modules::ModuleFile;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,12 +28,12 @@ fn found(assessment: &Assessment) -> BTreeMap<&String, &Planes<Reading>> {
 }
 
 impl Both<'_> {
-    fn on_host(&self, wish: &Wish) -> railwright::resource::Answers {
-        let mut answers = railwright::resource::Answers::default();
+    fn on_host(&self, wish: &Wish) -> railwright_resource::Answers {
+        let mut answers = railwright_resource::Answers::default();
         for read in kind_named(&wish.kind).unwrap().reads(wish) {
             let (code, out) = self.host.answer(&read);
-            let status = railwright::resource::AnswerStatus::Exit(code);
-            answers.insert(read.key(), railwright::resource::Answer { status, out });
+            let status = railwright_resource::AnswerStatus::Exit(code);
+            answers.insert(read.key(), railwright_resource::Answer { status, out });
         }
         answers
     }
@@ -140,8 +140,8 @@ pub fn a_simulated_host_does_what_the_machine_does(rig: &Rig, machine: &Machine)
 pub fn a_simulated_host_refuses_what_the_machine_refuses(machine: &Machine) {
     let mut host = like(machine);
     let package = |name: &str| Action::InstallPackages {
-        manager: railwright::resource::action::PackageManager::Apt,
-        packages: vec![railwright::resource::action::PackageVersion { name: name.to_owned(), version: Some("0-none".to_owned()) }],
+        manager: railwright_resource::action::PackageManager::Apt,
+        packages: vec![railwright_resource::action::PackageVersion { name: name.to_owned(), version: Some("0-none".to_owned()) }],
     };
     for action in [
         Action::SetSysctl { key: "net.core.there_is_none".into(), value: "1".into() },
@@ -149,7 +149,7 @@ pub fn a_simulated_host_refuses_what_the_machine_refuses(machine: &Machine) {
         Action::LoadModule { name: "there_is_none".into(), parameters: BTreeMap::new() },
         Action::SetLink { netdev: NETDEV.into(), mtu: Some(1_000_000), up: None, add_addresses: Vec::new(), remove_addresses: Vec::new() },
         Action::SetLink { netdev: "none0".into(), mtu: Some(1500), up: None, add_addresses: Vec::new(), remove_addresses: Vec::new() },
-        Action::Unit { name: "there-is-none.service".into(), verb: railwright::resource::action::UnitVerb::Start },
+        Action::Unit { name: "there-is-none.service".into(), verb: railwright_resource::action::UnitVerb::Start },
         Action::SetFileMode { path: "/opt/there-is-none".into(), mode: "0600".into(), owner: "root".into(), group: "root".into() },
         package(PACKAGE),
     ] {

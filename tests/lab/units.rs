@@ -1,9 +1,9 @@
 //! `systemd_unit` and `kernel_module` on a live systemd and a live kernel.
 
 use crate::machine::{Machine, differences, loop_law, wish};
-use railwright::resource::kernel_module::KernelModule;
-use railwright::resource::systemd_unit::SystemdUnit;
-use railwright::resource::{Action, Kind};
+use railwright_resource::kernel_module::KernelModule;
+use railwright_resource::systemd_unit::SystemdUnit;
+use railwright_resource::{Action, Kind};
 use serde_json::json;
 
 const CONTENT: &str =

@@ -1,6 +1,6 @@
 //! A machine behind a command that feeds `sh -s`, and the loop law that every kind must keep on it.
 
-use railwright::resource::{Action, Answers, Assessment, Kind, Read, Wish, program};
+use railwright_resource::{Action, Answers, Assessment, Kind, Read, Wish, program};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::io::{Read as _, Write as _};
@@ -58,7 +58,7 @@ impl Machine {
 pub fn wish(kind: &dyn Kind, body: Value) -> Wish {
     assert_eq!(kind.check(&body), [], "{body}");
     let name = kind.address_name(&body).unwrap();
-    let address = railwright::base::Address::host("n1", kind.name(), &name);
+    let address = railwright_base::Address::host("n1", kind.name(), &name);
     Wish::of(address, kind.name(), body)
 }
 

@@ -7,11 +7,11 @@ mod machine;
 mod rig;
 
 use machine::{differences, loop_law, wish};
-use railwright::resource::bond::Bond;
-use railwright::resource::link::{Link, Owner, owner};
-use railwright::resource::netdev_name::keyed::{Keyed, keyed};
-use railwright::resource::vlan::Vlan;
-use railwright::resource::{Kind as _, Plane, Read, sections};
+use railwright_resource::bond::Bond;
+use railwright_resource::link::{Link, Owner, owner};
+use railwright_resource::netdev_name::keyed::{Keyed, keyed};
+use railwright_resource::vlan::Vlan;
+use railwright_resource::{Kind as _, Plane, Read, sections};
 use rig::{with_layers, with_manager};
 use serde_json::json;
 
@@ -192,11 +192,11 @@ fn a_host_without_gnu_tools_answers_the_same() {
     let Some(machine) = with_manager("a_host_without_gnu_tools_answers_the_same", "networkd") else { return };
     let reads = Link.reads(&wish(&Link, json!({ "netdev": "ens1", "mtu": 9000 })));
     let gnu = machine.read(&reads);
-    let text = railwright::resource::program::render(&reads, "", "c0ffee");
+    let text = railwright_resource::program::render(&reads, "", "c0ffee");
     let busybox = format!(
         "mkdir -p /tmp/bb && busybox --install -s /tmp/bb && rm -f /tmp/bb/ip && export PATH=/tmp/bb:$PATH && cat >/tmp/program <<'EOF'\n{text}EOF\nexec busybox sh /tmp/program\n"
     );
-    let other = railwright::resource::program::parse(&reads, "c0ffee", machine.sh(&busybox).as_bytes());
+    let other = railwright_resource::program::parse(&reads, "c0ffee", machine.sh(&busybox).as_bytes());
     assert_eq!(gnu, other);
 }
 
@@ -226,7 +226,7 @@ fn a_link_keeps_what_a_vlan_of_ours_carries() {
         machine.perform(&found.actions);
         let boot = format!("sh /tmp/managers.sh boot {manager} </dev/null >/dev/null 2>&1; [ {manager} != ifupdown ] || ifup ens1.100");
         machine.sh(&boot);
-        for (kind, wish) in [(&Vlan as &dyn railwright::resource::Kind, &vlan), (&Link, &link)] {
+        for (kind, wish) in [(&Vlan as &dyn railwright_resource::Kind, &vlan), (&Link, &link)] {
             let booted = machine::comes_back(&machine, kind, wish);
             assert!(booted.is_met(), "{manager}: {}", differences(&booted));
         }
@@ -244,7 +244,7 @@ fn a_bond_is_compared_with_the_kernel_and_with_what_its_manager_wrote() {
         let mut body = json!({ "netdev": "bond0", "members": ["ens2", "ens1"], "mode": "802.3ad", "miimon": 100, "lacp_rate": "fast" });
         let found = machine::comes_back(&machine, &Bond, &wish(&Bond, body.clone()));
         assert!(found.is_met(), "{manager}: {}", differences(&found));
-        let planes = |found: &railwright::resource::Assessment, name: &str| {
+        let planes = |found: &railwright_resource::Assessment, name: &str| {
             found.attributes[name].differences().into_iter().map(|(plane, ..)| plane).collect::<Vec<_>>()
         };
         // the policy is the kernel's own: nobody wrote it down

@@ -2,13 +2,13 @@
 //! `plans/NAME/desired.txt`. With RAILWRIGHT_UPDATE=1 in the environment those are written anew; read the difference.
 
 use crate::{catalog, compare, folders, name, say};
-use railwright::base::{Address, TargetKind, nodeset};
-use railwright::catalog::unknown_models;
-use railwright::module::{self, Desired, ModuleFiles, Modules};
-use railwright::rules::{self, Beyond, Judgement, RuleSet};
-use railwright::solve::Answers;
-use railwright::spec::{self, Loaded, SourceFile, cabling};
-use railwright::workload::{Inputs, Templates, Workloads};
+use railwright_base::{Address, TargetKind, nodeset};
+use railwright_knowledge::catalog::unknown_models;
+use railwright_knowledge::module::{self, Desired, ModuleFiles, Modules};
+use railwright_knowledge::rules::{self, Beyond, Judgement, RuleSet};
+use railwright_knowledge::solve::Answers;
+use railwright_knowledge::spec::{self, Loaded, SourceFile, cabling};
+use railwright_workload::{Inputs, Templates, Workloads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Manifests that are wrong: each gives an error with its place, before any host is looked at.
 
 use crate::say;
-use railwright::module::{self, ModuleFiles};
+use railwright_knowledge::module::{self, ModuleFiles};
 use std::collections::BTreeMap;
 
 /// A module of these files: `path` on a line of its own after `---`, then the text.

@@ -16,12 +16,12 @@ mod rdma_names;
 mod say;
 mod together;
 
-use railwright::base::Target;
-use railwright::module::{self, Desired, Modules};
-use railwright::resource::observation::{FORMAT_VERSION, TargetObservation};
-use railwright::resource::{Assessment, Observation, kind_named, program};
-use railwright::solve::Answers;
-use railwright::spec::{self, SourceFile};
+use railwright_base::Target;
+use railwright_knowledge::module::{self, Desired, Modules};
+use railwright_knowledge::solve::Answers;
+use railwright_knowledge::spec::{self, SourceFile};
+use railwright_resource::observation::{FORMAT_VERSION, TargetObservation};
+use railwright_resource::{Assessment, Observation, kind_named, program};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -40,8 +40,9 @@ fn name(path: &Path) -> String {
 }
 
 /// The shipped catalogue.
-fn catalog() -> railwright::catalog::Catalog {
-    railwright::catalog::load("", []).unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
+fn catalog() -> railwright_knowledge::catalog::Catalog {
+    railwright_knowledge::catalog::load("", [])
+        .unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
 }
 
 fn modules() -> Modules {
@@ -163,7 +164,7 @@ fn assessed(desired: &Desired, module: &str, observation: &Observation) -> Strin
             for (plane, wanted, found) in attribute.differences() {
                 let text = |reading| serde_json::to_string(reading).unwrap();
                 let line = format!("  {name} ({}): wanted {}, found {}", plane.word(), text(wanted), text(found));
-                out.push_str(&railwright::base::text::one_line(&line, 180).replacen(name, &format!("  {name}"), 1));
+                out.push_str(&railwright_base::text::one_line(&line, 180).replacen(name, &format!("  {name}"), 1));
                 out.push('\n');
             }
         }

@@ -1,12 +1,12 @@
 //! The plan of a case: facts in, plan out, and nothing left to do for the facts of after it.
 
 use crate::is_of;
-use railwright::base::{Digest, Target};
-use railwright::module::Desired;
-use railwright::plan::{Applied, Header, Inputs, InventoryOrigin, LastApplied, Node, Outages, Plan, Proof, RolloutPolicy, Selection, make};
-use railwright::report;
-use railwright::resource::{Observation, Wish, kind_named};
-use railwright::spec::Loaded;
+use railwright_base::{Digest, Target};
+use railwright_knowledge::module::Desired;
+use railwright_knowledge::spec::Loaded;
+use railwright_plan::{Applied, Header, Inputs, InventoryOrigin, LastApplied, Node, Outages, Plan, Proof, RolloutPolicy, Selection, make};
+use railwright_report as report;
+use railwright_resource::{Observation, Wish, kind_named};
 use std::collections::BTreeMap;
 
 /// The wishes of one module.

@@ -1,9 +1,9 @@
 //! The probe of `nic-names` for names of RDMA devices, run against made-up folders in the place of sysfs.
 
 use super::{catalog, modules};
-use railwright::module;
-use railwright::solve::Answers;
-use railwright::spec::{self, SourceFile};
+use railwright_knowledge::module;
+use railwright_knowledge::solve::Answers;
+use railwright_knowledge::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;

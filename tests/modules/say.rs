@@ -1,7 +1,7 @@
 //! Diagnostics as plain lines: code, message, file:line:column, the line with its caret, what to do.
 
-use railwright::base::Diagnostic;
-use railwright::spec::Sources;
+use railwright_base::Diagnostic;
+use railwright_knowledge::spec::Sources;
 
 /// All of them.
 pub fn all(diagnostics: &[Diagnostic], sources: &[&Sources]) -> String {

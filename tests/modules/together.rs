@@ -2,9 +2,9 @@
 //! place of the shipped one with its name.
 
 use crate::say;
-use railwright::module::{self, Desired, ModuleFiles};
-use railwright::solve::Answers;
-use railwright::spec::{self, SourceFile};
+use railwright_knowledge::module::{self, Desired, ModuleFiles};
+use railwright_knowledge::solve::Answers;
+use railwright_knowledge::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 
 const SPEC: &str = "cluster: c\nsecrets: { token: { env: TOKEN } }\nnodes:\n  - { name: \"n[1-2]\", os: debian-12, nics: { model: soft-roce, netdev: eth1 } }\n";
@@ -22,7 +22,7 @@ fn desired(spec: &str, shipped: bool, own: &[(&str, &str)]) -> Result<Desired, S
 
 fn order(desired: &Desired) -> String {
     let on_first = desired.wishes.iter().filter(|wish| &*wish.address.target.name == "n1");
-    let line = |wish: &railwright::resource::Wish| {
+    let line = |wish: &railwright_resource::Wish| {
         let after: Vec<String> = wish.after.iter().map(|before| before.name().to_owned()).collect();
         let by: Vec<&str> = desired.why[&wish.address].iter().map(|why| why.module.as_str()).collect();
         format!("{} after [{}] by {}\n", wish.address.name(), after.join(" "), by.join(" "))
@@ -186,7 +186,7 @@ fn a_secret_that_would_not_be_kept_is_refused_where_it_stands() {
 
 #[test]
 fn a_secret_in_a_shell_template_is_filled_in_quoted() {
-    use railwright::base::secret;
+    use railwright_base::secret;
     let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /a, content: \"login {{ secrets.token | sh }}\", mode: \"0700\" } }\n";
     let found = desired(SPEC, false, &[("m", text)]).unwrap();
     let filled = secret::fill(found.wishes[0].text("content").unwrap(), |_| Some("it's $(reboot)".to_owned())).unwrap();

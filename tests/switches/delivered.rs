@@ -2,7 +2,7 @@
 
 use crate::rig::{SN5600, Switch, TOMAHAWK};
 use crate::support::Place;
-use railwright::resource::{Read, host};
+use railwright_resource::{Read, host};
 
 #[test]
 fn a_leaf_of_32_ports_has_what_the_vendor_renders() {

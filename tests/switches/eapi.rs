@@ -3,10 +3,10 @@
 use crate::eos::Way;
 use crate::https::{Https, PASSWORD, USER};
 use crate::journeys::Fabric;
-use railwright::resource::file::base64;
-use railwright::resource::probe::Probe;
-use railwright::spec::model::ApiKind;
-use railwright::transport::{
+use railwright_knowledge::spec::model::ApiKind;
+use railwright_resource::file::base64;
+use railwright_resource::probe::Probe;
+use railwright_transport::{
     ApiAccess, CertificatePin, Fence, HostAccess, LockOutcome, Locker, Password, Performed, RecordOutcome, RecordReading, Secrets,
     TransportError,
 };
@@ -164,10 +164,10 @@ async fn what_a_script_comes_to_is_told_or_unknown() {
             pin: CertificatePin::File(fabric.place.path().join("inv/leaf1.pem")),
             password: Password::named("password"),
         }),
-        ..railwright::transport::sim::access("127.0.0.1")
+        ..railwright_transport::sim::access("127.0.0.1")
     };
     let secrets = Secrets::new(None, BTreeMap::from([("password".to_owned(), Ok(PASSWORD.to_owned()))]), BTreeMap::new());
-    let connector = Arc::new(secrets).carried_by(railwright::transport::connector(railwright::transport::TargetContact::begin()));
+    let connector = Arc::new(secrets).carried_by(railwright_transport::connector(railwright_transport::TargetContact::begin()));
     let locker = Locker::new(connector.connect(&access(&fabric.api().port())).await.unwrap());
     let fence = Fence::new("test", 1);
     assert!(matches!(locker.lock(&fence).await.unwrap(), LockOutcome::Taken(_)));

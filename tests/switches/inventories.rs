@@ -4,8 +4,8 @@
 
 use crate::rig::Switch;
 use crate::support::Place;
-use railwright::base::{Target, TargetKind, nodeset};
-use railwright::resource::Observation;
+use railwright_base::{Target, TargetKind, nodeset};
+use railwright_resource::Observation;
 use std::fs;
 use std::path::{Path, PathBuf};
 

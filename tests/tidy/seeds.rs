@@ -2,8 +2,8 @@
 //! `docs/seeds.md` is made of `docs/seeds.yaml`; RAILWRIGHT_UPDATE=1 writes it anew.
 
 use crate::{none, root};
-use railwright::verify::Check;
-use railwright::workload::Kind;
+use railwright_verify::Check;
+use railwright_workload::Kind;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -87,10 +87,10 @@ fn map() -> Map {
 
 #[test]
 fn every_line_of_the_seeds_is_covered_or_open() {
-    let rules = railwright::rules::load("", []).map_err(|problems| problems.diagnostics).unwrap();
-    let catalog = railwright::catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
-    let symptoms = railwright::doctor::load().map_err(|(problems, _)| problems).unwrap();
-    let dictionary = railwright::translate::load().map_err(|(problems, _)| problems).unwrap();
+    let rules = railwright_knowledge::rules::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let catalog = railwright_knowledge::catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let symptoms = railwright_jobs::doctor::load().map_err(|(problems, _)| problems).unwrap();
+    let dictionary = railwright_knowledge::translate::load().map_err(|(problems, _)| problems).unwrap();
     let checks: Vec<String> = [
         Check::Connection,
         Check::RunningModules,
@@ -145,7 +145,7 @@ fn every_line_of_the_seeds_is_covered_or_open() {
                 }
             };
             row.catalog.iter().filter(|row| !known(row)).for_each(|row| wrong(format!("no row {row}")));
-            let understood = || railwright::translate::translate(&row.says, &dictionary).is_ok_and(|said| said.is_understood());
+            let understood = || railwright_knowledge::translate::translate(&row.says, &dictionary).is_ok_and(|said| said.is_understood());
             if row.translate && !understood() {
                 wrong("translate does not understand it".to_owned());
             }

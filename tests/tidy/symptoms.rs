@@ -1,10 +1,10 @@
 //! What `doctor` knows, as a page: `docs/symptoms.md` is made of `modules/catalog/symptoms/*.yaml`; RAILWRIGHT_UPDATE=1 writes it anew.
 
 use crate::{none, root};
-use railwright::doctor::{Layer, Symptom};
+use railwright_jobs::doctor::{Layer, Symptom};
 
 fn symptoms() -> Vec<Symptom> {
-    railwright::doctor::load().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
+    railwright_jobs::doctor::load().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use crate::server::{Server, must};
 use crate::user::User;
 use crate::{a_read, answers, open, refused};
-use railwright::resource::probe::Probe;
-use railwright::resource::{Action, AnswerStatus, Answers, Read, host};
-use railwright::transport::{Connector as _, Fence, FencedWrite, HostAccess, HostLink, LocalConnector, Performed, TransportError, Upkeep};
+use railwright_resource::probe::Probe;
+use railwright_resource::{Action, AnswerStatus, Answers, Read, host};
+use railwright_transport::{Connector as _, Fence, FencedWrite, HostAccess, HostLink, LocalConnector, Performed, TransportError, Upkeep};
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;

@@ -3,10 +3,10 @@
 
 use crate::a_read;
 use crate::server::Server;
-use railwright::base::Target;
-use railwright::observe::{Event, HostRequest, observe};
-use railwright::resource::{AnswerStatus, Read};
-use railwright::transport::{HostAccess, SshConnector};
+use railwright_base::Target;
+use railwright_observe::{Event, HostRequest, observe};
+use railwright_resource::{AnswerStatus, Read};
+use railwright_transport::{HostAccess, SshConnector};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

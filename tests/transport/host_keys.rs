@@ -2,7 +2,7 @@
 
 use crate::server::{Server, keygen, must, public};
 use crate::{answers, refused};
-use railwright::transport::TransportError;
+use railwright_transport::TransportError;
 use std::fs;
 
 #[tokio::test]

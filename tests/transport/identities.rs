@@ -2,7 +2,7 @@
 
 use crate::server::{Server, keygen, must, public};
 use crate::{answers, refused};
-use railwright::transport::{Connector as _, HostAccess, SshConnector, TransportError};
+use railwright_transport::{Connector as _, HostAccess, SshConnector, TransportError};
 use std::fs;
 use std::process::{Child, Command, Stdio};
 

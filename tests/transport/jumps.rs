@@ -2,7 +2,7 @@
 
 use crate::server::Server;
 use crate::{a_read, refused};
-use railwright::transport::{Connector as _, HostAccess, SshConnector, TransportError};
+use railwright_transport::{Connector as _, HostAccess, SshConnector, TransportError};
 use std::fs;
 
 /// A bastion and a target behind it, each with its own host key; one key may log in to both.

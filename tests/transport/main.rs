@@ -12,8 +12,8 @@ mod server;
 mod ssh_config;
 mod user;
 
-use railwright::resource::Read;
-use railwright::transport::{Connector as _, HostAccess, HostLink, SshConnector, TransportError};
+use railwright_resource::Read;
+use railwright_transport::{Connector as _, HostAccess, HostLink, SshConnector, TransportError};
 use std::sync::Arc;
 
 /// Opens one connection.

@@ -4,10 +4,10 @@
 use crate::open;
 use crate::server::{Server, must};
 use crate::user::User;
-use railwright::resource::action::PackageManager;
-use railwright::resource::probe::Probe;
-use railwright::resource::{Action, Answer, AnswerStatus, Answers, Read, rights};
-use railwright::transport::{Fence, HostAccess, TransportError, Upkeep};
+use railwright_resource::action::PackageManager;
+use railwright_resource::probe::Probe;
+use railwright_resource::{Action, Answer, AnswerStatus, Answers, Read, rights};
+use railwright_transport::{Fence, HostAccess, TransportError, Upkeep};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -143,7 +143,7 @@ impl Rig {
 
     /// Installs the lines that these reads need, after visudo agreed to them.
     fn allow(&self, reads: &[Read]) -> String {
-        let fragment = railwright::report::sudoers::fragment(&self.user.0, "inv", &rights::needs(reads));
+        let fragment = railwright_report::sudoers::fragment(&self.user.0, "inv", &rights::needs(reads));
         fs::write(self.user.sudoers(), &fragment).unwrap();
         fs::set_permissions(self.user.sudoers(), fs::Permissions::from_mode(0o440)).unwrap();
         must("/usr/sbin/visudo", &["-c", "-s", "-f", &self.user.sudoers()]);
@@ -313,5 +313,5 @@ async fn it_is_asked_for_nothing_but_reads() {
     assert!(!Path::new(&touch).exists());
     // However much sudo would let this user do: the reads do not go through a shell of root's.
     let host = link.read(&[Read::Host]).await.unwrap();
-    assert_ne!(railwright::resource::host::facts(&host).unwrap().uid, 0);
+    assert_ne!(railwright_resource::host::facts(&host).unwrap().uid, 0);
 }

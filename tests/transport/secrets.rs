@@ -134,7 +134,7 @@ fn module(host: &Path) -> String {
 }
 
 fn sum(text: &str) -> String {
-    use railwright::base::Digest;
+    use railwright_base::Digest;
     format!("{}  -\n", Digest::of_bytes(text.as_bytes()))
 }
 

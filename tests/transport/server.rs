@@ -1,6 +1,6 @@
 //! A real OpenSSH server on loopback, with its own configuration, keys and port.
 
-use railwright::transport::HostAccess;
+use railwright_transport::HostAccess;
 use std::fs;
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};

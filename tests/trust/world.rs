@@ -1,7 +1,7 @@
 //! Inventories that somebody wrote to run something, or to have something read, on the machine of whoever only looks at them.
 
 use crate::trace::Trace;
-use railwright::resource::Observation;
+use railwright_resource::Observation;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};

@@ -3,9 +3,9 @@
 //! either way.
 
 use super::Step;
-use crate::apply::context::Event;
-use crate::base::nodeset;
-use crate::system::clock::{self, Deadline};
+use crate::context::Event;
+use railwright_base::nodeset;
+use railwright_system::clock::{self, Deadline};
 
 impl Step<'_> {
     /// Asks which hosts that are plugged into the switch pass their gate as it is; those that do are remembered. False where nobody is.

@@ -2,8 +2,8 @@
 
 use super::guarded::Watch;
 use super::{Halt, Step};
-use crate::system::clock;
-use crate::transport::{Performed, TransportError};
+use railwright_system::clock;
+use railwright_transport::{Performed, TransportError};
 use std::time::Duration;
 
 /// How long a question about a guard may take.

@@ -6,18 +6,18 @@ use super::guard_questions::{QUESTION, Question, Standing};
 use super::look::{again_seen, read};
 use super::unproven::Unproven;
 use super::{Acted, Halt, Step, over};
-use crate::apply::context::Event;
-use crate::apply::precondition::{Seen, Verdict, go_on};
-use crate::apply::trouble::{self, complaint_of};
-use crate::base::text::one_line;
-use crate::base::{Digest, TargetKind};
-use crate::plan::NodeKind;
-use crate::resource::guard::{Guard, because};
-use crate::resource::{Action, Read};
-use crate::state::run_status::Intent;
-use crate::state::{Entry, Outcome};
-use crate::system::clock::{self, Deadline};
-use crate::transport::{HostAccess, Performed, TransportError};
+use crate::context::Event;
+use crate::precondition::{Seen, Verdict, go_on};
+use crate::trouble::{self, complaint_of};
+use railwright_base::text::one_line;
+use railwright_base::{Digest, TargetKind};
+use railwright_plan::NodeKind;
+use railwright_resource::guard::{Guard, because};
+use railwright_resource::{Action, Read};
+use railwright_state::run_status::Intent;
+use railwright_state::{Entry, Outcome};
+use railwright_system::clock::{self, Deadline};
+use railwright_transport::{HostAccess, Performed, TransportError};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -255,7 +255,7 @@ impl<'a> Step<'a> {
         now.ok_or_else(|| format!("no new connection could be made: {}", why.unwrap_or_else(|| "there was no time left".to_owned())))
     }
 
-    async fn look_once(&mut self, wanted: &BTreeSet<Read>) -> Result<crate::resource::Answers, TransportError> {
+    async fn look_once(&mut self, wanted: &BTreeSet<Read>) -> Result<railwright_resource::Answers, TransportError> {
         if self.writer.is_none() {
             self.writer = Some(self.shared.connect(self.host).await?);
         }

@@ -2,14 +2,14 @@
 //! itself is over.
 
 use super::{Halt, Step, over};
-use crate::apply::idle::{Busy, idle};
-use crate::apply::precondition::{Seen, has_moved, moves_by_plan, see};
-use crate::apply::trouble;
-use crate::plan::{Member, Node, NodeKind};
-use crate::resource::{Action, Answers, Read};
-use crate::state::Outcome;
-use crate::system::clock;
-use crate::transport::{TransportError, Writer};
+use crate::idle::{Busy, idle};
+use crate::precondition::{Seen, has_moved, moves_by_plan, see};
+use crate::trouble;
+use railwright_plan::{Member, Node, NodeKind};
+use railwright_resource::{Action, Answers, Read};
+use railwright_state::Outcome;
+use railwright_system::clock;
+use railwright_transport::{TransportError, Writer};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -3,15 +3,15 @@
 
 use super::look::{again_seen, read};
 use super::{Halt, Step};
-use crate::apply::context::Event;
-use crate::apply::precondition::Seen;
-use crate::apply::trouble::Next;
-use crate::base::quote;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target};
-use crate::resource::Read;
-use crate::resource::kind::Trouble;
-use crate::system::clock;
+use crate::context::Event;
+use crate::precondition::Seen;
+use crate::trouble::Next;
+use railwright_base::quote;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Target};
+use railwright_resource::Read;
+use railwright_resource::kind::Trouble;
+use railwright_system::clock;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -179,10 +179,10 @@ pub(super) fn left_waiting(node: &str, what: &str, next: &Next) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apply::precondition::see;
-    use crate::base::Digest;
-    use crate::plan::{Found, Member, Reason};
-    use crate::resource::{Answer, AnswerStatus, Answers, Wish, kind_named};
+    use crate::precondition::see;
+    use railwright_base::Digest;
+    use railwright_plan::{Found, Member, Reason};
+    use railwright_resource::{Answer, AnswerStatus, Answers, Wish, kind_named};
     use serde_json::json;
     use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Why a step under a guard is not confirmed, and how that is told.
 
 use super::{Halt, Step};
-use crate::apply::trouble::{self, complaint_of};
-use crate::base::Diagnostic;
-use crate::resource::switch::NOT_TAKEN;
-use crate::state::Outcome;
+use crate::trouble::{self, complaint_of};
+use railwright_base::Diagnostic;
+use railwright_resource::switch::NOT_TAKEN;
+use railwright_state::Outcome;
 
 /// Why.
 pub(super) enum Unproven {

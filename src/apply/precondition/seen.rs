@@ -1,11 +1,11 @@
 //! One resource of a step, as it is right before it: what the plan says of it, what is remembered, what its kind makes of it.
 
-use crate::apply::trouble::differences;
-use crate::base::{Address, Redaction};
-use crate::plan::judge::taken_back;
-use crate::plan::{Applied, Member, Reason};
-use crate::resource::{Answers, Assessment, Kind, Plane, Read, Reading, Wish, diff, kind_named};
-use crate::state::journal::MemberIntent;
+use crate::trouble::differences;
+use railwright_base::{Address, Redaction};
+use railwright_plan::judge::taken_back;
+use railwright_plan::{Applied, Member, Reason};
+use railwright_resource::{Answers, Assessment, Kind, Plane, Read, Reading, Wish, diff, kind_named};
+use railwright_state::journal::MemberIntent;
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -90,7 +90,7 @@ impl Seen<'_> {
 
     /// How it stands with what comes about by itself: `2 of 4 nodes give 63 of rdma/a`.
     pub fn what_is_waited_for(&self) -> String {
-        let found = |(name, attribute): (&String, &crate::resource::Attribute)| {
+        let found = |(name, attribute): (&String, &railwright_resource::Attribute)| {
             let (_, _, found) = attribute.differences().into_iter().next().filter(|_| attribute.settles)?;
             Some(match (found.value().and_then(Value::as_str), found) {
                 (Some(said), _) => said.to_owned(),
@@ -99,7 +99,7 @@ impl Seen<'_> {
             })
         };
         let words: Vec<String> = self.assessment.attributes.iter().filter_map(found).collect();
-        if words.is_empty() { self.what_differs() } else { crate::base::text::one_line(&words.join("; "), 300) }
+        if words.is_empty() { self.what_differs() } else { railwright_base::text::one_line(&words.join("; "), 300) }
     }
 
     /// Nothing moved since the plan was made.
@@ -145,8 +145,8 @@ pub(super) fn planned(member: &Member) -> String {
 
 fn reading_word(reading: &Reading) -> String {
     match reading {
-        Reading::Is(Value::String(text)) => crate::base::text::one_line(crate::base::seal::veiled(text), 60),
-        Reading::Is(value) => crate::base::text::one_line(&value.to_string(), 60),
+        Reading::Is(Value::String(text)) => railwright_base::text::one_line(railwright_base::seal::veiled(text), 60),
+        Reading::Is(value) => railwright_base::text::one_line(&value.to_string(), 60),
         Reading::Absent => "absent".to_owned(),
         Reading::NotApplicable(_) => "not applicable".to_owned(),
         Reading::Unknown(_) => "unknown".to_owned(),

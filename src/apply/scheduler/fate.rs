@@ -2,8 +2,8 @@
 
 use super::super::steps::{OnNode, Role};
 use super::{Progress, Scheduler};
-use crate::base::Target;
-use crate::state::{Outcome, Skip};
+use railwright_base::Target;
+use railwright_state::{Outcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Scheduler {

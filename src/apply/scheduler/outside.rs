@@ -2,7 +2,7 @@
 //! host is disturbed, when something happened since it was asked last.
 
 use super::Scheduler;
-use crate::base::Target;
+use railwright_base::Target;
 use std::collections::BTreeSet;
 
 /// What is known of who is out of service by nobody's doing here.

@@ -5,8 +5,8 @@ use super::super::signal::Command;
 use super::super::steps::{OnNode, Role};
 use super::outside::Look;
 use super::{Progress, Scheduler};
-use crate::base::Target;
-use crate::state::{Outcome, Skip};
+use railwright_base::Target;
+use railwright_state::{Outcome, Skip};
 use std::collections::BTreeSet;
 
 impl Scheduler {

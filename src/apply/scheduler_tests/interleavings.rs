@@ -1,11 +1,11 @@
 //! Random plans, worked off in every order in which their steps may end.
 
-use crate::apply::scheduler::Scheduler;
-use crate::apply::signal::{Command, History, Limits, Signal};
-use crate::apply::steps::{OnNode, Role, Step};
-use crate::base::Target;
-use crate::state::Outcome;
+use crate::scheduler::Scheduler;
+use crate::signal::{Command, History, Limits, Signal};
+use crate::steps::{OnNode, Role, Step};
 use proptest::prelude::*;
+use railwright_base::Target;
+use railwright_state::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Random plans: hosts in waves with gates between, chains on each host, some cross edges and barriers.

@@ -1,9 +1,9 @@
 //! Hosts that are nodes: emptied before they are disturbed, given back by what a gate has proven.
 
 use super::Driven;
-use crate::apply::signal::Signal;
-use crate::base::Target;
-use crate::state::{Outcome, Skip};
+use crate::signal::Signal;
+use railwright_base::Target;
+use railwright_state::{Outcome, Skip};
 
 const DRAINED: [&str; 7] = [
     "drain-a a 0 - D",

@@ -1,14 +1,14 @@
 //! What keeps a run from a host or a cluster that it is to work on: it answers and is not fit for it, or its lock cannot be had.
 
 use super::{Next, not_begun};
-use crate::apply::locks::HeldLock;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, Target, TargetKind};
-use crate::resource::kubernetes_object::access::PREVIEWS_ALONE;
-use crate::state::Holder;
-use crate::state::lock::YOUNG_S;
-use crate::system::identity::Life;
-use crate::transport::HostAccess;
+use crate::locks::HeldLock;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Target, TargetKind};
+use railwright_resource::kubernetes_object::access::PREVIEWS_ALONE;
+use railwright_state::Holder;
+use railwright_state::lock::YOUNG_S;
+use railwright_system::identity::Life;
+use railwright_transport::HostAccess;
 
 /// What is locked, and where its lock is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,8 +145,8 @@ fn held_to_previews(of: &Locked, reason: &str) -> Diagnostic {
 mod tests {
     use super::super::not_reached;
     use super::*;
-    use crate::transport::sim::access;
-    use crate::transport::{ClusterAccess, TransportError};
+    use railwright_transport::sim::access;
+    use railwright_transport::{ClusterAccess, TransportError};
 
     fn cluster() -> Locked {
         let cluster = ClusterAccess { keeps: "railwright-lab".to_owned(), ..ClusterAccess::default() };

@@ -1,14 +1,14 @@
 //! What ended a whole run, for the person on call.
 
 use super::Next;
-use crate::base::text::{self, counted, one_line};
-use crate::base::{Diagnostic, Target, TargetKind, nodeset};
-use crate::plan::{NOTHING_TO_CHECK, Outage, RolloutPolicy};
-use crate::resource::Disruption;
-use crate::spec::window::{self, Standing};
-use crate::state::fenced::ROBBED;
-use crate::transport::TransportError;
 use jiff::Timestamp;
+use railwright_base::text::{self, counted, one_line};
+use railwright_base::{Diagnostic, Target, TargetKind, nodeset};
+use railwright_knowledge::spec::window::{self, Standing};
+use railwright_plan::{NOTHING_TO_CHECK, Outage, RolloutPolicy};
+use railwright_resource::Disruption;
+use railwright_state::fenced::ROBBED;
+use railwright_transport::TransportError;
 use std::collections::BTreeMap;
 
 fn not_begun(steps: usize) -> String {

@@ -157,7 +157,7 @@ fn follows(first: &str, last: &str, step: u64, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::nodeset::expand;
+    use crate::nodeset::expand;
     use proptest::prelude::*;
 
     #[test]

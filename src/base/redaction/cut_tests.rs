@@ -1,7 +1,7 @@
 //! Secrets where a text ends, or was cut off.
 
 use super::*;
-use crate::base::text::hex;
+use crate::text::hex;
 
 /// One escape of each kind.
 const ESCAPES: &str = r#"'\'' $'x' %41+ &amp; \u0041 "#;

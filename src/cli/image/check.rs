@@ -1,18 +1,18 @@
 //! `railwright image check`: whether a root or a pod has what programs load to use RDMA. Reads only.
 
 use super::ground::Fabric;
-use crate::base::Diagnostic;
-use crate::base::text::one_line;
 use crate::cli::job::{Cluster, name};
 use crate::cli::{Exit, Failure};
-use crate::report::image::{ImageDocument, screen};
-use crate::report::{document, out};
-use crate::resource::kubernetes_object::exec::{PodExec, Ran};
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::resource::{AnswerStatus, Answers, Read};
-use crate::system::rooted::Rooted;
-use crate::verify::Verdict;
-use crate::verify::image::{Finding, Seen, Wanted, judge, judge::unknown, program, root, verdict};
+use railwright_base::Diagnostic;
+use railwright_base::text::one_line;
+use railwright_report::image::{ImageDocument, screen};
+use railwright_report::{document, out};
+use railwright_resource::kubernetes_object::exec::{PodExec, Ran};
+use railwright_resource::kubernetes_object::request::KubernetesRead;
+use railwright_resource::{AnswerStatus, Answers, Read};
+use railwright_system::rooted::Rooted;
+use railwright_verify::Verdict;
+use railwright_verify::image::{Finding, Seen, Wanted, judge, judge::unknown, program, root, verdict};
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
 //! The fabric that an image is for: said, or read from an inventory with the NICs on it and the catalogue's rows of its own.
 
-use crate::base::quote;
-use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::cli::knowledge::Knowledge;
 use crate::cli::{Failure, inventory};
+use railwright_base::quote;
+use railwright_knowledge::catalog::{Catalog, SOFT_ROCE};
 use std::path::PathBuf;
 use std::sync::Arc;
 

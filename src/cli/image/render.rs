@@ -1,14 +1,14 @@
 //! `railwright image render`: a Containerfile on stdout. Nothing is built or fetched.
 
 use super::ground::Fabric;
-use crate::base::Diagnostic;
-use crate::base::text::one_line;
 use crate::cli::{Exit, Failure};
-use crate::report::out;
-use crate::spec::Sources;
-use crate::system::files;
-use crate::workload::Asked;
-use crate::workload::image::{ImageRequest, Key, containerfile};
+use railwright_base::Diagnostic;
+use railwright_base::text::one_line;
+use railwright_knowledge::spec::Sources;
+use railwright_report::out;
+use railwright_system::files;
+use railwright_workload::Asked;
+use railwright_workload::image::{ImageRequest, Key, containerfile};
 use std::path::{Path, PathBuf};
 
 /// Keys have some KiB.

@@ -2,7 +2,7 @@
 
 use super::pods::PodOptions;
 use crate::cli::{Exit, Failure};
-use crate::workload::{Acs, Request};
+use railwright_workload::{Acs, Request};
 
 /// Pods with RDMA on Alibaba Container Compute Service, as a Deployment
 #[derive(Debug, clap::Args)]

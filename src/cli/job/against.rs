@@ -2,15 +2,15 @@
 
 use super::nics;
 use super::said::Said;
-use crate::base::suggest::nearest;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, quote};
-use crate::catalog::{self, Catalog};
 use crate::cli::Failure;
 use crate::cli::inventory::Inventory;
-use crate::spec::model::FabricKind;
-use crate::spec::nccl::LEAST_PERCENT;
-use crate::verify::nccl::{AcsNic, Expected, Log};
+use railwright_base::suggest::nearest;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, quote};
+use railwright_knowledge::catalog::{self, Catalog};
+use railwright_knowledge::spec::model::FabricKind;
+use railwright_knowledge::spec::nccl::LEAST_PERCENT;
+use railwright_verify::nccl::{AcsNic, Expected, Log};
 use std::collections::BTreeSet;
 
 /// What is said of it.

@@ -1,11 +1,11 @@
 //! The cluster of an inventory, for commands about the jobs in it.
 
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, quote};
 use crate::cli::{Failure, inventory};
-use crate::job::{Found, JobKind, Look as Looks, Looked};
-use crate::resource::kubernetes_object::manifest::is_subdomain;
-use crate::transport::{HostAccess, HostLink, JobWriter, Prober, Reader, TargetContact, connector};
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, quote};
+use railwright_jobs::job::{Found, JobKind, Look as Looks, Looked};
+use railwright_resource::kubernetes_object::manifest::is_subdomain;
+use railwright_transport::{HostAccess, HostLink, JobWriter, Prober, Reader, TargetContact, connector};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -3,19 +3,19 @@
 use super::cluster::{Named, Place, kind, name};
 use super::prove::unreadable;
 use super::said::{self, Piece};
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, quote};
 use crate::cli::inventory::{self, Inventory};
 use crate::cli::knowledge::Knowledge;
 use crate::cli::{Exit, Failure};
-use crate::job::JobKind;
-use crate::report::job::compare::{Compared, json, screen};
-use crate::report::out;
-use crate::spec::model::Platform;
-use crate::system::files;
-use crate::verify::nccl::compare::{Comparison, Measured, Side, compare};
-use crate::verify::nccl::{self, Decoder, Expected, Log, Proof, Proven};
-use crate::workload::Half;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, quote};
+use railwright_jobs::job::JobKind;
+use railwright_knowledge::spec::model::Platform;
+use railwright_report::job::compare::{Compared, json, screen};
+use railwright_report::out;
+use railwright_system::files;
+use railwright_verify::nccl::compare::{Comparison, Measured, Side, compare};
+use railwright_verify::nccl::{self, Decoder, Expected, Log, Proof, Proven};
+use railwright_workload::Half;
 use std::path::{Path, PathBuf};
 
 /// Compare the same job with RDMA and without: what carried each, seconds of a step, what was gained

@@ -4,8 +4,8 @@ use super::deliver::Wanted;
 use super::pods::PodOptions;
 use super::{nccl_test, pytorch};
 use crate::cli::{Exit, Failure};
-use crate::workload::Half;
 use clap::Subcommand;
+use railwright_workload::Half;
 
 /// A job twice, NAME-rdma and NAME-tcp, alike in everything but the RDMA devices and the variables that choose the transport
 ///

@@ -1,12 +1,12 @@
 //! `railwright job delete`.
 
 use super::cluster::{Cluster, Named, named};
-use crate::base::text::{counted, one_line};
 use crate::cli::{Exit, Failure};
-use crate::job::{Deletable, Gone, JobObjects, Looked, delete, objects_of};
-use crate::report::out;
-use crate::resource::kubernetes_object::request::ObjectName;
-use crate::system::terminal;
+use railwright_base::text::{counted, one_line};
+use railwright_jobs::job::{Deletable, Gone, JobObjects, Looked, delete, objects_of};
+use railwright_report::out;
+use railwright_resource::kubernetes_object::request::ObjectName;
+use railwright_system::terminal;
 use std::collections::BTreeMap;
 
 /// Delete a job with its pods and all that was submitted with it; may be run again

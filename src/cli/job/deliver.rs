@@ -1,15 +1,15 @@
 //! From a request to what is printed: the inventory is read, the job rendered, and objects, reasons or JSON delivered.
 
-use crate::base::{Diagnostic, Severity};
 use crate::cli::inventory::{self, Inventory};
 use crate::cli::knowledge::Knowledge;
 use crate::cli::{Exit, Failure};
-use crate::report::out::{self, Look};
-use crate::report::pair::{self as screen_of_pair, PairDocument};
-use crate::report::{diagnostic, document, knowledge, workload as screen};
-use crate::spec::{self, Loaded, Sources};
-use crate::system::{clock, terminal};
-use crate::workload::{Asked, Half, Inputs, Request, Templates, pair, render};
+use railwright_base::{Diagnostic, Severity};
+use railwright_knowledge::spec::{self, Loaded, Sources};
+use railwright_report::out::{self, Look};
+use railwright_report::pair::{self as screen_of_pair, PairDocument};
+use railwright_report::{diagnostic, document, knowledge, workload as screen};
+use railwright_system::{clock, terminal};
+use railwright_workload::{Asked, Half, Inputs, Request, Templates, pair, render};
 use std::path::PathBuf;
 
 /// What is printed.

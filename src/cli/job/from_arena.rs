@@ -1,10 +1,10 @@
 //! `railwright job from-arena`: a whole line `arena submit pytorch ...` as a PyTorchJob.
 
 use super::deliver::{Delivery, Ground};
-use crate::base::Diagnostic;
 use crate::cli::{Exit, Failure};
-use crate::system::files;
-use crate::workload::{self, Request};
+use railwright_base::Diagnostic;
+use railwright_system::files;
+use railwright_workload::{self as workload, Request};
 use std::path::{Path, PathBuf};
 
 /// The longest line that is read, in bytes.

@@ -2,10 +2,10 @@
 
 use super::cluster::{Cluster, Place};
 use crate::cli::{Exit, Failure};
-use crate::job::{JobKind, Look};
-use crate::report::running_jobs::{self, JobsDocument};
-use crate::report::{document, out};
-use crate::system::clock;
+use railwright_jobs::job::{JobKind, Look};
+use railwright_report::running_jobs::{self, JobsDocument};
+use railwright_report::{document, out};
+use railwright_system::clock;
 
 /// List the jobs of a namespace: MPIJobs, PyTorchJobs, RayClusters, and what railwright submitted
 ///

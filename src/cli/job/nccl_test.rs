@@ -2,7 +2,7 @@
 
 use super::pods::{PodOptions, Told};
 use crate::cli::{Exit, Failure};
-use crate::workload::{NcclTest, Request};
+use railwright_workload::{NcclTest, Request};
 
 /// Options that nobody needs to be pointed at, as nobody gave them.
 const DEFAULTS: [&str; 3] = ["--from=8", "--to=8G", "--turns=20"];

@@ -1,11 +1,11 @@
 //! What the NICs of one node carry together, by an inventory: the speed of the switch's port where that is stated, else the greatest of
 //! the NIC's model.
 
-use crate::base::Diagnostic;
-use crate::base::text::one_line;
 use crate::cli::inventory::Inventory;
-use crate::spec::Host;
-use crate::verify::nccl::Expected;
+use railwright_base::Diagnostic;
+use railwright_base::text::one_line;
+use railwright_knowledge::spec::Host;
+use railwright_verify::nccl::Expected;
 use std::collections::BTreeSet;
 
 /// Has the largest messages held against what the NICs of these hosts carry.
@@ -47,7 +47,7 @@ fn leaf_gbps(inventory: &Inventory) -> Option<u32> {
         .spec
         .switches
         .iter()
-        .filter(|switch| switch.role != Some(crate::spec::model::SwitchRole::Spine))
+        .filter(|switch| switch.role != Some(railwright_knowledge::spec::model::SwitchRole::Spine))
         .filter_map(|switch| switch.port_speed_gbps)
         .collect();
     speeds.first().copied().filter(|_| speeds.len() == 1)

@@ -2,7 +2,7 @@
 
 use super::pods::PodOptions;
 use crate::cli::{Exit, Failure};
-use crate::workload::{Perftest, Request};
+use railwright_workload::{Perftest, Request};
 
 /// RDMA traffic between two pods on two nodes (ib_write_bw)
 #[derive(Debug, clap::Args)]

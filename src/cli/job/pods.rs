@@ -1,9 +1,9 @@
 //! What pods of every kind of job have, on the command line.
 
 use super::deliver::{Delivery, Ground, Wanted};
-use crate::base::{Diagnostic, nodeset, quote};
 use crate::cli::{Exit, Failure};
-use crate::workload::{Asked, Devices, Pods, Request};
+use railwright_base::{Diagnostic, nodeset, quote};
+use railwright_workload::{Asked, Devices, Pods, Request};
 use std::path::PathBuf;
 
 /// The options that kinds have in common.
@@ -146,21 +146,21 @@ fn asked(command: &str, request: &Request, told: &Told) -> Asked {
 pub fn pair(text: &str, option: &str) -> Result<(String, String), Failure> {
     let split = text.split_once('=').filter(|(name, _)| !name.is_empty());
     split.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| {
-        let shown = crate::base::text::one_line(text, 60);
+        let shown = railwright_base::text::one_line(text, 60);
         let error = Diagnostic::error("RW1221", format!("`{option} {shown}` has no `=`")).state("nothing was rendered");
         error.next(format!("{option} NAME=VALUE; an empty value is one too: NAME=")).into()
     })
 }
 
 fn twice(name: &str) -> Failure {
-    let error = Diagnostic::error("RW1221", format!("`--env {}` is given twice", crate::base::text::one_line(name, 60)));
+    let error = Diagnostic::error("RW1221", format!("`--env {}` is given twice", railwright_base::text::one_line(name, 60)));
     error.state("nothing was rendered").next("a variable has one value: leave one of them out").into()
 }
 
 /// The hosts of a node-set.
 fn hosts(text: &str) -> Result<Vec<String>, Failure> {
     nodeset::expand(text).map_err(|error| {
-        let shown = crate::base::text::one_line(text, 60);
+        let shown = railwright_base::text::one_line(text, 60);
         let error = Diagnostic::error("RW1221", format!("`{shown}` names no hosts: {error}")).state("nothing was rendered");
         error.next("name hosts as the spec does, as a node-set: NAME, NAME[01-16]").into()
     })

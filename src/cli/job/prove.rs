@@ -4,13 +4,13 @@ use super::against::Against;
 use super::cluster::{self, Cluster};
 use super::said::{Piece, Said};
 use super::{prove_ray, prove_traffic};
-use crate::base::Diagnostic;
-use crate::base::text::one_line;
 use crate::cli::{Exit, Failure, inventory};
-use crate::job::JobKind;
-use crate::report::{diagnostic, job, out};
-use crate::spec::Sources;
-use crate::verify::nccl::{self, Decoder, Expected, Proven};
+use railwright_base::Diagnostic;
+use railwright_base::text::one_line;
+use railwright_jobs::job::JobKind;
+use railwright_knowledge::spec::Sources;
+use railwright_report::{diagnostic, job, out};
+use railwright_verify::nccl::{self, Decoder, Expected, Proven};
 use std::path::Path;
 
 /// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests, progress of a training

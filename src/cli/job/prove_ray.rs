@@ -1,16 +1,16 @@
 //! `railwright job prove` of a RayCluster: what its pods have, and RDMA traffic between two of them.
 
 use super::cluster::{Cluster, Place};
-use crate::base::quote;
-use crate::base::text::one_line;
 use crate::cli::{Exit, Failure, inventory};
-use crate::job::Found;
-use crate::report::job::ray::{json, screen};
-use crate::report::out;
-use crate::system::clock;
-use crate::verify::nccl::Proven;
-use crate::verify::ray::{Asked, Pool, judge};
-use crate::workload::{perftest_words, pools};
+use railwright_base::quote;
+use railwright_base::text::one_line;
+use railwright_jobs::job::Found;
+use railwright_report::job::ray::{json, screen};
+use railwright_report::out;
+use railwright_system::clock;
+use railwright_verify::nccl::Proven;
+use railwright_verify::ray::{Asked, Pool, judge};
+use railwright_workload::{perftest_words, pools};
 
 /// Seconds of traffic for each device.
 const SECONDS: u32 = 2;

@@ -1,20 +1,20 @@
 //! `railwright job prove JOB --traffic SECONDS`: what passes over the rails of the hosts that run a job's pods.
 
 use super::cluster::Cluster;
-use crate::base::nodeset;
-use crate::base::text::{duration, one_line};
 use crate::cli::inventory::Inventory;
 use crate::cli::traffic_looks::{Looks, requests};
 use crate::cli::{Failure, secrets};
-use crate::job::{Found, Look, Phase, View};
-use crate::report::out;
-use crate::resource::Fact;
-use crate::resource::kubernetes_job::JobPod;
-use crate::spec::Host;
-use crate::transport::TargetContact;
-use crate::verify::flow::{self, Carried, Flow};
-use crate::verify::nccl::Traffic;
-use crate::workload::rails_of;
+use railwright_base::nodeset;
+use railwright_base::text::{duration, one_line};
+use railwright_jobs::job::{Found, Look, Phase, View};
+use railwright_knowledge::spec::Host;
+use railwright_report::out;
+use railwright_resource::Fact;
+use railwright_resource::kubernetes_job::JobPod;
+use railwright_transport::TargetContact;
+use railwright_verify::flow::{self, Carried, Flow};
+use railwright_verify::nccl::Traffic;
+use railwright_workload::rails_of;
 use std::collections::BTreeSet;
 
 /// Looks for so many seconds.

@@ -1,9 +1,9 @@
 //! `railwright job render pytorch`: the flags of `arena submit pytorch`.
 
 use super::pods::{PodOptions, Told, pair};
-use crate::base::{Diagnostic, quote};
 use crate::cli::{Exit, Failure};
-use crate::workload::{CleanPods, Pytorch, Request, Tensorboard};
+use railwright_base::{Diagnostic, quote};
+use railwright_workload::{CleanPods, Pytorch, Request, Tensorboard};
 
 /// A training as a PyTorchJob, with the names, labels and environment that Arena gives; its flags are those of `arena submit pytorch`
 #[derive(Debug, clap::Args)]
@@ -181,7 +181,7 @@ fn tell(arguments: &Arguments, told: &mut Told) {
 fn claim(text: &str) -> Result<(String, String), Failure> {
     let split = text.split_once(':').filter(|(claim, path)| !claim.is_empty() && path.starts_with('/'));
     split.map(|(claim, path)| (claim.to_owned(), path.to_owned())).ok_or_else(|| {
-        let shown = crate::base::text::one_line(text, 60);
+        let shown = railwright_base::text::one_line(text, 60);
         let error = Diagnostic::error("RW1221", format!("`--data {shown}` is no claim and path")).state("nothing was rendered");
         error.next("--data CLAIM:/PATH").into()
     })

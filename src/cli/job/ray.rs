@@ -2,7 +2,7 @@
 
 use super::pods::PodOptions;
 use crate::cli::{Exit, Failure};
-use crate::workload::{Ray, Request};
+use railwright_workload::{Ray, Request};
 
 /// A cluster of Ray (RayCluster of KubeRay) whose pods have GPUs and RDMA devices
 #[derive(Debug, clap::Args)]

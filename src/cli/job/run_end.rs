@@ -1,11 +1,11 @@
 //! How `job run` tells that a job did not begin, or did not come to a good end.
 
 use super::run::Common;
-use crate::base::Diagnostic;
-use crate::base::text::{duration, one_line};
 use crate::cli::Failure;
-use crate::verify::host_job::{Ended, Refused};
-use crate::workload::missing;
+use railwright_base::Diagnostic;
+use railwright_base::text::{duration, one_line};
+use railwright_verify::host_job::{Ended, Refused};
+use railwright_workload::missing;
 use std::path::Path;
 
 /// It did not come to a good end.

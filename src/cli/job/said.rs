@@ -2,12 +2,12 @@
 
 use super::cluster::{Cluster, Named, Place, kind, name, name_not_file, one};
 use super::prove::unreadable;
-use crate::base::text::one_line;
-use crate::base::{Diagnostic, quote};
 use crate::cli::Failure;
-use crate::job::{JobKind, Look};
-use crate::report::out;
-use crate::system::files;
+use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, quote};
+use railwright_jobs::job::{JobKind, Look};
+use railwright_report::out;
+use railwright_system::files;
 use std::path::PathBuf;
 
 /// Lines of a pod's log that are read, the last ones: NCCL says what it uses when a job begins, so that is a lot.
@@ -119,5 +119,5 @@ pub async fn of_job(asked: &Named, timed: bool, mut each: impl FnMut(Piece<'_>))
         out::note(&format!("a log could not be read whole: {}", one_line(one, 300)));
     }
     let (kind, place) = (found.kind.word(), &found.job.namespace);
-    Ok(format!("{kind} {place}/{}, the logs of {}", one_line(&found.job.name, 63), crate::base::text::counted(read, "pod")))
+    Ok(format!("{kind} {place}/{}, the logs of {}", one_line(&found.job.name, 63), railwright_base::text::counted(read, "pod")))
 }

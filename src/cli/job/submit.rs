@@ -2,13 +2,13 @@
 
 use super::cluster::{Cluster, Place};
 use super::watch::{self, Patience};
-use crate::base::text::counted;
-use crate::base::{Diagnostic, quote};
 use crate::cli::{Exit, Failure};
-use crate::job::{JobKind, Look, Submission, Submitted, read, submit};
-use crate::report::out;
-use crate::resource::kubernetes_object::request::ObjectName;
-use crate::system::{clock, files};
+use railwright_base::text::counted;
+use railwright_base::{Diagnostic, quote};
+use railwright_jobs::job::{JobKind, Look, Submission, Submitted, read, submit};
+use railwright_report::out;
+use railwright_resource::kubernetes_object::request::ObjectName;
+use railwright_system::{clock, files};
 use std::path::{Path, PathBuf};
 
 /// A job is not larger.

@@ -1,16 +1,16 @@
 //! `railwright job watch`.
 
 use super::cluster::{Cluster, Named, one};
-use crate::base::text::{self, clean_line, duration, one_line};
-use crate::base::{Diagnostic, quote};
 use crate::cli::{Exit, Failure};
-use crate::job::{Found, JobKind, Look, Phase, Progress, STALLED_S, Tail, View};
-use crate::report::running_jobs::WatchedJobDocument;
-use crate::report::{document, out};
-use crate::resource::kubernetes_job::JobPod;
-use crate::system::clock::{self, Stopwatch};
-use crate::system::signals;
-use crate::transport::{Reader, TransportError};
+use railwright_base::text::{self, clean_line, duration, one_line};
+use railwright_base::{Diagnostic, quote};
+use railwright_jobs::job::{Found, JobKind, Look, Phase, Progress, STALLED_S, Tail, View};
+use railwright_report::running_jobs::WatchedJobDocument;
+use railwright_report::{document, out};
+use railwright_resource::kubernetes_job::JobPod;
+use railwright_system::clock::{self, Stopwatch};
+use railwright_system::signals;
+use railwright_transport::{Reader, TransportError};
 use std::time::Duration;
 
 /// Between two looks.

@@ -1,13 +1,13 @@
 //! The cluster's own certificate authority and what it signs: everybody in the cluster is known by a certificate, and trusts no
 //! other authority. Made anew for each cluster.
 
-use crate::base::quote;
-use crate::lab::folder::{Folder, fabric_ip, machine_name, trouble};
-use crate::lab::keys::expect_success;
-use crate::lab::machine::Machine;
-use crate::lab::{HOST_AS_SEEN_FROM_MACHINES, Result};
-use crate::system::files;
-use crate::system::process::Program;
+use crate::folder::{Folder, fabric_ip, machine_name, trouble};
+use crate::keys::expect_success;
+use crate::machine::Machine;
+use crate::{HOST_AS_SEEN_FROM_MACHINES, Result};
+use railwright_base::quote;
+use railwright_system::files;
+use railwright_system::process::Program;
 
 /// How long a cluster's certificates hold, days.
 const DAYS: &str = "30";

@@ -1,14 +1,14 @@
 //! The processes of the control plane on this computer, all on loopback.
 
 use super::Programs;
-use crate::base::{Diagnostic, text};
-use crate::lab::Result;
-use crate::lab::event::Step;
-use crate::lab::folder::{Folder, trouble};
-use crate::lab::machine::Machine;
-use crate::system::clock::{self, Stopwatch};
-use crate::system::process::{self, Program};
-use crate::system::{background, files};
+use crate::Result;
+use crate::event::Step;
+use crate::folder::{Folder, trouble};
+use crate::machine::Machine;
+use railwright_base::{Diagnostic, text};
+use railwright_system::clock::{self, Stopwatch};
+use railwright_system::process::{self, Program};
+use railwright_system::{background, files};
 use std::path::PathBuf;
 
 /// The processes, in the order in which they start.

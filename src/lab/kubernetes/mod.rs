@@ -16,10 +16,10 @@ use super::event::{Listener, Step, timed};
 use super::folder::{Folder, trouble};
 use super::machine::Machine;
 use super::{Result, state::State};
-use crate::base::{Diagnostic, text};
-use crate::system::clock::{self, Stopwatch};
-use crate::system::files;
-use crate::system::process::Program;
+use railwright_base::{Diagnostic, text};
+use railwright_system::clock::{self, Stopwatch};
+use railwright_system::files;
+use railwright_system::process::Program;
 
 /// Starts a new cluster, and waits until each machine is a node that is Ready.
 pub fn start(folder: &Folder, programs: &Programs, machines: &[Machine<'_>], listener: Listener<'_>) -> Result<()> {

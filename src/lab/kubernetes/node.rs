@@ -1,10 +1,10 @@
 //! A machine becomes a node: its certificate and settings come over SSH, and its kubelet starts.
 
 use super::authority;
-use crate::base::{Diagnostic, text};
-use crate::lab::folder::fabric_ip;
-use crate::lab::machine::Machine;
-use crate::lab::{Result, assets, guest};
+use crate::folder::fabric_ip;
+use crate::machine::Machine;
+use crate::{Result, assets, guest};
+use railwright_base::{Diagnostic, text};
 
 /// Writes what a kubelet needs into the machine and starts it. Keys travel on standard input, so that no list of processes has them.
 pub fn join(machine: &Machine<'_>, nodes: usize) -> Result<()> {

@@ -1,12 +1,12 @@
 //! The programs of the cluster, built once from pinned Go modules: Debian has none of them.
 
-use crate::base::{Diagnostic, Digest};
-use crate::lab::event::{Listener, Step, timed};
-use crate::lab::folder::Folder;
-use crate::lab::recipe::Flavour;
-use crate::lab::{Result, assets, logged};
-use crate::system::files;
-use crate::system::process::{self, Program};
+use crate::event::{Listener, Step, timed};
+use crate::folder::Folder;
+use crate::recipe::Flavour;
+use crate::{Result, assets, logged};
+use railwright_base::{Diagnostic, Digest};
+use railwright_system::files;
+use railwright_system::process::{self, Program};
 use std::path::{Path, PathBuf};
 
 /// Where they are.

@@ -2,10 +2,10 @@
 
 use super::fold::{code, single};
 use super::words::told;
-use crate::base::text::one_line;
-use crate::spec::cabling::End;
-use crate::verify::Verdict;
-use crate::verify::cabling::{Comparison, Counts, Finding, Kind, Plug};
+use railwright_base::text::one_line;
+use railwright_knowledge::spec::cabling::End;
+use railwright_verify::Verdict;
+use railwright_verify::cabling::{Comparison, Counts, Finding, Kind, Plug};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -90,7 +90,7 @@ pub fn unseen(nics: &[(End, String)]) -> Vec<String> {
         by_hosts.entry((why, hosts)).or_default().push(nic);
     }
     let line = |((why, hosts), nics): ((&str, Vec<&str>), Vec<&str>)| {
-        format!("{} {}: {why}", crate::base::nodeset::fold(&hosts), crate::base::nodeset::fold(&nics))
+        format!("{} {}: {why}", railwright_base::nodeset::fold(&hosts), railwright_base::nodeset::fold(&nics))
     };
     by_hosts.into_iter().map(line).collect()
 }

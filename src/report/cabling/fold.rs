@@ -1,9 +1,9 @@
 //! Findings that are alike but for names that count up together are one entry: rails that were crossed on sixty hosts are one sentence.
 
-use crate::base::nodeset::{self, natural_order, pattern};
-use crate::spec::cabling::{End, write};
-use crate::verify::cabling::{Finding, Kind, Plug, Silent, Why};
 use indexmap::IndexMap;
+use railwright_base::nodeset::{self, natural_order, pattern};
+use railwright_knowledge::spec::cabling::{End, write};
+use railwright_verify::cabling::{Finding, Kind, Plug, Silent, Why};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 

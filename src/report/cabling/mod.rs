@@ -7,11 +7,11 @@ mod tests;
 mod words;
 
 use super::wrap::{self, rule};
-use crate::base::nodeset;
-use crate::base::text::{counted, one_line};
-use crate::verify::Verdict;
-use crate::verify::cabling::{Comparison, Finding, Silent, Why};
 use fold::Entry;
+use railwright_base::nodeset;
+use railwright_base::text::{counted, one_line};
+use railwright_verify::Verdict;
+use railwright_verify::cabling::{Comparison, Finding, Silent, Why};
 
 /// What was compared.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,9 @@
 
 use super::document::CablingDocument;
 use super::{Subject, screen};
-use crate::resource::observation::Trouble;
-use crate::spec::cabling::End;
-use crate::verify::cabling::{Comparison, Counts, Finding, Kind, Plug, Silent, Why};
+use railwright_knowledge::spec::cabling::End;
+use railwright_resource::observation::Trouble;
+use railwright_verify::cabling::{Comparison, Counts, Finding, Kind, Plug, Silent, Why};
 
 fn plug(host: &str, nic: &str, wanted: Option<(&str, String)>, found: Option<(&str, String)>) -> Plug {
     let end = |end: Option<(&str, String)>| end.map(|(device, port)| End::new(device, port));

@@ -1,9 +1,9 @@
 //! What a finding is in words: what is how, what it means, and what to move.
 
 use super::fold::{Entry, Words};
-use crate::base::text::one_line;
-use crate::spec::cabling::End;
-use crate::verify::cabling::{Kind, Silent, Why};
+use railwright_base::text::one_line;
+use railwright_knowledge::spec::cabling::End;
+use railwright_verify::cabling::{Kind, Silent, Why};
 
 /// The parts of an entry on the screen; empty ones are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Findings that differ in nothing but their host become one finding about a node-set.
 
-use crate::base::Diagnostic;
-use crate::base::nodeset::fold as fold_names;
 use indexmap::IndexMap;
+use railwright_base::Diagnostic;
+use railwright_base::nodeset::fold as fold_names;
 
 /// Stands for the host's name while findings are compared; cannot be in a name.
 const HOST: &str = "\u{1}";

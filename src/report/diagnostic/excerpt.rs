@@ -1,11 +1,11 @@
 //! The lines of a file around a finding, with carets, drawn by miette. Our own source gives it these lines only: its
 //! built-in one scans the file from the start for every label.
 
-use crate::base::text::{clean_line, one_line};
-use crate::base::{Diagnostic, Label, Severity};
-use crate::report::out::Look;
-use crate::spec::{Source, Sources};
+use crate::out::Look;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
+use railwright_base::text::{clean_line, one_line};
+use railwright_base::{Diagnostic, Label, Severity};
+use railwright_knowledge::spec::{Source, Sources};
 use std::fmt;
 use std::ops::Range;
 use unicode_width::UnicodeWidthChar as _;

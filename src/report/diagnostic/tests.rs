@@ -1,7 +1,7 @@
 //! Screens as they are.
 
 use super::*;
-use crate::spec::{Source, SourceFile};
+use railwright_knowledge::spec::{Source, SourceFile};
 use std::sync::Arc;
 
 fn sources(text: &str) -> Sources {
@@ -160,7 +160,7 @@ fn json_has_lines_and_columns() {
 proptest::proptest! {
     #[test]
     fn every_error_of_every_text_can_be_shown(text in "(cluster|nodes|- name|fabric|[{}\\[\\]:,*&~'\"|>] ?|\n {0,4}|\r\n|\u{1b}|\u{e9}|[0-9a-z ]){0,40}") {
-        if let Err(problems) = crate::spec::load(vec![SourceFile { name: "a.yaml".into(), text }]) {
+        if let Err(problems) = railwright_knowledge::spec::load(vec![SourceFile { name: "a.yaml".into(), text }]) {
             let shown = super::text(&problems.diagnostics, &problems.sources, Look::PLAIN);
             proptest::prop_assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "{shown:?}");
         }

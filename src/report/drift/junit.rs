@@ -2,11 +2,11 @@
 //! written down by Jenkins (https://github.com/jenkinsci/xunit-plugin, junit-10.xsd).
 
 use super::words::{acceptance, meaning, reason as named, said, since};
-use crate::base::text::clean_line;
-use crate::base::{Address, Target};
-use crate::drift::{DriftFinding, DriftReason, DriftReport};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
+use railwright_base::text::clean_line;
+use railwright_base::{Address, Target};
+use railwright_drift::{DriftFinding, DriftReason, DriftReport};
 use std::collections::BTreeMap;
 use std::io;
 

@@ -1,11 +1,11 @@
 //! The report for a comment of a pull request: tables folded by node-set, within what a comment may hold.
 
 use super::words::{Alike, acceptance, alike, gone, meaning, outlier, reason as named, said, since, summary};
-use crate::base::nodeset::fold;
-use crate::base::text::{clean_line, counted, one_line};
-use crate::drift::{DriftFinding, DriftReport, Outlier};
-use crate::report::unread;
+use crate::unread;
 use indexmap::IndexMap;
+use railwright_base::nodeset::fold;
+use railwright_base::text::{clean_line, counted, one_line};
+use railwright_drift::{DriftFinding, DriftReport, Outlier};
 
 /// What GitHub takes: "body is too long (maximum is 65536 characters)", as its API says
 /// (https://github.com/telia-oss/github-pr-resource/issues/259). Counted here in bytes, which are never fewer.
@@ -120,9 +120,9 @@ fn longest_run(text: &str) -> usize {
 mod tests {
     use super::super::sample_for_tests::{accepted, finding, hostile, report};
     use super::*;
-    use crate::drift::DriftReason;
-    use crate::resource::{Plane, Reading};
     use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+    use railwright_drift::DriftReason;
+    use railwright_resource::{Plane, Reading};
 
     /// The cells of every row, as a reader of GitHub's tables sees them.
     fn rows(text: &str) -> Vec<Vec<String>> {

@@ -10,7 +10,7 @@ pub mod watch;
 mod words;
 
 use super::document::{self, DriftDocument};
-use crate::drift::DriftReport;
+use railwright_drift::DriftReport;
 pub use text::screen;
 pub use words::summary;
 

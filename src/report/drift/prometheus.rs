@@ -3,8 +3,8 @@
 //! one refuses samples with a timestamp of their own (https://github.com/prometheus/node_exporter/pull/769), so the time
 //! of the check is a metric: an alert on its age tells that nobody has looked.
 
-use crate::base::{Target, TargetKind};
-use crate::drift::{DriftFinding, DriftReport, Outlier};
+use railwright_base::{Target, TargetKind};
+use railwright_drift::{DriftFinding, DriftReport, Outlier};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Labels and value of one sample.
@@ -93,9 +93,9 @@ fn by_place<'a>(report: &DriftReport, findings: impl Iterator<Item = &'a DriftFi
 /// The plane without a blank, as in the JSON.
 fn plane(finding: &DriftFinding) -> &'static str {
     match finding.plane {
-        crate::resource::Plane::Persisted => "persisted",
-        crate::resource::Plane::Running => "running",
-        crate::resource::Plane::NextBoot => "next_boot",
+        railwright_resource::Plane::Persisted => "persisted",
+        railwright_resource::Plane::Running => "running",
+        railwright_resource::Plane::NextBoot => "next_boot",
     }
 }
 
@@ -248,7 +248,7 @@ mod tests {
     fn the_oldest_finding_of_a_host_is_its_age() {
         let mut report = report();
         for (finding, age_s) in report.findings.iter_mut().zip([7, 3600, 5, 60, 9999]) {
-            finding.seen = Some(crate::drift::Seen { first: String::new(), last: String::new(), age_s });
+            finding.seen = Some(railwright_drift::Seen { first: String::new(), last: String::new(), age_s });
         }
         let samples = read(&document(&report, 0.0));
         let ages: Vec<f64> = samples.iter().filter(|(key, _)| key.contains("oldest_finding")).map(|(_, age)| *age).collect();

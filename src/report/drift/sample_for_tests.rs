@@ -1,11 +1,11 @@
 //! One report with something of everything, for the tests of all documents.
 
-use crate::base::{Address, Place, Target};
-use crate::drift::finding::FORMAT_VERSION;
-use crate::drift::outliers::{Held, Outlier};
-use crate::drift::{Accepted, DriftFinding, DriftReason, DriftReport};
-use crate::plan::{InventoryOrigin, UnknownFinding};
-use crate::resource::{Plane, Reading};
+use railwright_base::{Address, Place, Target};
+use railwright_drift::finding::FORMAT_VERSION;
+use railwright_drift::outliers::{Held, Outlier};
+use railwright_drift::{Accepted, DriftFinding, DriftReason, DriftReport};
+use railwright_plan::{InventoryOrigin, UnknownFinding};
+use railwright_resource::{Plane, Reading};
 
 /// A finding; wanted is 9000, and it was applied unless the spec is newer.
 pub fn finding(address: &str, plane: Plane, reason: DriftReason, found: Reading) -> DriftFinding {

@@ -3,10 +3,10 @@
 //! them all brings fourteen others. Alike findings of many targets are one result, so that a review shows it once.
 
 use super::words::{self, Alike, alike, meaning, reason as named, said};
-use crate::base::text::{clean_line, counted};
-use crate::base::{Address, Digest, Place};
-use crate::drift::{DriftFinding, DriftReason, DriftReport};
-use crate::report::document;
+use crate::document;
+use railwright_base::text::{clean_line, counted};
+use railwright_base::{Address, Digest, Place};
+use railwright_drift::{DriftFinding, DriftReason, DriftReport};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -148,7 +148,7 @@ struct LogicalLocation {
 
 /// The whole document.
 pub fn document(report: &DriftReport) -> String {
-    let notification = |unread: &crate::plan::UnknownFinding| Notification {
+    let notification = |unread: &railwright_plan::UnknownFinding| Notification {
         level: "error",
         message: Message { text: clean_line(&format!("{}: {}", unread.subject, unread.reason)) },
     };

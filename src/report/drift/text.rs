@@ -2,15 +2,15 @@
 //! last and what is found. Text without colour.
 
 use super::words::{acceptance, age, applied, gone, meaning, outlier, reason as named, said, since, summary, who};
-use crate::base::text::{clean_line, counted};
-use crate::base::{Address, nodeset};
-use crate::drift::age::seconds;
-use crate::drift::{DriftFinding, DriftReason, DriftReport};
-use crate::report::knowledge::waived;
-use crate::report::value::{WIDE, differ_unseen, reading};
-use crate::report::wrap::{COLUMNS, labelled, rule};
-use crate::report::{out_of_service, unread};
+use crate::knowledge::waived;
+use crate::value::{WIDE, differ_unseen, reading};
+use crate::wrap::{COLUMNS, labelled, rule};
+use crate::{out_of_service, unread};
 use indexmap::IndexMap;
+use railwright_base::text::{clean_line, counted};
+use railwright_base::{Address, nodeset};
+use railwright_drift::age::seconds;
+use railwright_drift::{DriftFinding, DriftReason, DriftReport};
 use std::collections::BTreeSet;
 
 /// The most characters of a value in a row.
@@ -177,8 +177,8 @@ fn conclusion(report: &DriftReport, inventory: &str) -> String {
 mod tests {
     use super::super::sample_for_tests::{accepted, outlier, report};
     use super::*;
-    use crate::drift::{LastKnown, Seen};
-    use crate::resource::Plane;
+    use railwright_drift::{LastKnown, Seen};
+    use railwright_resource::Plane;
 
     #[test]
     fn folded_and_grouped_within_100_columns() {
@@ -252,7 +252,7 @@ mod tests {
     fn nothing_found_is_one_line_and_json_says_whether_it_drifted() {
         let none = DriftReport { findings: vec![], not_judged: vec![], ..report() };
         assert!(screen(&none).ends_with("\nNo drift.\n"));
-        let value: serde_json::Value = serde_json::from_str(&crate::report::drift::json(&report())).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&crate::drift::json(&report())).unwrap();
         assert_eq!((value["drift"].as_bool(), value["incomplete"].as_bool()), (Some(true), Some(true)));
         assert_eq!(value["findings"][0]["found"]["is"], 1500);
     }

@@ -1,9 +1,9 @@
 //! What changed from one look at a host to the next, a plain line each.
 
 use super::words::{acceptance, said, who};
-use crate::base::text::{clean_line, one_line};
-use crate::base::{Address, Target};
-use crate::drift::DriftReport;
+use railwright_base::text::{clean_line, one_line};
+use railwright_base::{Address, Target};
+use railwright_drift::DriftReport;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most characters of a value.
@@ -88,9 +88,9 @@ fn lines(report: &DriftReport) -> Vec<(Target, String, Line)> {
 mod tests {
     use super::super::sample_for_tests::{finding, hostile, report};
     use super::*;
-    use crate::drift::{DriftFinding, DriftReason};
-    use crate::plan::UnknownFinding;
-    use crate::resource::{Plane, Reading};
+    use railwright_drift::{DriftFinding, DriftReason};
+    use railwright_plan::UnknownFinding;
+    use railwright_resource::{Plane, Reading};
 
     /// A look at n1 that found these MTUs, or nothing because of this.
     fn look(mtus: &[u32], unread: Option<&str>) -> DriftReport {

@@ -1,12 +1,12 @@
 //! Words of findings that all documents share.
 
-use crate::base::nodeset::fold;
-use crate::base::text::{clean_line, counted};
-use crate::base::{TargetKind, seal};
-use crate::drift::outliers::{Held, Outlier};
-use crate::drift::{DriftFinding, DriftReason, DriftReport};
-use crate::report::value::{differ_unseen, reading};
+use crate::value::{differ_unseen, reading};
 use indexmap::IndexMap;
+use railwright_base::nodeset::fold;
+use railwright_base::text::{clean_line, counted};
+use railwright_base::{TargetKind, seal};
+use railwright_drift::outliers::{Held, Outlier};
+use railwright_drift::{DriftFinding, DriftReason, DriftReport};
 
 /// A node-set longer than this is shown by its count.
 const HOSTS: usize = 200;

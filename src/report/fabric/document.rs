@@ -1,9 +1,9 @@
 //! `verify fabric --json`.
 
 use super::{Subject, words};
-use crate::base::text::one_line;
-use crate::verify::Verdict;
-use crate::verify::fabric::{Finding, Kind, LinkReport};
+use railwright_base::text::one_line;
+use railwright_verify::Verdict;
+use railwright_verify::fabric::{Finding, Kind, LinkReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -11,7 +11,7 @@ pub mod words;
 pub use picture::Picture;
 pub use text::screen;
 
-use crate::verify::fabric::{Report, Wanted};
+use railwright_verify::fabric::{Report, Wanted};
 
 /// What was looked at.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,11 @@
 //! The fabric as a picture: which rows of links there are between which devices, alike ones folded. Text and SVG draw the same one.
 
-use crate::base::nodeset::{fold, natural_order};
-use crate::resource::Fact;
-use crate::resource::counters::names::Meter;
-use crate::spec::cabling::write;
-use crate::verify::fabric::judge::numbers;
-use crate::verify::fabric::{EndFacts, Kind, LinkReport, Tier, Wanted};
+use railwright_base::nodeset::{fold, natural_order};
+use railwright_knowledge::spec::cabling::write;
+use railwright_resource::Fact;
+use railwright_resource::counters::names::Meter;
+use railwright_verify::fabric::judge::numbers;
+use railwright_verify::fabric::{EndFacts, Kind, LinkReport, Tier, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What makes links alike: what their ends are set to, and what is wrong with them.

@@ -4,11 +4,11 @@
 use super::Subject;
 use super::picture::{Block, Picture, Row};
 use super::text::moved;
-use crate::base::nodeset::fold;
-use crate::base::text::{clean_line, counted, one_line};
-use crate::verify::Verdict;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
+use railwright_base::nodeset::fold;
+use railwright_base::text::{clean_line, counted, one_line};
+use railwright_verify::Verdict;
 use std::collections::BTreeSet;
 use std::io;
 

@@ -1,9 +1,9 @@
 //! The screen and the picture of small and of large fabrics.
 
 use super::{Subject, document::FabricDocument, screen, svg};
-use crate::verify::fabric::Device;
-use crate::verify::fabric::sample_for_tests::{Fabric, Size};
 use quick_xml::events::Event;
+use railwright_verify::fabric::Device;
+use railwright_verify::fabric::sample_for_tests::{Fabric, Size};
 use unicode_width::UnicodeWidthStr as _;
 
 fn with<T>(fabric: &Fabric, show: impl Fn(&Subject) -> T) -> T {

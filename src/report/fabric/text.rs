@@ -2,11 +2,11 @@
 
 use super::picture::{Block, Picture, Row, Sums};
 use super::{Subject, words};
-use crate::base::nodeset::fold;
-use crate::base::text::{counted, one_line};
-use crate::report::wrap::{self, COLUMNS, rule};
-use crate::verify::Verdict;
-use crate::verify::fabric::{Finding, Tier};
+use crate::wrap::{self, COLUMNS, rule};
+use railwright_base::nodeset::fold;
+use railwright_base::text::{counted, one_line};
+use railwright_verify::Verdict;
+use railwright_verify::fabric::{Finding, Tier};
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr as _;
 

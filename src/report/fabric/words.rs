@@ -2,8 +2,8 @@
 
 use super::Subject;
 use super::picture::side;
-use crate::base::text::{counted, one_line};
-use crate::verify::fabric::{Finding, Kind, LinkReport, NO_COUNTERS, Tier};
+use railwright_base::text::{counted, one_line};
+use railwright_verify::fabric::{Finding, Kind, LinkReport, NO_COUNTERS, Tier};
 use std::collections::BTreeMap;
 
 /// A file for a recording with counters.

@@ -1,15 +1,15 @@
 //! The screen of `job compare` and its JSON: the answer first, then topic by topic, the figures, and the profiler that goes on.
 
 use super::row;
-use crate::base::text::clean_line;
-use crate::catalog::job::ProfilerRow;
-use crate::report::document as documents;
-use crate::report::wrap::{COLUMNS, labelled, rule};
-use crate::verify::Verdict;
-use crate::verify::nccl::compare::{Comparison, Figure, Topic, seconds};
-use crate::verify::nccl::transport::Transport;
-use crate::verify::nccl::{Proof, Proven};
-use crate::verify::result::Judgement;
+use crate::document as documents;
+use crate::wrap::{COLUMNS, labelled, rule};
+use railwright_base::text::clean_line;
+use railwright_knowledge::catalog::job::ProfilerRow;
+use railwright_verify::Verdict;
+use railwright_verify::nccl::compare::{Comparison, Figure, Topic, seconds};
+use railwright_verify::nccl::transport::Transport;
+use railwright_verify::nccl::{Proof, Proven};
+use railwright_verify::result::Judgement;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,13 +1,13 @@
 //! The screen of `doctor` and its JSON: the layers that show nothing, the first cause with its lines and the next command, then what
 //! follows from it or comes after it, one line each.
 
-use crate::base::text::{clean_line, counted};
-use crate::doctor::{Diagnosis, Found, Layer};
-use crate::report::document as documents;
-use crate::report::wrap::{COLUMNS, labelled, rule};
-use crate::verify::nccl::transport::Transport;
-use crate::verify::nccl::{Aspect, Proven};
-use crate::verify::result::Verdict;
+use crate::document as documents;
+use crate::wrap::{COLUMNS, labelled, rule};
+use railwright_base::text::{clean_line, counted};
+use railwright_jobs::doctor::{Diagnosis, Found, Layer};
+use railwright_verify::nccl::transport::Transport;
+use railwright_verify::nccl::{Aspect, Proven};
+use railwright_verify::result::Verdict;
 use schemars::JsonSchema;
 use serde::Serialize;
 

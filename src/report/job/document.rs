@@ -1,15 +1,15 @@
 //! `job prove --json`.
 
-use crate::base::text::clean_line;
-use crate::verify::Verdict;
-use crate::verify::nccl::collective::{Run, Size};
-use crate::verify::nccl::devices::{self, Group};
-use crate::verify::nccl::direct::{self, Direct};
-use crate::verify::nccl::failure::{Failure, Trouble};
-use crate::verify::nccl::message::Link;
-use crate::verify::nccl::process::Channels;
-use crate::verify::nccl::transport::Transport;
-use crate::verify::nccl::{Aspect, Expected, Log, Proof, Proven};
+use railwright_base::text::clean_line;
+use railwright_verify::Verdict;
+use railwright_verify::nccl::collective::{Run, Size};
+use railwright_verify::nccl::devices::{self, Group};
+use railwright_verify::nccl::direct::{self, Direct};
+use railwright_verify::nccl::failure::{Failure, Trouble};
+use railwright_verify::nccl::message::Link;
+use railwright_verify::nccl::process::Channels;
+use railwright_verify::nccl::transport::Transport;
+use railwright_verify::nccl::{Aspect, Expected, Log, Proof, Proven};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +186,7 @@ impl<'a> ProofDocument<'a> {
     }
 }
 
-fn aspect((aspect, judgement): &(Aspect, crate::verify::result::Judgement)) -> AspectDocument<'_> {
+fn aspect((aspect, judgement): &(Aspect, railwright_verify::result::Judgement)) -> AspectDocument<'_> {
     AspectDocument {
         aspect: *aspect,
         verdict: judgement.verdict,

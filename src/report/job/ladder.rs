@@ -1,9 +1,9 @@
 //! The screen of `doctor --ladder`: a line a trial, and what stands between the last that goes and the first that does not.
 
-use crate::base::text::clean_line;
-use crate::doctor::ladder::{Ladder, Outcome, Rung};
-use crate::report::document as documents;
-use crate::report::wrap::{COLUMNS, labelled, rule};
+use crate::document as documents;
+use crate::wrap::{COLUMNS, labelled, rule};
+use railwright_base::text::clean_line;
+use railwright_jobs::doctor::ladder::{Ladder, Outcome, Rung};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -9,10 +9,10 @@ pub mod ray;
 
 use super::document as documents;
 use super::wrap::{COLUMNS, labelled, rule};
-use crate::base::text::{counted, one_line};
-use crate::verify::Verdict;
-use crate::verify::nccl::{Aspect, Expected, Log, Proof, Proven, devices};
-use crate::verify::result::Judgement;
+use railwright_base::text::{counted, one_line};
+use railwright_verify::Verdict;
+use railwright_verify::nccl::{Aspect, Expected, Log, Proof, Proven, devices};
+use railwright_verify::result::Judgement;
 
 /// The whole screen.
 pub fn screen(log: &Log, proof: &Proof, expected: &Expected) -> String {

@@ -1,13 +1,13 @@
 //! The screen of `job prove` of a cluster of Ray, and its JSON.
 
 use super::row;
-use crate::base::text::{clean_line, one_line};
-use crate::report::document as documents;
-use crate::report::wrap::rule;
-use crate::verify::Verdict;
-use crate::verify::nccl::Proven;
-use crate::verify::ray::{Crossing, Found, Passed, Proof, Topic};
-use crate::verify::result::Judgement;
+use crate::document as documents;
+use crate::wrap::rule;
+use railwright_base::text::{clean_line, one_line};
+use railwright_verify::Verdict;
+use railwright_verify::nccl::Proven;
+use railwright_verify::ray::{Crossing, Found, Passed, Proof, Topic};
+use railwright_verify::result::Judgement;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ pub struct TrafficDocument {
 impl<'a> RayProofDocument<'a> {
     /// Of a cluster.
     pub fn of(namespace: &'a str, name: &'a str, found: &'a Found, proof: &'a Proof) -> Self {
-        let pod = |looked: &'a crate::verify::ray::Looked| PodDocument {
+        let pod = |looked: &'a railwright_verify::ray::Looked| PodDocument {
             name: one_line(&looked.pod.name, 253),
             node: looked.pod.node.as_ref().map(|node| one_line(node, 253)),
             role: looked.pod.role.as_ref().map(|role| one_line(role, 40)),

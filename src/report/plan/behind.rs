@@ -1,10 +1,10 @@
 //! How many hosts stand behind the switches that change: what goes wrong with such a switch goes wrong for all of them.
 
-use crate::base::text::{clean_line, counted};
-use crate::base::{TargetKind, nodeset};
-use crate::plan::{Node, RolloutPolicy};
-use crate::report::wrap::{COLUMNS, labelled};
+use crate::wrap::{COLUMNS, labelled};
 use indexmap::IndexMap;
+use railwright_base::text::{clean_line, counted};
+use railwright_base::{TargetKind, nodeset};
+use railwright_plan::{Node, RolloutPolicy};
 use std::collections::BTreeSet;
 
 /// So many lines are shown; of more switches their number is.

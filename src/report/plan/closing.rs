@@ -1,12 +1,12 @@
 //! The lines below the entries: words that need explaining, rules of the rollout, the numbers, and how to go on.
 
 use super::{Next, adopted, entry};
-use crate::base::text::{self, clean_line, counted};
-use crate::base::{TargetKind, nodeset};
-use crate::plan::{Member, Node, NodeKind, Plan, Reason};
-use crate::report::wrap;
-use crate::resource::Disruption;
-use crate::spec::window::Window;
+use crate::wrap;
+use railwright_base::text::{self, clean_line, counted};
+use railwright_base::{TargetKind, nodeset};
+use railwright_knowledge::spec::window::Window;
+use railwright_plan::{Member, Node, NodeKind, Plan, Reason};
+use railwright_resource::Disruption;
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr as _;
 

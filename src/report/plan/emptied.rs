@@ -1,10 +1,10 @@
 //! Which hosts are emptied before what needs it, and which should be and are not.
 
-use crate::base::text::clean_line;
-use crate::base::{Target, nodeset};
-use crate::plan::{NodeKind, Plan};
-use crate::report::wrap::{COLUMNS, labelled, rule};
-use crate::resource::Disruption;
+use crate::wrap::{COLUMNS, labelled, rule};
+use railwright_base::text::clean_line;
+use railwright_base::{Target, nodeset};
+use railwright_plan::{NodeKind, Plan};
+use railwright_resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The hosts whose nodes are empty when a step that needs it begins.

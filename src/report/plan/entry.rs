@@ -2,12 +2,12 @@
 
 use super::shape::own_name;
 use super::switch;
-use crate::base::text::{self, clean_line};
-use crate::base::{Place, TargetKind, nodeset, quote};
-use crate::plan::{Difference, Member, Node, NodeKind, Reason};
-use crate::report::value::{self, Change};
-use crate::report::wrap;
-use crate::resource::{Action, Disruption, Reading, Wish, kubernetes_object};
+use crate::value::{self, Change};
+use crate::wrap;
+use railwright_base::text::{self, clean_line};
+use railwright_base::{Place, TargetKind, nodeset, quote};
+use railwright_plan::{Difference, Member, Node, NodeKind, Reason};
+use railwright_resource::{Action, Disruption, Reading, Wish, kubernetes_object};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;

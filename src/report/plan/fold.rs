@@ -2,10 +2,10 @@
 //! rails' netdevs) into one with all names, and what is much alike on the same hosts into a list.
 
 use super::{entry, list, shape};
-use crate::base::nodeset;
-use crate::base::text::clean_line;
-use crate::plan::Node;
 use indexmap::IndexMap;
+use railwright_base::nodeset;
+use railwright_base::text::clean_line;
+use railwright_plan::Node;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -1,11 +1,11 @@
 //! A node of a plan in full, for `show`.
 
 use super::entry::{BELOW, guard, label, leaves, not_previewed, object_fields, symbol, why, wrapped};
-use crate::base::text::clean_line;
-use crate::plan::{Node, NodeKind, Reason};
-use crate::report::value;
-use crate::report::wrap;
-use crate::resource::{Disruption, Wish};
+use crate::value;
+use crate::wrap;
+use railwright_base::text::clean_line;
+use railwright_plan::{Node, NodeKind, Reason};
+use railwright_resource::{Disruption, Wish};
 
 /// What a command runs and what its probe asks: who says yes to it has to have seen it.
 fn command_in_full(wish: &Wish) -> String {
@@ -50,7 +50,7 @@ pub fn in_full(node: &Node) -> String {
         out.push_str(&command_in_full(&member.wish));
     }
     if let NodeKind::Change { actions, announced, .. } = &node.kind {
-        let words: Vec<String> = actions.iter().map(crate::resource::Action::word).collect();
+        let words: Vec<String> = actions.iter().map(railwright_resource::Action::word).collect();
         out.push_str(&wrapped("does ", &if words.is_empty() { "nothing yet".to_owned() } else { words.join(", ") }));
         if !announced.is_empty() {
             out.push_str(&wrapped("may come to do ", &announced.join(", ").replace('*', "what applying it again takes")));

@@ -1,10 +1,10 @@
 //! Targets that a plan refuses because of who they are, and hosts that are another machine than before.
 
-use crate::base::nodeset;
-use crate::base::text::counted;
-use crate::plan::{Plan, Reinstalled};
-use crate::report::unread;
-use crate::report::wrap::{COLUMNS, labelled, rule};
+use crate::unread;
+use crate::wrap::{COLUMNS, labelled, rule};
+use railwright_base::nodeset;
+use railwright_base::text::counted;
+use railwright_plan::{Plan, Reinstalled};
 
 /// Targets that answer and must not be touched, folded by what is wrong with them.
 pub fn refused(plan: &Plan) -> String {

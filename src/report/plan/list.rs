@@ -2,12 +2,12 @@
 
 use super::entry::{self, WHO};
 use super::shape;
-use crate::base::nodeset;
-use crate::base::text::clean_line;
-use crate::plan::{Member, Node, NodeKind, Reason};
-use crate::report::value::Change;
-use crate::report::wrap;
+use crate::value::Change;
+use crate::wrap;
 use indexmap::IndexMap;
+use railwright_base::nodeset;
+use railwright_base::text::clean_line;
+use railwright_plan::{Member, Node, NodeKind, Reason};
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr as _;
 

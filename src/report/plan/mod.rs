@@ -19,12 +19,12 @@ use super::knowledge::waived;
 use super::out_of_service;
 use super::unread;
 use super::wrap::{COLUMNS, labelled, rule};
-use crate::base::text::{self, clean, clean_line, counted};
-use crate::base::{Target, TargetKind, nodeset};
-use crate::plan::part::needs;
-use crate::plan::{Node, NodeKind, Plan, Reason, Unavailable, UnknownFinding};
-use crate::resource::Disruption;
 use indexmap::IndexMap;
+use railwright_base::text::{self, clean, clean_line, counted};
+use railwright_base::{Target, TargetKind, nodeset};
+use railwright_plan::part::needs;
+use railwright_plan::{Node, NodeKind, Plan, Reason, Unavailable, UnknownFinding};
+use railwright_resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How the plan can be gone on with.

@@ -1,11 +1,11 @@
 //! What comes after what: the groups above are sorted by what they interrupt, and this says the order of time.
 
 use super::entry::is_looked_again;
-use crate::base::text::{clean_line, counted};
-use crate::base::{TargetKind, nodeset};
-use crate::plan::{Node, NodeKind};
-use crate::report::wrap::{COLUMNS, labelled};
+use crate::wrap::{COLUMNS, labelled};
 use indexmap::IndexMap;
+use railwright_base::text::{clean_line, counted};
+use railwright_base::{TargetKind, nodeset};
+use railwright_plan::{Node, NodeKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hosts in so many different orders are told; of more their number is.

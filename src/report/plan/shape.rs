@@ -2,10 +2,10 @@
 //! watch over.
 
 use super::entry::{change_of, guard, held, is_looked_again, is_new_package, kind_word, reason_of, rebooted_for};
-use crate::base::nodeset;
-use crate::base::shared::place_of;
-use crate::plan::{Difference, Guarded, Member, Node, NodeKind, Reason};
-use crate::resource::{Disruption, Wish};
+use railwright_base::nodeset;
+use railwright_base::shared::place_of;
+use railwright_plan::{Difference, Guarded, Member, Node, NodeKind, Reason};
+use railwright_resource::{Disruption, Wish};
 use std::mem::Discriminant;
 
 /// What changes share with each other, by its place in memory: those with the same parts have the same shape and the

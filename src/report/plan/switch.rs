@@ -2,14 +2,14 @@
 //! told, in its own words.
 
 use super::entry::{one_member, wrapped};
-use crate::base::nodeset;
-use crate::base::text::{clean_line, counted};
-use crate::plan::{Member, Node};
-use crate::resource::Action;
-use crate::resource::switch::edit::SwitchEdit;
-use crate::resource::switch::sonic::edit::patch;
-use crate::resource::switch::{System, cumulus, eos};
 use indexmap::IndexMap;
+use railwright_base::nodeset;
+use railwright_base::text::{clean_line, counted};
+use railwright_plan::{Member, Node};
+use railwright_resource::Action;
+use railwright_resource::switch::edit::SwitchEdit;
+use railwright_resource::switch::sonic::edit::patch;
+use railwright_resource::switch::{System, cumulus, eos};
 use serde_json::Value;
 
 /// How many lines of a patch a plan shows.

@@ -1,9 +1,9 @@
 //! The plan's screen.
 
 use super::*;
-use crate::base::{Address, Digest, Place};
-use crate::plan::{Difference, DrainPolicy, Found, Guarded, Member, NotEmptied, Proof, Reason, RolloutPolicy};
-use crate::resource::{Plane, Reading, Want, Wish};
+use railwright_base::{Address, Digest, Place};
+use railwright_plan::{Difference, DrainPolicy, Found, Guarded, Member, NotEmptied, Proof, Reason, RolloutPolicy};
+use railwright_resource::{Plane, Reading, Want, Wish};
 use std::sync::Arc;
 
 /// A removal, every text of it as a host's own record may have it.

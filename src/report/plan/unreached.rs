@@ -1,8 +1,8 @@
 //! Hosts without SSH: nothing is planned for them, and which modules they go without.
 
-use crate::base::text::clean_line;
-use crate::plan::NoSsh;
-use crate::report::wrap::{COLUMNS, labelled, rule};
+use crate::wrap::{COLUMNS, labelled, rule};
+use railwright_base::text::clean_line;
+use railwright_plan::NoSsh;
 
 /// They and their modules, folded by what they go without.
 pub fn no_ssh(all: &[NoSsh]) -> String {

@@ -1,10 +1,10 @@
 //! Which hosts go in which wave: on one line where there are few, otherwise a line a wave, with waves of the same size in
 //! the order of their hosts' names folded into one.
 
-use crate::base::nodeset;
-use crate::base::text::{clean_line, counted};
-use crate::plan::{NodeKind, Plan, Proof, RolloutPolicy};
-use crate::report::wrap::{COLUMNS, labelled};
+use crate::wrap::{COLUMNS, labelled};
+use railwright_base::nodeset;
+use railwright_base::text::{clean_line, counted};
+use railwright_plan::{NodeKind, Plan, Proof, RolloutPolicy};
 use std::collections::BTreeMap;
 
 /// More waves than this are not put on one line.

@@ -1,10 +1,10 @@
 //! What the pairs delivered, rail by rail: every cell for a few hosts, percentiles and the worst pairs for many.
 
-use crate::base::nodeset::natural_order;
-use crate::base::text::counted;
-use crate::report::wrap::rule;
-use crate::verify::schedule::FULL_MATRIX_HOSTS;
-use crate::verify::{Measurement, VerifyReport};
+use crate::wrap::rule;
+use railwright_base::nodeset::natural_order;
+use railwright_base::text::counted;
+use railwright_verify::schedule::FULL_MATRIX_HOSTS;
+use railwright_verify::{Measurement, VerifyReport};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs listed as the worst.
@@ -57,8 +57,9 @@ fn whole(hosts: &[&str], cells: &[&Measurement], quantity: &Quantity) -> String 
     let width = longest.max(8) + 2;
     let named = 4 + longest + hosts.len() * width <= SCREEN;
     let width = if named { width } else { 10 };
-    let label =
-        |place: usize, host: &str| if named { host.to_owned() } else { format!("{} {}", place + 1, crate::base::text::one_line(host, 12)) };
+    let label = |place: usize, host: &str| {
+        if named { host.to_owned() } else { format!("{} {}", place + 1, railwright_base::text::one_line(host, 12)) }
+    };
     let label_width = hosts.iter().enumerate().map(|(i, h)| label(i, h).chars().count()).max().unwrap_or(0);
     let mut out = format!("   {:label_width$}", "");
     for (place, host) in hosts.iter().enumerate() {

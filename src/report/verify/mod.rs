@@ -4,13 +4,13 @@
 mod matrix;
 mod subject;
 
-use crate::base::nodeset;
-use crate::base::text::{counted, one_line};
-use crate::report::document::{self, VerifyDocument};
-use crate::report::wrap::{self, rule};
-use crate::verify::nccl::judge::bytes;
-use crate::verify::{Check, CheckResult, NcclFigure, Verdict, VerifyReport};
+use crate::document::{self, VerifyDocument};
+use crate::wrap::{self, rule};
 use indexmap::IndexMap;
+use railwright_base::nodeset;
+use railwright_base::text::{counted, one_line};
+use railwright_verify::nccl::judge::bytes;
+use railwright_verify::{Check, CheckResult, NcclFigure, Verdict, VerifyReport};
 
 /// The whole screen.
 pub fn screen(report: &VerifyReport) -> String {
@@ -174,8 +174,8 @@ fn conclusion(report: &VerifyReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::Measurement;
-    use crate::verify::result::{FORMAT_VERSION, Judgement};
+    use railwright_verify::Measurement;
+    use railwright_verify::result::{FORMAT_VERSION, Judgement};
 
     fn report(hosts: usize) -> VerifyReport {
         let names: Vec<String> = (1..=hosts).map(|i| format!("gpu{i:02}")).collect();

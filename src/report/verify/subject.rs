@@ -1,8 +1,8 @@
 //! Whom results are about, folded: `gpu[01-16] rail 0-7`, `gpu[01-03] -> gpu04 rail 2`.
 
-use crate::base::nodeset;
-use crate::base::text::counted;
-use crate::verify::{Check, CheckResult};
+use railwright_base::nodeset;
+use railwright_base::text::counted;
+use railwright_verify::{Check, CheckResult};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns that a list of hosts may take.
@@ -58,7 +58,7 @@ fn short(subjects: &[&[String]]) -> String {
 }
 
 fn cut(text: &str) -> String {
-    crate::base::text::one_line(text, WIDTH - 16)
+    railwright_base::text::one_line(text, WIDTH - 16)
 }
 
 /// ` rail 0`, ` rails 0-3,6`.

@@ -1,7 +1,7 @@
 //! What a person writes for a bond, in the words of the manager of the host.
 
 use super::Body;
-use crate::resource::action::NetworkManagerKind;
+use crate::action::NetworkManagerKind;
 
 /// Why it is left to a person, and the lines.
 pub(super) fn lines(body: &Body, is_there: bool, manager: Option<NetworkManagerKind>) -> String {

@@ -10,7 +10,7 @@ mod by_hand;
 use super::fields::{Fields, is_netdev};
 use super::link::layers::{self, MODES, OnDisk, Running, Settings};
 use super::{Answers, Assessment, BodyError, Kind, Plane, Read, Reading, Wish};
-use crate::base::units::Milliseconds;
+use railwright_base::units::Milliseconds;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

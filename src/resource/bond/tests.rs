@@ -1,8 +1,8 @@
 //! `bond` by tables: answers in, assessment out.
 
 use super::*;
-use crate::base::Address;
-use crate::resource::{Answer, AnswerStatus};
+use crate::{Answer, AnswerStatus};
+use railwright_base::Address;
 
 const RUNNING: &str =
     "\n== netdev 0\n|kind=bond\n|lower=eno1\n|lower=eno2\n|mode=802.3ad 4\n|miimon=100\n|lacp_rate=fast 1\n|xmit_hash_policy=layer3+4 1\n";

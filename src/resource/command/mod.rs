@@ -7,7 +7,7 @@ pub mod script;
 
 use super::body::{Shape, check_fields, demand, error, flag, is_clean_path, is_word, optional, required, scalar, scalar_text};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
-use crate::base::secret;
+use railwright_base::secret;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ fn probe_reading(wish: &Wish, answers: &Answers) -> (Reading, Reading) {
         Ok((0, out)) => Reading::is(out.trim()),
         // a probe that fails says that what it looks for is not there, with a status of its own kept visible
         Ok((1, out)) if out.trim().is_empty() => Reading::Absent,
-        Ok((code, out)) => Reading::is(format!("exit {code}: {}", crate::base::text::one_line(out, 200))),
+        Ok((code, out)) => Reading::is(format!("exit {code}: {}", railwright_base::text::one_line(out, 200))),
     };
     (wanted, found)
 }
@@ -220,7 +220,7 @@ impl Kind for Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::test_support::{answered, wish};
+    use crate::test_support::{answered, wish};
     use serde_json::json;
 
     #[test]

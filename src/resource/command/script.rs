@@ -1,7 +1,7 @@
 //! The scripts of a guarded command, as POSIX sh.
 
-use crate::base::quote::sh;
-use crate::resource::file::script::BUILT_IN;
+use crate::file::script::BUILT_IN;
+use railwright_base::quote::sh;
 use std::collections::BTreeMap;
 
 /// The read probe, as the module wrote it. It runs in a shell of its own, so that it cannot end ours.

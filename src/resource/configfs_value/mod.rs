@@ -9,9 +9,9 @@ use super::fields::Fields;
 use super::keeper::{Keeper, Kept, Trigger};
 use super::rdma_link::{device_on, rdma_devices};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
-use crate::base::quote::sh;
-use crate::resource::read::rooted;
-use crate::resource::rights::Need;
+use crate::read::rooted;
+use crate::rights::Need;
+use railwright_base::quote::sh;
 use serde_json::{Value, json};
 
 /// The kind.

@@ -1,8 +1,8 @@
 //! `configfs_value` by tables: answers in, assessment out.
 
 use super::*;
-use crate::base::Address;
-use crate::resource::{Answer, AnswerStatus};
+use crate::{Answer, AnswerStatus};
+use railwright_base::Address;
 
 const DEVICE: &str = "== device rocep193s0\n|parent=ens1\n\n== port 1\n|state:4: ACTIVE\n";
 

@@ -1,8 +1,8 @@
 //! What Cumulus Linux counts: `nv show interface PORT counters qos -o json`, which was `... qos counters` up to 5.4, and `... qos pfc-watchdog
 //! status` from 5.6 on (CumulusNetworks/docs: content/nvue-reference/Show-Commands/QoS.md).
 
-use crate::base::quote::{sh, sh_words};
-use crate::base::text::one_line;
+use railwright_base::quote::{sh, sh_words};
+use railwright_base::text::one_line;
 use serde_json::Value;
 
 /// The columns that mean something (`names`).

@@ -5,7 +5,7 @@
 //! `VerifyInterfacesVoqAndEgressQueueDrops`, `VerifyInterfaceDiscards`). A switch without such counters refuses the command, and each chip
 //! knows one of the two that tell what queues dropped.
 
-use crate::base::quote::{sh, sh_words};
+use railwright_base::quote::{sh, sh_words};
 
 /// Asks once for all ports, and picks these.
 const PROGRAM: &str = include_str!("eos_counters.py");
@@ -26,8 +26,8 @@ mod tests {
     use super::super::names::{self, Key, Meter};
     use super::super::{Movement, Reading, Sample, movement, parse};
     use super::*;
-    use crate::resource::switch::System;
-    use crate::resource::{Answer, AnswerStatus, Answers, Fact, Read};
+    use crate::switch::System;
+    use crate::{Answer, AnswerStatus, Answers, Fact, Read};
     use std::process::Command;
 
     const PFC: &str = "show priority-flow-control counters detail";

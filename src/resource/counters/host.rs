@@ -1,7 +1,7 @@
 //! What a host counts: the statistics of its netdevs, and `hw_counters` of the RDMA devices on them. The world may read both.
 
 use super::names::HW_COUNTERS;
-use crate::base::quote::sh_words;
+use railwright_base::quote::sh_words;
 
 /// `ethtool -S` has thousands of lines on a ConnectX: filtered on the host. A device is found by its netdev; a soft one says it in `parent`.
 pub fn script(netdevs: &[String]) -> String {

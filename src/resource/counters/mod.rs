@@ -12,8 +12,8 @@ mod tests;
 
 use super::switch::System;
 use super::{Answers, Fact, Read};
-use crate::base::text::one_line;
 use names::{Key, Row, Width};
+use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! What vendors call their counters: data, each table with its source. `{p}` stands for a priority, a queue or a priority group, 0 to 7.
 
-use crate::resource::switch::System;
+use crate::switch::System;
 use serde::Serialize;
 
 /// What a counter counts.

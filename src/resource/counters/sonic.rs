@@ -2,7 +2,7 @@
 //! (sonic-net/sonic-utilities: scripts/fast-reboot, `backup_database`); one call a counter would take minutes. The script has `hget` alone.
 
 use super::names::SONIC;
-use crate::base::quote::{sh, sh_words};
+use railwright_base::quote::{sh, sh_words};
 
 /// Where ports, queues and groups are found by their names, and how a counter's name begins that is kept there.
 const MAPS: [(&str, &str); 3] = [

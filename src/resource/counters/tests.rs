@@ -2,8 +2,8 @@
 
 use super::names::{self, Key, Meter, Row, SONIC, Width, meaning};
 use super::{Fact, Moved, Movement, Sample, both, movement, parse, rise};
-use crate::resource::switch::System;
-use crate::resource::{Answer, AnswerStatus, Answers, Read};
+use crate::switch::System;
+use crate::{Answer, AnswerStatus, Answers, Read};
 use proptest::prelude::*;
 
 fn read(sample: Sample) -> Read {

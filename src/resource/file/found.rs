@@ -2,8 +2,8 @@
 //! Every kind that owns a file below /etc goes through here.
 
 use super::base64;
-use crate::base::{Digest, secret};
-use crate::resource::{Action, Answers, Read, Reading};
+use crate::{Action, Answers, Read, Reading};
+use railwright_base::{Digest, secret};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -191,7 +191,7 @@ pub fn shown_content(content: &Content) -> String {
 }
 
 fn is_showable(text: &str) -> bool {
-    text.len() <= SHOWN_LIMIT_BYTES && crate::base::text::clean(text) == text
+    text.len() <= SHOWN_LIMIT_BYTES && railwright_base::text::clean(text) == text
 }
 
 /// The answer of `Read::File`: a line `mode owner group size type[, encoding]`, then the content.
@@ -203,7 +203,7 @@ fn decode(out: &str) -> Found {
     };
     let (what, encoding) = what.split_once(", ").unwrap_or((what, ""));
     if !what.starts_with("regular") {
-        return Found::Other { what: crate::base::text::one_line(what, 40) };
+        return Found::Other { what: railwright_base::text::one_line(what, 40) };
     }
     let content = match encoding {
         "base64" => decode_base64(body),

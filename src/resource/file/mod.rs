@@ -10,8 +10,8 @@ pub mod sealed;
 
 use super::body::{Shape, check_fields, demand, is_clean_path, is_word, optional, required};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use crate::base::{seal, secret};
 use found::{Content, Found, Regular, normal_mode, shown_content};
+use railwright_base::{seal, secret};
 use serde_json::Value;
 
 /// The kind.
@@ -206,7 +206,7 @@ impl Kind for File {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::test_support::{answered, wish};
+    use crate::test_support::{answered, wish};
     use serde_json::json;
 
     #[test]

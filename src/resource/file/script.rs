@@ -1,10 +1,10 @@
 //! What `file` reads and does, as POSIX sh.
 
 use super::found::CONTENT_LIMIT_BYTES;
-use crate::base::quote::sh;
-use crate::resource::read::rooted;
-use crate::resource::rights::STAT_FORMAT;
-use crate::resource::shared::HERE;
+use crate::read::rooted;
+use crate::rights::STAT_FORMAT;
+use crate::shared::HERE;
+use railwright_base::quote::sh;
 
 /// What `stat` said with `STAT_FORMAT`, as the words `$1` to `$7` and as the first line of an answer. An owner without a name
 /// is told by number.

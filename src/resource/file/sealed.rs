@@ -4,8 +4,8 @@
 
 use super::base64;
 use super::found::{CONTENT_LIMIT_BYTES, Content, Found, Regular};
-use crate::base::{SealKey, seal, secret};
-use crate::resource::{Answer, AnswerStatus, Answers, Read, Reading, Wish};
+use crate::{Answer, AnswerStatus, Answers, Read, Reading, Wish};
+use railwright_base::{SealKey, seal, secret};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -162,9 +162,9 @@ pub fn seal_plain(path: &str, answers: &mut Answers, key: Option<&SealKey>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::file::File;
-    use crate::resource::test_support::{answered, wish};
-    use crate::resource::{Action, Kind as _};
+    use crate::file::File;
+    use crate::test_support::{answered, wish};
+    use crate::{Action, Kind as _};
     use proptest::prelude::*;
 
     const POISON: &str = "p0is0n-Ünd";

@@ -1,9 +1,9 @@
 //! `mlxconfig` of NVIDIA's firmware tools, or `mstconfig` of the package mstflint, which is the same program: asked and told.
 //! Both take the PCI address; the name of an RDMA device is refused by many versions (Mellanox/mstflint#1930).
 
-use crate::base::quote::{sh, sh_words};
-use crate::resource::rights::Need;
-use crate::resource::sections::SHELL;
+use crate::rights::Need;
+use crate::sections::SHELL;
+use railwright_base::quote::{sh, sh_words};
 use std::collections::BTreeMap;
 
 /// Asks once for all settings, which takes seconds a card, and lets only those through that were asked for: a ConnectX-6 has

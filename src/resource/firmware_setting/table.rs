@@ -5,7 +5,7 @@
 //! `mlxcfg_ui.cpp` of Mellanox/mstflint for the marks before a row (`*` differs, `RO` cannot be written).
 
 use super::super::sections::{Section, find, parse};
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 use std::collections::BTreeMap;
 
 /// One setting.

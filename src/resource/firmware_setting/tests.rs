@@ -1,8 +1,8 @@
 //! `firmware_setting` by tables: answers in, assessment out; and answers that no card would give.
 
 use super::*;
-use crate::resource::Disruption;
-use crate::resource::test_support::{answered, wish};
+use crate::Disruption;
+use crate::test_support::{answered, wish};
 use proptest::prelude::*;
 
 /// Rows as quoted in k8snetworkplumbingwg/sriov-network-operator#358 (ConnectX-6 Lx) and Mellanox/nic-configuration-operator.

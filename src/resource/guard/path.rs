@@ -1,7 +1,7 @@
 //! What lies on the path of our own connection: a change of it can end in a host that nobody reaches any more.
 
-use crate::resource::sysctl::settings::key_path;
-use crate::resource::{Action, Assessment, Wish};
+use crate::sysctl::settings::key_path;
+use crate::{Action, Assessment, Wish};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

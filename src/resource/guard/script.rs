@@ -2,9 +2,9 @@
 //! host has booted since: what only ran is gone with the boot then, and what a lease gave is not ours to bring back.
 
 use super::{Guard, Keep};
-use crate::base::quote::sh;
-use crate::resource::link::owner::reload_script;
-use crate::resource::sysctl::settings::key_path;
+use crate::link::owner::reload_script;
+use crate::sysctl::settings::key_path;
+use railwright_base::quote::sh;
 
 /// Keeps everything as it is now; ends with another status than 0 where something could not be kept.
 pub fn keep_script(guard: &Guard) -> String {

@@ -1,8 +1,8 @@
 //! What a guard keeps by tables, what lies on the path, and both scripts with a real shell and real netdevs.
 
 use super::*;
-use crate::resource::test_support::wish;
-use crate::resource::{Assessment, kind_named};
+use crate::test_support::wish;
+use crate::{Assessment, kind_named};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -135,7 +135,7 @@ fn files_come_back_with_all_that_they_had_and_new_ones_go_with_their_folders() {
     std::fs::write(at("odd ' name"), b"\xff\0one\n").unwrap();
     std::os::unix::fs::symlink("target", at("link")).unwrap();
     let guard = Guard::over(&["odd ' name", "link", "new/deep/file"].map(|name| remove(&at(name))), []).unwrap();
-    let root = crate::base::quote::sh(&tree.path().display().to_string());
+    let root = railwright_base::quote::sh(&tree.path().display().to_string());
     let look = format!("cd {root} && find . -printf '%p %y %m %l\\n' | sort; sha256sum \"odd ' name\" 2>/dev/null");
     let between = format!(
         "cd {root} && echo two >\"odd ' name\" && chmod 600 \"odd ' name\" && rm link && mkdir -p new/deep && echo x >new/deep/file"

@@ -1,8 +1,8 @@
 //! `Read::Platform`: which machine a host is, and what its setup program offers the kernel.
 
 use super::{complete, text};
-use crate::resource::sections::Section;
-use crate::resource::{Answers, Read};
+use crate::sections::Section;
+use crate::{Answers, Read};
 
 /// A machine as it tells of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a host is made of, read from sysfs and procfs: no vendor's tool, and hardly a program beside the shell itself.
 
-use crate::resource::sections::SHELL;
+use crate::sections::SHELL;
 
 /// How many GIDs of a port are looked at: new ones take the lowest free slot, and a ConnectX has 255 of them a port.
 const GIDS: u32 = 16;

@@ -1,7 +1,7 @@
 //! Hardware from the trees of sysfs and procfs, read by real shells, and from answers that no host would give.
 
 use super::*;
-use crate::resource::{Answer, AnswerStatus, program};
+use crate::{Answer, AnswerStatus, program};
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;

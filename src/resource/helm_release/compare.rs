@@ -1,11 +1,11 @@
 //! What differs between a release as it is wished for, as Helm has it, and as its objects are on the cluster. Nothing of a Secret,
 //! and nothing that the values bring as a secret, is part of what comes out.
 
-use crate::base::redaction::SHORTEST_BYTES;
-use crate::resource::kubernetes_object::manifest::{self, without_servers_part};
-use crate::resource::kubernetes_object::ownership::holders;
-use crate::resource::kubernetes_object::paths::{self, Field, Step};
-use crate::resource::kubernetes_object::request::ObjectName;
+use crate::kubernetes_object::manifest::{self, without_servers_part};
+use crate::kubernetes_object::ownership::holders;
+use crate::kubernetes_object::paths::{self, Field, Step};
+use crate::kubernetes_object::request::ObjectName;
+use railwright_base::redaction::SHORTEST_BYTES;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

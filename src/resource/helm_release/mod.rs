@@ -13,9 +13,9 @@ use self::compare::Change;
 use self::request::{DESCRIPTION, Found, Installed, NO_HELM, Preview, Release};
 use super::fields::Fields;
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
-use crate::base::text::one_line;
-use crate::base::{TargetKind, secret};
-use crate::resource::kubernetes_object::{manifest, paths};
+use crate::kubernetes_object::{manifest, paths};
+use railwright_base::text::one_line;
+use railwright_base::{TargetKind, secret};
 use serde_json::{Value, json};
 
 /// The kind.

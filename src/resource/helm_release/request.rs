@@ -1,7 +1,7 @@
 //! What is asked of Helm about a release, and what came back: values that the transport turns into calls of `helm`.
 
 use super::compare::Change;
-use crate::resource::kubernetes_object::request::ObjectName;
+use crate::kubernetes_object::request::ObjectName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub const NO_HELM: i32 = 1;
 pub const NOT_SAID: i32 = 4;
 
 /// The label on the record of a release that is ours.
-pub const MEMBERSHIP: &str = crate::resource::kubernetes_object::MEMBERSHIP;
+pub const MEMBERSHIP: &str = crate::kubernetes_object::MEMBERSHIP;
 /// The description of every revision that we make.
 pub const DESCRIPTION: &str = "by railwright";
 
@@ -145,7 +145,7 @@ impl Default for Preview {
 impl Release {
     /// The key under which the answer is kept.
     pub fn key(&self) -> String {
-        format!("helm_release:{}/{}:{}", self.namespace, self.name, crate::base::Digest::of(self).short())
+        format!("helm_release:{}/{}:{}", self.namespace, self.name, railwright_base::Digest::of(self).short())
     }
 
     /// With the secrets of its values filled in; the name of the first that `find` does not have as the error.
@@ -163,7 +163,7 @@ impl Release {
 
 fn fill(value: &mut Value, find: &impl Fn(&str) -> Option<String>) -> Result<(), String> {
     match value {
-        Value::String(text) => *text = crate::base::secret::fill(text, find)?,
+        Value::String(text) => *text = railwright_base::secret::fill(text, find)?,
         Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, find))?,
         Value::Object(map) => map.values_mut().try_for_each(|item| fill(item, find))?,
         _ => {}

@@ -1,9 +1,9 @@
 //! What an API server has to allow for a release, as far as it is known without Helm: the Secrets in which Helm keeps its revisions
 //! (helm/helm: pkg/storage/driver/secrets.go), and the objects of which a plan says that they change.
 
-use crate::resource::Wish;
-use crate::resource::kubernetes_object::access::{Level, Right, Verb};
-use crate::resource::kubernetes_object::request::ObjectName;
+use crate::Wish;
+use crate::kubernetes_object::access::{Level, Right, Verb};
+use crate::kubernetes_object::request::ObjectName;
 
 /// The records of the release. Their names have the number of the revision, and a list has no name, so that no rule can hold
 /// them to one release.

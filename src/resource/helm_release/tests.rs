@@ -3,9 +3,9 @@
 use super::compare::{self, Live};
 use super::request::ReleaseRecord;
 use super::*;
-use crate::resource::kubernetes_object::access::{Verb, of_action};
-use crate::resource::kubernetes_object::request::ObjectName;
-use crate::resource::{Answer, AnswerStatus};
+use crate::kubernetes_object::access::{Verb, of_action};
+use crate::kubernetes_object::request::ObjectName;
+use crate::{Answer, AnswerStatus};
 
 fn wish(more: Value) -> Wish {
     let mut body = json!({ "cluster": "lab", "name": "rails", "namespace": "kube-system", "chart": "charts/rails",

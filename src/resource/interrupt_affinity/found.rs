@@ -1,6 +1,6 @@
 //! The answer of `Read::Interrupts`, decoded.
 
-use crate::resource::{Answers, Read};
+use crate::{Answers, Read};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// More CPUs than any kernel of ours counts (NR_CPUS of x86 is at most 8192).

@@ -1,7 +1,7 @@
 //! What `interrupt_affinity` reads and does, as POSIX sh.
 
-use crate::base::quote::sh;
-use crate::resource::complaint::{MISSING, SAY};
+use crate::complaint::{MISSING, SAY};
+use railwright_base::quote::sh;
 use serde::{Deserialize, Serialize};
 
 /// One interrupt and the CPUs that may handle it.

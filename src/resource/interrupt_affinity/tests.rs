@@ -1,7 +1,7 @@
 //! `interrupt_affinity` by tables: answers in, assessment out.
 
 use super::*;
-use crate::resource::test_support::{answered, wish};
+use crate::test_support::{answered, wish};
 use proptest::prelude::*;
 
 /// Four queues and an interrupt that the kernel manages, made by hand as the read's script prints them.

@@ -1,10 +1,10 @@
 //! The wish for parts of a JSON text in a ConfigMap, as the module's manifest has it.
 
 use super::edit::is_below;
-use crate::resource::BodyError;
-use crate::resource::body::{Field, Shape, check_fields, demand, error, optional, required};
-use crate::resource::kubernetes_object::manifest::{is_label, is_subdomain};
-use crate::resource::kubernetes_object::request::ObjectName;
+use crate::BodyError;
+use crate::body::{Field, Shape, check_fields, demand, error, optional, required};
+use crate::kubernetes_object::manifest::{is_label, is_subdomain};
+use crate::kubernetes_object::request::ObjectName;
 use serde_json::Value;
 
 const FIELDS: &[Field] = &[

@@ -168,7 +168,7 @@ pub fn is_below(pointer: &str, above: &str) -> bool {
 }
 
 fn moved(pointer: &str, now: &Held) -> String {
-    let now = now.value().map_or_else(|| "not there".to_owned(), |value| crate::base::text::one_line(&value.to_string(), 80));
+    let now = now.value().map_or_else(|| "not there".to_owned(), |value| railwright_base::text::one_line(&value.to_string(), 80));
     format!("{} is {now} by now", super::text::shown(pointer))
 }
 

@@ -4,12 +4,12 @@ use super::edit::Edit;
 use super::mark::{self, Mark, OF_OBJECT, OF_TEMPLATE};
 use super::text::Document;
 use super::{Action, Answers, Attribute, Plane, Read, Reading, TEXT, Wish, body};
-use crate::base::text::one_line;
-use crate::resource::kubernetes_object::looks::{Live, looked_at};
-use crate::resource::kubernetes_object::ownership::{MANAGER, holders};
-use crate::resource::kubernetes_object::paths::Step;
-use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
-use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
+use crate::kubernetes_object::looks::{Live, looked_at};
+use crate::kubernetes_object::ownership::{MANAGER, holders};
+use crate::kubernetes_object::paths::Step;
+use crate::kubernetes_object::precondition::ObjectPrecondition;
+use crate::kubernetes_object::request::{KubernetesRead, ObjectName};
+use railwright_base::text::one_line;
 use serde_json::Value;
 
 /// Nothing to compare with.

@@ -4,8 +4,8 @@
 //! `kubectl rollout restart` sets an annotation of its own on the template in the same way, with the time in it
 //! (kubernetes/kubectl, pkg/polymorphichelpers/objectrestarter.go).
 
-use crate::base::Digest;
-use crate::resource::kubernetes_object::request::ObjectName;
+use crate::kubernetes_object::request::ObjectName;
+use railwright_base::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

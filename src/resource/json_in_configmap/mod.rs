@@ -21,7 +21,7 @@ use super::kubernetes_object::access::Verb;
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
-use crate::base::TargetKind;
+use railwright_base::TargetKind;
 use serde_json::{Value, json};
 
 /// The kind.

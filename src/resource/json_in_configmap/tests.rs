@@ -2,11 +2,11 @@
 
 use super::edit::{Edit, Held, edited};
 use super::*;
-use crate::base::{Address, Target};
-use crate::resource::kubernetes_object::access::{Level, Verb, of_action, uses};
-use crate::resource::kubernetes_object::known_kinds::Called;
-use crate::resource::{Answer, AnswerStatus};
+use crate::kubernetes_object::access::{Level, Verb, of_action, uses};
+use crate::kubernetes_object::known_kinds::Called;
+use crate::{Answer, AnswerStatus};
 use proptest::prelude::*;
+use railwright_base::{Address, Target};
 
 const CONF: &str = "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true\n}\n";
 

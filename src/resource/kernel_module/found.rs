@@ -1,7 +1,7 @@
 //! The answer of `Read::KernelModule`, decoded: how a module is loaded, with which parameters, and what the disk says.
 
-use crate::resource::sections::of_file;
-use crate::resource::{Answers, Read};
+use crate::sections::of_file;
+use crate::{Answers, Read};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of a configuration file that names the module.

@@ -317,7 +317,7 @@ impl Kind for KernelModule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::test_support::{answered, wish};
+    use crate::test_support::{answered, wish};
 
     fn assess(body: Value, out: &str) -> Assessment {
         let wish = wish(&KernelModule, body);

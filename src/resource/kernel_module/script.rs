@@ -1,8 +1,8 @@
 //! What `kernel_module` reads and does, as POSIX sh. Reading never loads a module: only files are looked at.
 
-use crate::base::quote::{sh, sh_words};
-use crate::resource::complaint::{MISSING, SAY};
-use crate::resource::rights::Need;
+use crate::complaint::{MISSING, SAY};
+use crate::rights::Need;
+use railwright_base::quote::{sh, sh_words};
 use std::collections::BTreeMap;
 
 /// Its configuration files are the world's to read, unless somebody closed them.

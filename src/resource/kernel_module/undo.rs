@@ -1,9 +1,9 @@
 //! Takes a kernel module back to how it stood before us: its files, and whether it is loaded.
 
 use super::{Judge, present};
-use crate::resource::body::flag;
-use crate::resource::file::found::Found;
-use crate::resource::{Action, Answers, Assessment, Attribute, Plane, Wish};
+use crate::body::flag;
+use crate::file::found::Found;
+use crate::{Action, Answers, Assessment, Attribute, Plane, Wish};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ pub mod source;
 use super::body::{Shape, check_fields, demand, flag, is_word, optional, required};
 use super::file::found::Found;
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use crate::base::Digest;
+use railwright_base::Digest;
 use script::{record_path, source_folder};
 use serde_json::{Value, json};
 use source::{Builder, ModuleSource};
@@ -221,7 +221,7 @@ impl Kind for KernelModuleBuild {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::test_support::{answered, wish};
+    use crate::test_support::{answered, wish};
 
     #[test]
     fn reads_both_notations_of_dkms() {

@@ -2,9 +2,9 @@
 //! before a byte of it is unpacked; nothing that was fetched is ever handed to a shell by us.
 
 use super::source::{Builder, ModuleSource};
-use crate::base::quote::sh;
-use crate::resource::complaint::{MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
-use crate::resource::rights::{Need, OPEN};
+use crate::complaint::{MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
+use crate::rights::{Need, OPEN};
+use railwright_base::quote::sh;
 
 /// Where a source lies.
 pub fn source_folder(name: &str, version: &str) -> String {

@@ -1,7 +1,7 @@
 //! Where the source of an out-of-tree module comes from, and what builds it.
 
-use crate::resource::BodyError;
-use crate::resource::body::{Shape, check_fields, demand, error, is_clean_path, is_word, required};
+use crate::BodyError;
+use crate::body::{Shape, check_fields, demand, error, is_clean_path, is_word, required};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

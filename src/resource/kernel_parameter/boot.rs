@@ -3,7 +3,7 @@
 
 use super::command_line::{DefaultFiles, Parameter, tokens};
 use super::grub;
-use crate::resource::{Answers, Read, Reading};
+use crate::{Answers, Read, Reading};
 use serde_json::Value;
 
 /// Who keeps the boot entries.

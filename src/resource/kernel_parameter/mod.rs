@@ -210,7 +210,7 @@ fn grubby_undo(parameter: &Parameter, earlier: &Reading) -> Vec<Action> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::test_support::{answered, wish};
+    use crate::test_support::{answered, wish};
 
     fn boot(running: &str, default: &str, next: &str) -> String {
         format!(

@@ -1,8 +1,8 @@
 //! What `kernel_parameter` reads and does, as POSIX sh.
 
-use crate::base::quote::sh;
-use crate::resource::complaint::{SAY, UNAVAILABLE};
-use crate::resource::rights::{Need, OPEN};
+use crate::complaint::{SAY, UNAVAILABLE};
+use crate::rights::{Need, OPEN};
+use railwright_base::quote::sh;
 
 /// Records `word <tab> text`: the running command line, the kind of boot loader, the assignments of /etc/default/grub,
 /// the lines of grub.cfg that make its menu, grubenv, and on Red Hat's family what grubby says of the default entry.

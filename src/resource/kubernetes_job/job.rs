@@ -1,6 +1,6 @@
 //! An object whose pods do a job, as `KubernetesRead::Jobs` tells it.
 
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! A pod of a job, as `KubernetesRead::JobPods` tells it.
 
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

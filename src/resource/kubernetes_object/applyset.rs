@@ -4,7 +4,7 @@
 //! set, which keeps kubectl from pruning it. We ourselves go by the record: a label alone makes nothing ours.
 
 use super::access::NAMESPACE;
-use crate::resource::file::base64;
+use crate::file::base64;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! What the controller of an object does to nodes once the object is made or changed, as the module says: no API server tells it.
 
-use crate::resource::{Assessment, Disruption};
+use crate::{Assessment, Disruption};
 use serde_json::Value;
 
 /// How much, and in words.

@@ -27,7 +27,7 @@ impl Exec {
     pub fn key(&self) -> String {
         let Exec { node, namespace, daemon_set, container, argv, .. } = self;
         let container = container.as_deref().unwrap_or("-");
-        format!("kubernetes_exec:{namespace}/{daemon_set}/{container}/{node}:{}", crate::base::Digest::of(argv).short())
+        format!("kubernetes_exec:{namespace}/{daemon_set}/{container}/{node}:{}", railwright_base::Digest::of(argv).short())
     }
 }
 
@@ -50,7 +50,7 @@ impl PodExec {
     pub fn key(&self) -> String {
         let PodExec { namespace, pod, container, argv } = self;
         let container = container.as_deref().unwrap_or("-");
-        format!("kubernetes_pod_exec:{namespace}/{pod}/{container}:{}", crate::base::Digest::of(argv).short())
+        format!("kubernetes_pod_exec:{namespace}/{pod}/{container}:{}", railwright_base::Digest::of(argv).short())
     }
 }
 

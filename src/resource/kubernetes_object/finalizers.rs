@@ -1,6 +1,6 @@
 //! What holds an object that is being deleted: its finalizers, each of which somebody has to take away.
 
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 use serde_json::Value;
 
 /// Finalizers of Kubernetes itself, and what they wait for (kubernetes/kubernetes: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go;

@@ -4,8 +4,8 @@
 
 use super::manifest;
 use super::request::{KubernetesRead, ObjectName};
-use crate::base::text::one_line;
-use crate::resource::{Answers, Read, Wish};
+use crate::{Answers, Read, Wish};
+use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,7 +161,7 @@ fn is_of_kubernetes(group: &str, kind: &str, plural: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::{Answer, AnswerStatus};
+    use crate::{Answer, AnswerStatus};
     use serde_json::json;
 
     fn object(api_version: &str, kind: &str) -> ObjectName {

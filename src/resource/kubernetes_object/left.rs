@@ -2,7 +2,7 @@
 
 use super::paths::{self, Field};
 use super::{Asked, MANAGER, holders, presence};
-use crate::resource::{Assessment, Attribute, Plane, Reading};
+use crate::{Assessment, Attribute, Plane, Reading};
 use serde_json::Value;
 
 /// Every field that the wish named, wanted as it was left. The server writes some values in its own way (a quantity), so a field that

@@ -1,9 +1,9 @@
 //! What an API server's answers about objects come to: one object, or many by name.
 
 use super::request::{ABSENT, NO_KIND};
-use crate::base::nodeset;
-use crate::base::text::one_line;
-use crate::resource::{Answers, Read};
+use crate::{Answers, Read};
+use railwright_base::nodeset;
+use railwright_base::text::one_line;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

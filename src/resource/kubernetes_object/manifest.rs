@@ -3,8 +3,8 @@
 use super::known_kinds;
 use super::ownership::ATTEMPT;
 use super::request::ObjectName;
-use crate::resource::BodyError;
-use crate::resource::fields::Fields;
+use crate::BodyError;
+use crate::fields::Fields;
 use serde_json::{Map, Value};
 
 /// Fields that only the server writes, as JSON pointers.

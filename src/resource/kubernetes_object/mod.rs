@@ -44,8 +44,8 @@ use self::replace::Because;
 use self::request::{KubernetesRead, NO_KIND, ObjectName};
 use super::kind::Trouble;
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Lacking, Plane, Read, Reading, Wish};
-use crate::base::TargetKind;
-use crate::base::text::one_line;
+use railwright_base::TargetKind;
+use railwright_base::text::one_line;
 use serde_json::{Value, json};
 
 /// What a host would answer to a question for an API server, or do of an action for one: nothing reaches it.

@@ -6,9 +6,9 @@
 
 use super::applyset;
 use super::paths::{Field, Step};
-use crate::base::Digest;
-use crate::base::text::one_line;
-use crate::resource::assessment::SET_BY;
+use crate::assessment::SET_BY;
+use railwright_base::Digest;
+use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 use super::known_kinds::WELL_KNOWN;
 use super::request::ObjectName;
 use super::{WITH_PODS, manifest};
-use crate::resource::Wish;
+use crate::Wish;
 use serde_json::Value;
 
 /// What others can only be in once this object is there: a namespace, a kind.

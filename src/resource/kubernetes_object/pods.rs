@@ -3,8 +3,8 @@
 use super::paths::{Field, Step};
 use super::request::ObjectName;
 use super::{Asked, WITH_PODS};
-use crate::base::text::counted;
-use crate::resource::{Assessment, Disruption};
+use crate::{Assessment, Disruption};
+use railwright_base::text::counted;
 use serde_json::Value;
 
 /// Kinds of operators whose pods end with the object (ray-project/kuberay, kubeflow/mpi-operator, kubeflow/training-operator: owner references).

@@ -4,7 +4,7 @@
 use super::manifest::without_servers_part;
 use super::ownership::{MEMBERSHIP, is_adopted, maker, managers};
 use super::request::ObjectName;
-use crate::base::Digest;
+use railwright_base::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -4,8 +4,8 @@ use super::Asked;
 use super::ownership::taken_over;
 use super::refusal::Refusal;
 use super::request::{NO_KIND, NOT_SAID, REFUSED};
-use crate::base::text::one_line;
-use crate::resource::{Answer, AnswerStatus, Answers};
+use crate::{Answer, AnswerStatus, Answers};
+use railwright_base::text::one_line;
 use serde_json::Value;
 
 /// What a server says of a webhook that would change something even in a dry run: it takes the object, and cannot be asked before

@@ -1,6 +1,6 @@
 //! Why a server does not take an object: what it says, and the single causes that it gives.
 
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

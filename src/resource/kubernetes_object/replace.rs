@@ -4,8 +4,8 @@
 use super::paths::{Field, Step};
 use super::precondition::ObjectPrecondition;
 use super::{Asked, NEVER_REMOVED, pods};
-use crate::resource::fields::Fields;
-use crate::resource::{Action, Assessment, Disruption};
+use crate::fields::Fields;
+use crate::{Action, Assessment, Disruption};
 use serde_json::Value;
 
 /// Why it takes a new object.

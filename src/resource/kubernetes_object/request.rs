@@ -2,7 +2,7 @@
 
 use super::access::Right;
 use super::exec::{Exec, PodExec};
-use crate::resource::node_field::NodeField;
+use crate::node_field::NodeField;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -167,7 +167,7 @@ impl KubernetesRead {
         match self {
             KubernetesRead::Object(object) => format!("kubernetes_object:{}", path(object)),
             KubernetesRead::Preview { object, manifest } => {
-                format!("kubernetes_preview:{}:{}", path(object), crate::base::Digest::of_bytes(manifest.as_bytes()).short())
+                format!("kubernetes_preview:{}:{}", path(object), railwright_base::Digest::of_bytes(manifest.as_bytes()).short())
             }
             KubernetesRead::Kind(object) => format!("kubernetes_kind:{}/{}", object.api_version, object.kind),
             KubernetesRead::Access(Right { namespace, group, resource, name, verb }) => {

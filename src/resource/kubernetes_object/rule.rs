@@ -1,7 +1,7 @@
 //! Rights folded to rules of RBAC, as they stand in a role.
 
 use super::access::{Right, Verb};
-use crate::base::text::yaml;
+use railwright_base::text::yaml;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

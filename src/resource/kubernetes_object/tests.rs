@@ -2,9 +2,9 @@
 
 use super::request::{ABSENT, NOT_SAID, REFUSED};
 use super::*;
-use crate::base::{Address, Target};
-use crate::resource::{Answer, AnswerStatus, Disruption};
+use crate::{Answer, AnswerStatus, Disruption};
 use proptest::prelude::*;
+use railwright_base::{Address, Target};
 
 fn body(data: &Value, adopt: bool) -> Value {
     let mut body = json!({ "cluster": "lab", "manifest": {

@@ -4,7 +4,7 @@ use super::ownership::{is_adopted, is_ours};
 use super::precondition::ObjectPrecondition;
 use super::request::NO_KIND;
 use super::{Asked, Live, NEVER_REMOVED, OBJECT, asked, finalizers, live, pods, presence};
-use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
+use crate::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
 use serde_json::Value;
 
 /// How long an object that was told to go may take: it is held until its finalizers are taken away.

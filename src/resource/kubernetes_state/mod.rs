@@ -10,8 +10,8 @@ use super::kubernetes_object::looks::{folded, listed};
 use super::kubernetes_object::readiness::{self, Readiness, Ready};
 use super::kubernetes_object::request::KubernetesRead;
 use super::{Action, Answers, Assessment, Attribute, BodyError, Hopeless, Kind, Plane, Read, Reading, Wish};
-use crate::base::TargetKind;
-use crate::base::text::one_line;
+use railwright_base::TargetKind;
+use railwright_base::text::one_line;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -159,9 +159,9 @@ const NOT_THERE: &str = "not there";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Address, Target};
-    use crate::resource::kubernetes_object::request::NO_KIND;
-    use crate::resource::{Answer, AnswerStatus, Want};
+    use crate::kubernetes_object::request::NO_KIND;
+    use crate::{Answer, AnswerStatus, Want};
+    use railwright_base::{Address, Target};
     use serde_json::json;
 
     fn body() -> Value {

@@ -2,8 +2,8 @@
 
 use super::owner::{Intent, Owner, Persisted};
 use super::{Found, LinkState};
-use crate::resource::action::NetworkManagerKind;
-use crate::resource::{Action, Assessment, Disruption};
+use crate::action::NetworkManagerKind;
+use crate::{Action, Assessment, Disruption};
 use ipnet::IpNet;
 
 /// A change of what runs.

@@ -2,11 +2,11 @@
 //! an option that stands in several the last one counts.
 
 use super::owner::{self, Before, HEAD, Handle, Intent, Persisted, View};
-use crate::base::quote::sh;
-use crate::resource::Action;
-use crate::resource::action::NetworkManagerKind;
-use crate::resource::sections::{Section, find};
+use crate::Action;
+use crate::action::NetworkManagerKind;
+use crate::sections::{Section, find};
 use ipnet::{IpNet, Ipv4Net};
+use railwright_base::quote::sh;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// ifquery's merged view; of the files only lines that say which stanza is where (others can hold secrets), and our own.
@@ -192,7 +192,7 @@ mv -f "$t" "$f"; trap - EXIT
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::sections::parse;
+    use crate::sections::parse;
 
     /// ifquery and grep of Debian 12 on a file with an `mtu` of its own.
     const ANSWER: &str = "== ifquery 0\n|mtu: 9000\n|address: 10.0.0.2\n|netmask: 255.255.255.0\n|address: 10.0.0.1\n|mtu: 1500\n|netmask: 255.255.255.0\n|address: fd00::1\n|netmask: 64\n\

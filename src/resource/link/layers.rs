@@ -4,11 +4,11 @@
 use super::netplan;
 use super::networkd::{self, is_network_file, values};
 use super::owner::{Owner, owner_in};
-use crate::base::quote::sh;
-use crate::resource::action::NetworkManagerKind;
-use crate::resource::rights::Need;
-use crate::resource::sections::{self, SHELL, Section, find};
-use crate::resource::{Answers, Assessment, Attribute, Plane, Read, Reading};
+use crate::action::NetworkManagerKind;
+use crate::rights::Need;
+use crate::sections::{self, SHELL, Section, find};
+use crate::{Answers, Assessment, Attribute, Plane, Read, Reading};
+use railwright_base::quote::sh;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

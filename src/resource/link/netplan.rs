@@ -2,9 +2,9 @@
 
 use super::networkd;
 use super::owner::{self, Before, HEAD, Handle, Intent, Persisted, View};
-use crate::resource::Action;
-use crate::resource::action::NetworkManagerKind;
-use crate::resource::sections::{Section, find};
+use crate::Action;
+use crate::action::NetworkManagerKind;
+use crate::sections::{Section, find};
 use ipnet::IpNet;
 use serde_json::{Map, Value};
 
@@ -138,7 +138,7 @@ pub fn restore(netdev: &str, view: &View, before: &Before) -> Vec<Action> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::sections::parse;
+    use crate::sections::parse;
 
     #[test]
     fn our_file_is_told_apart_from_the_merged_view() {

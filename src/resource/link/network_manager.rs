@@ -2,11 +2,11 @@
 
 use super::LinkState;
 use super::owner::{self, Before, Handle, Intent, Persisted, View};
-use crate::base::quote::sh;
-use crate::resource::Action;
-use crate::resource::action::NetworkManagerKind;
-use crate::resource::sections::{Section, find};
+use crate::Action;
+use crate::action::NetworkManagerKind;
+use crate::sections::{Section, find};
 use ipnet::IpNet;
+use railwright_base::quote::sh;
 use std::collections::BTreeMap;
 
 /// The device file tells the connection without asking anybody; `nmcli` itself never starts NetworkManager. A connection
@@ -258,13 +258,13 @@ pub fn restore(netdev: &str, connection: &Connection, before: &Before, intent: &
 pub fn modify_script(uuid: &str, settings: &BTreeMap<String, String>) -> String {
     let words = settings.iter().flat_map(|(key, value)| [key.as_str(), value.as_str()]);
     let words = ["nmcli", "connection", "modify", "uuid", uuid].into_iter().chain(words);
-    format!("{}\n", crate::base::quote::sh_words(words))
+    format!("{}\n", railwright_base::quote::sh_words(words))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::sections::parse;
+    use crate::sections::parse;
 
     const ANSWER: &str = "== nm-device 644 root root /run/NetworkManager/devices/3\n|[device]\n|managed=true\n|connection-uuid=a9a181c3-23e5\n\
         \n== nm-connection 0\n|connection.uuid:a9a181c3-23e5\n|connection.type:802-3-ethernet\n|connection.autoconnect:yes\n|802-3-ethernet.mtu:auto\n\

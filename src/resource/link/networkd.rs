@@ -1,11 +1,11 @@
 //! systemd-networkd: which file it applied to a netdev, the file with its drop-ins, and a drop-in of ours.
 
 use super::owner::{self, Before, HEAD, Handle, Intent, Persisted, View};
-use crate::base::text::one_line;
-use crate::resource::Action;
-use crate::resource::action::NetworkManagerKind;
-use crate::resource::sections::{Section, find};
+use crate::Action;
+use crate::action::NetworkManagerKind;
+use crate::sections::{Section, find};
 use ipnet::IpNet;
+use railwright_base::text::one_line;
 use std::collections::BTreeSet;
 
 /// networkd writes what it did to `/run/systemd/netif/links/<ifindex>`; reading that starts nothing, while `networkctl`
@@ -226,7 +226,7 @@ pub fn restore(view: &View, path: &str, before: &Before) -> Vec<Action> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::sections::parse;
+    use crate::sections::parse;
 
     const ANSWER: &str = "== networkd 644 systemd-network systemd-network /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\
         \n== network-file 644 root root /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n|[Network]\n|Address=10.0.0.1/24\n\

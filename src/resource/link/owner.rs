@@ -2,12 +2,12 @@
 //! from what is installed: systemd-networkd says which file it applied, NetworkManager which connection is active.
 
 use super::{LinkState, ifupdown, netplan, network_manager, networkd};
-use crate::base::quote::sh;
-use crate::resource::action::NetworkManagerKind;
-use crate::resource::rights::Need;
-use crate::resource::sections::{self, SHELL, Section};
-use crate::resource::{Action, Answers, Read};
+use crate::action::NetworkManagerKind;
+use crate::rights::Need;
+use crate::sections::{self, SHELL, Section};
+use crate::{Action, Answers, Read};
 use ipnet::IpNet;
+use railwright_base::quote::sh;
 use serde::{Deserialize, Serialize};
 
 /// The first line of every file that we write for a manager.

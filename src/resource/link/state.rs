@@ -1,8 +1,8 @@
 //! What the kernel says about a netdev now: one section of sh, and its decoder.
 
-use crate::base::quote::sh;
-use crate::resource::{Answers, Read};
+use crate::{Answers, Read};
 use ipnet::IpNet;
+use railwright_base::quote::sh;
 
 /// A netdev above or below another one: a VLAN's parent, a bond's members.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,7 +196,7 @@ pub fn set_script(netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::{Answer, AnswerStatus};
+    use crate::{Answer, AnswerStatus};
     use proptest::prelude::*;
 
     #[test]

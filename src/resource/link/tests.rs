@@ -1,8 +1,8 @@
 //! `link` by tables: answers in, assessment out.
 
 use super::*;
-use crate::base::Address;
-use crate::resource::{Answer, AnswerStatus};
+use crate::{Answer, AnswerStatus};
+use railwright_base::Address;
 
 const NETWORKD: &str = "== networkd-state 644 a a /run/systemd/netif/state\n|OPER_STATE=routable\n\n== networkd 644 a a /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\n== network-file 644 root root /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n|[Network]\n|Address=10.0.0.1/24\n";
 

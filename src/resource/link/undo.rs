@@ -3,7 +3,7 @@
 use super::change::{Change, disturb, texts};
 use super::owner::{self, Before, Owner, Persisted, owner};
 use super::{Body, Found, Snapshot, link_state};
-use crate::resource::{Action, Answers, Assessment, Attribute, Plane, Reading};
+use crate::{Action, Answers, Assessment, Attribute, Plane, Reading};
 use ipnet::IpNet;
 use serde_json::Value;
 

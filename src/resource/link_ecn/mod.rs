@@ -10,7 +10,7 @@
 use super::fields::Fields;
 use super::keeper::{Keeper, Trigger};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use crate::base::quote::sh;
+use railwright_base::quote::sh;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -167,7 +167,7 @@ fn found(wish: &Wish, answers: &Answers) -> Result<Found, String> {
 }
 
 fn running(files: &Files, file: &str) -> Reading {
-    files.get(file).map_or(Reading::Absent, |value| Reading::is(crate::base::text::one_line(value, 20)))
+    files.get(file).map_or(Reading::Absent, |value| Reading::is(railwright_base::text::one_line(value, 20)))
 }
 
 /// An attribute a point, with the priorities that are on, and one a number.

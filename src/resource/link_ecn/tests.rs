@@ -1,7 +1,7 @@
 //! `link_ecn` by tables: answers in, assessment out; and answers that no driver would give.
 
 use super::*;
-use crate::resource::test_support::{answered, wish};
+use crate::test_support::{answered, wish};
 use proptest::prelude::*;
 
 fn lossless() -> Wish {
@@ -60,7 +60,7 @@ fn a_driver_without_the_files_is_refused_or_waited_for() {
         assert!(found.refusal.as_ref().is_some_and(|text| text.contains(why)) && found.actions.is_empty(), "{found:?}");
     }
     let body = json!({ "netdev": "ens1", "priorities": [3], "known_after": "systemd_unit/openibd.service" });
-    let later = crate::resource::test_support::wish(&LinkEcn, body);
+    let later = crate::test_support::wish(&LinkEcn, body);
     assert_eq!(LinkEcn.assess(&later, &answers(&later, "")).known_after.as_deref(), Some("systemd_unit/openibd.service"));
     let odd = LinkEcn.assess(&wish, &answers(&wish, "something else\n"));
     assert!(odd.has_unknown() && odd.actions.is_empty());

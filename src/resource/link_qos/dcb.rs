@@ -1,9 +1,9 @@
 //! `dcb` of iproute2 and `ethtool`: what they say, decoded, and the commands that set it.
 
 use super::settings::{Ets, Settings};
-use crate::base::quote::{sh, sh_words};
-use crate::resource::rights::Need;
-use crate::resource::sections::{SHELL, Section, find};
+use crate::rights::Need;
+use crate::sections::{SHELL, Section, find};
+use railwright_base::quote::{sh, sh_words};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

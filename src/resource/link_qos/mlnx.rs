@@ -2,8 +2,8 @@
 //! always has all 64 code points, so only those wished for are compared.
 
 use super::settings::{Ets, Settings};
-use crate::base::quote::sh_words;
-use crate::resource::sections::Section;
+use crate::sections::Section;
+use railwright_base::quote::sh_words;
 use std::collections::BTreeMap;
 
 /// What `mlnx_qos -i NETDEV` said; `None` when it did not answer (it prints a traceback for NICs of others).

@@ -180,7 +180,7 @@ fn no_answer(netdev: &str, section: &Section<'_>) -> Result<Found, String> {
     if said.contains("Operation not supported") || said.contains("not supported") {
         return Ok(Found::NoDcb(format!("the driver of {netdev} has no data centre bridging (dcb: Operation not supported)")));
     }
-    Err(format!("dcb gave no answer: {}", crate::base::text::one_line(&said, 120)))
+    Err(format!("dcb gave no answer: {}", railwright_base::text::one_line(&said, 120)))
 }
 
 fn same_everywhere(wish: &Wish, found: Reading) -> Assessment {

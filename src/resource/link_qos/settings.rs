@@ -1,6 +1,6 @@
 //! The settings of a lossless class as one value: what a body wishes for, what runs, what our script would set.
 
-use crate::resource::fields::Fields;
+use crate::fields::Fields;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

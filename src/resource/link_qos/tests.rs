@@ -1,9 +1,9 @@
 //! `link_qos` by tables: answers in, assessment out.
 
 use super::*;
-use crate::base::Address;
-use crate::resource::{Answer, AnswerStatus};
+use crate::{Answer, AnswerStatus};
 use proptest::prelude::*;
+use railwright_base::Address;
 
 /// `dcb -j -N` (iproute2 6.1) and `ethtool -a` on the lab's make-believe ConnectX.
 const DCB: &str = include_str!("tests/dcb.txt");

@@ -3,8 +3,8 @@
 //! them; of the second: aristanetworks/anta, anta/tests/interfaces.py (`VerifyInterfacesStatus`).
 
 use super::{LENGTH_MAX, NEIGHBOURS_MAX, Neighbour};
-use crate::base::text::one_line;
-use crate::resource::sections::SHELL;
+use crate::sections::SHELL;
+use railwright_base::text::one_line;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ pub mod script;
 
 use super::sections;
 use super::{Answers, Read};
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! One section of sh: the netdevs with their carriers, and what lldpd tells. Where a system keeps lldpctl for a group of users
 //! (Debian: mode 4750), its place is named, so that it is not taken for absent.
 
-use crate::resource::rights::Need;
-use crate::resource::sections::SHELL;
-use crate::resource::switch::System;
+use crate::rights::Need;
+use crate::sections::SHELL;
+use crate::switch::System;
 
 /// The script for a host.
 pub fn read_script() -> String {

@@ -1,8 +1,8 @@
 //! What lldpd 1.0.16 of Debian 12 said between two network namespaces, and what it must not be taken for.
 
 use super::{Lldp, Neighbour, Silence, lldp};
-use crate::resource::test_support::answered;
-use crate::resource::{Answer, AnswerStatus, Answers, Read};
+use crate::test_support::answered;
+use crate::{Answer, AnswerStatus, Answers, Read};
 use proptest::prelude::*;
 
 /// Whole but for what nobody reads: a port that is told by its MAC address, and one that is told by an alias.
@@ -126,7 +126,7 @@ fn the_script_looks_below_its_root() {
 /// SONiC's lldpd is in a container, that of Cumulus Linux is the switch's own.
 #[test]
 fn a_switch_is_asked_where_its_lldpd_is() {
-    use crate::resource::switch::System;
+    use crate::switch::System;
     let script = |system| Read::SwitchNeighbours { system }.script();
     assert!(script(System::Sonic).contains("as docker exec lldp lldpctl -f json0"));
     assert!(script(System::Cumulus).contains("as \"$p\" -f json0"));
@@ -138,7 +138,7 @@ fn a_switch_is_asked_where_its_lldpd_is() {
 /// EOS has an agent of its own, and says names of ports in quotes.
 #[test]
 fn eos_tells_of_its_ports_in_its_own_json() {
-    use crate::resource::switch::System;
+    use crate::switch::System;
     let read = Read::SwitchNeighbours { system: System::Eos };
     let interfaces = r#"{"interfaceDescriptions": {"Ethernet1": {"interfaceStatus": "up", "lineProtocolStatus": "up", "description": ""},
         "Ethernet2": {"interfaceStatus": "down", "lineProtocolStatus": "notPresent"}, "Ethernet3": {"interfaceStatus": "adminDown", "lineProtocolStatus": "down"}}}"#;

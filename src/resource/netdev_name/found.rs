@@ -1,7 +1,7 @@
 //! The answer of `Read::NetdevName`, decoded.
 
 use super::script::OWN;
-use crate::resource::sections::{Section, find, parse};
+use crate::sections::{Section, find, parse};
 
 /// A netdev of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]

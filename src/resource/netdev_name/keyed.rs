@@ -1,8 +1,8 @@
 //! By what a manager's configuration finds a netdev: one that goes by its name loses it, and its addresses, when the name changes.
 
-use crate::resource::link::owner::{Handle, Owner, View, owner_in};
-use crate::resource::link::{netplan, network_manager, networkd};
-use crate::resource::sections::Section;
+use crate::link::owner::{Handle, Owner, View, owner_in};
+use crate::link::{netplan, network_manager, networkd};
+use crate::sections::Section;
 
 /// What becomes of a netdev's configuration under its new name.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use super::fields::{Fields, is_netdev};
 use super::link::owner;
 use super::pci_setting::config::is_address;
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use crate::base::text::one_line;
 use found::{Found, Netdev, found};
 use keyed::{Keyed, keyed};
+use railwright_base::text::one_line;
 use script::path;
 use serde_json::{Value, json};
 

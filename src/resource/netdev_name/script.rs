@@ -1,10 +1,10 @@
 //! What `netdev_name` reads and does, as POSIX sh.
 
-use crate::base::quote::sh;
-use crate::resource::complaint::{SAY, UNAVAILABLE};
-use crate::resource::link::owner;
-use crate::resource::rights::Need;
-use crate::resource::sections::SHELL;
+use crate::complaint::{SAY, UNAVAILABLE};
+use crate::link::owner;
+use crate::rights::Need;
+use crate::sections::SHELL;
+use railwright_base::quote::sh;
 
 /// The place of our file. It sorts before all that distributions and netplan write: of the files that match a NIC, udev applies
 /// the first one by name, and only that (systemd.link(5)).

@@ -1,8 +1,8 @@
 //! `netdev_name` by tables: answers in, assessment out.
 
 use super::*;
-use crate::base::Address;
-use crate::resource::{Answer, AnswerStatus};
+use crate::{Answer, AnswerStatus};
+use railwright_base::Address;
 
 const NICS: &str = "netdev eno1 0000:01:00.0 3c:ec:ef:00:00:01 -\nnetdev ens1 0000:19:00.0 b8:ce:f6:00:00:01 -\nnetdev ens1.100 - b8:ce:f6:00:00:01 -\n\
                     netdev ens2 0000:3b:00.0 b8:ce:f6:00:00:01 b8:ce:f6:00:00:02\nnetdev bond0 - b8:ce:f6:00:00:01 -\n";

@@ -9,8 +9,8 @@ use super::kubernetes_object::paths::is_same_quantity;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::KubernetesRead;
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use crate::base::TargetKind;
-use crate::base::text::{counted, one_line};
+use railwright_base::TargetKind;
+use railwright_base::text::{counted, one_line};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -200,8 +200,8 @@ fn lacks(resource: &str, amount: &Value, node: Option<&Value>) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Address, Target};
-    use crate::resource::{Answer, AnswerStatus, Want};
+    use crate::{Answer, AnswerStatus, Want};
+    use railwright_base::{Address, Target};
     use serde_json::json;
     use std::sync::Arc;
 

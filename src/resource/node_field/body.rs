@@ -1,11 +1,11 @@
 //! The wish for a label or a taint, as a module's manifest has it.
 
 use super::field::{Effect, NodeField};
-use crate::resource::BodyError;
-use crate::resource::body::texts;
-use crate::resource::fields::Fields;
-use crate::resource::kubernetes_object::labels::{KEY_HELP, OF_THE_KUBELET, VALUE_HELP, is_key, is_value};
-use crate::resource::kubernetes_object::manifest::is_subdomain;
+use crate::BodyError;
+use crate::body::texts;
+use crate::fields::Fields;
+use crate::kubernetes_object::labels::{KEY_HELP, OF_THE_KUBELET, VALUE_HELP, is_key, is_value};
+use crate::kubernetes_object::manifest::is_subdomain;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@
 //! schema). So both are written by a merge patch that holds for the version of the node that was read.
 
 use super::mark::{Mark, name};
-use crate::resource::kubernetes_object::ownership::{Holder, MANAGER, holders};
-use crate::resource::kubernetes_object::paths::Step;
+use crate::kubernetes_object::ownership::{Holder, MANAGER, holders};
+use crate::kubernetes_object::paths::Step;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -7,12 +7,12 @@ use super::body::Asked;
 use super::edit::{Change, NodeEdit};
 use super::field::{FieldNow, NodeField};
 use super::mark::Mark;
-use crate::base::nodeset;
-use crate::base::text::{counted, one_line};
-use crate::resource::assessment::SET_BY;
-use crate::resource::kubernetes_object::looks::listed;
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Read, Reading};
+use crate::assessment::SET_BY;
+use crate::kubernetes_object::looks::listed;
+use crate::kubernetes_object::request::KubernetesRead;
+use crate::{Action, Answers, Assessment, Attribute, Disruption, Plane, Read, Reading};
+use railwright_base::nodeset;
+use railwright_base::text::{counted, one_line};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 //! there before, so that a node is set right whenever it joins or leaves the wish, and what somebody changed since is left to them.
 
 use super::field::NodeField;
-use crate::base::Digest;
+use railwright_base::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ pub fn name(field: &NodeField) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::node_field::field::Effect;
+    use crate::node_field::field::Effect;
 
     #[test]
     fn each_field_has_its_own_name() {

@@ -15,7 +15,7 @@ use self::body::{Asked, Sort};
 use super::kubernetes_object::access::Verb;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
 use super::{Answers, Assessment, BodyError, Kind, Read, Wish};
-use crate::base::TargetKind;
+use railwright_base::TargetKind;
 use serde_json::Value;
 
 pub use self::field::{Effect, NodeField};

@@ -4,11 +4,11 @@ use super::edit::{Change, Next, NodeEdit};
 use super::field::FieldNow;
 use super::mark::Mark;
 use super::{Effect, LABEL, NodeField, OfNodes, TAINT};
-use crate::base::{Address, Target, TargetKind};
-use crate::resource::kubernetes_object::access::{Level, Verb, of_action, uses};
-use crate::resource::kubernetes_object::known_kinds::Called;
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::resource::{Action, Answer, AnswerStatus, Answers, Assessment, Disruption, Kind, Read, Wish};
+use crate::kubernetes_object::access::{Level, Verb, of_action, uses};
+use crate::kubernetes_object::known_kinds::Called;
+use crate::kubernetes_object::request::KubernetesRead;
+use crate::{Action, Answer, AnswerStatus, Answers, Assessment, Disruption, Kind, Read, Wish};
+use railwright_base::{Address, Target, TargetKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -29,18 +29,18 @@ fn taint(effect: &str) -> Wish {
 }
 
 fn answers(wish: &Wish, nodes: Value) -> Answers {
-    let kind = crate::resource::kind_named(&wish.kind).unwrap();
+    let kind = crate::kind_named(&wish.kind).unwrap();
     let mut answers = Answers::default();
     answers.insert(kind.reads(wish)[0].key(), Answer { status: AnswerStatus::Exit(0), out: nodes.to_string() });
     answers
 }
 
 fn assess(wish: &Wish, nodes: Value) -> Assessment {
-    crate::resource::kind_named(&wish.kind).unwrap().assess(wish, &answers(wish, nodes))
+    crate::kind_named(&wish.kind).unwrap().assess(wish, &answers(wish, nodes))
 }
 
 fn undo(wish: &Wish, nodes: Value) -> Assessment {
-    crate::resource::kind_named(&wish.kind).unwrap().undo(wish, &Value::Null, &answers(wish, nodes))
+    crate::kind_named(&wish.kind).unwrap().undo(wish, &Value::Null, &answers(wish, nodes))
 }
 
 fn mark(spec: &str, set: &str, was: Option<&str>) -> Mark {
@@ -53,7 +53,7 @@ fn by(manager: &str) -> Value {
 
 /// Every difference, in a line.
 fn told(assessment: &Assessment) -> String {
-    let one = |(name, attribute): (&String, &crate::resource::Attribute)| {
+    let one = |(name, attribute): (&String, &crate::Attribute)| {
         let by = attribute.by.as_ref().map(|by| format!(" ({by})")).unwrap_or_default();
         attribute.differences().into_iter().map(|(_, wanted, found)| format!("{name} {found:?} -> {wanted:?}{by}\n")).collect::<String>()
     };

@@ -1,7 +1,7 @@
 //! What the output of a probe has to hold, as data: lines that begin with some words, or rows of a list in JSON.
 
-use crate::base::text::one_line;
-use crate::resource::kubernetes_object::exec::Ran;
+use crate::kubernetes_object::exec::Ran;
+use railwright_base::text::one_line;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

@@ -16,8 +16,8 @@ use super::kubernetes_object::manifest::is_subdomain;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::{ABSENT, KubernetesRead};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use crate::base::TargetKind;
-use crate::base::text::{counted, one_line};
+use railwright_base::TargetKind;
+use railwright_base::text::{counted, one_line};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

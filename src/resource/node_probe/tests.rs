@@ -2,9 +2,9 @@
 //! rdma-core (`ibv_devinfo`), with the names and metrics of an instance with eRDMA.
 
 use super::*;
-use crate::base::{Address, Target};
-use crate::resource::kubernetes_object::request::NOT_SAID;
-use crate::resource::{Answer, AnswerStatus};
+use crate::kubernetes_object::request::NOT_SAID;
+use crate::{Answer, AnswerStatus};
+use railwright_base::{Address, Target};
 use serde_json::json;
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 //! Nothing is asked, recommended packages stay out, configuration files that were changed stay as they are, and needrestart
 //! restarts nothing behind our back. The script comes on stdin, so every program gets `</dev/null`, or it would eat the rest.
 
-use crate::base::quote::{sh, sh_words};
-use crate::resource::action::PackageVersion;
-use crate::resource::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY};
-use crate::resource::file::OWN_FOLDER;
-use crate::resource::package::release;
+use crate::action::PackageVersion;
+use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY};
+use crate::file::OWN_FOLDER;
+use crate::package::release;
+use railwright_base::quote::{sh, sh_words};
 
 /// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence; `taken WORDS` names what
 /// apt-get would take away; `spare NAMES WORDS` leaves before anything is done where that is something that somebody asked for, by hand or
@@ -113,7 +113,7 @@ pub fn remove_script(names: &[String], purge: bool) -> String {
 /// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop us) or of all.
 pub fn refresh_script(repository: Option<&str>) -> String {
     let only = repository.map(|name| {
-        let file = format!("Dir::Etc::sourcelist={}", crate::resource::package_repository::apt_sources_path(name));
+        let file = format!("Dir::Etc::sourcelist={}", crate::package_repository::apt_sources_path(name));
         format!(" -o {} -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0", sh(&file))
     });
     format!("{}apt update{} || verdict\n", prelude(), only.unwrap_or_default())

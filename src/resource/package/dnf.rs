@@ -1,10 +1,10 @@
 //! What dnf is told, as POSIX sh.
 
-use crate::base::quote::{sh, sh_words};
-use crate::resource::action::PackageVersion;
-use crate::resource::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY, UNAVAILABLE};
-use crate::resource::file::OWN_FOLDER;
-use crate::resource::package::release;
+use crate::action::PackageVersion;
+use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY, UNAVAILABLE};
+use crate::file::OWN_FOLDER;
+use crate::package::release;
+use railwright_base::quote::{sh, sh_words};
 
 /// Shell functions: `d WORDS` runs dnf, waiting up to a minute for its lock (dnf itself would wait for ever), and keeps its
 /// stderr; `verdict` turns its failure into a sentence; `taken NAMES` names what would go with these, however far away it needs them. dnf

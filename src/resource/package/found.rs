@@ -1,7 +1,7 @@
 //! The answer of `Read::Packages`, decoded: which manager keeps the packages, and how a package stands with it.
 
-use crate::resource::action::PackageManager;
-use crate::resource::{Answers, Read};
+use crate::action::PackageManager;
+use crate::{Answers, Read};
 use serde::{Deserialize, Serialize};
 
 /// How a package stands.

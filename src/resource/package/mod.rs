@@ -220,7 +220,7 @@ fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::test_support::{answered, wish};
+    use crate::test_support::{answered, wish};
     use serde_json::json;
 
     fn assess(body: Value, out: &str) -> (Assessment, String) {

@@ -3,8 +3,8 @@
 //! The names of those that stayed are kept on the host, so that what is read next knows that we ask for them no longer: dnf has no way
 //! to ask why a package is there that changes nothing of the host.
 
-use crate::base::quote::{sh, sh_words};
-use crate::resource::file::OWN_FOLDER;
+use crate::file::OWN_FOLDER;
+use railwright_base::quote::{sh, sh_words};
 
 /// The names of the packages that were handed back, one a line, on the host.
 pub fn left_path() -> String {

@@ -1,8 +1,8 @@
 //! What `package` reads, as POSIX sh. No lock is taken and no cache is written.
 
 use super::release::left_path;
-use crate::base::quote::sh_words;
-use crate::resource::rights::{Need, OPEN};
+use crate::rights::{Need, OPEN};
+use railwright_base::quote::sh_words;
 
 /// The databases of dpkg and rpm are the world's to read, unless somebody closed them.
 pub fn needs() -> Vec<Need> {

@@ -300,7 +300,7 @@ impl Kind for PackageRepository {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::test_support::wish;
+    use crate::test_support::wish;
     use serde_json::json;
 
     const KEY: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME\n-----END PGP PUBLIC KEY BLOCK-----";

@@ -1,8 +1,8 @@
 //! Where the managers keep what they fetched from a repository, as POSIX sh.
 
-use crate::base::quote::sh;
-use crate::resource::action::PackageManager;
-use crate::resource::rights::Need;
+use crate::action::PackageManager;
+use crate::rights::Need;
+use railwright_base::quote::sh;
 
 /// The beginning of the names below /var/lib/apt/lists: the URL without its scheme, as apt's URItoFileName makes it
 /// (apt-pkg/contrib/strutl.cc): some characters as `%xx`, every slash an underscore. A suite that is a slash alone, as for NVIDIA's

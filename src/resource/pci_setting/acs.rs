@@ -9,10 +9,10 @@ use super::config::{ACS_ALL, ACS_REDIRECT, acs_words, is_address};
 use super::found::{Tree, tree};
 use super::script::{self, PciRegister, PciWrite};
 use super::{Keeper, check_addresses, check_netdevs, everywhere, hindered, names, persisted, wait_or_refuse};
-use crate::resource::fields::Fields;
-use crate::resource::host;
-use crate::resource::keeper::Trigger;
-use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
+use crate::fields::Fields;
+use crate::host;
+use crate::keeper::Trigger;
+use crate::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! The answers of `Read::PciDevice` and `Read::PciBridges`, decoded.
 
 use super::config::{Config, is_address};
-use crate::resource::sections::{Section, parse};
-use crate::resource::{Answers, Read};
+use crate::sections::{Section, parse};
+use crate::{Answers, Read};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a wish names a PCI function.

@@ -160,7 +160,7 @@ fn persisted(name: &str, wanted: &Reading, keeper: &Keeper, kept: &Result<Kept, 
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(|value| value.trim_matches('\''));
         value.map_or_else(
             || Reading::is("changed"),
-            |value| value.parse::<u64>().map_or_else(|_| Reading::is(crate::base::text::one_line(value, 40)), Reading::is),
+            |value| value.parse::<u64>().map_or_else(|_| Reading::is(railwright_base::text::one_line(value, 40)), Reading::is),
         )
     })
 }

@@ -1,9 +1,9 @@
 //! What `pci_setting` reads and does, as POSIX sh.
 
 use super::found::Device;
-use crate::base::quote::{sh, sh_words};
-use crate::resource::complaint::{MISSING, SAY, UNAVAILABLE};
-use crate::resource::rights::{Need, OPEN};
+use crate::complaint::{MISSING, SAY, UNAVAILABLE};
+use crate::rights::{Need, OPEN};
+use railwright_base::quote::{sh, sh_words};
 use serde::{Deserialize, Serialize};
 
 /// A register of the configuration space, by its capability.

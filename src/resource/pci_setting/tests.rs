@@ -1,7 +1,7 @@
 //! `pci_setting` by tables: answers in, assessment out.
 
 use super::*;
-use crate::resource::test_support::{answered, wish};
+use crate::test_support::{answered, wish};
 use config::{Config, space};
 use proptest::prelude::*;
 

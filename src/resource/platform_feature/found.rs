@@ -1,6 +1,6 @@
 //! Decodes what a host tells of the virtual functions of a NIC.
 
-use crate::resource::{Answers, Read, sections};
+use crate::{Answers, Read, sections};
 
 /// Whether the virtual functions of a NIC have memory of the PCI bus.
 #[derive(Debug, PartialEq, Eq)]

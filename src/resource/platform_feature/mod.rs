@@ -11,8 +11,8 @@ pub mod script;
 use super::fields::Fields;
 use super::hardware::platform::{Iommu, Platform, platform};
 use super::{Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish, host};
-use crate::base::text::one_line;
 use found::{VirtualFunctions, virtual_functions};
+use railwright_base::text::one_line;
 use serde_json::Value;
 
 /// The kind.

@@ -1,6 +1,6 @@
 //! What the kernel tells of the virtual functions of a NIC, as POSIX sh.
 
-use crate::base::quote::sh;
+use railwright_base::quote::sh;
 
 /// How many virtual functions the NIC offers, and where their memory is: lines 8 to 13 of `resource`, one for each of their
 /// BARs (Source: Linux, drivers/pci/pci-sysfs.c, `resource_show`, and include/linux/pci.h, `PCI_IOV_RESOURCES`).

@@ -1,8 +1,8 @@
 //! `platform_feature` on trees in the form of sysfs and procfs, read by real shells; and on answers that no host would give.
 
 use super::*;
-use crate::resource::test_support::wish;
-use crate::resource::{Answer, AnswerStatus, program};
+use crate::test_support::wish;
+use crate::{Answer, AnswerStatus, program};
 use proptest::prelude::*;
 use serde_json::json;
 use std::fs;
@@ -147,7 +147,7 @@ fn other_words_for_the_same_feature_are_the_same_wish() {
     let mut other = of("iommu");
     let mut body = other.body.clone();
     body["effect"] = "said better".into();
-    other.want = crate::resource::Want { body, ..(*other.want).clone() }.into();
+    other.want = crate::Want { body, ..(*other.want).clone() }.into();
     assert!(PlatformFeature.is_same_wish(&of("iommu"), &other));
     assert!(!PlatformFeature.is_same_wish(&of("iommu"), &of("virtual_functions")));
 }

@@ -1,8 +1,8 @@
 //! Every RDMA device of a host with its ports and GIDs: one section of sh, and its decoder. Devices are found by their
 //! netdev: names change when udev or a driver renames them (`rxe0` becomes `rocep193s0`).
 
-use crate::resource::sections::{self, SHELL};
-use crate::resource::{Answers, Read};
+use crate::sections::{self, SHELL};
+use crate::{Answers, Read};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 

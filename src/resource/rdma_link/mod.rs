@@ -10,7 +10,7 @@ use super::fields::Fields;
 use super::keeper::{Keeper, Kept, Trigger};
 use super::link::{link_state, other_netdevs};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
-use crate::base::quote::sh;
+use railwright_base::quote::sh;
 use serde_json::{Value, json};
 
 /// The kind.

@@ -1,8 +1,8 @@
 //! `rdma_link` by tables: answers in, assessment out.
 
 use super::*;
-use crate::base::Address;
-use crate::resource::{Answer, AnswerStatus};
+use crate::{Answer, AnswerStatus};
+use railwright_base::Address;
 
 /// Soft-RoCE on the lab's make-believe ConnectX, after udev renamed it (Debian 12, kernel 6.1, rdma-core 44).
 const SOFT: &str = include_str!("tests/soft-roce.txt");

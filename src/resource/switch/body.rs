@@ -1,8 +1,8 @@
 //! The bodies of wishes of switches, decoded.
 
 use super::{SwitchRead, System, Thresholds, Watchdog};
-use crate::resource::fields::Fields;
-use crate::resource::{Read, Wish};
+use crate::fields::Fields;
+use crate::{Read, Wish};
 use serde::Deserialize as _;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -97,7 +97,7 @@ pub fn common<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
     if let Some(port) = fields.text("port", true) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
         if port.len() > 64 || !port.chars().all(plain) || port.starts_with('-') {
-            fields.error("/port", format!("`{}` cannot be the name of a port", crate::base::text::one_line(port, 40)), None);
+            fields.error("/port", format!("`{}` cannot be the name of a port", railwright_base::text::one_line(port, 40)), None);
         }
     }
     fields

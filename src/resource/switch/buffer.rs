@@ -5,8 +5,8 @@ use super::before::remembered;
 use super::body::{common, port, reads, system, system_of};
 use super::configuration::Wanted;
 use super::judge::{Judge, Said, take_back};
-use crate::base::TargetKind;
-use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Wish};
+use crate::{Answers, Assessment, BodyError, Kind, Read, Wish};
+use railwright_base::TargetKind;
 use serde_json::Value;
 
 /// The kind.

@@ -3,7 +3,7 @@
 use super::body::Qos;
 use super::edit::SwitchEdit;
 use super::{Thresholds, Watchdog};
-use crate::resource::{Fact, Reading};
+use crate::{Fact, Reading};
 use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeSet;

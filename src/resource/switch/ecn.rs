@@ -6,8 +6,8 @@ use super::before::remembered;
 use super::body::{common, port, reads, thresholds};
 use super::configuration::{Port, Wanted};
 use super::judge::{Judge, Said, take_back};
-use crate::base::TargetKind;
-use crate::resource::{Answers, Assessment, BodyError, Kind, Read, Wish};
+use crate::{Answers, Assessment, BodyError, Kind, Read, Wish};
+use railwright_base::TargetKind;
 use serde_json::Value;
 
 /// The kind.

@@ -1,7 +1,7 @@
 //! One thing that a switch is told, whatever its system, and what it disturbs.
 
 use super::{System, cumulus, eos, sonic};
-use crate::resource::Disruption;
+use crate::Disruption;
 use serde::{Deserialize, Serialize};
 
 /// An edit of a system's own.

@@ -1,7 +1,7 @@
 //! Ports that had a link before a change have to have one after it, by what the switch itself says: a change that leaves a port dark is not
 //! proven, and its guard takes it back. As sh; a system brings the function `up_of`, which prints those of its arguments that have a link.
 
-use crate::base::quote::sh;
+use railwright_base::quote::sh;
 use std::collections::BTreeSet;
 
 /// How long ports that the change took down may take to come up again, in seconds: optics and link training take their time.

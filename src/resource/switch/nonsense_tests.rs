@@ -6,8 +6,8 @@ use super::ecn::SwitchEcn;
 use super::port::SwitchPort;
 use super::qos::SwitchQos;
 use super::test_support::wish;
-use crate::resource::test_support::answered;
-use crate::resource::{Action, Assessment, Kind, Plane, Reading, Wish};
+use crate::test_support::answered;
+use crate::{Action, Assessment, Kind, Plane, Reading, Wish};
 use serde_json::{Value, json};
 
 /// Where a value stands, and what stands there: a pointer into JSON, or the commands that lead to one of EOS.

@@ -1,8 +1,8 @@
 //! For the tests of the systems.
 
 use super::edit::SwitchEdit;
-use crate::base::{Address, Target};
-use crate::resource::{Action, Assessment, Kind, Wish};
+use crate::{Action, Assessment, Kind, Wish};
+use railwright_base::{Address, Target};
 use serde_json::Value;
 
 /// A checked wish of `leaf1`.

@@ -1,7 +1,7 @@
 //! Values that are there and make no sense are neither the default nor wrong: nobody knows what the switch makes of them.
 
-use crate::base::text::one_line;
-use crate::resource::Fact;
+use crate::Fact;
+use railwright_base::text::one_line;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;

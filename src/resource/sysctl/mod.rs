@@ -136,7 +136,7 @@ impl Kind for Sysctl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::test_support::{answered, wish};
+    use crate::test_support::{answered, wish};
 
     fn assess(out: &str) -> Assessment {
         let wish = wish(&Sysctl, json!({ "key": "net.core.rmem_max", "value": 16777216 }));

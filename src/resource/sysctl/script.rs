@@ -1,9 +1,9 @@
 //! What `sysctl` reads and does, as POSIX sh.
 
 use super::settings::{FOLDERS, key_path};
-use crate::base::quote::sh;
-use crate::resource::complaint::{MISSING, SAY};
-use crate::resource::rights::{Need, OPEN};
+use crate::complaint::{MISSING, SAY};
+use crate::rights::{Need, OPEN};
+use railwright_base::quote::sh;
 
 /// Some settings are root's alone (`net.core.bpf_jit_harden` is 0600), and so may be a file of sysctl.d.
 pub fn needs(key: &str) -> Vec<Need> {

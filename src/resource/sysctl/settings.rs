@@ -2,7 +2,7 @@
 //! files sort by name over all folders, a name in an earlier folder hides the same name in a later one, the last
 //! assignment wins, and an explicit key wins over a pattern.
 
-use crate::resource::sections::of_file;
+use crate::sections::of_file;
 use std::collections::BTreeMap;
 
 /// The folders, the strongest first.

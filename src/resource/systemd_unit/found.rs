@@ -1,6 +1,6 @@
 //! The answer of `Read::Unit`, decoded: properties of `systemctl show`.
 
-use crate::resource::{Answers, Read, Reading};
+use crate::{Answers, Read, Reading};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ impl FoundUnit {
                 Reading::NotApplicable(format!("the unit is {word}; it cannot be enabled by itself"))
             }
             "" => Reading::Absent,
-            other => Reading::Unknown(format!("its state is `{}`", crate::base::text::one_line(other, 40))),
+            other => Reading::Unknown(format!("its state is `{}`", railwright_base::text::one_line(other, 40))),
         }
     }
 

@@ -270,7 +270,7 @@ impl Kind for SystemdUnit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::test_support::{answered, wish};
+    use crate::test_support::{answered, wish};
 
     const RUNS: &str = "Type=simple\nRemainAfterExit=no\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=running\n\
         UnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC\n";

@@ -1,8 +1,8 @@
 //! What `systemd_unit` reads and does, as POSIX sh.
 
-use crate::base::quote::{sh, sh_words};
-use crate::resource::action::UnitVerb;
-use crate::resource::complaint::{SAY, UNAVAILABLE};
+use crate::action::UnitVerb;
+use crate::complaint::{SAY, UNAVAILABLE};
+use railwright_base::quote::{sh, sh_words};
 
 /// The properties that are asked for; systemd 239 has them all.
 const PROPERTIES: &str = "Id,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,Type,RemainAfterExit,Result,FragmentPath,ActiveEnterTimestamp,ExecMainExitTimestamp";

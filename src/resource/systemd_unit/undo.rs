@@ -2,10 +2,10 @@
 
 use super::found::FoundUnit;
 use super::{files, name, verb};
-use crate::resource::action::UnitVerb;
-use crate::resource::body::flag;
-use crate::resource::file::found::Found;
-use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
+use crate::action::UnitVerb;
+use crate::body::flag;
+use crate::file::found::Found;
+use crate::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
 use serde_json::Value;
 
 /// What is to be done for that, and what cannot be.

@@ -1,12 +1,12 @@
 //! How a VLAN is made and taken back, by the manager that owns its parent.
 
 use super::{ANNOUNCED, Before, Body};
-use crate::base::quote::sh;
-use crate::resource::action::NetworkManagerKind;
-use crate::resource::link::layers::{OnDisk, Running};
-use crate::resource::link::owner::{HEAD, Handle, own_file};
-use crate::resource::link::{Owner, link_state};
-use crate::resource::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
+use crate::action::NetworkManagerKind;
+use crate::link::layers::{OnDisk, Running};
+use crate::link::owner::{HEAD, Handle, own_file};
+use crate::link::{Owner, link_state};
+use crate::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
+use railwright_base::quote::sh;
 use serde_json::Value;
 
 /// What there is not yet comes with the wish for it, or never.

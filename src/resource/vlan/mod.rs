@@ -9,7 +9,7 @@ pub mod change;
 use super::fields::{Fields, is_netdev};
 use super::link::layers::{self, OnDisk, Running, Settings};
 use super::{Answers, Assessment, BodyError, Kind, Plane, Read, Reading, Wish};
-use crate::resource::link::Owner;
+use crate::link::Owner;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

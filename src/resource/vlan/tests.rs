@@ -1,8 +1,8 @@
 //! `vlan` by tables: answers in, assessment out.
 
 use super::*;
-use crate::base::Address;
-use crate::resource::{Action, Answer, AnswerStatus};
+use crate::{Action, Answer, AnswerStatus};
+use railwright_base::Address;
 
 const PARENT: &str = "ifindex=3\nmtu=1500\nflags=0x1003\nip=1\naddr=3: ens1 inet 10.0.0.1/24 scope global ens1\n";
 const NETWORKD: &str = "== networkd-state 644 a a /run/systemd/netif/state\n|OPER_STATE=routable\n\n== networkd 644 a a /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\n== network-file 644 root root /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n";

@@ -1,11 +1,11 @@
 //! What a journal tells: one entry for each thing that happened in a run.
 
-use crate::base::{Address, Digest, MachineId};
-use crate::plan::Applied;
-use crate::plan::model::InventoryOrigin;
-use crate::state::order::OrderKind;
-use crate::state::outcome::Outcome;
-use crate::state::recognition::ClusterIdentity;
+use crate::order::OrderKind;
+use crate::outcome::Outcome;
+use crate::recognition::ClusterIdentity;
+use railwright_base::{Address, Digest, MachineId};
+use railwright_plan::Applied;
+use railwright_plan::model::InventoryOrigin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

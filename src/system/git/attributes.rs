@@ -1,7 +1,7 @@
 //! Whether git may have written a file otherwise than the commit holds it (gitattributes(5)): by a filter, by line ends, by an encoding.
 
 use super::repository::Repository;
-use crate::system::rooted::Rooted;
+use crate::rooted::Rooted;
 
 /// Attributes that make a file of a work tree another one than its commit has.
 const CONVERTING: &[&str] = &["text", "eol", "crlf", "ident", "filter", "working-tree-encoding"];

@@ -3,7 +3,7 @@
 use super::attributes::{may_convert, with_unix_line_ends};
 use super::object::{EntryKind, Id, Kind, Objects, TreeEntry};
 use super::repository::Repository;
-use crate::base::WorkTreeState;
+use railwright_base::WorkTreeState;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -11,10 +11,10 @@ mod object;
 mod pack;
 mod repository;
 
-pub use crate::base::Revision;
 pub use compare::{ReadFile, TrackedPath};
+pub use railwright_base::Revision;
 
-use crate::base::WorkTreeState;
+use railwright_base::WorkTreeState;
 use repository::{Around, Head};
 use std::path::Path;
 

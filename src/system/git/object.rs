@@ -1,7 +1,7 @@
 //! Commits and trees of a repository, each believed only when its content has the hash that names it.
 
 use super::pack;
-use crate::system::rooted::Rooted;
+use crate::rooted::Rooted;
 use flate2::read::ZlibDecoder;
 use sha1::{Digest as _, Sha1};
 use std::cell::Cell;

@@ -1,6 +1,6 @@
 //! Where a repository is, and what is checked out of it (gitrepository-layout(5)).
 
-use crate::system::rooted::Rooted;
+use crate::rooted::Rooted;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
 //! What went wrong with the API of a switch, for the person on call: what it means and what mends it.
 
-use crate::base::Diagnostic;
-use crate::base::text::one_line;
-use crate::spec::model::ApiKind;
-use crate::transport::TransportError;
+use crate::TransportError;
+use railwright_base::Diagnostic;
+use railwright_base::text::one_line;
+use railwright_knowledge::spec::model::ApiKind;
 
 /// What it means, and what mends it; nothing where the error is none of an API.
 pub fn told(error: &TransportError) -> Option<Diagnostic> {

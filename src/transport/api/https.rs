@@ -3,18 +3,18 @@
 
 use super::ApiAccess;
 use super::pin::Verifier;
-use crate::base::Redaction;
-use crate::base::redaction::ROOM_BYTES;
-use crate::base::text::one_line;
-use crate::resource::file::base64;
-use crate::transport::access::endpoint;
-use crate::transport::{HostAccess, TransportError};
+use crate::access::endpoint;
+use crate::{HostAccess, TransportError};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use railwright_base::Redaction;
+use railwright_base::redaction::ROOM_BYTES;
+use railwright_base::text::one_line;
+use railwright_resource::file::base64;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io::ErrorKind;
@@ -276,15 +276,15 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::model::ApiKind;
-    use crate::transport::api::{CertificatePin, Password};
+    use crate::api::{CertificatePin, Password};
+    use railwright_knowledge::spec::model::ApiKind;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     /// What is left of an answer of a switch that knows us as `root:poison-password`.
     async fn reply(status: &str, body: &str) -> Result<Reply, Failure> {
         let pin = CertificatePin::File("/nonexistent/pin".into());
         let api = ApiAccess { kind: ApiKind::Nvue, pin, password: Password("poison-password".to_owned()) };
-        let server = Server::new(&crate::transport::sim::access("leaf1"), &api).unwrap();
+        let server = Server::new(&crate::sim::access("leaf1"), &api).unwrap();
         let (ours, mut theirs) = tokio::io::duplex(1 << 16);
         let (sender, connection) = http1::handshake(TokioIo::new(ours)).await.unwrap();
         tokio::spawn(connection);

@@ -13,8 +13,8 @@ pub use diagnose::told;
 pub use pin::CertificatePin;
 
 use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
-use crate::base::secret;
-use crate::spec::model::ApiKind;
+use railwright_base::secret;
+use railwright_knowledge::spec::model::ApiKind;
 use std::fmt;
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Whose certificate is taken: the very one that is pinned, whatever it says of names and days, or one that a pinned authority signed for the
 //! address and for today.
 
-use crate::base::Fingerprint;
-use crate::base::text::one_line;
-use crate::system::files;
-use crate::transport::TransportError;
+use crate::TransportError;
+use railwright_base::Fingerprint;
+use railwright_base::text::one_line;
+use railwright_system::files;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};

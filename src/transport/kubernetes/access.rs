@@ -6,11 +6,11 @@ use super::answer::exit;
 use super::fault::Trouble;
 use super::kinds::Resource;
 use super::server::Call;
-use crate::resource::Answer;
-use crate::resource::kubernetes_object::access::Right;
-use crate::resource::kubernetes_object::known_kinds::Called;
-use crate::resource::kubernetes_object::request::{NOT_SAID, REFUSED};
 use http::Method;
+use railwright_resource::Answer;
+use railwright_resource::kubernetes_object::access::Right;
+use railwright_resource::kubernetes_object::known_kinds::Called;
+use railwright_resource::kubernetes_object::request::{NOT_SAID, REFUSED};
 use serde_json::{Value, json};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -51,11 +51,11 @@ pub fn called(resource: &Resource) -> Answer {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::resource::Read;
-    use crate::resource::kubernetes_object::access::Verb;
-    use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND, ObjectName};
-    use crate::transport::HostLink as _;
-    use crate::transport::kubernetes::tests::{daemon_set, kinds, link, says};
+    use crate::HostLink as _;
+    use crate::kubernetes::tests::{daemon_set, kinds, link, says};
+    use railwright_resource::Read;
+    use railwright_resource::kubernetes_object::access::Verb;
+    use railwright_resource::kubernetes_object::request::{KubernetesRead, NO_KIND, ObjectName};
 
     /// Both questions of this file.
     pub fn questions() -> [Read; 2] {

@@ -6,11 +6,11 @@ use super::fault::Trouble;
 use super::kinds::{NotKnown, Resource};
 use super::server::{Call, Reply, Sent};
 use super::{KubernetesLink, NOT_HERE, ended};
-use crate::base::text::one_line;
-use crate::resource::kubernetes_object::request::{MOVED, ObjectName};
-use crate::resource::{Action, AnswerStatus};
-use crate::system::clock;
-use crate::transport::{Performed, TransportError};
+use crate::{Performed, TransportError};
+use railwright_base::text::one_line;
+use railwright_resource::kubernetes_object::request::{MOVED, ObjectName};
+use railwright_resource::{Action, AnswerStatus};
+use railwright_system::clock;
 use std::time::Duration;
 
 /// How often a write that met another one is tried, all in all.

@@ -1,10 +1,10 @@
 //! What a reply means for the read that asked: an exit status as `resource::kubernetes_object::request` has them.
 
 use super::server::Reply;
-use crate::base::text::one_line;
-use crate::resource::kubernetes_object::refusal::Refusal;
-use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
-use crate::resource::{Answer, AnswerStatus};
+use railwright_base::text::one_line;
+use railwright_resource::kubernetes_object::refusal::Refusal;
+use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use railwright_resource::{Answer, AnswerStatus};
 use serde_json::Value;
 
 /// An answer that ended with this status.

@@ -6,11 +6,11 @@ use super::kinds;
 use super::read::{create_path, no_kind};
 use super::server::{Call, Sent};
 use super::{KubernetesLink, ended};
-use crate::resource::kubernetes_object::ownership::maker;
-use crate::resource::kubernetes_object::request::{NO_KIND, ObjectName, SUBMISSION, TAKEN};
-use crate::system::clock;
-use crate::transport::Performed;
+use crate::Performed;
 use http::Method;
+use railwright_resource::kubernetes_object::ownership::maker;
+use railwright_resource::kubernetes_object::request::{NO_KIND, ObjectName, SUBMISSION, TAKEN};
+use railwright_system::clock;
 use serde_json::Value;
 
 impl KubernetesLink {

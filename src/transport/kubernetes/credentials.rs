@@ -1,17 +1,17 @@
 //! What each request shows to the server to prove who we are. It is known here before it is sent, wherever it comes from (the kubeconfig,
 //! a file that changes, a plugin, a provider), so that it can be taken out of whatever the server says.
 
-use crate::base::Redaction;
-use crate::base::mutex::guard;
-use crate::base::redaction::SHORTEST_BYTES;
-use crate::resource::file::base64;
-use crate::system::clock::Deadline;
-use crate::system::files;
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use kube::Client;
 use kube::client::{AuthError, Body, ClientBuilder, ConfigExt as _};
 use kube::config::{AuthInfo, Config};
+use railwright_base::Redaction;
+use railwright_base::mutex::guard;
+use railwright_base::redaction::SHORTEST_BYTES;
+use railwright_resource::file::base64;
+use railwright_system::clock::Deadline;
+use railwright_system::files;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

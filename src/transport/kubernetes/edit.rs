@@ -7,14 +7,14 @@ use super::kinds::{self, Resource};
 use super::read::no_kind;
 use super::server::{Call, Reply, Sent};
 use super::{KubernetesLink, ended};
-use crate::resource::json_in_configmap::edit::{Edit, are_made, edited};
-use crate::resource::json_in_configmap::mark::{self, Mark, OF_OBJECT};
-use crate::resource::kubernetes_object::MANAGER;
-use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
-use crate::resource::kubernetes_object::request::ObjectName;
-use crate::system::clock;
-use crate::transport::Performed;
+use crate::Performed;
 use http::Method;
+use railwright_resource::json_in_configmap::edit::{Edit, are_made, edited};
+use railwright_resource::json_in_configmap::mark::{self, Mark, OF_OBJECT};
+use railwright_resource::kubernetes_object::MANAGER;
+use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
+use railwright_resource::kubernetes_object::request::ObjectName;
+use railwright_system::clock;
 use serde_json::{Value, json};
 
 const MERGE: &str = "application/merge-patch+json";
@@ -112,10 +112,10 @@ fn gone(object: &ObjectName) -> Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::Action;
-    use crate::resource::json_in_configmap::edit::Held;
-    use crate::transport::HostLink as _;
-    use crate::transport::kubernetes::tests::{link, says, told};
+    use crate::HostLink as _;
+    use crate::kubernetes::tests::{link, says, told};
+    use railwright_resource::Action;
+    use railwright_resource::json_in_configmap::edit::Held;
     use std::sync::{Arc, Mutex};
 
     /// The edit was made, and its answer got lost: it is not told as one that others made.
@@ -129,7 +129,7 @@ mod tests {
                 match *method {
                     Method::GET if path == "/api/v1" => {
                         let kinds = json!([{ "name": "configmaps", "kind": "ConfigMap", "namespaced": true }]);
-                        (200, Vec::new(), crate::transport::kubernetes::tests::kinds_of("v1", &kinds))
+                        (200, Vec::new(), crate::kubernetes::tests::kinds_of("v1", &kinds))
                     }
                     Method::GET => {
                         let version = text.as_str().map(str::len);

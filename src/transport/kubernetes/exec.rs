@@ -10,14 +10,14 @@ use super::kinds::{self, Resource};
 use super::lists::{Selection, pages, text};
 use super::running_pod::RunningPod;
 use super::server::{Server, Upgrade};
-use crate::base::text::one_line;
-use crate::resource::kubernetes_object::exec::{Exec, Ran};
-use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID, ObjectName};
-use crate::resource::node_probe::EXEC;
-use crate::resource::{Answer, AnswerStatus, Read};
-use crate::system::clock;
-use crate::transport::Performed;
+use crate::Performed;
 use futures_util::{Stream, StreamExt as _};
+use railwright_base::text::one_line;
+use railwright_resource::kubernetes_object::exec::{Exec, Ran};
+use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID, ObjectName};
+use railwright_resource::node_probe::EXEC;
+use railwright_resource::{Answer, AnswerStatus, Read};
+use railwright_system::clock;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -242,10 +242,10 @@ fn ended(status: &[u8], out: &[u8], err: &[u8]) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::probe::Probe;
-    use crate::transport::HostLink as _;
-    use crate::transport::kubernetes::tests::{link, says};
+    use crate::HostLink as _;
+    use crate::kubernetes::tests::{link, says};
     use futures_util::stream;
+    use railwright_resource::probe::Probe;
 
     fn asked() -> Exec {
         Exec {

@@ -3,10 +3,10 @@
 
 use super::identity::Words;
 use super::server::Server;
-use crate::base::text::one_line;
-use crate::transport::{Performed, TransportError};
+use crate::{Performed, TransportError};
 use hyper_util::client::legacy::Error as ClientError;
 use kube::client::AuthError;
+use railwright_base::text::one_line;
 use std::error::Error;
 
 /// No answer.

@@ -3,13 +3,13 @@
 //! user's configuration, where logins of registries are.
 
 use super::credentials::Credentials;
-use crate::base::text::one_line;
-use crate::base::{Digest, Redaction};
-use crate::resource::helm_release::request::Release;
-use crate::system::fed::{self, Bounds};
-use crate::system::process::{self, Program};
-use crate::system::{environment, files};
-use crate::transport::{ClusterAccess, absolute};
+use crate::{ClusterAccess, absolute};
+use railwright_base::text::one_line;
+use railwright_base::{Digest, Redaction};
+use railwright_resource::helm_release::request::Release;
+use railwright_system::fed::{self, Bounds};
+use railwright_system::process::{self, Program};
+use railwright_system::{environment, files};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -5,11 +5,11 @@ use super::credentials::{self, Credentials, Source, read};
 use super::fault;
 use super::proxy;
 use super::server::Server;
-use crate::base::text::one_line;
-use crate::resource::file::base64;
-use crate::system::{clock, environment, terminal};
-use crate::transport::{ClusterAccess, HostAccess, TransportError};
+use crate::{ClusterAccess, HostAccess, TransportError};
 use kube::config::{AuthInfo, Cluster, Config, ExecInteractiveMode, Kubeconfig, KubeconfigError};
+use railwright_base::text::one_line;
+use railwright_resource::file::base64;
+use railwright_system::{clock, environment, terminal};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use std::path::{Path, PathBuf};
@@ -287,14 +287,14 @@ fn file_name(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::kubernetes::server::Call;
+    use crate::kubernetes::server::Call;
     use serde_json::json;
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
 
     async fn said(kubeconfig: &Path) -> String {
         let cluster = ClusterAccess { kubeconfig: Some(kubeconfig.display().to_string()), ..ClusterAccess::default() };
-        let access = HostAccess { cluster: Some(cluster), ..crate::transport::sim::access("prod") };
+        let access = HostAccess { cluster: Some(cluster), ..crate::sim::access("prod") };
         open(&access).await.err().map(|error| error.one_line()).unwrap_or_default()
     }
 
@@ -326,7 +326,7 @@ mod tests {
     /// As the server of this kubeconfig is asked, and all that it says.
     async fn asked(config: &Path) -> Result<(Server, String), String> {
         let cluster = ClusterAccess { kubeconfig: Some(config.display().to_string()), ..ClusterAccess::default() };
-        let access = HostAccess { cluster: Some(cluster), ..crate::transport::sim::access("prod") };
+        let access = HostAccess { cluster: Some(cluster), ..crate::sim::access("prod") };
         let server = open(&access).await.map_err(|error| error.one_line())?;
         let said = quoted(&server).await?;
         Ok((server, said))

@@ -6,9 +6,9 @@ use super::kinds::{self, Resource};
 use super::lists::{Selection, pages};
 use super::nodes::{self, pod};
 use super::server::{Call, Server};
-use crate::resource::kubernetes_job::{JobNow, JobPod, Room};
-use crate::resource::kubernetes_object::request::{ABSENT, NOT_SAID, ObjectName};
-use crate::resource::{Answer, AnswerStatus};
+use railwright_resource::kubernetes_job::{JobNow, JobPod, Room};
+use railwright_resource::kubernetes_object::request::{ABSENT, NOT_SAID, ObjectName};
+use railwright_resource::{Answer, AnswerStatus};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -84,11 +84,11 @@ pub async fn log(server: &Server, asked: &Log<'_>) -> Result<Answer, Trouble> {
 
 #[cfg(test)]
 mod tests {
-    use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName, SUBMISSION, TAKEN};
-    use crate::resource::{Action, AnswerStatus, Read};
-    use crate::transport::kubernetes::tests::{kinds_of, link, says};
-    use crate::transport::{HostLink as _, Performed};
+    use crate::kubernetes::tests::{kinds_of, link, says};
+    use crate::{HostLink as _, Performed};
     use http::Method;
+    use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName, SUBMISSION, TAKEN};
+    use railwright_resource::{Action, AnswerStatus, Read};
     use serde_json::json;
 
     #[tokio::test]

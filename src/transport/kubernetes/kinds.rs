@@ -5,10 +5,10 @@ use super::act::LOOK;
 use super::answer;
 use super::fault::Trouble;
 use super::server::{Call, Server};
-use crate::base::text::one_line;
-use crate::resource::Answer;
-use crate::resource::kubernetes_object::request::ObjectName;
-use crate::system::clock;
+use railwright_base::text::one_line;
+use railwright_resource::Answer;
+use railwright_resource::kubernetes_object::request::ObjectName;
+use railwright_system::clock;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -189,10 +189,10 @@ fn segment(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::Read;
-    use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID};
-    use crate::transport::HostLink as _;
-    use crate::transport::kubernetes::tests::{daemon_set, link};
+    use crate::HostLink as _;
+    use crate::kubernetes::tests::{daemon_set, link};
+    use railwright_resource::Read;
+    use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NO_KIND, NOT_SAID};
     use serde_json::json;
 
     /// What stands between us says the same of what it does not know, in any words.
@@ -221,7 +221,7 @@ mod tests {
             (r#"{"kind":"Status","reason":"NotFound"}"#, ABSENT),
         ] {
             let (link, _) = link(move |_, path, _| match path {
-                "/apis/apps/v1" => crate::transport::kubernetes::tests::kinds(),
+                "/apis/apps/v1" => crate::kubernetes::tests::kinds(),
                 _ => (404, Vec::new(), said.to_owned()),
             });
             let answers = link.read(std::slice::from_ref(&object)).await.unwrap();

@@ -3,14 +3,14 @@
 //! made is never said to be somebody else's.
 
 use super::tests::{Reply, kinds_of, link, says, told};
-use crate::base::{Address, Target};
-use crate::resource::kubernetes_object::ownership::MEMBERSHIP;
-use crate::resource::kubernetes_object::request::{MOVED, ObjectName, SUBMISSION, TAKEN};
-use crate::resource::kubernetes_object::{KubernetesObject, MANAGER, part_of};
-use crate::resource::{Action, Kind as _, Wish};
-use crate::transport::HostLink as _;
+use crate::HostLink as _;
 use http::Method;
 use proptest::prelude::*;
+use railwright_base::{Address, Target};
+use railwright_resource::kubernetes_object::ownership::MEMBERSHIP;
+use railwright_resource::kubernetes_object::request::{MOVED, ObjectName, SUBMISSION, TAKEN};
+use railwright_resource::kubernetes_object::{KubernetesObject, MANAGER, part_of};
+use railwright_resource::{Action, Kind as _, Wish};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

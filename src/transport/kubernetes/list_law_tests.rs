@@ -2,11 +2,11 @@
 //! has every object that was there all the time and none that never was, each once, or it is no list.
 
 use super::tests::{Reply, link, says};
-use crate::resource::Read;
-use crate::resource::kubernetes_object::nodes::{NodeNow, PodNow};
-use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND};
-use crate::transport::HostLink as _;
+use crate::HostLink as _;
 use proptest::prelude::*;
+use railwright_resource::Read;
+use railwright_resource::kubernetes_object::nodes::{NodeNow, PodNow};
+use railwright_resource::kubernetes_object::request::{KubernetesRead, NO_KIND};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -4,9 +4,9 @@ use super::answer::{self, exit};
 use super::fault::Trouble;
 use super::kinds::{self, Resource};
 use super::server::{Call, Reply, Server};
-use crate::base::text::one_line;
-use crate::resource::kubernetes_object::request::{NOT_SAID, ObjectName};
-use crate::resource::{Answer, AnswerStatus};
+use railwright_base::text::one_line;
+use railwright_resource::kubernetes_object::request::{NOT_SAID, ObjectName};
+use railwright_resource::{Answer, AnswerStatus};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

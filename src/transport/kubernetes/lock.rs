@@ -8,13 +8,13 @@ use super::read::{APPLY, apply_path};
 use super::server::{Call, Reply, Sent};
 use super::write::OF_NOTHING;
 use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
-use crate::base::text::one_line;
-use crate::resource::kubernetes_object::request::ObjectName;
-use crate::system::clock::{self, Deadline};
-use crate::transport::target_lock::lock_lost;
-use crate::transport::{Fence, Grounds, Performed, TransportError};
+use crate::target_lock::lock_lost;
+use crate::{Fence, Grounds, Performed, TransportError};
 use http::Method;
 use jiff::Timestamp;
+use railwright_base::text::one_line;
+use railwright_resource::kubernetes_object::request::ObjectName;
+use railwright_system::clock::{self, Deadline};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 

@@ -40,12 +40,12 @@ mod write;
 
 use super::target_lock::lock_lost;
 use super::{BoxFuture, ClusterAccess, Connector, Fence, FencedWrite, HostAccess, HostLink, Performed, TransportError, Upkeep};
-use crate::resource::kubernetes_object::access::NAMESPACE;
-use crate::resource::probe::Probe;
-use crate::resource::{Action, Answers, Read};
-use crate::system::clock::Deadline;
 use exec::InPod;
 use helm::Helm;
+use railwright_resource::kubernetes_object::access::NAMESPACE;
+use railwright_resource::probe::Probe;
+use railwright_resource::{Action, Answers, Read};
+use railwright_system::clock::Deadline;
 use record::NewRecord;
 use server::Server;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

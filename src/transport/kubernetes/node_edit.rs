@@ -6,13 +6,13 @@ use super::kinds;
 use super::nodes::node;
 use super::server::{AT_ONCE, Sent};
 use super::{KubernetesLink, ended};
-use crate::base::text::one_line;
-use crate::resource::kubernetes_object::request::MOVED;
-use crate::resource::node_field::NodeField;
-use crate::resource::node_field::edit::{Change, Next, NodeEdit};
-use crate::system::clock;
-use crate::transport::Performed;
+use crate::Performed;
 use futures_util::{StreamExt as _, stream};
+use railwright_base::text::one_line;
+use railwright_resource::kubernetes_object::request::MOVED;
+use railwright_resource::node_field::NodeField;
+use railwright_resource::node_field::edit::{Change, Next, NodeEdit};
+use railwright_system::clock;
 
 /// What became of one node.
 enum Done {
@@ -91,13 +91,13 @@ impl KubernetesLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::kubernetes_object::request::KubernetesRead;
-    use crate::resource::node_field::Effect;
-    use crate::resource::node_field::mark::Mark;
-    use crate::resource::{Action, Read};
-    use crate::transport::HostLink as _;
-    use crate::transport::kubernetes::tests::{Reply, link, says};
+    use crate::HostLink as _;
+    use crate::kubernetes::tests::{Reply, link, says};
     use http::Method;
+    use railwright_resource::kubernetes_object::request::KubernetesRead;
+    use railwright_resource::node_field::Effect;
+    use railwright_resource::node_field::mark::Mark;
+    use railwright_resource::{Action, Read};
     use serde_json::{Value, json};
 
     fn label() -> NodeField {

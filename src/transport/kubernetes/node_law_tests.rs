@@ -3,12 +3,12 @@
 //! pod is ended but the one that was looked at.
 
 use super::tests::{Reply, link, says, told};
-use crate::resource::kubernetes_object::nodes::{CORDONED, PodNow};
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::resource::{Action, Read};
-use crate::transport::HostLink as _;
+use crate::HostLink as _;
 use http::Method;
 use proptest::prelude::*;
+use railwright_resource::kubernetes_object::nodes::{CORDONED, PodNow};
+use railwright_resource::kubernetes_object::request::KubernetesRead;
+use railwright_resource::{Action, Read};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -9,14 +9,14 @@ use super::kinds::{self, Resource};
 use super::lists::{Selection, pages, text};
 use super::server::{Call, Sent, Server};
 use super::{KubernetesLink, ended};
-use crate::resource::kubernetes_job::JobPod;
-use crate::resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
-use crate::resource::kubernetes_object::request::{KubernetesRead, NOT_NOW, ObjectName};
-use crate::resource::{Answer, Read, node_field};
-use crate::system::clock;
-use crate::transport::Performed;
+use crate::Performed;
 use http::Method;
 use jiff::Timestamp;
+use railwright_resource::kubernetes_job::JobPod;
+use railwright_resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
+use railwright_resource::kubernetes_object::request::{KubernetesRead, NOT_NOW, ObjectName};
+use railwright_resource::{Answer, Read, node_field};
+use railwright_system::clock;
 use serde_json::{Value, json};
 
 /// The annotation of a pod that the kubelet has from a file of its own (kubernetes.io/docs/reference/labels-annotations-taints). Anybody may
@@ -191,10 +191,10 @@ impl KubernetesLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::Action;
-    use crate::resource::kubernetes_object::request::NOT_SAID;
-    use crate::transport::HostLink as _;
-    use crate::transport::kubernetes::tests::{Reply, link, says};
+    use crate::HostLink as _;
+    use crate::kubernetes::tests::{Reply, link, says};
+    use railwright_resource::Action;
+    use railwright_resource::kubernetes_object::request::NOT_SAID;
 
     fn live(unschedulable: Option<bool>, mark: Option<&str>) -> Reply {
         let annotations = mark.map(|mark| json!({ CORDONED: mark })).unwrap_or_default();

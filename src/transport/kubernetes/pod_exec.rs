@@ -6,10 +6,10 @@ use super::fault::Trouble;
 use super::kinds;
 use super::running_pod::RunningPod;
 use super::server::{Call, Server};
-use crate::base::text::one_line;
-use crate::resource::Answer;
-use crate::resource::kubernetes_object::exec::PodExec;
-use crate::resource::kubernetes_object::request::{ABSENT, NOT_SAID};
+use railwright_base::text::one_line;
+use railwright_resource::Answer;
+use railwright_resource::kubernetes_object::exec::PodExec;
+use railwright_resource::kubernetes_object::request::{ABSENT, NOT_SAID};
 
 /// What the program says.
 pub async fn exec(server: &Server, asked: &PodExec) -> Result<Answer, Trouble> {
@@ -45,10 +45,10 @@ pub async fn exec(server: &Server, asked: &PodExec) -> Result<Answer, Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::kubernetes_object::request::KubernetesRead;
-    use crate::resource::{AnswerStatus, Read};
-    use crate::transport::HostLink as _;
-    use crate::transport::kubernetes::tests::{link, says};
+    use crate::HostLink as _;
+    use crate::kubernetes::tests::{link, says};
+    use railwright_resource::kubernetes_object::request::KubernetesRead;
+    use railwright_resource::{AnswerStatus, Read};
     use serde_json::{Value, json};
 
     async fn answer(pod: (u16, Value), of_exec: (u16, &'static str), container: Option<&str>) -> (Answer, Vec<String>) {

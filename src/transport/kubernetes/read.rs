@@ -11,15 +11,15 @@ use super::nodes;
 use super::pod_exec;
 use super::server::{AT_ONCE, Call};
 use super::{KubernetesLink, NAMESPACE};
-use crate::base::MachineId;
-use crate::resource::kubernetes_object::MANAGER;
-use crate::resource::kubernetes_object::refusal::Refusal;
-use crate::resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName};
-use crate::resource::{Answer, AnswerStatus, Answers, Read};
-use crate::transport::{TransportError, upkeep};
+use crate::{TransportError, upkeep};
 use futures_util::future::join;
 use futures_util::{StreamExt as _, stream};
 use http::Method;
+use railwright_base::MachineId;
+use railwright_resource::kubernetes_object::MANAGER;
+use railwright_resource::kubernetes_object::refusal::Refusal;
+use railwright_resource::kubernetes_object::request::{KubernetesRead, NO_KIND, NOT_SAID, ObjectName};
+use railwright_resource::{Answer, AnswerStatus, Answers, Read};
 use std::collections::BTreeMap;
 
 /// The document of a server-side apply: JSON is YAML.

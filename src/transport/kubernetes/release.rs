@@ -8,16 +8,16 @@ use super::kinds::Resource;
 use super::lists::{self, Selection};
 use super::read::Groups;
 use super::{KubernetesLink, ended};
-use crate::base::text::one_line;
-use crate::resource::helm_release::compare::{self, Live};
-use crate::resource::helm_release::request::{
+use crate::Performed;
+use railwright_base::text::one_line;
+use railwright_resource::helm_release::compare::{self, Live};
+use railwright_resource::helm_release::request::{
     DESCRIPTION, Found, Installed, MEMBERSHIP, NO_HELM, NOT_SAID, Preview, Release, ReleaseRecord,
 };
-use crate::resource::kubernetes_object::manifest;
-use crate::resource::kubernetes_object::part_of;
-use crate::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
-use crate::resource::{Answer, AnswerStatus, rights};
-use crate::transport::Performed;
+use railwright_resource::kubernetes_object::manifest;
+use railwright_resource::kubernetes_object::part_of;
+use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
+use railwright_resource::{Answer, AnswerStatus, rights};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -345,8 +345,8 @@ fn not_done(why: Failed) -> Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::kubernetes_object::request::MOVED;
-    use crate::transport::kubernetes::tests::{link, told};
+    use crate::kubernetes::tests::{link, told};
+    use railwright_resource::kubernetes_object::request::MOVED;
     use serde_json::json;
 
     fn record(revision: u64) -> Value {

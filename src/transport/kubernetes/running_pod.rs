@@ -1,7 +1,7 @@
 //! A pod as one in which a program is to be run: which container is meant, and what keeps it from running.
 
 use super::lists::text;
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -3,16 +3,16 @@
 use super::fault::{self, Trouble};
 use super::identity::Words;
 use super::kinds::Kinds;
-use crate::base::redaction::ROOM_BYTES;
-use crate::base::text::one_line;
-use crate::base::{Redaction, bounded};
-use crate::system::clock;
-use crate::transport::TransportError;
+use crate::TransportError;
 use futures_util::{Stream, StreamExt as _};
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt as _, Limited};
 use jiff::Timestamp;
 use kube::client::Body;
+use railwright_base::redaction::ROOM_BYTES;
+use railwright_base::text::one_line;
+use railwright_base::{Redaction, bounded};
+use railwright_system::clock;
 use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -377,7 +377,7 @@ fn warnings(headers: &HeaderMap) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::kubernetes::credentials::Credentials;
+    use crate::kubernetes::credentials::Credentials;
     use http::Response;
     use http_body_util::Full;
     use std::collections::BTreeMap;

@@ -1,16 +1,16 @@
 //! Writes whose ground is gone: the lock is another one's by now, an earlier try may have been done, or somebody changed what was looked at.
 
 use super::tests::{Reply, kinds, kinds_of, link, says, told};
-use crate::resource::json_in_configmap::edit::{Edit, Held};
-use crate::resource::json_in_configmap::mark::Mark;
-use crate::resource::kubernetes_object::ownership::{ADOPTED, ATTEMPT, MEMBERSHIP};
-use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
-use crate::resource::kubernetes_object::request::{MOVED, ObjectName};
-use crate::resource::node_field::NodeField;
-use crate::resource::node_field::edit::{Change, NodeEdit};
-use crate::resource::{Action, kubernetes_object::nodes::CORDONED, node_field};
-use crate::transport::{Fence, Grounds, HostLink as _, Performed, TransportError, Upkeep};
+use crate::{Fence, Grounds, HostLink as _, Performed, TransportError, Upkeep};
 use http::Method;
+use railwright_resource::json_in_configmap::edit::{Edit, Held};
+use railwright_resource::json_in_configmap::mark::Mark;
+use railwright_resource::kubernetes_object::ownership::{ADOPTED, ATTEMPT, MEMBERSHIP};
+use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
+use railwright_resource::kubernetes_object::request::{MOVED, ObjectName};
+use railwright_resource::node_field::NodeField;
+use railwright_resource::node_field::edit::{Change, NodeEdit};
+use railwright_resource::{Action, kubernetes_object::nodes::CORDONED, node_field};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

@@ -3,13 +3,13 @@
 use super::KubernetesLink;
 use super::credentials::Credentials;
 use super::identity::Words;
-use crate::resource::kubernetes_object::precondition::ObjectPrecondition;
-use crate::resource::kubernetes_object::request::{ABSENT, KubernetesRead, MOVED, NO_KIND, NOT_SAID, ObjectName, REFUSED};
-use crate::resource::{Action, Answer, AnswerStatus, Read};
-use crate::transport::{Fence, FencedWrite, Grounds, HostLink, Performed, TransportError, Upkeep};
+use crate::{Fence, FencedWrite, Grounds, HostLink, Performed, TransportError, Upkeep};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
+use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
+use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, MOVED, NO_KIND, NOT_SAID, ObjectName, REFUSED};
+use railwright_resource::{Action, Answer, AnswerStatus, Read};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -56,7 +56,7 @@ pub(super) fn link(answer: impl Fn(&Method, &str, &str) -> Reply + Clone + Send 
 fn over(client: kube::Client) -> KubernetesLink {
     let words =
         Words { identity: "the token".to_owned(), plugin: "p".to_owned(), credentials: Arc::new(Credentials::new(BTreeMap::new())) };
-    let access = crate::transport::ClusterAccess { keeps: "railwright".to_owned(), ..Default::default() };
+    let access = crate::ClusterAccess { keeps: "railwright".to_owned(), ..Default::default() };
     KubernetesLink::new(Arc::new(super::Server::new("prod".to_owned(), "api:6443".to_owned(), words, client)), access)
 }
 
@@ -420,7 +420,7 @@ async fn what_only_a_host_has_is_said_so() {
     for (upkeep, code) in [
         (Upkeep::Idle { attempt: None, run: None }, 0),
         (write(FencedWrite::ServerReads), 0),
-        (write(FencedWrite::Arm { token: token(), guard: crate::resource::guard::Guard::default(), seconds: 9 }), 69),
+        (write(FencedWrite::Arm { token: token(), guard: railwright_resource::guard::Guard::default(), seconds: 9 }), 69),
         (write(FencedWrite::Disarm { token: token() }), 1),
         (write(FencedWrite::Fire { token: token() }), 1),
         (Upkeep::Guard { token: token() }, 1),

@@ -1,8 +1,8 @@
 //! The disk of a simulated host: files with their owners, and the folders that hold them.
 
 use super::host::{Answered, Done};
-use crate::resource::file::base64;
-use crate::resource::file::found::CONTENT_LIMIT_BYTES;
+use railwright_resource::file::base64;
+use railwright_resource::file::found::CONTENT_LIMIT_BYTES;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -80,7 +80,7 @@ impl Disk {
             0,
             match file.content.len() {
                 size if size > CONTENT_LIMIT_BYTES => {
-                    format!("{head}, sha256\n{}\n", crate::base::text::hex(&Sha256::digest(&file.content)))
+                    format!("{head}, sha256\n{}\n", railwright_base::text::hex(&Sha256::digest(&file.content)))
                 }
                 _ if file.content.iter().all(plain) => format!("{head}\n{file}"),
                 _ => format!("{head}, base64\n{}\n", base64::encode(&file.content)),

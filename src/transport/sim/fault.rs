@@ -1,6 +1,6 @@
 //! What goes wrong on a simulated host, and when.
 
-use crate::resource::Action;
+use railwright_resource::Action;
 use serde::{Deserialize, Serialize};
 
 /// What goes wrong.

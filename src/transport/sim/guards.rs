@@ -1,9 +1,9 @@
 //! Guards of a simulated host: what is kept is a copy of its parts, and virtual time or a boot puts it back.
 
 use super::host::{Answered, Host};
-use crate::resource::Action;
-use crate::resource::action::UnitVerb;
-use crate::resource::guard::{Guard, Keep};
+use railwright_resource::Action;
+use railwright_resource::action::UnitVerb;
+use railwright_resource::guard::{Guard, Keep};
 use std::time::Duration;
 
 /// A guard, until another one is armed.

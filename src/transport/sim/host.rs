@@ -15,12 +15,12 @@ use super::pci::Pci;
 use super::steps::Running;
 use super::switch::Switch;
 use super::units::Units;
-use crate::base::MachineId;
-use crate::resource::action::PackageManager;
-use crate::resource::file::base64;
-use crate::resource::{Action, Read};
-use crate::transport::target_lock::{Fence, HeldBy, TargetLock, Uptime};
-use crate::transport::upkeep::FOLDER;
+use crate::target_lock::{Fence, HeldBy, TargetLock, Uptime};
+use crate::upkeep::FOLDER;
+use railwright_base::MachineId;
+use railwright_resource::action::PackageManager;
+use railwright_resource::file::base64;
+use railwright_resource::{Action, Read};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

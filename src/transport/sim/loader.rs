@@ -2,8 +2,8 @@
 
 use super::disk::Disk;
 use super::host::{Answered, Done};
-use crate::resource::complaint::UNAVAILABLE;
-use crate::resource::kernel_parameter::command_line::DefaultFiles;
+use railwright_resource::complaint::UNAVAILABLE;
+use railwright_resource::kernel_parameter::command_line::DefaultFiles;
 
 /// Who keeps the boot entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,10 +27,10 @@ pub use host::Host;
 
 use super::target_lock::lock_lost;
 use super::{BoxFuture, Connector, Fence, FencedWrite, HostAccess, HostLink, Performed, TransportError, Upkeep};
-use crate::resource::complaint::LOCKED;
-use crate::resource::probe::Probe;
-use crate::resource::{Action, Answer, AnswerStatus, Answers, Read};
 use fault::Call;
+use railwright_resource::complaint::LOCKED;
+use railwright_resource::probe::Probe;
+use railwright_resource::{Action, Answer, AnswerStatus, Answers, Read};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

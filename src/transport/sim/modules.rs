@@ -3,9 +3,9 @@
 
 use super::disk::Disk;
 use super::host::{Answered, Done};
-use crate::resource::complaint::MISSING;
-use crate::resource::kernel_module::found::normal_name;
-use crate::resource::sysctl::settings::{FOLDERS, key_path};
+use railwright_resource::complaint::MISSING;
+use railwright_resource::kernel_module::found::normal_name;
+use railwright_resource::sysctl::settings::{FOLDERS, key_path};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Folders of modprobe.d and modules-load.d, the strongest first.

@@ -3,7 +3,7 @@
 use super::disk::Disk;
 use super::host::Answered;
 use super::links::Links;
-use crate::resource::netdev_name::script::path;
+use railwright_resource::netdev_name::script::path;
 use std::collections::BTreeMap;
 
 /// The folder of the files.

@@ -1,7 +1,7 @@
 //! How long things take on a simulated host, in virtual time. The figures only have to be in proportion: what the field
 //! reports for servers (a reboot of an eight-GPU server takes many minutes), and what the lab's machines took for the rest.
 
-use crate::resource::Action;
+use railwright_resource::Action;
 use std::time::Duration;
 
 /// From the request to the first answer after it.

@@ -2,8 +2,8 @@
 //! have been fetched.
 
 use super::host::{Answered, Done};
-use crate::resource::action::{PackageManager, PackageVersion};
-use crate::resource::complaint::{LOCKED, MISSING};
+use railwright_resource::action::{PackageManager, PackageVersion};
+use railwright_resource::complaint::{LOCKED, MISSING};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An installed package.

@@ -3,11 +3,11 @@
 
 use super::disk::Disk;
 use super::host::{Answered, Done};
-use crate::resource::complaint::{MISSING, UNAVAILABLE};
-use crate::resource::interrupt_affinity::found::{self, Interrupt, Interrupts};
-use crate::resource::interrupt_affinity::script::Binding;
-use crate::resource::pci_setting::config::{ACS_ALL, ACS_REDIRECT, Config, READ_REQUEST_MASK, read_request_field, space};
-use crate::resource::pci_setting::script::{PciRegister, PciWrite};
+use railwright_resource::complaint::{MISSING, UNAVAILABLE};
+use railwright_resource::interrupt_affinity::found::{self, Interrupt, Interrupts};
+use railwright_resource::interrupt_affinity::script::Binding;
+use railwright_resource::pci_setting::config::{ACS_ALL, ACS_REDIRECT, Config, READ_REQUEST_MASK, read_request_field, space};
+use railwright_resource::pci_setting::script::{PciRegister, PciWrite};
 use std::collections::BTreeMap;
 
 /// Registers of a function.

@@ -4,11 +4,11 @@
 use super::fault::Trouble;
 use super::host::{Done, Host};
 use super::pace;
-use crate::base::Digest;
-use crate::resource::Action;
-use crate::resource::complaint::LOCKED;
-use crate::transport::target_lock::{Fence, NO_RECORD, RECORD_MOVED};
-use crate::transport::{FencedWrite, Performed, Upkeep};
+use crate::target_lock::{Fence, NO_RECORD, RECORD_MOVED};
+use crate::{FencedWrite, Performed, Upkeep};
+use railwright_base::Digest;
+use railwright_resource::Action;
+use railwright_resource::complaint::LOCKED;
 use std::time::Duration;
 
 /// What runs on the host without anybody being connected to it, or until it answers.

@@ -3,10 +3,10 @@
 
 use super::disk::{Disk, File};
 use super::host::{Answered, Done, Host};
-use crate::resource::Action;
-use crate::resource::switch::edit::SwitchEdit;
-use crate::resource::switch::sonic::edit::{Edit, There};
-use crate::resource::switch::{SwitchRead, System};
+use railwright_resource::Action;
+use railwright_resource::switch::edit::SwitchEdit;
+use railwright_resource::switch::sonic::edit::{Edit, There};
+use railwright_resource::switch::{SwitchRead, System};
 use std::collections::BTreeMap;
 
 /// Tables of rows of fields.

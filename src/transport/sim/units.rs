@@ -2,7 +2,7 @@
 
 use super::disk::Disk;
 use super::host::{Answered, Done};
-use crate::resource::action::UnitVerb;
+use railwright_resource::action::UnitVerb;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where units lie, the strongest first.

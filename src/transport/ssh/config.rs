@@ -1,10 +1,10 @@
 //! What `~/.ssh/config` says about a host, asked of `ssh -G` once for each name: that is exact for Match, Include and
 //! tokens, which no parser of ours would be.
 
-use crate::base::login_name;
-use crate::base::text::one_line;
-use crate::system::{environment, fed};
-use crate::transport::TransportError;
+use crate::TransportError;
+use railwright_base::login_name;
+use railwright_base::text::one_line;
+use railwright_system::{environment, fed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,9 +1,9 @@
 //! Where a connection goes, in full: the inventory's word, then what `ssh -G` says, then the usual values.
 
 use super::config::{Aliases, SshConfig};
-use crate::base::login_name;
-use crate::system::environment;
-use crate::transport::{HostAccess, TransportError};
+use crate::{HostAccess, TransportError};
+use railwright_base::login_name;
+use railwright_system::environment;
 use std::path::PathBuf;
 use std::time::Duration;
 

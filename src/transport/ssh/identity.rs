@@ -1,6 +1,6 @@
 //! Private keys on disk: what can be offered, and why another cannot.
 
-use crate::system::{descriptors, files};
+use railwright_system::{descriptors, files};
 use russh::keys::{Certificate, PrivateKey, PublicKey};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

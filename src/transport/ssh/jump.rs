@@ -3,7 +3,7 @@
 use super::connect::{self, Connection};
 use super::destination::Destination;
 use super::known_hosts::Files;
-use crate::transport::TransportError;
+use crate::TransportError;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

@@ -2,11 +2,11 @@
 //! knows no patterns, authorities, revocations or tabs, and calls an unreadable file empty.
 
 use super::pins::{Mark, PinnedLine, Pins};
-use crate::system::files;
-use crate::transport::TransportError;
+use crate::TransportError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use railwright_system::files;
 use russh::keys::PublicKey;
 use russh::keys::ssh_key::known_hosts::HostPatterns;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -3,7 +3,7 @@
 //! not talked to.
 
 use super::known_hosts::{Names, matches};
-use crate::base::text::one_line;
+use railwright_base::text::one_line;
 use russh::keys::ssh_key::certificate::CertType;
 use russh::keys::{Algorithm, Certificate, HashAlg, PublicKey, PublicKeyOrCertificate};
 
@@ -140,7 +140,7 @@ fn same_family(pinned: &Algorithm, offered: &Algorithm) -> bool {
 mod tests {
     use super::super::known_hosts::KnownHosts;
     use super::*;
-    use crate::transport::TransportError;
+    use crate::TransportError;
     use hmac::{Hmac, KeyInit as _, Mac as _};
     use proptest::prelude::*;
     use russh::keys::ssh_key::known_hosts::HostPatterns;

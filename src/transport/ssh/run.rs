@@ -1,10 +1,10 @@
 //! One script over one channel: start `/bin/sh -s`, feed it, take its output, wait for its exit status.
 
 use super::connect::{Connection, words};
-use crate::system::fed::Capture;
-use crate::transport::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
-use crate::transport::{BoxFuture, TransportError};
+use crate::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
+use crate::{BoxFuture, TransportError};
 use memchr::memmem;
+use railwright_system::fed::Capture;
 use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf, client::Msg};
 use std::time::Duration;
 

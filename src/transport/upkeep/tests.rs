@@ -1,9 +1,9 @@
 //! The scripts in a folder of their own, with the shell of this machine; and beside the pure rules that they follow.
 
 use super::*;
-use crate::base::Digest;
-use crate::transport::Performed;
-use crate::transport::target_lock::{LockOutcome, LockReading, NO_RECORD, RecordReading, StealOutcome, TargetLock, Uptime};
+use crate::Performed;
+use crate::target_lock::{LockOutcome, LockReading, NO_RECORD, RecordReading, StealOutcome, TargetLock, Uptime};
+use railwright_base::Digest;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn beat(note: &str) -> FencedWrite {
 }
 
 fn uptime_s() -> i64 {
-    crate::system::clock::uptime_s().unwrap().try_into().unwrap()
+    railwright_system::clock::uptime_s().unwrap().try_into().unwrap()
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn nothing_is_written_without_the_lock() {
     let host = Host::new();
     let token = || "t-1-1".to_owned();
     let writes = || {
-        let guard = crate::resource::guard::Guard::default();
+        let guard = railwright_resource::guard::Guard::default();
         [
             record("{}", &[]),
             FencedWrite::Unlock,
@@ -186,7 +186,7 @@ fn silence_is_told_by_a_clock_that_nobody_sets() {
     assert_eq!((host.run(&Upkeep::ReadLock), host.steal("a", 9, Grounds::Forced).0), ((1, String::new()), 1), "nobody has it");
     host.lock("a", 7);
     assert_eq!([0, 1, 3].map(|n| host.reading()[n].clone()), ["a", "", "7"]);
-    let boot = crate::system::identity::boot_id();
+    let boot = railwright_system::identity::boot_id();
     let seen = |name: &str, first: &str, boot: &str, seconds: i64| {
         std::fs::write(host.state().join(name), format!("{first}\n{boot}\n{seconds}\n")).unwrap();
     };

@@ -5,7 +5,7 @@ use super::names::{Names, Spot};
 use super::plugs::Plugs;
 use super::view::{Heard, Silent, Views};
 use super::{Comparison, Counts, Finding, Kind, Plug, Why};
-use crate::spec::cabling::{Cable, End};
+use railwright_knowledge::spec::cabling::{Cable, End};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What is compared.

@@ -3,8 +3,8 @@
 use super::names::{Names, Spot};
 use super::plugs::Plugs;
 use super::view::{Heard, Views};
-use crate::base::nodeset::{expand, expand_ports};
-use crate::spec::cabling::End;
+use railwright_base::nodeset::{expand, expand_ports};
+use railwright_knowledge::spec::cabling::End;
 use std::collections::BTreeSet;
 
 /// What was found.

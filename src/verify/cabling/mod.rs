@@ -18,7 +18,7 @@ pub use names::Names;
 pub use view::{Heard, Silent, View, Views};
 
 use super::Verdict;
-use crate::spec::cabling::End;
+use railwright_knowledge::spec::cabling::End;
 use serde::Serialize;
 
 /// What a finding is.

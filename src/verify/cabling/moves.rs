@@ -1,7 +1,7 @@
 //! What is to be moved by hand: cables that are in each other's ports are one finding, since nobody can put one right alone.
 
 use super::{Finding, Kind, Plug};
-use crate::spec::cabling::End;
+use railwright_knowledge::spec::cabling::End;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Findings of cables that are in a wrong port, in the order of their ends.

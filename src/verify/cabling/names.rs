@@ -1,10 +1,10 @@
 //! Whom a neighbour means by the names that it says. A system is called with its domain or without, in any case of letters; a port
 //! by its name, an alias (`Eth1/1` of `Ethernet0`), its MAC address, with the name in the description.
 
-use crate::base::nodeset::pattern;
-use crate::resource::lldp::Neighbour;
-use crate::spec::Loaded;
-use crate::spec::cabling::{Cable, End};
+use railwright_base::nodeset::pattern;
+use railwright_knowledge::spec::Loaded;
+use railwright_knowledge::spec::cabling::{Cable, End};
+use railwright_resource::lldp::Neighbour;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The devices of a cluster with their ports.

@@ -2,7 +2,7 @@
 
 use super::names::{Names, Spot};
 use super::view::{Heard, Silent, View};
-use crate::spec::cabling::End;
+use railwright_knowledge::spec::cabling::End;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ports by the ports that they are in.

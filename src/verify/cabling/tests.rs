@@ -2,11 +2,11 @@
 
 use super::discover::discover;
 use super::{Comparison, Finding, Heard, Kind, Names, Scope, Silent, View, Views, Why, compare};
-use crate::resource::lldp::Neighbour;
-use crate::spec::cabling::{Cabling, End};
-use crate::spec::{self, Loaded, SourceFile};
-use crate::verify::Verdict;
+use crate::Verdict;
 use proptest::prelude::*;
+use railwright_knowledge::spec::cabling::{Cabling, End};
+use railwright_knowledge::spec::{self, Loaded, SourceFile};
+use railwright_resource::lldp::Neighbour;
 use std::collections::BTreeSet;
 
 const SPEC: &str = "cluster: c

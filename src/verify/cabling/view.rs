@@ -1,8 +1,8 @@
 //! What one device hears on its ports.
 
-use crate::resource::lldp::{self, Lldp, Neighbour};
-use crate::resource::observation::Trouble;
-use crate::resource::switch::System;
+use railwright_resource::lldp::{self, Lldp, Neighbour};
+use railwright_resource::observation::Trouble;
+use railwright_resource::switch::System;
 use std::collections::BTreeMap;
 
 /// What a port says.

@@ -2,12 +2,12 @@
 
 use super::Wanted;
 use super::topology::EndPoint;
-use crate::base::text::one_line;
-use crate::resource::counters::{self, Moved, Movement, Sample, names};
-use crate::resource::link::state::link_state;
-use crate::resource::switch::configuration::{Configuration, Port};
-use crate::resource::switch::{System, Thresholds, running};
-use crate::resource::{Answers, Fact, Read, link_qos};
+use railwright_base::text::one_line;
+use railwright_resource::counters::{self, Moved, Movement, Sample, names};
+use railwright_resource::link::state::link_state;
+use railwright_resource::switch::configuration::{Configuration, Port};
+use railwright_resource::switch::{System, Thresholds, running};
+use railwright_resource::{Answers, Fact, Read, link_qos};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Links with the same trouble are one finding: a leaf of which all ports have another MTU is one sentence.
 
 use super::{Finding, LinkReport};
-use crate::verify::fabric::Kind;
+use crate::fabric::Kind;
 use indexmap::IndexMap;
 
 /// The findings of all links, worst first.

@@ -3,8 +3,8 @@
 use super::facts::EndFacts;
 use super::topology::Tier;
 use super::{Kind, Wanted};
-use crate::resource::Fact;
-use crate::resource::counters::names::Meter;
+use railwright_resource::Fact;
+use railwright_resource::counters::names::Meter;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,7 +7,8 @@
 mod facts;
 mod group;
 pub mod judge;
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
+#[allow(clippy::unwrap_used, reason = "a sample that cannot be made stops its test")]
 pub mod sample_for_tests;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! A fabric in memory that answers as hosts and SONiC switches do: rail k of every host of a pod on leaf k of that pod, every leaf on every spine.
 
 use super::{Device, Devices, Report, Wanted, judge, links};
-use crate::resource::counters::Sample;
-use crate::resource::switch::{SwitchRead, System};
-use crate::resource::{Answer, AnswerStatus, Answers, Read};
-use crate::spec::{self, Loaded, SourceFile};
+use railwright_knowledge::spec::{self, Loaded, SourceFile};
+use railwright_resource::counters::Sample;
+use railwright_resource::switch::{SwitchRead, System};
+use railwright_resource::{Answer, AnswerStatus, Answers, Read};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -50,9 +50,9 @@ impl Fabric {
              ssh: {{ user: root, host_keys: keys }}\n\
              nodes: [{{ name: '{}', nics: {{ model: soft-roce, rails: {}, netdev: 'ens{{rail}}f0np0' }} }}]\n\
              switches:\n  - {{ name: '{}', os: sonic, ssh: {{}}, ecn: true }}\n{spines}cabling: cabling.csv\n",
-            crate::base::nodeset::fold(&(1..=hosts).map(name).collect::<Vec<_>>()),
+            railwright_base::nodeset::fold(&(1..=hosts).map(name).collect::<Vec<_>>()),
             size.rails,
-            crate::base::nodeset::fold(&(1..=leaves).map(|leaf| format!("leaf{leaf}")).collect::<Vec<_>>()),
+            railwright_base::nodeset::fold(&(1..=leaves).map(|leaf| format!("leaf{leaf}")).collect::<Vec<_>>()),
         );
         let mut table = "host,nic,switch,port\n".to_owned();
         for host in 0..hosts {

@@ -3,11 +3,11 @@
 use super::facts::{Counted, Marking, Rise};
 use super::sample_for_tests::{Fabric, Size};
 use super::{Device, EndFacts, Kind, Seen, Tier, Wanted, troubles};
-use crate::resource::Fact;
-use crate::resource::counters::names::Meter;
-use crate::spec::{self, SourceFile};
-use crate::verify::Verdict;
+use crate::Verdict;
 use proptest::prelude::*;
+use railwright_knowledge::spec::{self, SourceFile};
+use railwright_resource::Fact;
+use railwright_resource::counters::names::Meter;
 use std::collections::{BTreeMap, BTreeSet};
 
 const SMALL: Size = Size { pods: 1, hosts: 2, rails: 2, spines: 1 };

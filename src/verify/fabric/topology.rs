@@ -1,7 +1,7 @@
 //! The links of the cabling file, with what stands at their ends.
 
-use crate::spec::model::SwitchRole;
-use crate::spec::{Loaded, SwitchNode};
+use railwright_knowledge::spec::model::SwitchRole;
+use railwright_knowledge::spec::{Loaded, SwitchNode};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,7 @@ pub fn links(loaded: &Loaded, only: Option<&BTreeSet<&str>>) -> Vec<Link> {
         cabling.cables.iter().filter(|cable| is_host(&cable.from.device)).map(|cable| cable.to.device.as_str()).collect();
     let roles: BTreeMap<&str, SwitchRole> =
         loaded.switches.iter().filter_map(|switch| Some((switch.name.as_str(), role(loaded, switch)?))).collect();
-    let point = |end: &crate::spec::cabling::End| EndPoint {
+    let point = |end: &railwright_knowledge::spec::cabling::End| EndPoint {
         device: end.device.clone(),
         port: end.port.clone(),
         tier: match (is_host(&end.device), roles.get(end.device.as_str()), leaves.contains(end.device.as_str())) {
@@ -78,13 +78,13 @@ pub fn links(loaded: &Loaded, only: Option<&BTreeSet<&str>>) -> Vec<Link> {
             (false, Some(SwitchRole::Spine), _) | (false, None, false) => Tier::Spine,
         },
     };
-    let link = |cable: &crate::spec::cabling::Cable| {
+    let link = |cable: &railwright_knowledge::spec::cabling::Cable| {
         let (from, to) = (point(&cable.from), point(&cable.to));
         let rail = rails.get(&(cable.from.device.as_str(), cable.from.port.as_str())).copied();
         // A spine stands above, whichever end the file names first.
         if from.tier > to.tier { Link { from: to, to: from, rail } } else { Link { from, to, rail } }
     };
-    let is_asked = |cable: &&crate::spec::cabling::Cable| {
+    let is_asked = |cable: &&railwright_knowledge::spec::cabling::Cable| {
         only.is_none_or(|only| !is_host(&cable.from.device) || only.contains(cable.from.device.as_str()))
     };
     cabling.cables.iter().filter(is_asked).map(link).collect()

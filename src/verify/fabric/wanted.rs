@@ -1,7 +1,7 @@
 //! What the spec wants of every link.
 
-use crate::spec::Loaded;
-use crate::spec::model::FabricKind;
+use railwright_knowledge::spec::Loaded;
+use railwright_knowledge::spec::model::FabricKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the spec wants.
@@ -25,7 +25,9 @@ impl Wanted {
         let lossless = loaded.spec.fabric.lossless.as_ref();
         let cnp = lossless.and_then(|lossless| lossless.cnp.as_ref());
         let own = lossless.map(|class| (class.dscp, class.priority)).into_iter();
-        let marks = |switch: &&crate::spec::SwitchNode| loaded.spec.switches.get(switch.group).is_some_and(|group| group.ecn.is_some());
+        let marks = |switch: &&railwright_knowledge::spec::SwitchNode| {
+            loaded.spec.switches.get(switch.group).is_some_and(|group| group.ecn.is_some())
+        };
         Wanted {
             lossless: lossless.map(|class| class.priority),
             dscp: own.chain(cnp.map(|cnp| (cnp.dscp, cnp.priority))).collect(),
@@ -52,7 +54,7 @@ fn mtus(loaded: &Loaded) -> BTreeMap<String, BTreeMap<String, u64>> {
     let of_fabric = spec.fabric.mtu.filter(|_| spec.fabric.kind != FabricKind::None);
     let of_hosts = loaded.hosts.iter().map(|host| {
         // Below a VLAN it is another module's.
-        let mtu = |rail: &crate::spec::Rail| set_by(if rail.port == rail.netdev { "jumbo-mtu" } else { "vlan" }, of_fabric);
+        let mtu = |rail: &railwright_knowledge::spec::Rail| set_by(if rail.port == rail.netdev { "jumbo-mtu" } else { "vlan" }, of_fabric);
         (&host.name, host.netdevs.iter().filter_map(|rail| Some((rail.port.clone(), mtu(rail)?))).collect())
     });
     let of_switches = loaded.switches.iter().map(|switch| {

@@ -3,7 +3,7 @@
 use super::Wanted;
 use super::machine::Machine;
 use super::seen::{DRIVERS, Loads, NAME, PodSeen, Seen, VERBS};
-use crate::verify::result::{Judgement, Verdict};
+use crate::result::{Judgement, Verdict};
 use serde::Serialize;
 
 /// What it means for a job, whichever of them is missing.

@@ -115,7 +115,7 @@ pub fn all() -> Vec<String> {
 pub fn distribution(line: &str) -> Vec<String> {
     let value = line.strip_prefix("ID=").or_else(|| line.strip_prefix("ID_LIKE=")).unwrap_or_default();
     let value = value.trim().trim_matches(['"', '\'']);
-    value.split_whitespace().take(16).map(|word| crate::base::text::one_line(word, 40)).collect()
+    value.split_whitespace().take(16).map(|word| railwright_base::text::one_line(word, 40)).collect()
 }
 
 #[cfg(test)]

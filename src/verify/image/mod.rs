@@ -14,7 +14,7 @@ mod tests;
 pub use judge::{Finding, Item, judge, verdict};
 pub use seen::{PodSeen, Seen};
 
-use crate::catalog::user_space::UserSpaceRow;
+use railwright_knowledge::catalog::user_space::UserSpaceRow;
 
 /// What is looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

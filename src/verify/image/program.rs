@@ -6,7 +6,7 @@
 use super::Wanted;
 use super::machine::{self, FIRST};
 use super::seen::{DRIVERS, LIBC, NAME, PROGRAMS, PodSeen, Seen, VERBS, folder_of};
-use crate::base::quote::{sh, sh_words};
+use railwright_base::quote::{sh, sh_words};
 use std::collections::BTreeSet;
 
 /// Lines of an answer; folders and files together are some dozens.

@@ -3,7 +3,7 @@
 use super::Wanted;
 use super::machine::{self, FIRST};
 use super::seen::{DRIVERS, LIBC, NAME, PROGRAMS, Seen, VERBS, below, folder_of};
-use crate::system::rooted::Rooted;
+use railwright_system::rooted::Rooted;
 use std::collections::BTreeSet;
 use std::io;
 

@@ -2,10 +2,10 @@
 
 use super::seen::Loads;
 use super::*;
-use crate::system::rooted::Rooted;
-use crate::verify::Verdict;
-use crate::verify::image::judge::unknown;
+use crate::Verdict;
+use crate::image::judge::unknown;
 use proptest::prelude::*;
+use railwright_system::rooted::Rooted;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;

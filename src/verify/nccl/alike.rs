@@ -5,8 +5,8 @@ use super::Log;
 use super::collective::Run;
 use super::compare::{Figure, Side};
 use super::operation;
-use crate::base::text::counted;
-use crate::verify::result::Judgement;
+use crate::result::Judgement;
+use railwright_base::text::counted;
 
 /// What is found, in words.
 #[derive(Default)]

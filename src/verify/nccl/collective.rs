@@ -281,7 +281,7 @@ impl Runs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::nccl::samples;
+    use crate::nccl::samples;
 
     fn of(text: &str) -> Vec<Run> {
         let mut runs = Runs::default();

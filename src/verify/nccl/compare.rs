@@ -8,8 +8,8 @@ use super::judge::{Aspect, bytes};
 use super::steps::{STEPS_MIN, Unit};
 use super::transport::Transport;
 use super::{Log, Proof, Proven, alike};
-use crate::base::text::counted;
-use crate::verify::result::{Judgement, Verdict};
+use crate::result::{Judgement, Verdict};
+use railwright_base::text::counted;
 use serde::Serialize;
 
 /// A gain below this is none: runs of the same job differ by as much.

@@ -11,7 +11,7 @@ use super::message;
 use super::speaker::{Level, Speaker, Speakers, tagged};
 use super::steps;
 use super::training;
-use crate::verify::perftest;
+use crate::perftest;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 /// What a word in a line leads to.

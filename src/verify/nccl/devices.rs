@@ -3,7 +3,7 @@
 use super::log::Log;
 use super::message::Link;
 use super::transport::Transport;
-use crate::verify::result::Judgement;
+use crate::result::Judgement;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hosts that use the same devices.

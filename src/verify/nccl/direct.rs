@@ -3,8 +3,8 @@
 use super::expected::Expected;
 use super::log::Log;
 use super::transport::Transport;
-use crate::base::text::counted;
-use crate::verify::result::Judgement;
+use crate::result::Judgement;
+use railwright_base::text::counted;
 use serde::Serialize;
 
 /// Whether GPUDirect is used.

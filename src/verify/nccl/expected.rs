@@ -1,6 +1,6 @@
 //! What a log is held against.
 
-use crate::verify::flow::Flow;
+use crate::flow::Flow;
 
 /// The type of RDMA NIC of Alibaba Container Compute Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

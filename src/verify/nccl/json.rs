@@ -138,8 +138,8 @@ fn number(value: &Value) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::nccl::{Decoder, Expected, Proven, judge, samples};
-    use crate::verify::result::Verdict;
+    use crate::nccl::{Decoder, Expected, Proven, judge, samples};
+    use crate::result::Verdict;
     use proptest::prelude::*;
 
     fn of(chunks: &[&[u8]]) -> Log {

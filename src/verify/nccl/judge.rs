@@ -6,8 +6,8 @@ use super::expected::{AcsNic, Expected};
 use super::failure::{Trouble, meaning};
 use super::log::Log;
 use super::transport::{self, Transport};
-use crate::base::text::counted;
-use crate::verify::result::{Judgement, Verdict};
+use crate::result::{Judgement, Verdict};
+use railwright_base::text::counted;
 use serde::Serialize;
 
 /// From this size on a low figure disproves; smaller messages are slow for themselves (a run of two hosts in `samples` reaches nine

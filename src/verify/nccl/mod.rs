@@ -22,7 +22,8 @@ pub mod log;
 pub mod message;
 pub mod operation;
 pub mod process;
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
+#[allow(clippy::unwrap_used, reason = "a sample that cannot be made stops its test")]
 pub mod samples;
 mod speaker;
 pub mod steps;
@@ -32,12 +33,12 @@ mod traffic;
 pub mod training;
 pub mod transport;
 
-use crate::base::nodeset;
-use crate::base::text::{one_line, start_of};
 pub use decoder::Decoder;
 pub use expected::{AcsNic, Expected, Traffic};
 pub use judge::{Aspect, Proof, Proven, judge};
 pub use log::Log;
+use railwright_base::nodeset;
+use railwright_base::text::{one_line, start_of};
 
 /// A text of a log as it is kept: one line of a length that nobody can blow up, without what would change how it is shown.
 fn kept(text: &str) -> String {

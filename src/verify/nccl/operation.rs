@@ -35,7 +35,7 @@ pub fn of_run(run: &Run, ranks: Option<u32>) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verify::nccl::Decoder;
+    use crate::nccl::Decoder;
 
     fn of(program: &str, operation: &str, root: i32, busbw: f64, ranks: u32) -> Option<String> {
         let text = format!(

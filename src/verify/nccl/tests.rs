@@ -3,7 +3,7 @@
 use super::direct::{self, Direct};
 use super::transport::Transport;
 use super::*;
-use crate::verify::result::Verdict;
+use crate::result::Verdict;
 use proptest::prelude::*;
 
 fn of(text: &str) -> Log {
@@ -343,11 +343,7 @@ fn hosts_of_any_name_are_told_quickly() {
 
 #[test]
 fn perftest_between_the_lines_is_read() {
-    let log = of(&format!(
-        "{}\nnoise\n{}",
-        crate::verify::samples::WRITE_BW_GBITS,
-        crate::verify::samples::WRITE_BW_GBITS.replace("0.30", "0.50")
-    ));
+    let log = of(&format!("{}\nnoise\n{}", crate::samples::WRITE_BW_GBITS, crate::samples::WRITE_BW_GBITS.replace("0.30", "0.50")));
     assert_eq!(log.perftest, Some((2, 0.30, 0.50)));
 }
 

@@ -1,9 +1,9 @@
 //! What passed over the rails of the job's hosts while it ran: a log says what NCCL chose, counters say what went over it.
 
 use super::expected::Traffic;
-use crate::base::text::{counted, duration};
-use crate::verify::flow::Carried;
-use crate::verify::result::Judgement;
+use crate::flow::Carried;
+use crate::result::Judgement;
+use railwright_base::text::{counted, duration};
 
 const WANTED: &str = "data in both directions on every rail of the hosts, while the job runs";
 
@@ -44,10 +44,10 @@ pub(super) fn judge(traffic: &Traffic) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::Fact;
-    use crate::resource::traffic::{Rate, Rates};
-    use crate::verify::flow::{Flow, Look};
-    use crate::verify::result::Verdict;
+    use crate::flow::{Flow, Look};
+    use crate::result::Verdict;
+    use railwright_resource::Fact;
+    use railwright_resource::traffic::{Rate, Rates};
 
     fn of(looks: &[[Option<(f64, f64)>; 2]]) -> Judgement {
         let mut flow = Flow::default();

@@ -1,8 +1,8 @@
 //! What is known of the pods of a cluster of Ray, and how they say what they have.
 
-use crate::base::text::one_line;
-use crate::resource::kubernetes_job::{JobPod, Room};
-use crate::verify::perftest::TrafficFault;
+use crate::perftest::TrafficFault;
+use railwright_base::text::one_line;
+use railwright_resource::kubernetes_job::{JobPod, Room};
 
 /// A resource by which pods get RDMA devices.
 #[derive(Debug, Clone, PartialEq, Eq)]

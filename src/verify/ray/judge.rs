@@ -1,12 +1,12 @@
 //! What was found of the pods of a cluster of Ray means.
 
 use super::facts::{Crossing, Found, Looked, Passed, Pool, named};
-use crate::base::nodeset;
-use crate::base::text::{counted, one_line};
-use crate::resource::kubernetes_job::JobPod;
-use crate::verify::nccl::Proven;
-use crate::verify::perftest::TrafficFault;
-use crate::verify::result::{Judgement, Verdict};
+use crate::nccl::Proven;
+use crate::perftest::TrafficFault;
+use crate::result::{Judgement, Verdict};
+use railwright_base::nodeset;
+use railwright_base::text::{counted, one_line};
+use railwright_resource::kubernetes_job::JobPod;
 use serde::Serialize;
 
 /// What is judged.
@@ -221,7 +221,7 @@ fn in_words(fault: &TrafficFault) -> String {
 mod tests {
     use super::super::facts::Inside;
     use super::*;
-    use crate::resource::kubernetes_job::Room;
+    use railwright_resource::kubernetes_job::Room;
 
     fn found(pools: &[&str], inside: Result<Inside, String>) -> Found {
         let pod = JobPod {

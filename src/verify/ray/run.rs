@@ -2,17 +2,17 @@
 //! by itself, and its container ends it where we are gone.
 
 use super::facts::{Crossing, Found, Inside, LOOK, Looked, Passed, Pool, inside, named};
-use crate::base::quote;
-use crate::base::text::one_line;
-use crate::resource::Read;
-use crate::resource::kubernetes_job::{JobPod, Room};
-use crate::resource::kubernetes_object::request::KubernetesRead;
-use crate::resource::probe::Probe;
-use crate::transport::{Prober, TransportError};
-use crate::verify::perftest::bandwidth_gbps;
-use crate::verify::session::{Said, ask};
-use crate::workload::gives_rdma;
+use crate::perftest::bandwidth_gbps;
+use crate::session::{Said, ask};
 use futures_util::{StreamExt as _, stream};
+use railwright_base::quote;
+use railwright_base::text::one_line;
+use railwright_resource::Read;
+use railwright_resource::kubernetes_job::{JobPod, Room};
+use railwright_resource::kubernetes_object::request::KubernetesRead;
+use railwright_resource::probe::Probe;
+use railwright_transport::{Prober, TransportError};
+use railwright_workload::gives_rdma;
 use serde::de::DeserializeOwned;
 
 /// Pods that are looked into at a time.

@@ -3,12 +3,12 @@
 use super::super::asked::Asked;
 use super::super::check::is_image;
 use super::{ImageRequest, Key, Sound};
-use crate::base::Diagnostic;
-use crate::base::suggest::nearest;
-use crate::base::text::one_line;
-use crate::catalog::Catalog;
-use crate::catalog::user_space::{AptRepository, UserSpaceRow};
-use crate::resource::package_repository::is_armoured_key;
+use railwright_base::Diagnostic;
+use railwright_base::suggest::nearest;
+use railwright_base::text::one_line;
+use railwright_knowledge::catalog::Catalog;
+use railwright_knowledge::catalog::user_space::{AptRepository, UserSpaceRow};
+use railwright_resource::package_repository::is_armoured_key;
 
 /// The rows that the request comes to, or all that cannot be.
 pub(super) fn check<'a>(request: &'a ImageRequest, catalog: &'a Catalog, asked: &Asked) -> Result<Sound<'a>, Vec<Diagnostic>> {

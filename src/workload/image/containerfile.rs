@@ -1,9 +1,9 @@
 //! The file itself, with the reason of everything in it. The same request gives the same bytes.
 
 use super::{Key, Sound};
-use crate::base::quote::{sh, sh_words};
-use crate::base::text::hex;
-use crate::catalog::user_space::{AptRepository, ExampleRow, UserSpaceRow};
+use railwright_base::quote::{sh, sh_words};
+use railwright_base::text::hex;
+use railwright_knowledge::catalog::user_space::{AptRepository, ExampleRow, UserSpaceRow};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 

@@ -8,9 +8,9 @@ mod containerfile;
 mod tests;
 
 use super::asked::Asked;
-use crate::base::Diagnostic;
-use crate::catalog::Catalog;
-use crate::catalog::user_space::{AptRepository, ExampleRow, UserSpaceRow};
+use railwright_base::Diagnostic;
+use railwright_knowledge::catalog::Catalog;
+use railwright_knowledge::catalog::user_space::{AptRepository, ExampleRow, UserSpaceRow};
 
 /// What was asked for.
 #[derive(Debug, Clone, Default)]

@@ -1,8 +1,8 @@
 //! The file, whole, and what is refused in its place.
 
 use super::*;
-use crate::catalog;
 use proptest::prelude::*;
+use railwright_knowledge::catalog;
 
 const KEY: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME\n-----END PGP PUBLIC KEY BLOCK-----\n";
 

@@ -7,11 +7,11 @@ use super::{Held, ensure, law, switch_off_and_on};
 use crate::nodes::Nodes;
 use crate::room::Room;
 use proptest::prelude::*;
-use railwright::apply::{Decisions, Ending, Event, apply, resume};
-use railwright::plan::{Node, NodeKind, Plan};
-use railwright::resource::Disruption;
-use railwright::state::Outcome;
-use railwright::transport::sim::{Fault, Trouble};
+use railwright_apply::{Decisions, Ending, Event, apply, resume};
+use railwright_plan::{Node, NodeKind, Plan};
+use railwright_resource::Disruption;
+use railwright_state::Outcome;
+use railwright_transport::sim::{Fault, Trouble};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,19 +2,19 @@
 
 use crate::hostile::bodies::bodies;
 use proptest::prelude::*;
-use railwright::base::quote::sh;
-use railwright::resource::action::{NetworkManagerKind, PackageManager, PackageVersion, UnitVerb};
-use railwright::resource::counters::Sample;
-use railwright::resource::interrupt_affinity::script::Binding;
-use railwright::resource::json_in_configmap::mark::Mark;
-use railwright::resource::kernel_module_build::source::{Builder, ModuleSource};
-use railwright::resource::kubernetes_object::precondition::ObjectPrecondition;
-use railwright::resource::kubernetes_object::request::{KubernetesRead, ObjectName};
-use railwright::resource::node_field::edit::{Change, NodeEdit};
-use railwright::resource::node_field::{Effect, NodeField};
-use railwright::resource::pci_setting::script::{PciRegister, PciWrite};
-use railwright::resource::switch::System;
-use railwright::resource::{Action, Answer, AnswerStatus, Answers, Read, kinds, rights};
+use railwright_base::quote::sh;
+use railwright_resource::action::{NetworkManagerKind, PackageManager, PackageVersion, UnitVerb};
+use railwright_resource::counters::Sample;
+use railwright_resource::interrupt_affinity::script::Binding;
+use railwright_resource::json_in_configmap::mark::Mark;
+use railwright_resource::kernel_module_build::source::{Builder, ModuleSource};
+use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
+use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
+use railwright_resource::node_field::edit::{Change, NodeEdit};
+use railwright_resource::node_field::{Effect, NodeField};
+use railwright_resource::pci_setting::script::{PciRegister, PciWrite};
+use railwright_resource::switch::System;
+use railwright_resource::{Action, Answer, AnswerStatus, Answers, Read, kinds, rights};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

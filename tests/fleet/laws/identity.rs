@@ -4,11 +4,11 @@
 use super::case::{Case, benign, cases, host};
 use super::{Held, ensure, law};
 use crate::room::{Room, copy_folder};
-use railwright::apply::take_over::{TakeOverDecision, take_over};
-use railwright::apply::{ApplyOutcome, Ending, apply};
-use railwright::base::Target;
-use railwright::plan::Plan;
-use railwright::transport::sim::Host;
+use railwright_apply::take_over::{TakeOverDecision, take_over};
+use railwright_apply::{ApplyOutcome, Ending, apply};
+use railwright_base::Target;
+use railwright_plan::Plan;
+use railwright_transport::sim::Host;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use crate::room::wish;
 use crate::switches::{LEAF, port};
-use railwright::resource::Wish;
+use railwright_resource::Wish;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

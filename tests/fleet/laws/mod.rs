@@ -18,7 +18,7 @@ mod unchanged;
 use crate::room::{Room, runtime};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
-use railwright::apply::ApplyOutcome;
+use railwright_apply::ApplyOutcome;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;

@@ -5,10 +5,10 @@
 use super::case::{Case, Freedom, benign, free_cases};
 use super::settled::{come_to_rest, ensure_same_world};
 use super::{Held, ensure, law};
-use railwright::apply::apply;
-use railwright::base::{Address, Target};
-use railwright::plan::{LastApplied, Member, Node, NodeKind, Plan, Reason, Selection, file};
-use railwright::resource::{Observation, Wish, kind_named};
+use railwright_apply::apply;
+use railwright_base::{Address, Target};
+use railwright_plan::{LastApplied, Member, Node, NodeKind, Plan, Reason, Selection, file};
+use railwright_resource::{Observation, Wish, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A world that has lived, and is not done.
@@ -29,7 +29,7 @@ fn law_5_the_plan_does_not_depend_on_order_or_parallelism() {
         let before = plans(&wishes, &observation);
         // A shuffle by the case's own numbers, so that it can be run again.
         let salt = case.crash.0;
-        wishes.sort_by_key(|wish| railwright::base::Digest::of(&(salt, &wish.address)).to_string());
+        wishes.sort_by_key(|wish| railwright_base::Digest::of(&(salt, &wish.address)).to_string());
         let observation = room.observe(&wishes, &last, 64).await;
         ensure!(before == plans(&wishes, &observation), "the order of the wishes shows");
         Ok(if case.hosts.len() > 1 { Held::Yes } else { Held::Beside })

@@ -7,11 +7,11 @@ use super::{Held, ensure, law};
 use crate::room::Room;
 use crate::switches::{LEAF, configurations, delivered, room};
 use proptest::prelude::*;
-use railwright::apply::{ApplyOutcome, Decisions, Ending, apply, resume};
-use railwright::resource::Wish;
-use railwright::resource::guard::SWITCH_S;
-use railwright::transport::sim::switch::Tables;
-use railwright::transport::sim::{Fault, Trouble};
+use railwright_apply::{ApplyOutcome, Decisions, Ending, apply, resume};
+use railwright_resource::Wish;
+use railwright_resource::guard::SWITCH_S;
+use railwright_transport::sim::switch::Tables;
+use railwright_transport::sim::{Fault, Trouble};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -5,9 +5,9 @@ use super::{Held, ensure, law};
 use crate::nodes::Nodes;
 use crate::room::Room;
 use proptest::prelude::*;
-use railwright::drift;
-use railwright::resource::{Action, Wish, kind_named};
-use railwright::transport::sim::{Host, Trouble};
+use railwright_drift as drift;
+use railwright_resource::{Action, Wish, kind_named};
+use railwright_transport::sim::{Host, Trouble};
 use std::collections::BTreeMap;
 
 /// Everything of every host, save how often it was asked and what it will still be struck with.

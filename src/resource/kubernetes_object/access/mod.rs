@@ -8,8 +8,8 @@
 use super::known_kinds::Called;
 use super::request::{KubernetesRead, ObjectName};
 use super::{keeper, manifest};
-use crate::resource::node_field::node;
-use crate::resource::{Action, Read, Wish, kind_named};
+use crate::node_field::node;
+use crate::{Action, Read, Wish, kind_named};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use super::super::rule::{Rule, rules};
 use super::*;
-use crate::base::Address;
+use railwright_base::Address;
 use serde_json::json;
 
 fn wish(manifest: Value) -> Wish {

@@ -6,8 +6,8 @@
 //! (`ConfigUpdateInProgress`, Mellanox/nic-configuration-operator api/v1alpha1/nicdevice_types.go): so a module names reasons, too.
 
 use super::paths::is_same_quantity;
-use crate::base::text::one_line;
-use crate::resource::{BodyError, Hopeless};
+use crate::{BodyError, Hopeless};
+use railwright_base::text::one_line;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

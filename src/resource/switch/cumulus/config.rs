@@ -1,7 +1,7 @@
 //! The tree of NVUE, as `nvue.py` prints what of it is judged: `{"ports": [...], "set": {...}}`.
 
-use crate::resource::Fact;
-use crate::resource::switch::unreadable::{PRIORITIES, number as digits, unreadable};
+use crate::Fact;
+use crate::switch::unreadable::{PRIORITIES, number as digits, unreadable};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Display;

@@ -6,9 +6,9 @@ use super::edit::{Edit, Edits, Leaf};
 use super::intent::{self, own};
 use super::port_view::PortView;
 use super::profile::Family;
-use crate::resource::Reading;
-use crate::resource::switch::configuration::{Configuration, Kept, Port, Wanted, unlike_as_a_whole};
-use crate::resource::switch::edit::SwitchEdit;
+use crate::Reading;
+use crate::switch::configuration::{Configuration, Kept, Port, Wanted, unlike_as_a_whole};
+use crate::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 

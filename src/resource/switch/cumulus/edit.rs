@@ -2,8 +2,8 @@
 
 use super::OURS;
 use super::config::{Nvue, number};
-use crate::resource::switch::edit::Disturbance;
-use crate::resource::{Disruption, Fact};
+use crate::switch::edit::Disturbance;
+use crate::{Disruption, Fact};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

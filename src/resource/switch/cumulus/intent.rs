@@ -5,12 +5,12 @@ use super::edit::{Edit, Edits, Leaf};
 use super::port_view::PortView;
 use super::profile::{Family, Roce};
 use super::{OURS, POLLING_MS, ROBUSTNESS};
-use crate::base::text::one_line;
-use crate::resource::Fact;
-use crate::resource::switch::body::Qos;
-use crate::resource::switch::configuration::Port as _;
-use crate::resource::switch::unreadable::ANY;
-use crate::resource::switch::{Thresholds, Watchdog};
+use crate::Fact;
+use crate::switch::body::Qos;
+use crate::switch::configuration::Port as _;
+use crate::switch::unreadable::ANY;
+use crate::switch::{Thresholds, Watchdog};
+use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
 
 /// The shares of the buffers where nobody divided them: those of the manual's example (Flow Control Buffers).

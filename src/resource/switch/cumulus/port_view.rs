@@ -3,10 +3,10 @@
 use super::config::{Nvue, is_on, number, odd, priorities};
 use super::profile::{Family, Roce};
 use super::{POLLING_MS, ROBUSTNESS};
-use crate::resource::switch::configuration::Port;
-use crate::resource::switch::unreadable::{ANY, MTUS, PERCENT};
-use crate::resource::switch::{Thresholds, Watchdog};
-use crate::resource::{Fact, Reading};
+use crate::switch::configuration::Port;
+use crate::switch::unreadable::{ANY, MTUS, PERCENT};
+use crate::switch::{Thresholds, Watchdog};
+use crate::{Fact, Reading};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! Profiles of a port: the one that it is bound to, or `default-global` on top of what the switch has from the start or by `qos roce`.
 
 use super::config::{Nvue, is_on, number, odd};
-use crate::base::text::one_line;
-use crate::resource::Fact;
-use crate::resource::switch::unreadable::{ANY, PRIORITIES};
+use crate::Fact;
+use crate::switch::unreadable::{ANY, PRIORITIES};
+use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
 
 /// The profile of all ports that are bound to none.

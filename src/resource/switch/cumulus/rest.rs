@@ -73,7 +73,7 @@ fn front_panel(interfaces: &Value) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::switch::cumulus::Nvue;
+    use crate::switch::cumulus::Nvue;
 
     #[test]
     fn is_what_the_command_line_gives() {

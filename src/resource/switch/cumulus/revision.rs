@@ -6,8 +6,8 @@
 //! command (`nv config apply --confirm`).
 
 use super::edit::{Edit, documents};
-use crate::base::text::one_line;
-use crate::resource::Fact;
+use crate::Fact;
+use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! What is asked of Cumulus Linux and done to it, as POSIX sh. Its own commands are Python programs, so that Python is there.
 
 use super::edit::{Edit, documents, told};
-use crate::base::quote::sh;
-use crate::resource::complaint::{SAY, UNAVAILABLE};
-use crate::resource::switch::{SwitchRead, links};
+use crate::complaint::{SAY, UNAVAILABLE};
+use crate::switch::{SwitchRead, links};
+use railwright_base::quote::sh;
 use serde_json::json;
 use std::collections::BTreeSet;
 

@@ -1,14 +1,14 @@
 //! The kinds of switches on revisions of NVUE, and on what their own documents make of those.
 
 use super::edit::{documents, told};
-use crate::resource::switch::buffer::SwitchBuffer;
-use crate::resource::switch::ecn::SwitchEcn;
-use crate::resource::switch::edit::SwitchEdit;
-use crate::resource::switch::port::SwitchPort;
-use crate::resource::switch::qos::SwitchQos;
-use crate::resource::switch::test_support::{edits, wish};
-use crate::resource::test_support::answered;
-use crate::resource::{Action, Answers, Assessment, Disruption, Kind, Wish};
+use crate::switch::buffer::SwitchBuffer;
+use crate::switch::ecn::SwitchEcn;
+use crate::switch::edit::SwitchEdit;
+use crate::switch::port::SwitchPort;
+use crate::switch::qos::SwitchQos;
+use crate::switch::test_support::{edits, wish};
+use crate::test_support::answered;
+use crate::{Action, Answers, Assessment, Disruption, Kind, Wish};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

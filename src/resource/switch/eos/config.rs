@@ -1,7 +1,7 @@
 //! The text of a configuration, as `eos.py` prints what of it is judged: commands, indented where they stand in a section.
 
-use crate::resource::Fact;
-use crate::resource::switch::unreadable;
+use crate::Fact;
+use crate::switch::unreadable;
 use std::collections::BTreeMap;
 
 /// What stands in the first line of what was asked of the configuration that runs, which names every port.

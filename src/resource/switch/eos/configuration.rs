@@ -5,10 +5,10 @@ use super::edit::Edit;
 use super::intent;
 use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, OF_PORT, PFC, PRIORITY, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
 use super::port_view::PortView;
-use crate::resource::Reading;
-use crate::resource::switch::body::Qos;
-use crate::resource::switch::configuration::{Configuration, Kept, Port, Wanted, unlike_as_a_whole};
-use crate::resource::switch::edit::SwitchEdit;
+use crate::Reading;
+use crate::switch::body::Qos;
+use crate::switch::configuration::{Configuration, Kept, Port, Wanted, unlike_as_a_whole};
+use crate::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 

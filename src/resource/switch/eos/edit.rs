@@ -1,8 +1,8 @@
 //! Edits of an EOS configuration as values, and as the commands of a configure session.
 
 use super::key::{Key, OF_PORT};
-use crate::resource::Disruption;
-use crate::resource::switch::edit::Disturbance;
+use crate::Disruption;
+use crate::switch::edit::Disturbance;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,11 +4,11 @@ use super::config::{CLASSES, Config};
 use super::edit::{ANY_QUEUE, Edit};
 use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, PFC, PRIORITY, SHUTDOWN, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
 use super::port_view::{PortView, class_of, paused};
-use crate::base::text::one_line;
-use crate::resource::Fact;
-use crate::resource::switch::body::Qos;
-use crate::resource::switch::configuration::Port as _;
-use crate::resource::switch::{Thresholds, Watchdog};
+use crate::Fact;
+use crate::switch::body::Qos;
+use crate::switch::configuration::Port as _;
+use crate::switch::{Thresholds, Watchdog};
+use railwright_base::text::one_line;
 
 /// What a queue gets in any case, in kbit/s, so that the watchdog looks at it (the guide, section 8: so little on purpose).
 const FLOOR: &str = "bandwidth guaranteed 100";

@@ -2,11 +2,11 @@
 
 use super::config::{CLASSES, Config, QUEUES};
 use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, PFC, PRIORITY, SHUTDOWN, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
-use crate::base::text::one_line;
-use crate::resource::switch::configuration::Port;
-use crate::resource::switch::unreadable::{ANY, MTUS, PERCENT, PRIORITIES, number, unreadable};
-use crate::resource::switch::{Thresholds, Watchdog};
-use crate::resource::{Fact, Reading};
+use crate::switch::configuration::Port;
+use crate::switch::unreadable::{ANY, MTUS, PERCENT, PRIORITIES, number, unreadable};
+use crate::switch::{Thresholds, Watchdog};
+use crate::{Fact, Reading};
+use railwright_base::text::one_line;
 use std::collections::BTreeSet;
 
 /// A port of a configuration.

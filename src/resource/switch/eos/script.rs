@@ -4,9 +4,9 @@
 
 use super::edit::{ANY_QUEUE, Edit, chunks, shown};
 use super::key::{OF_PORT, SHUTDOWN};
-use crate::base::quote::sh;
-use crate::resource::complaint::{SAY, UNAVAILABLE};
-use crate::resource::switch::{SwitchRead, links};
+use crate::complaint::{SAY, UNAVAILABLE};
+use crate::switch::{SwitchRead, links};
+use railwright_base::quote::sh;
 use serde_json::json;
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! Edits of CONFIG_DB as values, and as the RFC 6902 patch that `config apply-patch` takes.
 
 use super::config_db::{ConfigDb, Row};
-use crate::resource::Disruption;
-use crate::resource::switch::edit::Disturbance;
+use crate::Disruption;
+use crate::switch::edit::Disturbance;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -3,12 +3,12 @@
 use super::config_db::ConfigDb;
 use super::edit::{Edit, Edits};
 use super::port_view::PortView;
-use crate::base::text::one_line;
-use crate::resource::Fact;
-use crate::resource::switch::body::{Class, Qos};
-use crate::resource::switch::configuration::Port as _;
-use crate::resource::switch::unreadable::{ANY, number};
-use crate::resource::switch::{Thresholds, Watchdog};
+use crate::Fact;
+use crate::switch::body::{Class, Qos};
+use crate::switch::configuration::Port as _;
+use crate::switch::unreadable::{ANY, number};
+use crate::switch::{Thresholds, Watchdog};
+use railwright_base::text::one_line;
 use std::collections::BTreeMap;
 
 /// The name of our maps.

@@ -1,10 +1,10 @@
 //! One port of SONiC in the fabric's words: what its bindings come to, not how they are called.
 
 use super::config_db::ConfigDb;
-use crate::resource::switch::configuration::Port;
-use crate::resource::switch::unreadable::{ANY, MTUS, PERCENT, number, priorities, unreadable};
-use crate::resource::switch::{Thresholds, Watchdog};
-use crate::resource::{Fact, Reading};
+use crate::switch::configuration::Port;
+use crate::switch::unreadable::{ANY, MTUS, PERCENT, number, priorities, unreadable};
+use crate::switch::{Thresholds, Watchdog};
+use crate::{Fact, Reading};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 

@@ -1,9 +1,9 @@
 //! What is asked of SONiC and done to it, as POSIX sh.
 
 use super::edit::{Edit, patch, takes_port_down};
-use crate::base::quote::sh;
-use crate::resource::complaint::{SAY, UNAVAILABLE};
-use crate::resource::switch::{SwitchRead, links};
+use crate::complaint::{SAY, UNAVAILABLE};
+use crate::switch::{SwitchRead, links};
+use railwright_base::quote::sh;
 use std::collections::BTreeSet;
 
 /// Where the configuration is saved.

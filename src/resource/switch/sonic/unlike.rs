@@ -77,10 +77,10 @@ fn is_same_port(row: &Row, other: &Row) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::switch::System;
-    use crate::resource::switch::body::{Class, Qos};
-    use crate::resource::switch::configuration::Wanted;
-    use crate::resource::switch::{Thresholds, Watchdog};
+    use crate::switch::System;
+    use crate::switch::body::{Class, Qos};
+    use crate::switch::configuration::Wanted;
+    use crate::switch::{Thresholds, Watchdog};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 

@@ -8,8 +8,8 @@ mod rpc;
 mod shell;
 
 use super::https::Server;
-use crate::transport::link::ShellLink;
-use crate::transport::{HostLink, TransportError};
+use crate::link::ShellLink;
+use crate::{HostLink, TransportError};
 use std::sync::Arc;
 
 /// A new connection to a switch that is reached over eAPI.

@@ -7,10 +7,10 @@
 //!
 //! An answer begins with a line with a fresh nonce, and all else of it is base64: whatever the script prints cannot be taken for it.
 
-use crate::base::quote::sh;
-use crate::base::text::start_of;
-use crate::resource::file::base64;
-use crate::transport::shell::{ERROR_KEPT, OUTPUT_KEPT};
+use crate::shell::{ERROR_KEPT, OUTPUT_KEPT};
+use railwright_base::quote::sh;
+use railwright_base::text::start_of;
+use railwright_resource::file::base64;
 
 /// Bytes of a script in one command. No source says how long a line may be; certificates of some KiB are brought over so.
 const PART: usize = 6000;

@@ -2,8 +2,8 @@
 //! that does; those before it have been run. Numbers and words of errors: pyeapi (test/system/test_client.py, arista-eosplus/pyeapi#128): 1002 for
 //! a command that there is not, or not for this user, 1003 for one without JSON, 1004 for one that eAPI does not run, 1000 for all else.
 
-use crate::base::bounded;
-use crate::base::text::one_line;
+use railwright_base::bounded;
+use railwright_base::text::one_line;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

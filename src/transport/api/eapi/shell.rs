@@ -2,13 +2,13 @@
 
 use super::relay::{Look, Relay, State};
 use super::rpc::{self, Refused};
-use crate::spec::model::ApiKind;
-use crate::system::clock;
-use crate::system::fed::Capture;
-use crate::transport::api::https::{Client, Failure, Reply, Server};
-use crate::transport::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, Ran, Shell};
-use crate::transport::{BoxFuture, TransportError};
+use crate::api::https::{Client, Failure, Reply, Server};
+use crate::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, Ran, Shell};
+use crate::{BoxFuture, TransportError};
 use http::Method;
+use railwright_knowledge::spec::model::ApiKind;
+use railwright_system::clock;
+use railwright_system::fed::Capture;
 use std::time::{Duration, Instant};
 
 /// As messages call it.
@@ -165,7 +165,7 @@ impl EapiShell {
 
     fn not_laid(&self, said: &str, elevated: bool) -> TransportError {
         let (host, user) = (self.client.server.switch.clone(), self.client.server.user.clone());
-        let said = crate::base::text::one_line(said, 160);
+        let said = railwright_base::text::one_line(said, 160);
         if elevated && (said.is_empty() || said.contains("sudo")) {
             return TransportError::SudoRefused { host, user };
         }

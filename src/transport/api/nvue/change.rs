@@ -2,17 +2,17 @@
 //! What waits in others' revisions is neither applied along nor dropped. A revision that was refused stays behind and is never applied.
 
 use super::{Got, NvueLink, said};
-use crate::resource::complaint::UNAVAILABLE;
-use crate::resource::switch::cumulus::edit::Edit;
-use crate::resource::switch::cumulus::revision::{self, Revision, Stage};
-use crate::resource::switch::cumulus::{rest, script};
-use crate::resource::switch::edit::SwitchEdit;
-use crate::resource::switch::links::LINK_S;
-use crate::resource::switch::{NOT_TAKEN, System};
-use crate::resource::{Action, Fact};
-use crate::system::clock::{self, Deadline};
-use crate::transport::{Performed, TransportError};
+use crate::{Performed, TransportError};
 use http::Method;
+use railwright_resource::complaint::UNAVAILABLE;
+use railwright_resource::switch::cumulus::edit::Edit;
+use railwright_resource::switch::cumulus::revision::{self, Revision, Stage};
+use railwright_resource::switch::cumulus::{rest, script};
+use railwright_resource::switch::edit::SwitchEdit;
+use railwright_resource::switch::links::LINK_S;
+use railwright_resource::switch::{NOT_TAKEN, System};
+use railwright_resource::{Action, Fact};
+use railwright_system::clock::{self, Deadline};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -6,10 +6,10 @@
 
 use super::change::Stop;
 use super::{NvueLink, ended, said};
-use crate::resource::complaint::{LOCKED, UNAVAILABLE};
-use crate::resource::switch::cumulus::revision::{self, Revision, Stage};
-use crate::system::clock::Deadline;
-use crate::transport::{FencedWrite, Performed, TransportError, Upkeep};
+use crate::{FencedWrite, Performed, TransportError, Upkeep};
+use railwright_resource::complaint::{LOCKED, UNAVAILABLE};
+use railwright_resource::switch::cumulus::revision::{self, Revision, Stage};
+use railwright_system::clock::Deadline;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ const CONFIGURATION: &str = "configuration";
 
 /// Guards that this process has armed, by switch.
 #[derive(Debug, Clone, Default)]
-pub(in crate::transport::api) struct Guards(Arc<Mutex<BTreeMap<String, Armed>>>);
+pub(in crate::api) struct Guards(Arc<Mutex<BTreeMap<String, Armed>>>);
 
 #[derive(Debug, Clone)]
 struct Armed {

@@ -8,15 +8,15 @@ mod guard;
 mod tell;
 
 use super::https::{Client, Failure, Reply, Server};
-use crate::base::bounded;
-use crate::base::text::one_line;
-use crate::resource::complaint::UNAVAILABLE;
-use crate::resource::probe::Probe;
-use crate::resource::{Action, Answers, Read};
-use crate::spec::model::ApiKind;
-use crate::transport::{BoxFuture, Fence, HostLink, Performed, TransportError, Upkeep};
+use crate::{BoxFuture, Fence, HostLink, Performed, TransportError, Upkeep};
 pub(super) use guard::Guards;
 use http::Method;
+use railwright_base::bounded;
+use railwright_base::text::one_line;
+use railwright_knowledge::spec::model::ApiKind;
+use railwright_resource::complaint::UNAVAILABLE;
+use railwright_resource::probe::Probe;
+use railwright_resource::{Action, Answers, Read};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 

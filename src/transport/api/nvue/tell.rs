@@ -1,13 +1,13 @@
 //! What a switch tells: configurations and counters, asked with GET alone. What it does not tell is unknown, with the reason.
 
 use super::{API, Got, NvueLink};
-use crate::base::text::one_line;
-use crate::resource::counters::cumulus;
-use crate::resource::switch::cumulus::rest;
-use crate::resource::switch::{SwitchRead, System};
-use crate::resource::{Answer, AnswerStatus, Read};
-use crate::transport::{BoxFuture, TransportError};
+use crate::{BoxFuture, TransportError};
 use futures_util::{StreamExt as _, stream};
+use railwright_base::text::one_line;
+use railwright_resource::counters::cumulus;
+use railwright_resource::switch::cumulus::rest;
+use railwright_resource::switch::{SwitchRead, System};
+use railwright_resource::{Answer, AnswerStatus, Read};
 use serde_json::Value;
 
 /// Ports whose counters are asked for at a time, because NVUE takes its time for each answer.

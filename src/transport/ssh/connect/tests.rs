@@ -2,8 +2,8 @@
 //! keep is tried here against a server in this process, and against OpenSSH in `tests/transport`.
 
 use super::*;
-use crate::transport::shell::{End, Framed, Shell as _};
-use crate::transport::ssh::pins::{Mark, PinnedLine};
+use crate::shell::{End, Framed, Shell as _};
+use crate::ssh::pins::{Mark, PinnedLine};
 use russh::ChannelId;
 use russh::keys::PrivateKey;
 use russh::keys::ssh_key::private::Ed25519Keypair;

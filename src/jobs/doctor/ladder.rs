@@ -1,0 +1,165 @@
+//! Trials of the same traffic, each with one thing more than the one before: between the last that goes and the first that does not stands the
+//! cause. The steps are those by which a hang of NCCL's tests in pods was narrowed down (NVIDIA/nccl#1564: it went on hosts, in containers with
+//! their network, in pods without RDMA, and hung in pods with it).
+
+use railwright_verify::Verdict;
+use railwright_verify::nccl::transport::Transport;
+use railwright_verify::nccl::{Proof, Proven};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rung {
+    /// RDMA between the hosts themselves.
+    Hosts,
+    /// NCCL's tests in pods that have the network of their host, with RDMA devices.
+    HostNetwork,
+    /// The same on the pod network, without RDMA.
+    WithoutRdma,
+    /// The same with RDMA.
+    WithRdma,
+}
+
+/// How a trial went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "outcome", content = "found", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It goes, in words.
+    Goes(String),
+    /// It does not: what was found.
+    Fails(String),
+    /// It could not be tried, or did not end: why.
+    NotKnown(String),
+}
+
+impl Rung {
+    /// All of them, the lowest first.
+    pub const ALL: [Rung; 4] = [Rung::Hosts, Rung::HostNetwork, Rung::WithoutRdma, Rung::WithRdma];
+
+    /// On the screen.
+    pub fn word(self) -> &'static str {
+        match self {
+            Rung::Hosts => "hosts",
+            Rung::HostNetwork => "pods, network of the host",
+            Rung::WithoutRdma => "pods, without RDMA",
+            Rung::WithRdma => "pods, with RDMA",
+        }
+    }
+
+    /// The ending of its job's name; nothing where it is no job.
+    pub fn job(self) -> Option<&'static str> {
+        match self {
+            Rung::Hosts => None,
+            Rung::HostNetwork => Some("host-network"),
+            Rung::WithoutRdma => Some("without-rdma"),
+            Rung::WithRdma => Some("with-rdma"),
+        }
+    }
+
+    /// What this trial has that the ones below it do not, where it is the first that fails.
+    pub fn cause(self) -> &'static str {
+        match self {
+            Rung::Hosts => "driver, NIC, switch or cabling: RDMA does not go between the hosts themselves, whatever is in a pod",
+            Rung::HostNetwork => {
+                "the container: libraries of RDMA in the image, /dev/infiniband, the limit of locked memory (`ulimit -l`), IPC_LOCK, GPUs of the pod"
+            }
+            Rung::WithoutRdma => {
+                "the pod network: launcher and workers do not meet there (`btl_tcp_if_include`, `NCCL_SOCKET_IFNAME`, network policies)"
+            }
+            Rung::WithRdma => {
+                "RDMA on the pod network: the interface of the rail and its GID in the pod, a wrong `NCCL_IB_HCA`, or HCOLL and UCX of MPI, which take RDMA devices (`-mca coll_hcoll_enable 0`)"
+            }
+        }
+    }
+
+    /// What to run next, where it is the first that fails.
+    pub fn next(self, inventory: &str) -> String {
+        match self {
+            Rung::Hosts => format!("railwright verify {inventory} names the first check that fails"),
+            Rung::HostNetwork | Rung::WithRdma => {
+                let network = if self == Rung::HostNetwork { " --host-network" } else { "" };
+                format!(
+                    "submit that job by itself, and ask for its log and what keeps it: railwright job render nccl-test -i {inventory} --image IMAGE{network} | \
+                     railwright job submit -i {inventory} -; railwright doctor nccl-test -i {inventory}"
+                )
+            }
+            Rung::WithoutRdma => format!("railwright job render nccl-test --explain -i {inventory} tells on which interface they meet"),
+        }
+    }
+}
+
+/// How far the trials went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ladder {
+    /// Every trial that was made, the lowest first.
+    pub rungs: Vec<(Rung, Outcome)>,
+}
+
+impl Ladder {
+    /// The first that fails, with what was found.
+    pub fn first_that_fails(&self) -> Option<(Rung, &str)> {
+        self.rungs.iter().find_map(|(rung, outcome)| if let Outcome::Fails(found) = outcome { Some((*rung, found.as_str())) } else { None })
+    }
+
+    /// Every trial went.
+    pub fn goes(&self) -> bool {
+        self.rungs.len() == Rung::ALL.len() && self.rungs.iter().all(|(_, outcome)| matches!(outcome, Outcome::Goes(_)))
+    }
+}
+
+/// What the log of a job that came to its end says of its trial; it names so many hosts.
+pub fn judge(rung: Rung, hosts: usize, proof: &Proof) -> Outcome {
+    let told = |aspect: &(_, railwright_verify::result::Judgement)| format!("{}: {}", aspect.1.code.unwrap_or_default(), aspect.1.measured);
+    let first = || proof.aspects.iter().find(|(_, judgement)| judgement.code.is_some()).map(told).unwrap_or_default();
+    match (rung, proof.proven, proof.transport) {
+        // Without RDMA the one thing that has to be different is the transport.
+        (Rung::WithoutRdma, _, transport) if transport.is_rdma() => {
+            Outcome::Fails(format!("it used {} without asking for a device", transport.word()))
+        }
+        (Rung::WithoutRdma, _, Transport::Socket) => {
+            let of = |verdict| proof.aspects.iter().skip(1).find(|(_, judgement)| judgement.verdict == verdict).map(told);
+            let failed = of(Verdict::Failed).map(Outcome::Fails);
+            let open = || match hosts {
+                0 | 1 => {
+                    Some(Outcome::NotKnown("the log names one host alone: nothing shows that pods of two reach each other".to_owned()))
+                }
+                _ => of(Verdict::Unknown).map(Outcome::NotKnown),
+            };
+            failed.or_else(open).unwrap_or_else(|| Outcome::Goes("over TCP, to its end".to_owned()))
+        }
+        (_, Proven::Proven, transport) => Outcome::Goes(format!("over {}, to its end", transport.word())),
+        (_, Proven::Disproven, _) => Outcome::Fails(first()),
+        (_, Proven::NotKnown, _) => Outcome::NotKnown(first()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use railwright_verify::nccl::{Decoder, Expected, judge as prove, samples};
+
+    fn of(rung: Rung, log: &str) -> Outcome {
+        let mut decoder = Decoder::default();
+        decoder.feed(log.as_bytes());
+        let log = decoder.finish();
+        judge(rung, log.hosts().len(), &prove(&log, &Expected::of("x", "--log x")))
+    }
+
+    #[test]
+    fn a_trial_is_judged_by_what_it_was_to_show() {
+        let rdma = samples::job();
+        let tcp = rdma
+            .replace("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "NET/IB : No device found.")
+            .replace("Using network IB", "Using network Socket")
+            .replace("via NET/IB/0/GDRDMA", "via NET/Socket/0");
+        assert_eq!(of(Rung::WithRdma, &rdma), Outcome::Goes("over RoCE, to its end".into()));
+        assert_eq!(of(Rung::WithoutRdma, &tcp), Outcome::Goes("over TCP, to its end".into()));
+        assert!(matches!(of(Rung::WithRdma, &tcp), Outcome::Fails(why) if why.starts_with("RW1201")));
+        assert!(matches!(of(Rung::WithoutRdma, &rdma), Outcome::Fails(why) if why.contains("without asking")));
+        assert!(matches!(of(Rung::WithRdma, ""), Outcome::NotKnown(_)));
+        let wrong = tcp.replace("26.56      0", "26.56      7");
+        assert!(matches!(of(Rung::WithoutRdma, &wrong), Outcome::Fails(why) if why.starts_with("RW1207")));
+    }
+}

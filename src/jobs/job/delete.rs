@@ -1,0 +1,232 @@
+//! Takes a job away: its object, whose pods go with it, and all that was submitted with it.
+
+use super::kind::JOB_LABEL;
+use super::look::{Found, Said, said};
+use railwright_base::text::one_line;
+use railwright_resource::kubernetes_job::JobNow;
+use railwright_resource::kubernetes_object::ownership::maker;
+use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
+use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName, SUBMISSION};
+use railwright_resource::{Action, Read};
+use railwright_system::clock::{self, Deadline};
+use railwright_transport::{JobWriter, Performed, Reader, TransportError};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long an object may take to go: pods have 30 s to end by themselves (kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle).
+const GOES_WITHIN: Duration = Duration::from_secs(90);
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Kinds of objects that are submitted beside a job (a TensorBoard, the Service of a master).
+pub(super) const BESIDE: [(&str, &str); 5] =
+    [("batch/v1", "Job"), ("apps/v1", "Deployment"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "Pod")];
+
+/// What came of taking an object away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gone {
+    /// It is gone, and so is what it had.
+    Gone,
+    /// It was not there any more.
+    WasGone,
+    /// What has its name now is no longer the object that was listed, and was left alone: who made it.
+    LeftAlone(String),
+    /// It was told to end, and is still there after so many seconds.
+    StillEnds(u64),
+}
+
+/// An object of a job, as the list has it that is shown before anything is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedObject {
+    /// Its name.
+    pub name: ObjectName,
+    /// The server's own name for this very object.
+    uid: String,
+    /// The job that it was submitted for.
+    job: Option<String>,
+}
+
+/// All objects of a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobObjects {
+    /// Those that bear its name as their label, and it.
+    pub listed: Vec<ListedObject>,
+    /// Kinds that could not be read, each with the reason: some of its objects may be of these.
+    pub unread: Vec<(String, String)>,
+}
+
+/// Which object of a name is deleted.
+#[derive(Debug, Clone, Copy)]
+pub enum Deletable<'a> {
+    /// The very one that was listed.
+    Listed(&'a ListedObject),
+    /// The one that the submission with this word made.
+    Submitted { name: &'a ObjectName, word: &'a str },
+}
+
+impl Deletable<'_> {
+    fn name(&self) -> &ObjectName {
+        match self {
+            Deletable::Listed(listed) => &listed.name,
+            Deletable::Submitted { name, .. } => name,
+        }
+    }
+
+    /// Whether what is there now is it.
+    fn is(&self, live: &Value) -> bool {
+        match self {
+            Deletable::Listed(listed) => uid(live) == Some(&listed.uid) && job_of(live) == listed.job.as_deref(),
+            Deletable::Submitted { word, .. } => of_submission(live) == Some(word),
+        }
+    }
+
+    /// What it means that something else has its name by now.
+    fn replaced_by(&self, live: &Value) -> Gone {
+        match self {
+            Deletable::Listed(_) => Gone::LeftAlone(maker(live)),
+            Deletable::Submitted { .. } => Gone::WasGone,
+        }
+    }
+}
+
+/// All objects of a job.
+pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[Found]) -> Result<JobObjects, TransportError> {
+    let read = |(api_version, kind): &(&str, &str)| KubernetesRead::Jobs {
+        api_version: (*api_version).to_owned(),
+        kind: (*kind).to_owned(),
+        namespace: namespace.to_owned(),
+    };
+    let reads: Vec<KubernetesRead> = BESIDE.iter().map(read).collect();
+    let answers = reader.read(&reads.iter().cloned().map(Read::Kubernetes).collect::<Vec<_>>()).await?;
+    let listed = |name: ObjectName, now: &JobNow| ListedObject { name, uid: now.uid.clone(), job: now.job.clone() };
+    let mut objects = JobObjects { listed: main.iter().map(|found| listed(found.object(), &found.job)).collect(), ..JobObjects::default() };
+    let mut seen: BTreeSet<ObjectName> = objects.listed.iter().map(|object| object.name.clone()).collect();
+    for (read, (api_version, kind)) in reads.iter().zip(BESIDE) {
+        let found = match said::<Vec<JobNow>>(&answers, read) {
+            Said::Is(found) => found,
+            // Somebody who may not list Services has made none of them through us.
+            Said::NoKind | Said::Denied(_) => continue,
+            Said::Unread(reason) => {
+                objects.unread.push((kind.to_owned(), reason));
+                continue;
+            }
+        };
+        for one in found.iter().filter(|one| one.job.as_deref() == Some(name)) {
+            let object = ObjectName {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                namespace: Some(namespace.to_owned()),
+                name: one.name.clone(),
+            };
+            if seen.insert(object.clone()) {
+                objects.listed.push(listed(object, one));
+            }
+        }
+    }
+    Ok(objects)
+}
+
+/// Takes an object away and waits until it is gone; the volumes in which it left something are named. Another one of its name is left alone.
+pub async fn delete(writer: &JobWriter, which: Deletable<'_>) -> Result<Result<(Gone, BTreeSet<String>), String>, TransportError> {
+    let object = which.name();
+    let live = match of(writer, object).await? {
+        Ok(Some(live)) => live,
+        Ok(None) => return Ok(Ok((Gone::WasGone, BTreeSet::new()))),
+        Err(reason) => return Ok(Err(reason)),
+    };
+    if !which.is(&live) {
+        return Ok(Ok((which.replaced_by(&live), BTreeSet::new())));
+    }
+    let stays = volumes(&live);
+    let action = Action::DeleteObject { object: object.clone(), precondition: ObjectPrecondition::for_deletion(&live), anew: false };
+    let unsure = match writer.perform(&action, "job").await? {
+        Performed::Ended { code: 0, .. } => None,
+        Performed::Ended { stderr, .. } => return Ok(Err(one_line(stderr.trim_start_matches("railwright: "), 300))),
+        Performed::Unknown { reason } => Some(one_line(&reason, 300)),
+    };
+    let deadline = Deadline::after(GOES_WITHIN);
+    loop {
+        let now = of(writer, object).await?;
+        let is_there = matches!(&now, Ok(Some(now)) if uid(now) == uid(&live));
+        if !is_there && now.is_ok() {
+            return Ok(Ok((Gone::Gone, stays)));
+        }
+        if deadline.left().is_zero() {
+            return Ok(unsure.map_or_else(|| Ok((Gone::StillEnds(GOES_WITHIN.as_secs()), stays)), Err));
+        }
+        clock::pause(LOOK).await;
+    }
+}
+
+fn uid(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/uid")?.as_str()
+}
+
+/// The job that an object was submitted for.
+fn job_of(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/labels")?.get(JOB_LABEL)?.as_str().filter(|job| !job.is_empty())
+}
+
+/// The word of the submission that made an object.
+fn of_submission(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/annotations")?.get(SUBMISSION)?.as_str()
+}
+
+/// The object as it is; nothing where it is not there.
+async fn of(writer: &JobWriter, object: &ObjectName) -> Result<Result<Option<Value>, String>, TransportError> {
+    let read = Read::Kubernetes(KubernetesRead::Object(object.clone()));
+    let answers = writer.reader().read(std::slice::from_ref(&read)).await?;
+    Ok(match answers.output(&read) {
+        Ok((0, out)) => serde_json::from_str(out).map(Some).map_err(|_| "the answer makes no sense".to_owned()),
+        Ok((ABSENT, _)) => Ok(None),
+        Ok((_, why)) => Err(one_line(why, 300)),
+        Err(reason) => Err(reason),
+    })
+}
+
+/// Volumes that outlive the pods of an object: claims, and folders of nodes.
+fn volumes(object: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    collect(object, &mut found, 0);
+    found
+}
+
+fn collect(value: &Value, found: &mut BTreeSet<String>, depth: usize) {
+    // A manifest is not deeper; a hostile one is not followed.
+    if depth > 32 {
+        return;
+    }
+    match value {
+        Value::Object(fields) => {
+            let text = |at: &str, field: &str| Some(one_line(fields.get(at)?.get(field)?.as_str()?, 120));
+            found.extend(text("persistentVolumeClaim", "claimName").map(|claim| format!("PersistentVolumeClaim {claim}")));
+            found.extend(text("hostPath", "path").map(|path| format!("{path} on the nodes")));
+            fields.values().for_each(|field| collect(field, found, depth + 1));
+        }
+        Value::Array(all) => all.iter().for_each(|one| collect(one, found, depth + 1)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn volumes_that_stay_are_named() {
+        let volumes_of = |volumes: Value| {
+            volumes_in(&json!({ "spec": { "replicas": { "Master": { "template": { "spec": { "volumes": volumes } } } } } }))
+        };
+        let all = volumes_of(
+            json!([{ "persistentVolumeClaim": { "claimName": "logs" } }, { "hostPath": { "path": "/data" } }, { "emptyDir": {} }]),
+        );
+        assert_eq!(all, ["/data on the nodes", "PersistentVolumeClaim logs"]);
+    }
+
+    fn volumes_in(object: &Value) -> Vec<String> {
+        volumes(object).into_iter().collect()
+    }
+}

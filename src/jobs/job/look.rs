@@ -1,0 +1,192 @@
+//! Asks a cluster for jobs, their pods and what keeps them. Reads only.
+
+use super::kind::{JobKind, Phase};
+use super::view::View;
+use railwright_base::text::one_line;
+use railwright_resource::kubernetes_job::{JobNow, JobPod, Room};
+use railwright_resource::kubernetes_object::request::{KubernetesRead, NO_KIND, ObjectName};
+use railwright_resource::{AnswerStatus, Answers, Read};
+use railwright_transport::{Reader, TransportError};
+use serde::de::DeserializeOwned;
+
+/// A job of a cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Its kind.
+    pub kind: JobKind,
+    /// Group and version that it was read as.
+    pub api_version: String,
+    /// It.
+    pub job: JobNow,
+}
+
+/// What was found in a namespace.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// By kind and name.
+    pub jobs: Vec<Found>,
+    /// Kinds that could not be read, each with the reason.
+    pub unread: Vec<(JobKind, String)>,
+    /// Kinds that the cluster does not have.
+    pub unknown: Vec<JobKind>,
+}
+
+/// Looks at jobs.
+pub struct Look<'a> {
+    reader: &'a Reader,
+    namespace: &'a str,
+}
+
+impl Found {
+    /// It as an object.
+    pub fn object(&self) -> ObjectName {
+        ObjectName {
+            api_version: self.api_version.clone(),
+            kind: self.kind.word().to_owned(),
+            namespace: Some(self.job.namespace.clone()),
+            name: self.job.name.clone(),
+        }
+    }
+}
+
+impl<'a> Look<'a> {
+    /// At those of a namespace.
+    pub fn at(reader: &'a Reader, namespace: &'a str) -> Self {
+        Look { reader, namespace }
+    }
+
+    /// All jobs of these kinds.
+    pub async fn all(&self, kinds: &[JobKind]) -> Result<Looked, TransportError> {
+        let asked: Vec<(JobKind, KubernetesRead)> =
+            kinds.iter().flat_map(|kind| kind.reads(self.namespace).into_iter().map(|read| (*kind, read))).collect();
+        let reads: Vec<Read> = asked.iter().map(|(_, read)| Read::Kubernetes(read.clone())).collect();
+        let answers = self.reader.read(&reads).await?;
+        let mut looked = Looked::default();
+        for kind in kinds {
+            let of_kind = asked.iter().filter(|(asked, _)| asked == kind).map(|(_, read)| read);
+            looked.take(*kind, of_kind.map(|read| (version(read), said::<Vec<JobNow>>(&answers, read))));
+        }
+        looked.jobs.sort_by(|a, b| (a.kind, &a.job.name).cmp(&(b.kind, &b.job.name)));
+        Ok(looked)
+    }
+
+    /// A job as it stands now; nothing where it is gone, or another one has its name.
+    pub async fn view(&self, found: &Found) -> Result<Option<View>, TransportError> {
+        let read = KubernetesRead::Jobs {
+            api_version: found.api_version.clone(),
+            kind: found.kind.word().to_owned(),
+            namespace: self.namespace.to_owned(),
+        };
+        let pods = KubernetesRead::JobPods { namespace: self.namespace.to_owned(), selector: found.kind.selector(&found.job) };
+        let answers = self.reader.read(&[Read::Kubernetes(read.clone()), Read::Kubernetes(pods.clone())]).await?;
+        let jobs = match said::<Vec<JobNow>>(&answers, &read) {
+            Said::Is(jobs) => jobs,
+            Said::NoKind => return Ok(None),
+            Said::Denied(reason) | Said::Unread(reason) => return Ok(Some(View::unread(found, reason))),
+        };
+        let Some(job) = jobs.into_iter().find(|job| job.uid == found.job.uid) else { return Ok(None) };
+        let pods: Result<Vec<JobPod>, String> = said(&answers, &pods).result();
+        let mut view = View::of(&Found { job, ..found.clone() }, pods);
+        self.explain(&mut view, found).await?;
+        Ok(Some(view))
+    }
+
+    /// What keeps it, asked only where something does.
+    async fn explain(&self, view: &mut View, found: &Found) -> Result<(), TransportError> {
+        let is_short = view.pods.iter().any(|pod| pod.unscheduled.is_some() && !pod.asks.is_empty());
+        let is_kept = matches!(view.phase, Phase::Waiting | Phase::Failed);
+        let troubles = KubernetesRead::Troubles { object: found.object(), selector: None };
+        let mut reads = Vec::new();
+        reads.extend(is_short.then_some(Read::Kubernetes(KubernetesRead::Room)));
+        reads.extend(is_kept.then(|| Read::Kubernetes(troubles.clone())));
+        if reads.is_empty() {
+            return Ok(());
+        }
+        let answers = self.reader.read(&reads).await?;
+        let room: Option<Room> = if is_short { said(&answers, &KubernetesRead::Room).result().ok() } else { None };
+        let lines = answers.output(&Read::Kubernetes(troubles)).map(|(_, out)| out).unwrap_or_default();
+        view.explain(room.as_ref(), lines.lines().map(|line| line.trim_start_matches("warning: ").to_owned()).collect());
+        Ok(())
+    }
+
+    /// What a pod's log says since a time, and whether there was more than is taken of one look; the error says why it cannot be had.
+    pub async fn log(&self, pod: &JobPod, lines: u32, since: Option<&str>) -> Result<Result<(String, bool), String>, TransportError> {
+        let (namespace, container) = (self.namespace.to_owned(), pod.container.clone());
+        let read = KubernetesRead::Log { namespace, pod: pod.name.clone(), container, lines, since: since.map(str::to_owned) };
+        let read = Read::Kubernetes(read);
+        let answers = self.reader.read(std::slice::from_ref(&read)).await?;
+        Ok(match answers.get(&read) {
+            Some(answer) if answer.status == AnswerStatus::TooLong => Ok((answer.out.clone(), true)),
+            _ => match answers.output(&read) {
+                Ok((0, out)) => Ok((out.to_owned(), false)),
+                Ok((_, why)) => Err(one_line(why, 200)),
+                Err(reason) => Err(reason),
+            },
+        })
+    }
+}
+
+impl Looked {
+    /// The answers to all versions that a kind may be served as.
+    fn take(&mut self, kind: JobKind, versions: impl Iterator<Item = (String, Said<Vec<JobNow>>)>) {
+        let mut is_known = false;
+        for (api_version, said) in versions {
+            match said {
+                Said::NoKind => continue,
+                Said::Unread(reason) | Said::Denied(reason) => self.unread.push((kind, reason)),
+                // What is served in two versions is the same objects.
+                Said::Is(_) if is_known => continue,
+                Said::Is(jobs) => {
+                    let is_job = |job: &JobNow| !kind.is_of_all_sorts() || job.job.is_some();
+                    let found = |job: JobNow| Found { kind, api_version: api_version.clone(), job };
+                    self.jobs.extend(jobs.into_iter().filter(is_job).map(found));
+                }
+            }
+            is_known = true;
+        }
+        match is_known {
+            true => {}
+            // Every API server has them: what answers there says nothing that makes sense.
+            false if kind.is_of_all_sorts() => {
+                self.unread.push((kind, "the server does not know it, as no API server of Kubernetes".to_owned()))
+            }
+            false => self.unknown.push(kind),
+        }
+    }
+}
+
+/// What an answer came to.
+pub(super) enum Said<T> {
+    Is(T),
+    NoKind,
+    /// No role allows it.
+    Denied(String),
+    Unread(String),
+}
+
+impl<T> Said<T> {
+    fn result(self) -> Result<T, String> {
+        match self {
+            Said::Is(is) => Ok(is),
+            Said::NoKind => Err("the cluster does not have the kind".to_owned()),
+            Said::Denied(reason) | Said::Unread(reason) => Err(reason),
+        }
+    }
+}
+
+pub(super) fn said<T: DeserializeOwned>(answers: &Answers, read: &KubernetesRead) -> Said<T> {
+    let read = Read::Kubernetes(read.clone());
+    match answers.output(&read) {
+        Ok((0, out)) => {
+            serde_json::from_str(&answers.shown(out)).map_or_else(|_| Said::Unread("the answer makes no sense".to_owned()), Said::Is)
+        }
+        Ok((NO_KIND, _)) => Said::NoKind,
+        Ok((_, why)) => Said::Unread(one_line(&answers.shown(why), 300)),
+        Err(reason) if answers.get(&read).is_some_and(|answer| answer.status == AnswerStatus::Denied) => Said::Denied(reason),
+        Err(reason) => Said::Unread(reason),
+    }
+}
+
+fn version(read: &KubernetesRead) -> String {
+    if let KubernetesRead::Jobs { api_version, .. } = read { api_version.clone() } else { String::new() }
+}

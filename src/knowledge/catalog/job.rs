@@ -1,0 +1,258 @@
+//! What jobs are run with, as rows: environment variables of NCCL and UCX, arguments of mpirun and of the tests behind it, images
+//! of which something has to be known, and profilers that say what a step waits for.
+
+use super::table::Row;
+use crate::spec::model::Platform;
+use railwright_base::version;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An environment variable of a job.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VariableRow {
+    /// Its name, such as `NCCL_IB_TC`.
+    pub name: String,
+    /// Who reads it: `nccl`, `ucx`, `torchrun`, `arena`.
+    pub program: String,
+    /// What it decides.
+    pub meaning: String,
+    /// What it can be; anything where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<VariableValues>,
+    /// What it is where nobody sets it, the newest release first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub defaults: Vec<VariableDefault>,
+    /// What a job pays for setting it.
+    pub cost: String,
+    /// What pages recommend, and what is to be said of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    /// Where this is said.
+    pub source: String,
+}
+
+/// What a variable can be: a number in a range, or one of some words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VariableValues {
+    /// The least number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<i64>,
+    /// The largest number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<i64>,
+    /// Words, in any case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+}
+
+impl VariableValues {
+    /// Whether a value is one of them.
+    pub fn holds(&self, value: &str) -> bool {
+        let is_word = self.words.iter().any(|word| word.eq_ignore_ascii_case(value));
+        let in_range = |number: i64| self.from.is_none_or(|from| number >= from) && self.to.is_none_or(|to| number <= to);
+        let is_number = (self.from.is_some() || self.to.is_some()) && value.trim().parse::<i64>().is_ok_and(in_range);
+        is_word || is_number
+    }
+
+    /// In words: `0 to 255`, `one of INFO, WARN`.
+    pub fn in_words(&self) -> String {
+        let range = match (self.from, self.to) {
+            (Some(from), Some(to)) => Some(format!("{from} to {to}")),
+            (Some(from), None) => Some(format!("{from} and more")),
+            (None, Some(to)) => Some(format!("at most {to}")),
+            (None, None) => None,
+        };
+        let words = (!self.words.is_empty()).then(|| format!("one of {}", self.words.join(", ")));
+        range.into_iter().chain(words).collect::<Vec<_>>().join(", or ")
+    }
+}
+
+/// What a variable is where nobody sets it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VariableDefault {
+    /// The value.
+    pub value: String,
+    /// The first release with it; from the beginning on where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+impl VariableDefault {
+    fn in_words(&self) -> String {
+        self.since.as_ref().map_or_else(|| self.value.clone(), |since| format!("{} since {since}", self.value))
+    }
+}
+
+impl VariableRow {
+    /// Its defaults in words; those of one release where it is known. Nothing where no row of it says any.
+    pub fn default_in_words(&self, release: Option<&str>) -> Option<String> {
+        let is_older = |one: &&VariableDefault| {
+            let since = one.since.as_deref().map(version::parts).unwrap_or_default();
+            release.is_some_and(|release| since <= version::parts(release))
+        };
+        if let Some(found) = self.defaults.iter().find(is_older) {
+            return Some(found.value.clone());
+        }
+        let all: Vec<String> = self.defaults.iter().map(VariableDefault::in_words).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+}
+
+impl Row for VariableRow {
+    const KEY: &'static str = "variable";
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn source(&self) -> &str {
+        &self.source
+    }
+    fn in_words(&self, field: &str) -> Option<String> {
+        match field {
+            "values" => self.values.as_ref().map(VariableValues::in_words),
+            "defaults" => self.default_in_words(None),
+            _ => None,
+        }
+    }
+    fn unsound(&self) -> Option<String> {
+        let values = self.values.as_ref()?;
+        if values.from.zip(values.to).is_some_and(|(from, to)| from > to) {
+            return Some("the least number is above the largest".to_owned());
+        }
+        let wrong = self.defaults.iter().find(|default| !values.holds(&default.value))?;
+        Some(format!("its default {} is none of its values", wrong.value))
+    }
+}
+
+/// An argument of the programs that start a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArgumentRow {
+    /// The argument without its value, as in `-mca coll_hcoll_enable`; one of a test with the program before it, `nccl-tests -b`.
+    pub name: String,
+    /// Why it is there.
+    pub reason: String,
+    /// What it costs, and whom.
+    pub cost: String,
+    /// Where this is said.
+    pub source: String,
+}
+
+impl Row for ArgumentRow {
+    const KEY: &'static str = "argument";
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+/// An image of which something has to be known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageRow {
+    /// The image, with its tag; without one it is about every tag.
+    pub name: String,
+    /// True where its maker gives it for a trial only.
+    #[serde(default)]
+    pub demo: bool,
+    /// The release of Ray in it; `tag` where the tag begins with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ray: Option<String>,
+    /// What else has to be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Where this is said.
+    pub source: String,
+}
+
+impl ImageRow {
+    /// The release of Ray in an image of this row.
+    pub fn ray_of(&self, image: &str) -> Option<String> {
+        match self.ray.as_deref()? {
+            "tag" => {
+                let tag = image.rsplit_once(':').map(|(_, tag)| tag).filter(|tag| !tag.contains('/'))?;
+                let release: String = tag.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+                (release.matches('.').count() == 2).then_some(release)
+            }
+            release => Some(release.to_owned()),
+        }
+    }
+}
+
+impl Row for ImageRow {
+    const KEY: &'static str = "image";
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+/// A profiler of trainings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProfilerRow {
+    /// Its name.
+    pub name: String,
+    /// What it shows of a training.
+    pub shows: String,
+    /// How it is run.
+    pub run: String,
+    /// The only platform that has it; every one where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub platform: Option<Platform>,
+    /// Where this is said.
+    pub source: String,
+}
+
+impl Row for ProfilerRow {
+    const KEY: &'static str = "profiler";
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+/// The row of an image: of its name and tag, else of its name alone. A digest behind it says nothing more.
+pub fn image_of<'a>(rows: &'a super::Table<ImageRow>, image: &str) -> Option<&'a ImageRow> {
+    let image = image.split('@').next().unwrap_or(image);
+    let bare = image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(image, |(bare, _)| bare);
+    rows.get(image).or_else(|| rows.get(bare))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_release() {
+        let default = |value: &str, since: Option<&str>| VariableDefault { value: value.into(), since: since.map(str::to_owned) };
+        let defaults = vec![default("20", Some("2.23")), default("18", Some("2.14")), default("14", None)];
+        let row = VariableRow { defaults, ..VariableRow::default() };
+        for (release, said) in [(Some("2.21.5"), "18"), (Some("2.23.0"), "20"), (Some("2.12"), "14")] {
+            assert_eq!(row.default_in_words(release).as_deref(), Some(said), "{release:?}");
+        }
+        assert_eq!(row.default_in_words(None).as_deref(), Some("20 since 2.23, 18 since 2.14, 14"));
+    }
+
+    #[test]
+    fn the_release_of_ray_is_read_from_a_tag() {
+        let row = ImageRow { ray: Some("tag".into()), ..ImageRow::default() };
+        let cases = [
+            ("rayproject/ray:2.40.0-py310-gpu", Some("2.40.0")),
+            ("rayproject/ray:latest", None),
+            ("registry:5000/ray", None),
+            ("rayproject/ray:2.9", None),
+        ];
+        for (image, release) in cases {
+            assert_eq!(row.ray_of(image).as_deref(), release, "{image}");
+        }
+    }
+}

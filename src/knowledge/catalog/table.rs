@@ -1,0 +1,179 @@
+//! Rows of one sort, found by name or alias.
+
+use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
+use railwright_base::Label;
+use railwright_base::suggest::nearest;
+use std::collections::HashMap;
+
+/// What the rows of every sort have in common.
+pub trait Row {
+    /// The key of the sort in the files.
+    const KEY: &'static str;
+    /// The name, as messages show it.
+    fn name(&self) -> &str;
+    /// What no other row of the sort has.
+    fn identity(&self) -> String {
+        self.name().to_owned()
+    }
+    /// Other names of the same thing.
+    fn aliases(&self) -> &[String] {
+        &[]
+    }
+    /// Where the row was taken from.
+    fn source(&self) -> &str;
+    /// A field in words, where it is more than a value or a list of them.
+    fn in_words(&self, _field: &str) -> Option<String> {
+        None
+    }
+    /// What cannot be in it, beyond what its fields say.
+    fn unsound(&self) -> Option<String> {
+        None
+    }
+}
+
+macro_rules! row {
+    ($row:ty, $key:literal) => {
+        impl Row for $row {
+            const KEY: &'static str = $key;
+            fn name(&self) -> &str {
+                &self.name
+            }
+            fn aliases(&self) -> &[String] {
+                &self.aliases
+            }
+            fn source(&self) -> &str {
+                &self.source
+            }
+        }
+    };
+}
+
+row!(GpuRow, "gpu");
+row!(NicRow, "nic");
+row!(InstanceRow, "instance");
+row!(OsRow, "os");
+
+impl Row for BandwidthRow {
+    const KEY: &'static str = "bandwidth";
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn source(&self) -> &str {
+        &self.source
+    }
+    fn unsound(&self) -> Option<String> {
+        let sound = |gbps: Option<f64>| gbps.is_none_or(|gbps| gbps > 0.0 && gbps <= 10_000.0);
+        if !sound(self.least_gbps) || !sound(self.seen_gbps) {
+            return Some("a bandwidth is more than 0 and at most 10000 Gb/s".to_owned());
+        }
+        // The largest message of perftest is 8 MiB; with no message, or no queue pair, nothing would be sent.
+        let possible = (1..=8 << 20).contains(&self.message_bytes) && (1..=64).contains(&self.queue_pairs);
+        (!possible).then(|| "a run has messages of 1 to 8388608 bytes and 1 to 64 queue pairs".to_owned())
+    }
+}
+
+impl Row for AcsRow {
+    const KEY: &'static str = "acs";
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn identity(&self) -> String {
+        format!("{} in class {}", self.name, self.compute_class)
+    }
+    fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+/// A row and where it stands.
+#[derive(Debug, Clone)]
+pub struct Entry<R> {
+    /// The row.
+    pub row: R,
+    /// A caret at it.
+    pub label: Label,
+    /// True for a row of the user's own.
+    pub own: bool,
+}
+
+/// All rows of a sort, in the order of the files.
+#[derive(Debug, Clone)]
+pub struct Table<R> {
+    entries: Vec<Entry<R>>,
+    by_identity: HashMap<String, usize>,
+    by_alias: HashMap<String, usize>,
+}
+
+impl<R> Default for Table<R> {
+    fn default() -> Self {
+        Table { entries: Vec::new(), by_identity: HashMap::new(), by_alias: HashMap::new() }
+    }
+}
+
+impl<R: Row> Table<R> {
+    /// Adds a row, in the place of one that is the same; that one comes back.
+    pub(super) fn put(&mut self, entry: Entry<R>) -> Option<Entry<R>> {
+        match self.by_identity.get(&entry.row.identity()) {
+            Some(at) => Some(std::mem::replace(&mut self.entries[*at], entry)),
+            None => {
+                self.by_identity.insert(entry.row.identity(), self.entries.len());
+                self.entries.push(entry);
+                None
+            }
+        }
+    }
+
+    /// Makes the rows findable by their aliases, once all are there; a name goes before an alias.
+    pub(super) fn index(&mut self) {
+        for (at, entry) in self.entries.iter().enumerate() {
+            for alias in entry.row.aliases() {
+                self.by_alias.entry(alias.clone()).or_insert(at);
+            }
+        }
+    }
+
+    /// The row of this name or alias.
+    pub fn get(&self, name: &str) -> Option<&R> {
+        self.entry(name).map(|entry| &entry.row)
+    }
+
+    /// The same with its place.
+    pub fn entry(&self, name: &str) -> Option<&Entry<R>> {
+        self.by_identity.get(name).or_else(|| self.by_alias.get(name)).map(|at| &self.entries[*at])
+    }
+
+    /// All rows.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<R>> {
+        self.entries.iter()
+    }
+
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True where there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Up to three names that look like this one: mistyped, without its case, or as a part of it.
+    pub fn near(&self, name: &str) -> Vec<String> {
+        let plain = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+        let wanted = plain(name);
+        let names = || {
+            self.entries.iter().flat_map(|entry| std::iter::once(entry.row.name()).chain(entry.row.aliases().iter().map(String::as_str)))
+        };
+        let mut near: Vec<String> = nearest(name, names()).map(str::to_owned).into_iter().collect();
+        let alike = names().filter(|known| {
+            let known = plain(known);
+            wanted.len() > 1 && (known.contains(&wanted) || wanted.contains(&known))
+        });
+        for known in alike {
+            if near.len() < 3 && !near.iter().any(|other| other == known) {
+                near.push(known.to_owned());
+            }
+        }
+        near
+    }
+}

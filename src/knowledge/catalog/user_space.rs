@@ -1,0 +1,263 @@
+//! What images need of RDMA, as rows: packages, libraries and providers by kind of fabric, and examples that an image can bring.
+//!
+//! A row becomes lines of a Containerfile. What could be more than the word that it stands for is refused here, where rows are read, and
+//! quoted there besides.
+
+use super::table::Row;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The RDMA user space of a kind of fabric.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UserSpaceRow {
+    /// The kind of fabric, as the spec has it.
+    pub name: String,
+    /// Other kinds of which the same is true.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// Packages of apt.
+    pub packages: Vec<String>,
+    /// Where they come from, where that is not the distribution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<AptRepository>,
+    /// Libraries that programs load, by the names that they load.
+    pub libraries: Vec<String>,
+    /// What libibverbs loads for a NIC; the first is meant where no NIC is known.
+    pub providers: Vec<Provider>,
+    /// Where this is said.
+    pub source: String,
+}
+
+/// A repository of apt that is not the distribution's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AptRepository {
+    /// What its files are called.
+    pub name: String,
+    /// Its address.
+    pub url: String,
+    /// Its suite by the code name of a release.
+    pub suites: BTreeMap<String, String>,
+    /// Its components.
+    pub components: Vec<String>,
+    /// Where its maker gives the key.
+    pub key: String,
+}
+
+/// What libibverbs loads for NICs of a driver.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Provider {
+    /// The driver, as rows of NICs have it.
+    pub driver: String,
+    /// The name: `mlx5` of `libmlx5-rdmav34.so` and of the line `driver mlx5`.
+    pub name: String,
+}
+
+/// An example that an image can bring.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExampleRow {
+    /// Its name.
+    pub name: String,
+    /// The folder of the image that it goes into.
+    pub folder: String,
+    /// Its data.
+    pub files: Vec<DataFile>,
+    /// Its code.
+    pub code: Code,
+    /// Where this is said.
+    pub source: String,
+}
+
+/// A file of data, packed with gzip where it is fetched.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DataFile {
+    /// Where it goes, below the example's folder.
+    pub path: String,
+    /// Where it comes from.
+    pub url: String,
+    /// Of the packed file.
+    pub sha256: String,
+}
+
+/// A folder of a git repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Code {
+    /// The repository.
+    pub url: String,
+    /// The tag.
+    pub tag: String,
+    /// The folder in it.
+    pub folder: String,
+    /// Where that goes, below the example's folder.
+    pub at: String,
+    /// The file in it that names packages of Python.
+    pub requirements: String,
+}
+
+impl UserSpaceRow {
+    /// The providers for NICs of these drivers; the first where none is known.
+    pub fn providers_of<'a>(&'a self, drivers: &[&str]) -> Vec<&'a str> {
+        let known: Vec<&str> = self.providers.iter().filter(|one| drivers.contains(&one.driver.as_str())).map(|one| &*one.name).collect();
+        if known.is_empty() { self.providers.iter().take(1).map(|one| &*one.name).collect() } else { known }
+    }
+}
+
+/// One word of letters and digits, and of these marks behind its beginning.
+fn is_word(text: &str, marks: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || marks.contains(c);
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.len() <= 200 && text.chars().all(plain)
+}
+
+fn is_https(text: &str) -> bool {
+    text.strip_prefix("https://").is_some_and(|rest| is_word(rest, "._/-~+"))
+}
+
+/// A path below something: none of its parts leads out.
+fn is_below(text: &str) -> bool {
+    is_word(text, "._/-") && text.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+}
+
+fn first_wrong<'a>(values: impl IntoIterator<Item = (&'a str, bool)>) -> Option<String> {
+    let wrong = values.into_iter().find(|(_, is_sound)| !is_sound)?;
+    Some(format!("`{}` is nothing that can stand in a Containerfile there", railwright_base::text::one_line(wrong.0, 60)))
+}
+
+impl Row for UserSpaceRow {
+    const KEY: &'static str = "user-space";
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+    fn source(&self) -> &str {
+        &self.source
+    }
+    fn in_words(&self, field: &str) -> Option<String> {
+        match field {
+            "providers" => Some(self.providers.iter().map(|one| format!("{} for {}", one.name, one.driver)).collect::<Vec<_>>().join(", ")),
+            "repository" => self.repository.as_ref().map(|one| one.url.clone()),
+            _ => None,
+        }
+    }
+    fn unsound(&self) -> Option<String> {
+        if self.packages.is_empty() || self.libraries.is_empty() || self.providers.is_empty() {
+            return Some("it names no packages, no libraries or no provider".to_owned());
+        }
+        let words = self.packages.iter().chain(&self.libraries).map(|text| (text.as_str(), is_word(text, "+.-_")));
+        let providers = self.providers.iter().map(|one| (one.name.as_str(), is_word(&one.name, "_")));
+        let of_repository = self.repository.iter().flat_map(|one| {
+            let suites =
+                one.suites.iter().flat_map(|(release, suite)| [(&**release, is_word(release, "-")), (&**suite, is_word(suite, "._/-"))]);
+            let components = one.components.iter().map(|text| (text.as_str(), is_word(text, "._/-")));
+            let own = [(&*one.name, is_word(&one.name, "-")), (&*one.url, is_https(&one.url)), (&*one.key, is_https(&one.key))];
+            own.into_iter().chain(suites).chain(components).collect::<Vec<_>>()
+        });
+        first_wrong(words.chain(providers).chain(of_repository))
+    }
+}
+
+impl Row for ExampleRow {
+    const KEY: &'static str = "example";
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn source(&self) -> &str {
+        &self.source
+    }
+    fn in_words(&self, field: &str) -> Option<String> {
+        match field {
+            "files" => Some(self.files.iter().map(|one| one.path.clone()).collect::<Vec<_>>().join(", ")),
+            "code" => Some(format!("{} of {} at {}", self.code.folder, self.code.url, self.code.tag)),
+            _ => None,
+        }
+    }
+    fn unsound(&self) -> Option<String> {
+        let is_sum = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        let of_files = self
+            .files
+            .iter()
+            .flat_map(|one| [(&*one.path, is_below(&one.path)), (&*one.url, is_https(&one.url)), (&*one.sha256, is_sum(&one.sha256))]);
+        let code = &self.code;
+        let of_code = [
+            (&*self.folder, self.folder.strip_prefix('/').is_some_and(is_below)),
+            (&*code.url, is_https(&code.url)),
+            (&*code.tag, is_word(&code.tag, ".-_")),
+            (&*code.folder, is_below(&code.folder)),
+            (&*code.at, is_below(&code.at)),
+            (&*code.requirements, is_below(&code.requirements)),
+        ];
+        first_wrong(of_files.chain(of_code))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> UserSpaceRow {
+        let catalog = crate::catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+        catalog.user_space.get("erdma").unwrap().clone()
+    }
+
+    #[test]
+    fn a_row_holds_nothing_that_could_become_another_line() {
+        assert_eq!(row().unsound(), None);
+        let with = |change: fn(&mut UserSpaceRow)| {
+            let mut row = row();
+            change(&mut row);
+            row.unsound()
+        };
+        for wrong in [
+            with(|row| row.packages[0] = "a b".into()),
+            with(|row| row.packages[0] = "-o=Dir=/".into()),
+            with(|row| row.libraries[0] = "a\nRUN id".into()),
+            with(|row| row.libraries[0] = "../a".into()),
+            with(|row| row.providers[0].name = "a/b".into()),
+            with(|row| row.providers.clear()),
+            with(|row| row.repository.as_mut().unwrap().url = "http://h/apt".into()),
+            with(|row| row.repository.as_mut().unwrap().url = "https://h/apt'; id".into()),
+            with(|row| drop(row.repository.as_mut().unwrap().suites.insert("x".into(), "a\nb".into()))),
+        ] {
+            assert!(wrong.is_some());
+        }
+    }
+
+    #[test]
+    fn an_example_stays_in_its_folder_and_has_sums() {
+        let catalog = crate::catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let shipped = catalog.example.get("mnist").unwrap();
+        assert_eq!(shipped.unsound(), None);
+        let with = |change: fn(&mut ExampleRow)| {
+            let mut row = shipped.clone();
+            change(&mut row);
+            row.unsound()
+        };
+        for wrong in [
+            with(|row| row.files[0].path = "../x".into()),
+            with(|row| row.files[0].sha256 = "f68b3c2dcbeaaa9fbdd348bbdeb94873".into()),
+            with(|row| row.folder = "workspace".into()),
+            with(|row| row.folder = "/".into()),
+            with(|row| row.code.tag = "--upload-pack=id".into()),
+            with(|row| row.code.at = "a/./b".into()),
+        ] {
+            assert!(wrong.is_some());
+        }
+    }
+
+    #[test]
+    fn providers_are_those_of_the_nics() {
+        let catalog = crate::catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let row = catalog.user_space.get("rocev2").unwrap();
+        assert_eq!(row.providers_of(&[]), ["mlx5"]);
+        assert_eq!(row.providers_of(&["ice", "mlx5_core"]), ["mlx5", "irdma"]);
+        assert_eq!(row.providers_of(&["unheard"]), ["mlx5"]);
+        assert_eq!(catalog.user_space.get("rocev1").map(|row| row.name.as_str()), Some("rocev2"));
+    }
+}

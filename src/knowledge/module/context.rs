@@ -1,0 +1,423 @@
+//! What the templates of a module can name, for one host. The type is the language: its JSON Schema is what names are
+//! checked against, and its field docs are the user's reference.
+
+use crate::catalog::release::Part;
+use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
+use crate::catalog::{Catalog, SOFT_ROCE};
+use crate::solve::{Answer, Answers};
+use crate::spec::model::{Erdma, Fabric, Gpu, GpuModules, Iommu, Management, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning};
+use crate::spec::{Host, Loaded};
+use crate::template::shape::{EACH, Shape};
+use railwright_base::{Diagnostic, Place, secret};
+use railwright_resource::action::PackageManager;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Texts of the files that the spec refers to, by the path as the spec has it (`../../.lab/repository.asc`).
+pub type Texts = BTreeMap<String, String>;
+
+/// All that a template can name, besides the module's own parameters.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Names {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The fabric, as the spec has it; what the spec leaves out is not there.
+    pub fabric: Fabric,
+    /// This host.
+    pub host: HostNames,
+    /// Package repositories that every host gets.
+    pub repositories: Vec<RepositoryNames>,
+    /// Each secret of the spec, as a mark that is filled in on the way to the host.
+    pub secrets: BTreeMap<String, String>,
+}
+
+/// One host.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct HostNames {
+    /// Its name.
+    pub name: String,
+    /// Its place in the cluster, from 1.
+    pub index: usize,
+    /// Its name as a node of the Kubernetes cluster.
+    pub node: String,
+    /// The operating system, such as `debian-12`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
+    /// `apt` or `dnf`, by the operating system; not there when the spec does not name one of a known family.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package_manager: Option<Manager>,
+    /// The cloud's instance type or family.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// The kernel that must run, as `uname -r` prints it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Whether Secure Boot is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secure_boot: Option<bool>,
+    /// Where the RDMA drivers and libraries come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_stack: Option<RdmaStack>,
+    /// Alibaba Cloud's eRDMA driver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erdma: Option<Erdma>,
+    /// The management network; what a VLAN leaves to its default is filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub management: Option<Management>,
+    /// Settings for steady speed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
+    /// What the catalogue says of its parts.
+    pub catalogue: CatalogueNames,
+    /// The releases that go together: the spec's own, and those chosen for what it leaves open.
+    pub chosen: ChosenNames,
+    /// The GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+    /// IOMMU mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iommu: Option<Iommu>,
+    /// Failure domains and the like.
+    pub labels: BTreeMap<String, String>,
+    /// The RDMA NICs, one a rail.
+    pub rails: Vec<RailNames>,
+    /// The NICs that get names: the PCI address or MAC address of each rail.
+    pub named_nics: Vec<String>,
+    /// How RDMA devices are named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_naming: Option<RdmaNaming>,
+    /// True when the rails are VLANs.
+    pub tagged: bool,
+    /// True when the RDMA devices are made of plain Ethernet ones by software.
+    pub soft_roce: bool,
+    /// True when pods get the RDMA devices: the host is a node of the Kubernetes cluster, which has a device plugin for them.
+    pub rdma_pods: bool,
+    /// True when a pod gets the RDMA device of its NUMA node: the kubelet has to hold its CPUs there.
+    pub numa_pods: bool,
+}
+
+/// The rows of the catalogue about a host; one that nobody knows is not there.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct CatalogueNames {
+    /// The GPU model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuRow>,
+    /// The NIC model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic: Option<NicRow>,
+    /// The instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<InstanceRow>,
+    /// The operating system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<OsRow>,
+}
+
+/// Releases of a host: as the spec has them, else as they were chosen; one of which too little is known is not there.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct ChosenNames {
+    /// The GPU driver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// The sort of its kernel modules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modules: Option<String>,
+    /// The CUDA toolkit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<String>,
+    /// DOCA or MLNX_OFED.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_stack: Option<String>,
+}
+
+impl ChosenNames {
+    fn of(group: &NodeGroup, answer: Option<&Answer>) -> Self {
+        let chosen = |part: Part| {
+            let choice = answer.into_iter().flat_map(|answer| &answer.choices).find(|choice| choice.part == part);
+            choice.map(|choice| choice.known.release.clone())
+        };
+        let gpu = group.gpu.as_ref();
+        let modules = gpu.and_then(|gpu| gpu.modules).map(|modules| match modules {
+            GpuModules::Open => "open".to_owned(),
+            GpuModules::Proprietary => "proprietary".to_owned(),
+        });
+        let stack = group.rdma_stack.as_ref().and_then(|stack| stack.version.clone());
+        ChosenNames {
+            driver: gpu.and_then(|gpu| gpu.driver.clone()).or_else(|| chosen(Part::Driver)),
+            modules: modules.or_else(|| chosen(Part::Modules)),
+            cuda: gpu.and_then(|gpu| gpu.cuda.clone()).or_else(|| chosen(Part::Cuda)),
+            rdma_stack: stack.or_else(|| chosen(Part::Doca)).or_else(|| chosen(Part::MlnxOfed)),
+        }
+    }
+}
+
+/// The program that keeps packages, as templates name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Manager {
+    /// Debian and its family.
+    Apt,
+    /// Red Hat's family.
+    Dnf,
+}
+
+impl From<Manager> for PackageManager {
+    fn from(manager: Manager) -> Self {
+        match manager {
+            Manager::Apt => PackageManager::Apt,
+            Manager::Dnf => PackageManager::Dnf,
+        }
+    }
+}
+
+/// One RDMA NIC.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct RailNames {
+    /// The rail, from 0.
+    pub rail: u32,
+    /// The netdev that carries the address.
+    pub netdev: String,
+    /// The netdev of the NIC's port: the parent of the rail's VLAN, or the same.
+    pub port: String,
+    /// The rail's VLAN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+    /// Its address in CIDR form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The model.
+    pub model: String,
+    /// Settings of its firmware.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<Arc<NicFirmware>>,
+    /// The PCI address or MAC address of the NIC that gets the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic: Option<String>,
+}
+
+/// One package repository.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct RepositoryNames {
+    /// A name for its files on the host.
+    pub name: String,
+    /// Where it is.
+    pub url: String,
+    /// apt: the suite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
+    /// apt: the components.
+    pub components: Vec<String>,
+    /// The signing key, armoured.
+    pub key_text: String,
+    /// apt: pin priority for its packages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+}
+
+/// The shape of `Names`.
+pub fn shape() -> Shape {
+    Shape::of_schema(schemars::schema_for!(Names).as_value())
+}
+
+/// The code for a signing key that the spec names and that is not there.
+pub const KEY_IS_ABSENT: &str = "RW0214";
+
+/// The files outside of the YAML whose texts the templates need, with where the spec names them.
+pub fn files(loaded: &Loaded) -> Vec<(String, Option<Place>)> {
+    let keys = loaded.spec.repositories.iter().enumerate();
+    keys.map(|(index, repository)| (repository.key.clone(), loaded.place(&format!("repositories[{index}].key")))).collect()
+}
+
+/// The most bytes of the signing keys of all repositories together: each host's templates can name all of them. A distribution's keyring has 100 KB.
+const KEYS_BYTES_MAX: usize = 4 << 20;
+
+/// How large the signing keys are together, as far as they were read.
+#[derive(Default)]
+pub struct KeysSize(usize);
+
+impl KeysSize {
+    /// Adds the key of the repository with this number; an error from where the limit is passed on.
+    pub fn add(&mut self, loaded: &Loaded, index: usize, bytes: usize) -> Result<(), Diagnostic> {
+        self.0 += bytes;
+        if self.is_too_large() { Err(keys_too_large(loaded, index)) } else { Ok(()) }
+    }
+
+    /// Whether the limit was passed.
+    pub fn is_too_large(&self) -> bool {
+        self.0 > KEYS_BYTES_MAX
+    }
+}
+
+/// The repositories with their keys; a key whose text is not there is an error.
+pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryNames>, Vec<Diagnostic>> {
+    let mut errors = Vec::new();
+    let (mut out, mut size) = (Vec::new(), KeysSize::default());
+    for (index, repository) in loaded.spec.repositories.iter().enumerate() {
+        let Some(key_text) = texts.get(&repository.key) else {
+            errors.push(key_absent(loaded, index, &repository.key));
+            continue;
+        };
+        if let Err(error) = size.add(loaded, index, key_text.len()) {
+            errors.push(error);
+            break;
+        }
+        out.push(RepositoryNames {
+            name: repository.name.clone(),
+            url: repository.url.clone(),
+            suite: repository.suite.clone(),
+            components: repository.components.clone(),
+            key_text: key_text.clone(),
+            priority: repository.priority,
+        });
+    }
+    if errors.is_empty() { Ok(out) } else { Err(errors) }
+}
+
+/// The signing keys of the repositories up to this one are too large together.
+fn keys_too_large(loaded: &Loaded, index: usize) -> Diagnostic {
+    let error = Diagnostic::error("RW0104", format!("the signing keys have more than {} MiB together", KEYS_BYTES_MAX >> 20))
+        .effect("every host would be planned with all of them, and railwright would run out of memory")
+        .next("export each repository's own key alone, and name it once: several `components` can be in one repository");
+    let label = loaded.label(&format!("repositories[{index}].key"), "the limit is passed here");
+    label.into_iter().fold(error, Diagnostic::labelled)
+}
+
+fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {
+    let mut diagnostic = Diagnostic::error(KEY_IS_ABSENT, format!("the signing key `{path}` is not there"))
+        .effect("packages of a repository whose key nobody knows would be installed unchecked, so nothing that needs it is planned")
+        .next("put the armoured key at that path; the lab's own is written by `railwright lab up`")
+        .next("or plan from an observation: it holds the text that was read when it was recorded");
+    if let Some(label) = loaded.label(&format!("repositories[{index}].key"), "named here") {
+        diagnostic = diagnostic.labelled(label);
+    }
+    diagnostic
+}
+
+/// What templates can name for one host.
+pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host, repositories: &[RepositoryNames]) -> Names {
+    Names {
+        cluster: loaded.spec.cluster.clone(),
+        fabric: loaded.spec.fabric.clone(),
+        host: host_names(loaded, catalog, answers, host),
+        repositories: repositories.to_vec(),
+        secrets: secret_marks(loaded),
+    }
+}
+
+/// Each secret of the spec by its name, as a mark.
+pub fn secret_marks(loaded: &Loaded) -> BTreeMap<String, String> {
+    loaded.spec.secrets.keys().map(|name| (name.clone(), secret::mark(name))).collect()
+}
+
+/// One host's part.
+pub fn host_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host) -> HostNames {
+    let group = loaded.group_of(host);
+    let rail = |rail: &crate::spec::Rail| RailNames {
+        rail: rail.rail,
+        netdev: rail.netdev.clone(),
+        port: rail.port.clone(),
+        vlan: rail.vlan,
+        address: rail.address.clone(),
+        model: rail.model.clone(),
+        firmware: rail.firmware.clone(),
+        nic: rail.device.clone(),
+    };
+    HostNames {
+        name: host.name.clone(),
+        index: host.index,
+        node: host.node.clone(),
+        os: group.os.clone(),
+        package_manager: group.os.as_deref().and_then(manager),
+        instance: group.instance.clone(),
+        kernel: group.kernel.clone(),
+        secure_boot: group.secure_boot,
+        rdma_stack: group.rdma_stack.clone(),
+        erdma: group.erdma.clone(),
+        management: group.management.as_ref().map(Management::resolved),
+        tuning: group.tuning.clone(),
+        catalogue: CatalogueNames {
+            gpu: group.gpu.as_ref().and_then(|gpu| catalog.gpu.get(&gpu.model)).cloned(),
+            nic: group.nics.as_ref().and_then(|nics| catalog.nic.get(&nics.model)).cloned(),
+            instance: group.instance.as_deref().and_then(|name| catalog.instance_of(name)).cloned(),
+            os: group.os.as_deref().and_then(|os| catalog.system(os)).cloned(),
+        },
+        chosen: ChosenNames::of(group, answers.group(host.group)),
+        gpu: group.gpu.clone(),
+        iommu: group.iommu,
+        labels: group.labels.clone(),
+        rails: host.netdevs.iter().map(rail).collect(),
+        named_nics: host.netdevs.iter().filter_map(|rail| rail.device.clone()).collect(),
+        rdma_naming: group.nics.as_ref().and_then(|nics| nics.naming.as_ref()?.rdma),
+        tagged: host.netdevs.iter().any(|rail| rail.vlan.is_some()),
+        soft_roce: host.netdevs.iter().any(|rail| rail.model == SOFT_ROCE),
+        numa_pods: loaded
+            .spec
+            .kubernetes
+            .as_ref()
+            .and_then(|kubernetes| kubernetes.erdma.as_ref())
+            .is_some_and(|erdma| !erdma.allocate_all_devices),
+        rdma_pods: loaded.spec.kubernetes.as_ref().is_some_and(|kubernetes| kubernetes.rdma.is_some() || kubernetes.erdma.is_some()),
+    }
+}
+
+fn manager(os: &str) -> Option<Manager> {
+    let family = os.split('-').next().unwrap_or_default();
+    match family {
+        "debian" | "ubuntu" => Some(Manager::Apt),
+        "rhel" | "rocky" | "almalinux" | "centos" | "fedora" | "anolis" | "alinux" | "openEuler" => Some(Manager::Dnf),
+        _ => None,
+    }
+}
+
+/// The value at a path of names; nothing where it is not there or the path goes through every element.
+pub fn value_at<'a>(values: &'a BTreeMap<String, Value>, path: &[String]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(values.get(first)?, |value, name| value.get(name))
+}
+
+/// The path in the spec of a path of names; `item` is the turn of the loop whose elements are meant.
+pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
+    let group = format!("nodes[{}]", host.group);
+    let words: Vec<&str> = path.iter().map(String::as_str).collect();
+    let join = |base: &str, rest: &[&str]| rest.iter().fold(base.to_owned(), |path, word| format!("{path}.{word}"));
+    match words.as_slice() {
+        ["host", "os" | "package_manager", ..] => format!("{group}.os"),
+        ["host", "catalogue", "gpu", ..] => format!("{group}.gpu.model"),
+        ["host", "catalogue", "nic", ..] => format!("{group}.nics.model"),
+        ["host", "catalogue", sort, ..] => format!("{group}.{sort}"),
+        ["host", "chosen", "rdma_stack", ..] => format!("{group}.rdma_stack.version"),
+        ["host", "chosen", part, ..] => format!("{group}.gpu.{part}"),
+        ["host", "tagged", ..] => format!("{group}.nics.vlan"),
+        ["host", "rails", EACH, "port", ..] => format!("{group}.nics.netdev"),
+        ["host", "rdma_pods", ..] => "kubernetes".to_owned(),
+        ["host", "numa_pods", ..] => "kubernetes.erdma.allocate_all_devices".to_owned(),
+        ["host", "soft_roce", ..] => format!("{group}.nics.model"),
+        ["host", "rdma_naming", ..] => format!("{group}.nics.naming.rdma"),
+        ["host", "named_nics", ..] | ["host", "rails", EACH, "nic", ..] => format!("{group}.nics.naming"),
+        ["host", "rails", EACH, "rail", ..] => format!("{group}.nics.rails"),
+        ["host", "rails", EACH, rest @ ..] => join(&format!("{group}.nics"), rest),
+        ["host", "rails", ..] => format!("{group}.nics"),
+        ["host", "node", ..] => format!("{group}.kubernetes_node"),
+        ["host", "name" | "index", ..] => format!("{group}.name"),
+        ["host", rest @ ..] => join(&group, rest),
+        ["repositories", EACH, rest @ ..] => match (item, rest) {
+            (Some(item), ["key_text", ..]) => format!("repositories[{item}].key"),
+            (Some(item), rest) => join(&format!("repositories[{item}]"), rest),
+            (None, _) => "repositories".to_owned(),
+        },
+        words => join(words.first().copied().unwrap_or_default(), words.get(1..).unwrap_or_default()),
+    }
+}
+
+/// A text of the spec that holds a code point kept for the marks of secrets.
+pub fn reserved_text(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => secret::reserved(text).map(|_| text.as_str()),
+        Value::Array(items) => items.iter().find_map(reserved_text),
+        Value::Object(map) => map.values().find_map(reserved_text),
+        _ => None,
+    }
+}

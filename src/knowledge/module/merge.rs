@@ -1,0 +1,136 @@
+//! Wishes of one host that several modules have: the same wish is one, different ones are a conflict. Then the order.
+
+use super::compile::Module;
+use super::desired::{Draft, Why};
+use super::findings::Findings;
+use super::order::Made;
+use crate::template::engine;
+use railwright_base::{Address, Diagnostic};
+use railwright_resource::Wish;
+use railwright_resource::json_in_configmap::is_wished_whole;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The wishes of one host with what they come after; conflicts are noted.
+pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], found: &mut Findings, host: &str) -> Vec<(Wish, Vec<Why>)> {
+    let mut by_address: BTreeMap<Address, (usize, usize, Wish, Vec<Why>)> = BTreeMap::new();
+    let mut later: Vec<(usize, usize, Address, Vec<Address>)> = Vec::new();
+    for draft in drafts {
+        if engine::is_allowance_used_up() {
+            return Vec::new();
+        }
+        let Some(after) = Made::after(made, modules, draft.module, draft.resource, draft.turn.as_ref()) else {
+            found.add(too_much_order(&modules[draft.module], draft.resource), host);
+            return Vec::new();
+        };
+        let address = draft.wish.address.clone();
+        match by_address.get_mut(&address) {
+            None => {
+                let mut wish = draft.wish;
+                wish.after = after;
+                by_address.insert(address, (draft.module, draft.resource, wish, vec![draft.why]));
+            }
+            Some((_, _, wish, why)) if wish.body == draft.wish.body => {
+                let want = Arc::make_mut(&mut wish.want);
+                want.places.extend_from_slice(&draft.wish.places);
+                want.places.sort();
+                want.places.dedup();
+                why.push(draft.why);
+                later.push((draft.module, draft.resource, address, after));
+            }
+            Some((module, resource, ..)) => {
+                let first = (&modules[*module], *resource);
+                found.add(conflict(&address, first, (&modules[draft.module], draft.resource)), host);
+            }
+        }
+    }
+    for (module, resource, address, after) in later {
+        if !join_order(&mut by_address, &address, after) {
+            found.add(too_much_order(&modules[module], resource), host);
+            return Vec::new();
+        }
+    }
+    by_address
+        .into_values()
+        .map(|(_, _, mut wish, why)| {
+            wish.after.retain(|other| *other != wish.address);
+            wish.after.sort();
+            wish.after.dedup();
+            (wish, why)
+        })
+        .collect()
+}
+
+/// A text that one wish edits and another one writes as a whole.
+pub(super) fn edited_and_whole(wishes: &[(Wish, Vec<Why>)], found: &mut Findings, on: &str) {
+    let of_kind = |kind: &'static str| wishes.iter().filter(move |(wish, _)| wish.kind == kind);
+    for (edited, _) in of_kind("json_in_configmap") {
+        for (whole, _) in of_kind("kubernetes_object").filter(|(whole, _)| is_wished_whole(edited, whole)) {
+            let (theirs, ours) = (&whole.module, &edited.module);
+            let error = Diagnostic::error("RW0211", format!("`{ours}` edits a text that `{theirs}` writes as a whole"))
+                .effect("each apply would undo the other, so neither is planned")
+                .next(format!(
+                    "put what is wanted of {} into {}, or leave one of the two out",
+                    edited.address.name(),
+                    whole.address.words()
+                ));
+            found.add(error, on);
+        }
+    }
+}
+
+/// A wish that an earlier module has too is done with that module. What the later one waits for is added where it does
+/// not turn the order around. False when the shared allowance is used up on the way.
+fn join_order(by_address: &mut BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>, address: &Address, after: Vec<Address>) -> bool {
+    for before in after {
+        if !reaches(by_address, &before, address)
+            && let Some((_, _, wish, _)) = by_address.get_mut(address)
+        {
+            wish.after.push(before);
+        }
+        if engine::is_allowance_used_up() {
+            return false;
+        }
+    }
+    true
+}
+
+/// True when `from` comes, over any number of steps, after `to`, or when the shared allowance is used up.
+fn reaches(by_address: &BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>, from: &Address, to: &Address) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(at) = open.pop() {
+        if at == to || !engine::take_shared(REACH_UNITS) {
+            return true;
+        }
+        if seen.insert(at)
+            && let Some((_, _, wish, _)) = by_address.get(at)
+        {
+            open.extend(&wish.after);
+        }
+    }
+    false
+}
+
+/// Units of the shared allowance for each step of a search through the order.
+const REACH_UNITS: u64 = 4;
+
+fn too_much_order(module: &Module, resource: usize) -> Diagnostic {
+    let error = Diagnostic::error("RW0217", "modules make too much")
+        .effect("railwright would work on the order for minutes, or run out of memory")
+        .next("let resources that come after each other go through the same list, or come after one of them alone");
+    let node = module.resources[resource].entry.id.node;
+    module.at(error, node, "with this, more comes after each other than in all modules may together")
+}
+
+fn conflict(address: &Address, first: (&Module, usize), second: (&Module, usize)) -> Diagnostic {
+    let named = |(module, resource): (&Module, usize)| format!("{}/{}", module.name, module.resources[resource].entry.id.text);
+    let error = Diagnostic::error("RW0211", format!("{} is wished for twice, differently", address.within_target()))
+        .effect("each apply would undo the other half, so neither is planned")
+        .next(format!("leave one out: `modules: {{ {}: {{ enabled: false }} }}`", second.0.name))
+        .next("or give both the same values by their parameters");
+    [second, first].into_iter().fold(error, |error, one| {
+        let node = one.0.resources[one.1].entry.id.node;
+        one.0.at(error, node, format!("by {}", named(one)))
+    })
+}

@@ -1,0 +1,382 @@
+//! What a rule can look at: the spec with the rows of the catalogue joined in. The type is the language: its JSON Schema is
+//! what the names of rules are checked against. Hosts that are alike in all that a rule can see are one class, so that a
+//! spec of 10,000 hosts is judged as fast as one of ten.
+
+use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
+use crate::catalog::{Catalog, SOFT_ROCE};
+use crate::spec::model::{
+    Erdma, Fabric, Gpu, GpuDirect, GpuModules, Iommu, Jobs, Lossless, Management, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout, Spec,
+    Switch, Tuning, Verify,
+};
+use crate::spec::{Host, Loaded};
+use ipnet::IpNet;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What every rule can look at.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ClusterFacts {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The fabric.
+    pub fabric: Fabric,
+    /// How changes are rolled out.
+    pub rollout: Rollout,
+    /// What the fabric must deliver.
+    pub verify: Verify,
+    /// The switches.
+    pub switches: Vec<Switch>,
+    /// What jobs are run with.
+    pub jobs: JobFacts,
+    /// All hosts together.
+    pub fleet: FleetFacts,
+}
+
+/// What jobs are run with.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct JobFacts {
+    /// The environment of their processes.
+    pub environment: BTreeMap<String, String>,
+    /// The release of NCCL that they bring.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<String>,
+    /// The MPI options of their launcher.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mpi_options: Option<String>,
+    /// A pod on Alibaba Container Compute Service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acs: Option<AcsFacts>,
+    /// The traffic class that NCCL asks for (`NCCL_IB_TC`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic_class: Option<u32>,
+    /// The DSCP of that traffic class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u32>,
+    /// The priority that the fabric's map gives to that DSCP; an eighth of the DSCP where the map does not name it, as NICs have it
+    /// from the start (mlnx_qos shows `prio:3 dscp:31,30,...,24`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
+}
+
+/// A pod on Alibaba Container Compute Service.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AcsFacts {
+    /// The GPU model series.
+    pub model: String,
+    /// The compute class.
+    pub compute_class: String,
+    /// GPUs of a pod.
+    pub gpus: u32,
+    /// Whether the pods ask for RDMA.
+    pub rdma: bool,
+    /// What is offered of this model in this class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<AcsRow>,
+}
+
+/// All hosts together.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct FleetFacts {
+    /// How many hosts.
+    pub hosts: usize,
+    /// The GPU models, each once.
+    pub gpu_models: Vec<String>,
+    /// The NIC models, each once.
+    pub nic_models: Vec<String>,
+    /// The operating systems, each once.
+    pub systems: Vec<String>,
+    /// The speeds that ports of their NICs can have in Gb/s; none where a model is not known, or its speeds are not.
+    pub nic_speeds_gbps: Vec<u32>,
+}
+
+/// A class of hosts that are alike.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct HostFacts {
+    /// The hosts, folded.
+    pub nodes: String,
+    /// The operating system, as the spec names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
+    /// Its row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<OsRow>,
+    /// The kernel that must run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Its version, such as `5.15`; the operating system's first one unless the spec names a kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_version: Option<String>,
+    /// True for a real-time kernel, by its name.
+    pub realtime: bool,
+    /// Whether Secure Boot is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secure_boot: Option<bool>,
+    /// IOMMU mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iommu: Option<Iommu>,
+    /// True where RDMA devices are made of plain Ethernet ones.
+    pub soft_roce: bool,
+    /// True for virtual machines, as far as the instance says so.
+    #[serde(rename = "virtual")]
+    pub is_virtual: bool,
+    /// The GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuFacts>,
+    /// The NICs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nics: Option<NicFacts>,
+    /// The instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<InstanceFacts>,
+    /// Where the RDMA drivers come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_stack: Option<RdmaStack>,
+    /// The eRDMA driver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erdma: Option<Erdma>,
+    /// The management network; what a VLAN leaves to its default is filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub management: Option<Management>,
+    /// Settings for steady speed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
+}
+
+/// The GPUs of a host.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct GpuFacts {
+    /// The model.
+    pub model: String,
+    /// How many.
+    pub count: u32,
+    /// The driver branch or version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Its branch as a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_branch: Option<u64>,
+    /// The kernel modules, where the spec names them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modules: Option<GpuModules>,
+    /// The CUDA toolkit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<String>,
+    /// Its major version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cuda_major: Option<u64>,
+    /// How the NIC reaches GPU memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direct: Option<GpuDirect>,
+    /// The model's row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<GpuRow>,
+}
+
+/// The NICs of a host.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct NicFacts {
+    /// The model.
+    pub model: String,
+    /// How many rails.
+    pub rails: u32,
+    /// The netdev of each.
+    pub netdev: String,
+    /// Their VLAN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+    /// True where the spec gives them addresses.
+    pub addressed: bool,
+    /// True where several rails have their addresses in one IPv4 network.
+    pub one_subnet: bool,
+    /// The settings of their firmware that the spec has values for, as texts.
+    pub firmware: BTreeMap<String, String>,
+    /// How their RDMA devices are named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma_naming: Option<RdmaNaming>,
+    /// The model's row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<NicRow>,
+}
+
+/// The instance of a cloud.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct InstanceFacts {
+    /// As the spec names it.
+    pub name: String,
+    /// Its row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<InstanceRow>,
+}
+
+/// A class of hosts and where the spec speaks of it.
+#[derive(Debug, Clone)]
+pub struct Class {
+    /// What it is.
+    pub facts: HostFacts,
+    /// The groups of the spec, by their index.
+    pub groups: Vec<usize>,
+}
+
+/// What all rules can look at.
+pub fn cluster_facts(loaded: &Loaded, catalog: &Catalog) -> ClusterFacts {
+    let spec = &loaded.spec;
+    let once = |values: Vec<String>| values.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+    let groups = || spec.nodes.iter();
+    ClusterFacts {
+        cluster: spec.cluster.clone(),
+        fabric: spec.fabric.clone(),
+        rollout: spec.rollout.clone(),
+        verify: spec.verify.clone(),
+        switches: spec.switches.clone(),
+        jobs: job_facts(&spec.jobs, spec.fabric.lossless.as_ref(), catalog),
+        fleet: FleetFacts {
+            hosts: loaded.hosts.len(),
+            gpu_models: once(groups().filter_map(|group| Some(group.gpu.as_ref()?.model.clone())).collect()),
+            nic_models: once(groups().filter_map(|group| Some(group.nics.as_ref()?.model.clone())).collect()),
+            systems: once(groups().filter_map(|group| group.os.clone()).collect()),
+            nic_speeds_gbps: nic_speeds(spec, catalog),
+        },
+    }
+}
+
+/// All speeds of all models, or none: what is not known of one of them cannot be said of all.
+fn nic_speeds(spec: &Spec, catalog: &Catalog) -> Vec<u32> {
+    let nics = spec.nodes.iter().filter_map(|group| group.nics.as_ref());
+    let speeds = nics.map(|nics| catalog.nic.get(&nics.model).map(|row| row.speeds_gbps.as_slice()).filter(|speeds| !speeds.is_empty()));
+    let all: Option<Vec<&[u32]>> = speeds.collect();
+    let all: std::collections::BTreeSet<u32> = all.unwrap_or_default().into_iter().flatten().copied().collect();
+    all.into_iter().collect()
+}
+
+fn job_facts(jobs: &Jobs, lossless: Option<&Lossless>, catalog: &Catalog) -> JobFacts {
+    let traffic_class = jobs.environment.get("NCCL_IB_TC").and_then(|text| text.trim().parse::<u8>().ok()).map(u32::from);
+    // the two lowest bits of the traffic class are ECN (RFC 3168), the six above them the DSCP (RFC 2474)
+    let dscp = traffic_class.map(|class| class >> 2);
+    let mapped = |dscp: u32| {
+        let lossless = lossless?;
+        let cnp = lossless.cnp.as_ref().filter(|cnp| u32::from(cnp.dscp) == dscp).map(|cnp| cnp.priority);
+        (u32::from(lossless.dscp) == dscp).then_some(lossless.priority).or(cnp)
+    };
+    JobFacts {
+        environment: jobs.environment.clone(),
+        nccl: jobs.nccl.clone(),
+        mpi_options: jobs.mpi_options.clone(),
+        acs: jobs.acs.as_ref().map(|pod| {
+            let compute_class = pod.compute_class.clone().unwrap_or_else(|| "gpu".to_owned());
+            let row = catalog.acs_of(&pod.model, &compute_class).cloned();
+            AcsFacts { model: pod.model.clone(), compute_class, gpus: pod.gpus, rdma: pod.rdma, row }
+        }),
+        traffic_class,
+        dscp,
+        priority: dscp.map(|dscp| mapped(dscp).map_or(dscp >> 3, u32::from)),
+    }
+}
+
+/// The classes of hosts, in the order of the spec.
+pub fn classes(loaded: &Loaded, catalog: &Catalog) -> Vec<Class> {
+    let mut first_hosts: Vec<Option<&Host>> = vec![None; loaded.spec.nodes.len()];
+    for host in &loaded.hosts {
+        first_hosts[host.group].get_or_insert(host);
+    }
+    let mut classes: Vec<Class> = Vec::new();
+    let mut by_facts: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, group) in loaded.spec.nodes.iter().enumerate() {
+        let facts = host_facts(group, first_hosts[index], catalog);
+        let known = serde_json::to_string(&facts).unwrap_or_default();
+        let at = *by_facts.entry(known).or_insert(classes.len());
+        if at == classes.len() {
+            classes.push(Class { facts, groups: Vec::new() });
+        }
+        classes[at].groups.push(index);
+    }
+    for class in &mut classes {
+        let names: Vec<&str> = class.groups.iter().map(|group| loaded.spec.nodes[*group].name.as_str()).collect();
+        class.facts.nodes = names.join(",");
+    }
+    classes
+}
+
+fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> HostFacts {
+    let system = group.os.as_deref().and_then(|os| catalog.system(os)).cloned();
+    let instance = group.instance.clone().map(|name| InstanceFacts { row: catalog.instance_of(&name).cloned(), name });
+    let version = |text: &str| {
+        let parts: Vec<String> = railwright_base::version::parts(text).iter().take(2).map(u64::to_string).collect();
+        (parts.len() == 2).then(|| parts.join("."))
+    };
+    HostFacts {
+        nodes: String::new(),
+        os: group.os.clone(),
+        kernel_version: group.kernel.as_deref().and_then(version).or_else(|| system.as_ref().map(|row| row.kernel.clone())),
+        system,
+        realtime: group.kernel.as_deref().is_some_and(is_realtime),
+        kernel: group.kernel.clone(),
+        secure_boot: group.secure_boot,
+        iommu: group.iommu,
+        soft_roce: group.nics.as_ref().is_some_and(|nics| nics.model == SOFT_ROCE),
+        is_virtual: instance.as_ref().and_then(|instance| instance.row.as_ref()).is_some_and(|row| row.is_virtual),
+        gpu: group.gpu.as_ref().map(|gpu| gpu_facts(gpu, catalog)),
+        nics: group.nics.as_ref().map(|nics| nic_facts(nics, first, catalog)),
+        instance,
+        rdma_stack: group.rdma_stack.clone(),
+        erdma: group.erdma.clone(),
+        management: group.management.as_ref().map(Management::resolved),
+        tuning: group.tuning.clone(),
+    }
+}
+
+/// `6.8.1-1015-realtime`, `6.1.0-18-rt-amd64`, `4.18.0-372.9.1.rt7.166.el8`, `6.6.30+rt30`.
+fn is_realtime(kernel: &str) -> bool {
+    let is = |part: &str| {
+        let numbered = part.strip_prefix("rt").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        numbered || part == "realtime"
+    };
+    kernel.split(['-', '.', '+', '_', '~']).any(is)
+}
+
+fn gpu_facts(gpu: &Gpu, catalog: &Catalog) -> GpuFacts {
+    let leading = |text: &Option<String>| text.as_deref().and_then(|text| railwright_base::version::parts(text).first().copied());
+    GpuFacts {
+        model: gpu.model.clone(),
+        count: gpu.count,
+        driver: gpu.driver.clone(),
+        driver_branch: leading(&gpu.driver),
+        modules: gpu.modules,
+        cuda: gpu.cuda.clone(),
+        cuda_major: leading(&gpu.cuda),
+        direct: gpu.direct.clone(),
+        row: catalog.gpu.get(&gpu.model).cloned(),
+    }
+}
+
+/// A text as it is, anything else as YAML writes it.
+fn text_of(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn nic_facts(nics: &Nics, first: Option<&Host>, catalog: &Catalog) -> NicFacts {
+    let networks: Vec<IpNet> = first
+        .iter()
+        .flat_map(|host| &host.netdevs)
+        .filter_map(|rail| rail.address.as_deref()?.parse::<IpNet>().ok())
+        .filter(|network| matches!(network, IpNet::V4(_)))
+        .map(|network| network.trunc())
+        .collect();
+    let distinct: std::collections::BTreeSet<_> = networks.iter().collect();
+    NicFacts {
+        model: nics.model.clone(),
+        rails: nics.rails.unwrap_or(1),
+        netdev: nics.netdev.clone(),
+        vlan: nics.vlan,
+        addressed: nics.address.is_some(),
+        firmware: nics
+            .firmware
+            .iter()
+            .flat_map(|firmware| &firmware.settings)
+            .map(|(name, value)| (name.clone(), text_of(value)))
+            .collect(),
+        rdma_naming: nics.naming.as_ref().and_then(|naming| naming.rdma),
+        one_subnet: distinct.len() < networks.len(),
+        row: catalog.nic.get(&nics.model).cloned(),
+    }
+}

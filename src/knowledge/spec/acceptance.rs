@@ -1,0 +1,114 @@
+//! Whose drift an acceptance is about: an address pattern, or a node-set.
+
+use super::model::Acceptance;
+use railwright_base::nodeset::{NodeSetError, expand};
+use railwright_base::{Address, Target, TargetKind};
+use std::collections::BTreeSet;
+
+/// What stands for any name.
+const ANY: &str = "*";
+
+/// The resources that an acceptance is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    /// The hosts; none stands for all of them.
+    pub hosts: Option<BTreeSet<String>>,
+    /// Kind and name below the host; nothing stands for all of them.
+    path: Vec<String>,
+}
+
+/// Why there is no pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PatternError {
+    /// Neither `address` nor `nodes`, or both.
+    Both,
+    /// `nodes` is no node-set.
+    Nodes(NodeSetError),
+    /// `address` is none; in words.
+    Address(String),
+}
+
+impl Pattern {
+    /// Of an acceptance of the spec.
+    pub fn of(acceptance: &Acceptance) -> Result<Pattern, PatternError> {
+        match (&acceptance.address, &acceptance.nodes) {
+            (Some(address), None) => of_address(address),
+            (None, Some(nodes)) => Ok(Pattern { hosts: hosts(nodes).map_err(PatternError::Nodes)?, path: Vec::new() }),
+            _ => Err(PatternError::Both),
+        }
+    }
+
+    /// True for a host that it is about.
+    pub fn is_about(&self, target: &Target) -> bool {
+        target.kind == TargetKind::Host && self.hosts.as_ref().is_none_or(|hosts| hosts.contains(&*target.name))
+    }
+
+    /// True for a resource that it is about, whatever the attribute.
+    pub fn covers(&self, address: &Address) -> bool {
+        let alike = |(own, other): (&String, &String)| own == ANY || own == other;
+        let below = self.path.is_empty() || (self.path.len() == address.path.len() && self.path.iter().zip(&*address.path).all(alike));
+        below && self.is_about(&address.target)
+    }
+}
+
+fn hosts(nodes: &str) -> Result<Option<BTreeSet<String>>, NodeSetError> {
+    if nodes == ANY { Ok(None) } else { expand(nodes).map(|names| Some(names.into_iter().collect())) }
+}
+
+/// `host/NODES/KIND/NAME`.
+fn of_address(text: &str) -> Result<Pattern, PatternError> {
+    let wrong = |why: String| PatternError::Address(why);
+    let mut parts = text.splitn(3, '/');
+    let (Some("host"), Some(nodes), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(wrong("it is not of the form host/NODES/KIND/NAME".to_owned()));
+    };
+    let hosts = hosts(nodes).map_err(|error| wrong(error.to_string()))?;
+    // Any host will do: what is below it is read as in every address.
+    let address: Address =
+        format!("host/x/{rest}").parse().map_err(|error: railwright_base::address::AddressError| wrong(error.to_string()))?;
+    if address.attribute.is_some() {
+        return Err(wrong("the attribute goes to `attribute`".to_owned()));
+    }
+    if address.path.len() != 2 {
+        return Err(wrong("below the host stand KIND/NAME; a `/` of the name is %2F".to_owned()));
+    }
+    Ok(Pattern { hosts, path: address.path.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(address: Option<&str>, nodes: Option<&str>) -> Result<Pattern, PatternError> {
+        Pattern::of(&Acceptance { address: address.map(Into::into), nodes: nodes.map(Into::into), ..Acceptance::default() })
+    }
+
+    #[test]
+    fn what_a_pattern_covers() {
+        let link = "host/n2/link/ens4#mtu";
+        for (address, nodes, other, covered) in [
+            (Some("host/n[1-3]/link/ens4"), None, link, true),
+            (Some("host/*/link/*"), None, link, true),
+            (Some("host/n[1-3]/link/ens5"), None, link, false),
+            (Some("host/n1/link/ens4"), None, link, false),
+            (Some("host/n2/file/%2Fetc%2Fx"), None, "host/n2/file/%2Fetc%2Fx#content", true),
+            (None, Some("n[1-3]"), link, true),
+            (None, Some("n[3-4]"), link, false),
+            (None, Some("*"), "switch/n2/port/x#mtu", false),
+        ] {
+            assert_eq!(pattern(address, nodes).unwrap().covers(&other.parse().unwrap()), covered, "{address:?} {nodes:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern() {
+        assert_eq!(pattern(None, None), Err(PatternError::Both));
+        assert_eq!(pattern(Some("host/a/link/x"), Some("a")), Err(PatternError::Both));
+        assert!(matches!(pattern(None, Some("n[")), Err(PatternError::Nodes(_))));
+        for text in
+            ["", "host/a", "host/a/link", "host/a/link/x/y", "switch/a/port/x", "host/a/link/x#mtu", "host/[/link/x", "host/a/link/%"]
+        {
+            assert!(matches!(pattern(Some(text), None), Err(PatternError::Address(_))), "{text}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! From the text of the file to its lines, each with four fields and where they stand. The CSV itself (RFC 4180) is read by
+//! `csv-core`, a line at a time: no name has a line end in it, so a quote that is left open costs its own line only.
+
+use super::{COLUMNS, Errors};
+use crate::spec::source::Source;
+use csv_core::ReadFieldResult;
+use railwright_base::Diagnostic;
+use railwright_base::text::counted;
+use std::ops::Range;
+
+/// One field of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its bytes in the file, with its quotes.
+    pub span: Range<usize>,
+    /// What it says, without quotes and blanks around it.
+    pub text: String,
+}
+
+/// A line with a cable or several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its number, from 1.
+    pub line: u32,
+    /// `host`, `nic`, `switch`, `port`.
+    pub fields: [Field; 4],
+}
+
+/// What a file begins with that a spreadsheet has written.
+const MARK: char = '\u{feff}';
+
+/// The lines below the header; empty lines and those that begin with `#` are left out.
+pub fn rows(source: &Source, errors: &mut Errors) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut header = false;
+    for number in 0..source.line_count() {
+        let mut span = source.line_span(number);
+        if number == 0 && source.text()[span.clone()].starts_with(MARK) {
+            span.start += MARK.len_utf8();
+        }
+        let line = &source.text()[span.clone()];
+        if line.trim().is_empty() || line.trim_start().starts_with('#') {
+            continue;
+        }
+        if errors.is_full() {
+            return rows;
+        }
+        let fields = fields(line, span.start);
+        match is_header(&fields) {
+            false if !header => {
+                errors.add(no_header(source, span, line));
+                return rows;
+            }
+            _ if !header => header = true,
+            _ => match row(source, number, &span, fields) {
+                Ok(row) => rows.push(row),
+                Err(error) => errors.add(*error),
+            },
+        }
+    }
+    if !header {
+        errors.add(no_header(source, 0..0, ""));
+    }
+    rows
+}
+
+fn is_header(fields: &[Field]) -> bool {
+    fields.iter().map(|field| field.text.as_str()).eq(COLUMNS)
+}
+
+fn no_header(source: &Source, span: Range<usize>, line: &str) -> Diagnostic {
+    let label = match () {
+        () if line.is_empty() => "the file has no line of a table",
+        () if line.contains(';') || line.contains('\t') => "fields are parted by commas",
+        () => "not this header",
+    };
+    Diagnostic::error("RW0149", "the table does not begin with `host,nic,switch,port`")
+        .at(source.name(), span, label)
+        .effect("which field is the host and which the switch would be guessed")
+        .next("write the header `host,nic,switch,port` in a line of its own; lines that begin with `#` are comments")
+}
+
+fn row(source: &Source, number: usize, span: &Range<usize>, fields: Vec<Field>) -> Result<Row, Box<Diagnostic>> {
+    let wrong = |span: Range<usize>, message: String, label: &str, next: &str| {
+        let error = Diagnostic::error("RW0149", message).at(source.name(), span, label);
+        Err(Box::new(error.effect("this line says of no NIC where it is plugged in").next(next)))
+    };
+    let line = &source.text()[span.clone()];
+    if let Some((at, c)) = line.char_indices().find(|(_, c)| c.is_control() && *c != '\t') {
+        let at = span.start + at;
+        return wrong(at..at + c.len_utf8(), "a line has a control character".to_owned(), "here", "save the file as plain text");
+    }
+    let raw = |field: &Field| &source.text()[field.span.clone()];
+    let is_open = |field: &&Field| raw(field).starts_with('"') && (raw(field).len() < 2 || !raw(field).ends_with('"'));
+    if let Some(field) = fields.iter().find(is_open) {
+        return wrong(field.span.clone(), "a quote is not closed".to_owned(), "opened here", "close it, in the same line");
+    }
+    let count = fields.len();
+    let Ok(fields) = <[Field; 4]>::try_from(fields) else {
+        let next = match line.contains('[') && !line.contains('"') {
+            true => "a field with a comma in its brackets has quotes: \"gpu[01,03]\",ens0f0np0,leaf1,\"Ethernet[0,8]\"",
+            false => "write host, NIC, switch and port",
+        };
+        return wrong(span.clone(), format!("the line has {} and not 4", counted(count, "field")), "this line", next);
+    };
+    if let Some((name, field)) = COLUMNS.iter().zip(&fields).find(|(_, field)| field.text.is_empty()) {
+        return wrong(field.span.clone(), format!("the {name} is empty"), "nothing stands here", "write it, or remove the line");
+    }
+    Ok(Row { line: number as u32 + 1, fields })
+}
+
+/// The fields of a line that begins at this byte of the file.
+fn fields(line: &str, begin: usize) -> Vec<Field> {
+    let mut reader = csv_core::Reader::new();
+    let mut text = vec![0; line.len() + 1];
+    let mut fields = Vec::new();
+    let (mut read, mut field_begin, mut written) = (0, 0, 0);
+    loop {
+        let (result, taken, put) = reader.read_field(&line.as_bytes()[read..], &mut text[written..]);
+        (read, written) = (read + taken, written + put);
+        match result {
+            // Asked once more, with nothing left to read: that ends the field.
+            ReadFieldResult::InputEmpty => {}
+            ReadFieldResult::Field { record_end } => {
+                let end = if record_end { read } else { read - 1 };
+                fields.push(field(line, begin, field_begin..end, &text[..written]));
+                (field_begin, written) = (read, 0);
+                if record_end {
+                    return fields;
+                }
+            }
+            ReadFieldResult::OutputFull | ReadFieldResult::End => return fields,
+        }
+    }
+}
+
+fn field(line: &str, begin: usize, range: Range<usize>, text: &[u8]) -> Field {
+    let raw = &line[range.clone()];
+    let start = range.start + (raw.len() - raw.trim_start().len());
+    let end = (start + raw.trim().len()).max(start);
+    Field { span: begin + start..begin + end, text: String::from_utf8_lossy(text).trim().to_owned() }
+}

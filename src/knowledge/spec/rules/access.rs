@@ -1,0 +1,147 @@
+//! How hosts are reached. These values end up in connections and, with `config: true`, on the command line of `ssh -G`.
+
+use super::{Checker, error, shown};
+use crate::spec::hosts::{Host, placeholders};
+use crate::spec::model::{Spec, Ssh};
+use crate::spec::switches::{SwitchReach, switches_of};
+use railwright_base::Diagnostic;
+use railwright_base::login_name;
+use railwright_base::nodeset::fold;
+use std::collections::BTreeMap;
+
+const EFFECT: &str = "the hosts cannot be reached, so nothing can be read or changed";
+
+/// The `ssh` of the cluster and of every group.
+pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
+    let of_groups = spec.nodes.iter().enumerate().filter_map(|(index, group)| Some((format!("nodes[{index}].ssh"), group.ssh.as_ref()?)));
+    for (at, reach) in std::iter::once(("ssh".to_owned(), &spec.ssh)).chain(of_groups) {
+        if let Some(ssh) = reach.ssh() {
+            check_ssh(checker, &at, ssh);
+        }
+    }
+    for (index, switch) in spec.switches.iter().enumerate() {
+        if let Some(ssh) = &switch.ssh {
+            check_ssh(checker, &format!("switches[{index}].ssh"), ssh);
+        }
+    }
+}
+
+fn check_ssh(checker: &mut Checker<'_>, at: &str, ssh: &Ssh) {
+    if ssh.port == Some(0) {
+        checker.find(
+            &format!("{at}.port"),
+            "1 to 65535 is possible",
+            error("RW0119", "there is no port 0", EFFECT, "write the port of sshd, or remove the key for 22"),
+        );
+    }
+    if let Some(user) = ssh.user.as_deref().filter(|user| !is_user(user)) {
+        checker.find(
+            &format!("{at}.user"),
+            "not a user",
+            error("RW0119", format!("`{}` cannot be a user name", shown(user)), EFFECT, "write a name such as `root`"),
+        );
+    }
+    if let Some(address) = &ssh.address {
+        check_address(checker, &format!("{at}.address"), address);
+    }
+    for (index, jump) in ssh.jump.iter().enumerate().filter(|(_, jump)| !is_jump(jump)) {
+        let finding = error("RW0119", format!("`{}` cannot be a jump host", shown(jump)), EFFECT, "write `[user@]host[:port]`");
+        checker.find(&format!("{at}.jump[{index}]"), "not `[user@]host[:port]`", finding);
+    }
+    let keys = ssh.host_keys.iter().map(|file| (format!("{at}.host_keys"), file));
+    let identities = ssh.identities.iter().enumerate().map(|(index, file)| (format!("{at}.identities[{index}]"), file));
+    for (path, _) in keys.chain(identities).filter(|(_, file)| file.is_empty() || file.chars().any(char::is_control)) {
+        checker.find(
+            &path,
+            "not a file name",
+            error("RW0119", "this cannot be a file name", EFFECT, "write a path relative to the inventory, or from `~/`"),
+        );
+    }
+}
+
+pub(super) fn check_address(checker: &mut Checker<'_>, path: &str, address: &str) {
+    if let Some(unknown) = placeholders(address).into_iter().find(|name| !matches!(*name, "name" | "index")) {
+        let finding =
+            error("RW0119", format!("`{{{}}}` stands for nothing here", shown(unknown)), EFFECT, "`{name}` and `{index}` can be used");
+        checker.find(path, "unknown placeholder", finding);
+    } else if !is_address(address) {
+        let finding = error(
+            "RW0119",
+            format!("`{}` cannot be an address", shown(address)),
+            EFFECT,
+            "write a host name, an IP address or `local`; the user goes to `user`, the port to `port`",
+        );
+        checker.find(path, "not an address", finding);
+    }
+}
+
+/// With a host's own name and number in the place of what stands for them.
+fn is_address(address: &str) -> bool {
+    login_name::is_host(&address.replace("{name}", "n").replace("{index}", "1"))
+}
+
+/// What stands before an `@` goes to `user`, what stands behind it to `address`.
+pub(super) fn is_user(user: &str) -> bool {
+    login_name::is_user(user) && !user.contains('@')
+}
+
+fn is_jump(jump: &str) -> bool {
+    let (user, rest) = jump.split_once('@').map_or((None, jump), |(user, rest)| (Some(user), rest));
+    let (host, port) = match rest.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, after)) => (host, Some(after.strip_prefix(':').unwrap_or("?"))),
+        None => rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port))),
+    };
+    let good_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    user.is_none_or(is_user) && login_name::is_host(host) && good_port
+}
+
+/// Two hosts behind one address are one machine with two names.
+pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
+    let mut by_address: BTreeMap<(&str, u16, &[String]), Vec<&Host>> = BTreeMap::new();
+    let reached = hosts.iter().filter_map(|host| Some((host, host.ssh.as_ref()?)));
+    // What is left in braces, or can be no address, was reported already.
+    for (host, ssh) in reached.filter(|(_, ssh)| !ssh.address.contains('{') && is_address(&ssh.address)) {
+        by_address.entry((&ssh.address, ssh.port.unwrap_or(22), &ssh.jump)).or_default().push(host);
+    }
+    for ((address, port, _), hosts) in by_address {
+        let [first, second, ..] = hosts.as_slice() else { continue };
+        let place = if address == "local" { "this machine".to_owned() } else { format!("`{}`, port {port}", shown(address)) };
+        let Some(finding) = several_names(hosts.iter().map(|host| host.name.as_str()), &place, ["machine", "host"]) else { continue };
+        let own = format!("nodes[{}].ssh.address", second.group);
+        let path = [own.as_str(), "ssh.address"].into_iter().find(|path| checker.tree.find(path).is_some()).unwrap_or("nodes");
+        let path = if path == "nodes" { format!("nodes[{}].name", first.group) } else { path.to_owned() };
+        checker.find(&path, "not one address for each", finding);
+    }
+}
+
+/// What is reached at one place under several names; nothing where it has one. It is called what it is, and what each name is of.
+fn several_names<'a>(names: impl Iterator<Item = &'a str>, place: &str, [it, each]: [&str; 2]) -> Option<Diagnostic> {
+    let mut names: Vec<&str> = names.collect();
+    names.dedup();
+    let effect = format!("one {it} would be changed under several names");
+    let fix = format!("use `{{name}}` or `{{index}}` in the address, or give each {each} its own");
+    (names.len() > 1).then(|| error("RW0119", format!("{} are all reached at {place}", shown(&fold(&names))), &effect, fix))
+}
+
+/// Two switches whose API is at one address are one switch with two names. Over SSH that is left open: a server there may tell them apart.
+pub fn shared_switches(checker: &mut Checker<'_>, spec: &Spec) {
+    let mut by_address: BTreeMap<(String, u16), Vec<(String, usize)>> = BTreeMap::new();
+    for switch in switches_of(spec) {
+        // What is no address of a switch is told already.
+        if let Some(SwitchReach::Api(api)) = switch.reach
+            && api.address != "local"
+            && !api.address.contains(['{', '@'])
+        {
+            by_address.entry((api.address, api.port)).or_default().push((switch.name, switch.group));
+        }
+    }
+    for ((address, port), switches) in by_address {
+        let [_, (_, group), ..] = switches[..] else { continue };
+        let place = format!("`{}`, port {port}", shown(&address));
+        let Some(finding) = several_names(switches.iter().map(|(name, _)| name.as_str()), &place, ["switch", "switch"]) else { continue };
+        let ways = ["nvue", "eapi"].map(|way| format!("switches[{group}].{way}.address"));
+        let path = ways.into_iter().find(|path| checker.tree.find(path).is_some());
+        checker.find(&path.unwrap_or_else(|| format!("switches[{group}].name")), "not one address for each", finding);
+    }
+}

@@ -1,0 +1,112 @@
+//! Addresses of rails: every one a usable host address, and no two alike.
+
+use super::{Checker, error, shown};
+use crate::spec::hosts::{Host, Rail, placeholders};
+use crate::spec::model::Spec;
+use ipnet::IpNet;
+use railwright_base::Diagnostic;
+use railwright_base::nodeset::fold;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+/// Every address of every rail; needs all hosts.
+pub fn check(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+    let mut usable = vec![true; spec.nodes.len()];
+    for (index, group) in spec.nodes.iter().enumerate() {
+        let Some(template) = group.nics.as_ref().and_then(|nics| nics.address.as_deref()) else { continue };
+        if let Some(unknown) = placeholders(template).into_iter().find(|name| !matches!(*name, "rail" | "index")) {
+            usable[index] = false;
+            let finding = not_usable(format!("`{{{}}}` stands for nothing here", shown(unknown)));
+            checker.find(&format!("nodes[{index}].nics.address"), "unknown placeholder", finding);
+        }
+    }
+    for host in hosts {
+        for rail in host.netdevs.iter().filter(|_| usable[host.group]) {
+            let Some(why) = rail.address.as_deref().and_then(|address| why_not(address).map(|why| (address, why))) else { continue };
+            usable[host.group] = false;
+            let message = format!("{} would get `{}` on rail {}: {}", host.name, shown(why.0), rail.rail, why.1);
+            checker.find(&format!("nodes[{}].nics.address", host.group), "gives no usable address", not_usable(message));
+            break;
+        }
+    }
+    doubled(checker, hosts, &usable);
+}
+
+fn not_usable(message: String) -> Diagnostic {
+    error(
+        "RW0114",
+        message,
+        "the link comes up without the address that RoCE takes its GID from",
+        "write an address with its prefix length, such as `10.10.{rail}.{index}/24`",
+    )
+}
+
+/// Why a text is no address for a host; nothing if it is one.
+fn why_not(text: &str) -> Option<String> {
+    let Ok(net) = text.parse::<IpNet>() else {
+        let bare = text.parse::<IpAddr>().is_ok();
+        return Some(if bare { "the prefix length is missing" } else { "no IP address with prefix length" }.to_owned());
+    };
+    let address = net.addr();
+    if address.is_unspecified() || address.is_loopback() || address.is_multicast() {
+        return Some("no host can be reached there".to_owned());
+    }
+    match net {
+        IpNet::V4(v4) if v4.prefix_len() < 31 && v4.addr() == v4.network() => Some(format!("that is the network {net} itself")),
+        IpNet::V4(v4) if v4.prefix_len() < 31 && v4.addr() == v4.broadcast() => {
+            Some("that is the broadcast address of its network".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// What the first clash of a pair of groups is, and all hosts with one.
+struct Clash {
+    message: String,
+    hosts: BTreeSet<String>,
+}
+
+/// Rails may be networks of their own with the same addresses, so alike are two hosts on one rail, or two rails of one
+/// host. Rail by rail, so that the addresses of one rail only are in memory.
+fn doubled(checker: &mut Checker<'_>, hosts: &[Host], usable: &[bool]) {
+    let hosts: Vec<&Host> = hosts.iter().filter(|host| usable[host.group]).collect();
+    let mut clashes: BTreeMap<(usize, usize), Clash> = BTreeMap::new();
+    let mut clash = |first: &Host, second: &Host, message: String| {
+        let clash = clashes.entry((first.group, second.group)).or_insert_with(|| Clash { message, hosts: BTreeSet::new() });
+        clash.hosts.extend([first.name.clone(), second.name.clone()]);
+    };
+    for host in &hosts {
+        let mut own: HashMap<IpAddr, u32> = HashMap::new();
+        for (rail, address) in host.netdevs.iter().filter_map(|rail| Some((rail.rail, address_of(rail)?))) {
+            if let Some(other) = own.insert(address, rail) {
+                clash(host, host, format!("rails {other} and {rail} of {} both get {address}", host.name));
+            }
+        }
+    }
+    for rail in 0..hosts.iter().map(|host| host.netdevs.len()).max().unwrap_or(0) {
+        let mut taken: HashMap<IpAddr, &Host> = HashMap::with_capacity(hosts.len());
+        for (host, address) in hosts.iter().filter_map(|host| Some((*host, address_of(host.netdevs.get(rail)?)?))) {
+            if let Some(other) = taken.insert(address, host).filter(|other| other.name != host.name) {
+                clash(other, host, format!("{} and {} both get {address} on rail {rail}", other.name, host.name));
+            }
+        }
+    }
+    for ((_, group), Clash { message, hosts }) in clashes {
+        report(checker, group, &message, &hosts.into_iter().collect::<Vec<_>>());
+    }
+}
+
+fn address_of(rail: &Rail) -> Option<IpAddr> {
+    rail.address.as_deref()?.parse::<IpNet>().ok().map(|net| net.addr())
+}
+
+fn report(checker: &mut Checker<'_>, group: usize, message: &str, hosts: &[String]) {
+    let more = if hosts.len() > 2 { format!("; in all, {} share addresses", shown(&fold(hosts))) } else { String::new() };
+    let finding = error(
+        "RW0115",
+        format!("{message}{more}"),
+        "whichever answers last gets the traffic, and the other's connections break",
+        "use `{index}` and `{rail}` in the address, or give each group its own network",
+    );
+    checker.find(&format!("nodes[{group}].nics.address"), "gives an address twice", finding);
+}

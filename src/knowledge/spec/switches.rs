@@ -1,0 +1,110 @@
+//! From groups of switches to single ones: names, how each is reached, which of its ports are the fabric's.
+
+use super::cabling::{Cabling, End};
+use super::hosts::{HostSsh, group_ssh, named};
+use super::model::{Api, ApiKind, Spec, Ssh, Switch};
+use railwright_base::nodeset::{expand, expand_ports, natural_order};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One switch of the cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SwitchNode {
+    /// Its name.
+    pub name: String,
+    /// The index of its group in `Spec::switches`.
+    pub group: usize,
+    /// How it is reached; nothing where the spec says of it what it is, and no more.
+    pub reach: Option<SwitchReach>,
+    /// The ports of the fabric, shared by all switches of a group that names them.
+    pub ports: Arc<[String]>,
+}
+
+/// How a switch is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SwitchReach {
+    /// Over SSH, like a host.
+    Ssh(HostSsh),
+    /// Over its API.
+    Api(SwitchApi),
+}
+
+/// How the API of a switch is reached; paths are as they stand in the spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchApi {
+    /// Which.
+    pub kind: ApiKind,
+    /// What to connect to.
+    pub address: String,
+    /// The TCP port.
+    pub port: u16,
+    /// The user there.
+    pub user: String,
+    /// What the user's password is called among the secrets.
+    pub password: String,
+    /// The PEM file that pins the certificate, or `sha256:` and its fingerprint.
+    pub certificate: String,
+}
+
+/// Where the certificate of a switch is pinned that the spec says nothing of.
+const CERTIFICATE_DEFAULT: &str = "certificates/{name}.pem";
+
+impl SwitchNode {
+    /// Whether it is read and changed: it can be reached, and nobody works on it.
+    pub fn is_managed(&self) -> bool {
+        self.reach.is_some()
+    }
+}
+
+/// All switches; names and ports that are no node-sets are told by the rules of the spec.
+pub fn switches_of(spec: &Spec) -> Vec<SwitchNode> {
+    let mut out: Vec<SwitchNode> = Vec::new();
+    let common = spec.ssh.ssh().cloned().unwrap_or_default();
+    for (group, switch) in spec.switches.iter().enumerate() {
+        let ports: Arc<[String]> = switch.ports.as_deref().and_then(|ports| expand_ports(ports).ok()).unwrap_or_default().into();
+        let ssh = switch.ssh.as_ref().map(|own| reached(own, &common));
+        for name in expand(&switch.name).unwrap_or_default() {
+            let reach = reach(switch, group, &name, out.len() + 1, ssh.as_ref()).filter(|_| !switch.maintenance);
+            out.push(SwitchNode { name, group, reach, ports: Arc::clone(&ports) });
+        }
+    }
+    out
+}
+
+/// Where the spec names no ports of a switch, its ports are those that something is plugged into.
+pub fn take_ports(switches: &mut [SwitchNode], spec: &Spec, cabling: &Cabling) {
+    let mut ends: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for End { device, port } in cabling.cables.iter().flat_map(|cable| [&cable.from, &cable.to]) {
+        ends.entry(device).or_default().push(port);
+    }
+    for switch in switches.iter_mut().filter(|switch| spec.switches[switch.group].ports.is_none()) {
+        let mut ports: Vec<String> = ends.get(switch.name.as_str()).into_iter().flatten().map(|port| (*port).to_owned()).collect();
+        ports.sort_by(|a, b| natural_order(a, b));
+        switch.ports = ports.into();
+    }
+}
+
+fn reach(switch: &Switch, group: usize, name: &str, index: usize, ssh: Option<&HostSsh>) -> Option<SwitchReach> {
+    if let Some(ssh) = ssh {
+        return Some(SwitchReach::Ssh(ssh.for_host(name, index)));
+    }
+    let (kind, api) = switch.apis().next()?;
+    Some(SwitchReach::Api(api_of(kind, api, Switch::password_name(group, kind), name, index)))
+}
+
+fn api_of(kind: ApiKind, api: &Api, password: String, name: &str, index: usize) -> SwitchApi {
+    SwitchApi {
+        kind,
+        address: api.address.as_ref().map_or_else(|| name.to_owned(), |template| named(template, name, index)),
+        port: api.port.unwrap_or(kind.port()),
+        user: api.user.clone(),
+        password,
+        certificate: named(api.certificate.as_deref().unwrap_or(CERTIFICATE_DEFAULT), name, index),
+    }
+}
+
+/// Keys, files of pinned keys and the way there are those of the cluster unless a group says others; its user and its port are of hosts.
+fn reached(own: &Ssh, cluster: &Ssh) -> HostSsh {
+    let common = Ssh { user: None, port: None, address: None, read_only: None, ..cluster.clone() };
+    group_ssh(own, &common)
+}

@@ -1,0 +1,584 @@
+//! Tera, held in: one instance a module, every template compiled once, typed results, values quoted in shell templates,
+//! and errors that name the place in the file that the module's author wrote.
+
+use super::bounded;
+use super::counted::{self, Counted};
+use super::filters;
+use super::names::Problem;
+use super::token::{self, Unread};
+use super::work;
+use crate::spec::source::Source;
+use crate::spec::yaml::{Document, NodeId};
+use railwright_base::{Diagnostic, secret};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tera::{Context, ErrorKind, Tera};
+
+/// Where the text of a template stands.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// A value of `module.yaml`.
+    Manifest(NodeId),
+    /// A file of its own.
+    File(Arc<Source>),
+}
+
+/// What a template makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Makes {
+    /// Text, values as they are.
+    Text,
+    /// POSIX sh: every value becomes one quoted word.
+    Shell,
+    /// The value of one expression, with its type.
+    Value,
+    /// True or false.
+    Condition,
+}
+
+/// One compiled template: its name in the engine, and how to find its bytes in the author's file again.
+#[derive(Debug, Clone)]
+pub struct Snippet {
+    /// The name in the engine.
+    pub name: String,
+    /// What it makes.
+    pub makes: Makes,
+    /// The paths of the context that it uses; filled by the lint.
+    pub uses: Vec<super::names::Use>,
+    /// The lint found something: Tera need not say it again.
+    pub faulty: bool,
+    origin: Origin,
+    /// The template: the author's text, or the expression wrapped. Tera is given it with what counts its work.
+    text: String,
+    /// Bytes that were put before the author's expression.
+    before: usize,
+    /// The expression within the author's text.
+    inner: Range<usize>,
+}
+
+impl Snippet {
+    /// The template of a text: one that is exactly one expression keeps its type, unless it is shell.
+    pub fn new(name: &str, text: &str, origin: Origin, makes: Makes) -> Self {
+        let whole = 0..text.len();
+        let (name, text, before, inner, makes) = match makes {
+            Makes::Shell => (format!("{name}.sh"), text.to_owned(), 0, whole, makes),
+            Makes::Text => match token::sole_expression(text) {
+                Some(inner) => (name.to_owned(), format!("{{{{({})|_value}}}}", &text[inner.clone()]), 3, inner, Makes::Value),
+                None => (name.to_owned(), text.to_owned(), 0, whole, makes),
+            },
+            Makes::Value => (name.to_owned(), format!("{{{{({text})|_value}}}}"), 3, whole, makes),
+            Makes::Condition => (name.to_owned(), format!("{{% if ({text}) %}}1{{% endif %}}"), 7, whole, makes),
+        };
+        Snippet { name, makes, uses: Vec::new(), faulty: false, origin, text, before, inner }
+    }
+
+    /// The same, but always text: for what is written to a file.
+    pub fn verbatim(name: &str, text: &str, origin: Origin) -> Self {
+        let inner = 0..text.len();
+        Snippet {
+            name: name.to_owned(),
+            makes: Makes::Text,
+            uses: Vec::new(),
+            faulty: false,
+            origin,
+            text: text.to_owned(),
+            before: 0,
+            inner,
+        }
+    }
+
+    /// The template: the author's text, or the expression wrapped.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The file and the bytes in it that belong to a part of the template.
+    pub fn place(&self, document: &Document, part: &Range<usize>) -> (String, Range<usize>) {
+        let back = |at: usize| (self.inner.start + at.saturating_sub(self.before)).clamp(self.inner.start, self.inner.end);
+        let mut part = back(part.start)..back(part.end);
+        if part.is_empty() {
+            // Tera means what we put around the expression: the expression it is.
+            part = self.inner.clone();
+        }
+        match &self.origin {
+            Origin::Manifest(node) => (document.source().name().to_owned(), within_scalar(document, *node, part)),
+            Origin::File(source) => (source.name().to_owned(), part),
+        }
+    }
+
+    /// A problem of the lint as a diagnostic.
+    pub fn diagnostic(&self, document: &Document, problem: &Problem) -> Diagnostic {
+        let (file, span) = self.place(document, &problem.span);
+        let diagnostic = Diagnostic::error(problem.code, problem.message.clone()).at(file, span, problem.fix.clone().unwrap_or_default());
+        match problem.code {
+            "RW0203" => diagnostic.effect("Tera would take it for false or stop in the middle, and a wish would be missing without a word"),
+            _ => diagnostic,
+        }
+    }
+}
+
+/// The bytes of a part of a scalar's text. A block (`|`) stands in the file line by line, each behind its indentation.
+fn within_scalar(document: &Document, node: NodeId, part: Range<usize>) -> Range<usize> {
+    let (source, whole, text) = (document.source(), document.span(node), document.text(node));
+    let found = document.span_within(node, part.clone());
+    let before = text.get(..part.start).unwrap_or_default();
+    if found != whole || !text.contains('\n') {
+        return found;
+    }
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line_text = text[line_start..].lines().next().unwrap_or_default();
+    let line = source.line_span(source.line_of(whole.start) + before.matches('\n').count());
+    match source.text().get(line.clone()).and_then(|there| there.find(line_text)) {
+        Some(indentation) => {
+            let start = line.start + indentation + part.start - line_start;
+            start..(start + part.len()).min(line.end)
+        }
+        None => whole,
+    }
+}
+
+/// What a template made; boxed, because errors are rare and large.
+pub type Rendered<T> = Result<T, Box<Diagnostic>>;
+
+/// The compiled templates of one module.
+#[derive(Clone)]
+pub struct Engine {
+    tera: Tera,
+    /// Templates that took more work than they may, with what is said of it: they are not tried again for the next host.
+    spent: Arc<Mutex<BTreeMap<String, Diagnostic>>>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+impl Engine {
+    /// Compiles the templates; what Tera cannot read becomes diagnostics.
+    pub fn new(snippets: &[&Snippet], document: &Document) -> Result<Self, Vec<Diagnostic>> {
+        let mut tera = Tera::new();
+        tera.autoescape_on([".sh"]);
+        tera.set_escape_fn(|value, out| out.write_all(secret::shell_word(value).as_bytes()));
+        filters::register(&mut tera);
+        work::register(&mut tera);
+        let (mut errors, mut sound) = (Vec::new(), Vec::new());
+        for snippet in snippets.iter().filter(|snippet| !snippet.faulty) {
+            match token::read(&snippet.text).unread {
+                Some((at, why)) if why != Unread::Malformed => errors.push(unreadable(snippet, document, at, why)),
+                unread => sound.push((snippet, Counted::of(&snippet.text).text, unread)),
+            }
+        }
+        // All at once, because Tera looks at all of them again with each call; one by one only to tell which it cannot read.
+        match tera.add_raw_templates(sound.iter().map(|(snippet, text, _)| (&snippet.name, text))) {
+            Ok(()) => errors.extend(sound.iter().filter_map(|(snippet, _, unread)| {
+                let (at, why) = (*unread)?;
+                Some(unreadable(snippet, document, at, why))
+            })),
+            Err(_) => {
+                errors.extend(sound.iter().filter_map(|(snippet, text, _)| {
+                    Some(diagnostic(snippet, document, &tera.add_raw_template(&snippet.name, text).err()?))
+                }))
+            }
+        }
+        if errors.is_empty() { Ok(Engine { tera, spent: Arc::default() }) } else { Err(errors) }
+    }
+
+    /// The text that a template makes.
+    pub fn text(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<String> {
+        if let Some(known) = self.spent().get(&snippet.name) {
+            return Err(Box::new(known.clone()));
+        }
+        let mut page = bounded::Page::default();
+        work::begin();
+        let made = self.tera.render_to(&snippet.name, context, &mut page).and_then(|()| page.charge());
+        match (made, work::end()) {
+            (Ok(()), _) => Ok(page.text()),
+            (Err(_), _) if page.is_over => Err(Box::new(too_much(snippet.place(document, &(0..snippet.text.len()))))),
+            (Err(error), Some(said)) => {
+                let problem = too_much_work(snippet, document, &error, said);
+                self.spent().insert(snippet.name.clone(), problem.clone());
+                Err(Box::new(problem))
+            }
+            (Err(error), None) => Err(Box::new(diagnostic(snippet, document, &error))),
+        }
+    }
+
+    fn spent(&self) -> MutexGuard<'_, BTreeMap<String, Diagnostic>> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value that a template makes; text where it is not one lone expression.
+    pub fn value(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<Value> {
+        let text = self.text(snippet, context, document)?;
+        if snippet.makes != Makes::Value {
+            return Ok(Value::String(text));
+        }
+        serde_json::from_str(&text).map_err(|error| Box::new(plain(snippet, document, format!("the value cannot be used: {error}"))))
+    }
+
+    /// Whether a condition holds.
+    pub fn holds(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<bool> {
+        Ok(self.text(snippet, context, document)? == "1")
+    }
+}
+
+fn plain(snippet: &Snippet, document: &Document, message: String) -> Diagnostic {
+    let (file, span) = snippet.place(document, &(0..snippet.text.len()));
+    Diagnostic::error("RW0204", "a template cannot be used").at(file, span, message)
+}
+
+/// A template that was not read to its end can be neither checked nor counted.
+fn unreadable(snippet: &Snippet, document: &Document, at: usize, why: Unread) -> Diagnostic {
+    let (file, span) = snippet.place(document, &(at..(at + 2).min(snippet.text.len())));
+    let label = match why {
+        Unread::TooLong => format!("it has more than {} KiB", token::TEMPLATE_MAX >> 10),
+        Unread::TooManyTags => format!("more than {} outputs and tags stand in it, up to here", token::TAGS_MAX),
+        Unread::TooDeep => format!("`if`, `elif`, `for` or brackets are open here more than {} deep", token::DEPTH_MAX),
+        Unread::Malformed => "what comes from here on cannot be checked".to_owned(),
+    };
+    let diagnostic = Diagnostic::error("RW0204", "a template cannot be read").at(file, span, label);
+    if why == Unread::Malformed {
+        diagnostic
+    } else {
+        diagnostic.next("divide it into several files, or bring what is large with a package")
+    }
+}
+
+fn too_much((file, span): (String, Range<usize>)) -> Diagnostic {
+    Diagnostic::error("RW0217", "a template makes too much")
+        .at(file, span, bounded::TOO_MUCH)
+        .effect("railwright would run out of memory, or a host out of space")
+        .next("take out the loop or filter that repeats the text; bring what is large with a package")
+}
+
+/// Tera tells the byte of what counted; it is the loop or output around it that works too much.
+fn too_much_work(snippet: &Snippet, document: &Document, error: &tera::Error, said: &str) -> Diagnostic {
+    let part = match error.kind() {
+        ErrorKind::RenderingError(report) => in_template(snippet, &report.span().range),
+        _ => 0..0,
+    };
+    let part = counted::piece_around(&snippet.text, part.start).unwrap_or(part);
+    let (file, span) = snippet.place(document, &part);
+    Diagnostic::error("RW0217", "a template makes too much")
+        .at(file, span, said)
+        .effect("railwright would work on it for minutes or without end")
+        .next("take out the loop within a loop, or the filter that is taken in every turn")
+}
+
+/// The bytes of the template that Tera means.
+fn in_template(snippet: &Snippet, part: &Range<usize>) -> Range<usize> {
+    Counted::of(&snippet.text).place(part)
+}
+
+fn diagnostic(snippet: &Snippet, document: &Document, error: &tera::Error) -> Diagnostic {
+    match error.kind() {
+        ErrorKind::RenderingError(report) if report.message().contains(bounded::TOO_MUCH) => {
+            too_much(snippet.place(document, &in_template(snippet, &report.span().range)))
+        }
+        ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
+            let (file, span) = snippet.place(document, &in_template(snippet, &report.span().range));
+            let what = if matches!(error.kind(), ErrorKind::SyntaxError(_)) {
+                "a template cannot be read"
+            } else {
+                "a template cannot be filled in"
+            };
+            Diagnostic::error("RW0204", what).at(file, span, railwright_base::text::one_line(report.message(), 200))
+        }
+        other => plain(snippet, document, railwright_base::text::one_line(&other.to_string(), 200)),
+    }
+}
+
+/// A context of these values.
+pub fn context(values: &BTreeMap<String, Value>) -> Context {
+    let mut context = Context::new();
+    for (name, value) in values {
+        add(&mut context, name, value);
+    }
+    context
+}
+
+/// More is made than all may make together: `place` is what made it.
+pub fn too_much_kept((file, span): (String, Range<usize>)) -> Diagnostic {
+    Diagnostic::error("RW0217", "a template makes too much")
+        .at(file, span, "with this, the modules make more than all of them may make together")
+        .effect("railwright would run out of memory")
+        .next("take out the loop that repeats it; bring what is large with a package")
+}
+
+pub use work::{SharedAllowance, is_allowance_used_up, keep, share_allowance, take_shared};
+
+/// Puts another value into a context.
+pub fn add(context: &mut Context, name: &str, value: &Value) {
+    context.insert(name.to_owned(), value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::source::SourceFile;
+    use crate::spec::yaml::AliasBudget;
+    use serde_json::json;
+
+    fn render(text: &str, makes: Makes, value: Value) -> Result<Value, String> {
+        let source = Arc::new(Source::new(SourceFile { name: "t".into(), text: text.to_owned() }));
+        let document = Document::parse(
+            Arc::new(Source::new(SourceFile { name: "m".into(), text: "a: b".into() })),
+            &mut AliasBudget::default(),
+            &mut Vec::new(),
+        )
+        .unwrap();
+        let snippet = Snippet::new("t", text, Origin::File(source), makes);
+        let shown = |d: &Diagnostic| d.labels.iter().map(|l| format!("{:?}: {}", &text[l.span.clone()], l.text)).collect::<String>();
+        let engine = Engine::new(&[&snippet], &document).map_err(|errors| errors.iter().map(shown).collect::<String>())?;
+        engine.value(&snippet, &context(&BTreeMap::from([("x".to_owned(), value)])), &document).map_err(|error| shown(&error))
+    }
+
+    #[test]
+    fn a_map_has_one_order_in_texts() {
+        let map: Value = ('a'..='h').map(|key| (key.to_string(), json!(1))).collect::<serde_json::Map<_, _>>().into();
+        let wanted = json!(r#"is {"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1} abcdefgh"#);
+        for _ in 0..4 {
+            let text = "is {{ x | json }} {% for key, one in x %}{{ key }}{% endfor %}";
+            assert_eq!(render(text, Makes::Text, map.clone()), Ok(wanted.clone()));
+        }
+    }
+
+    #[test]
+    fn a_lone_expression_keeps_its_type_and_text_stays_text() {
+        for (text, made) in [
+            ("{{ x.mtu }}", json!(9000)),
+            ("{{ x.mtu + 1 }} ", json!(9001)),
+            ("{{ x.mtu if x.mtu > 9 else null }}", json!(9000)),
+            ("{{ x }}", json!({"mtu": 9000})),
+            ("mtu {{ x.mtu }}", json!("mtu 9000")),
+            ("{{ x.none | default(value=null) }}", json!(null)),
+            ("{{ 'a%b$' | systemd }} ", json!("\"a%%b$$\"")),
+        ] {
+            assert_eq!(render(text, Makes::Text, json!({"mtu": 9000})).unwrap(), made, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_point_at_the_authors_own_bytes() {
+        for (text, said) in [
+            ("{{ x.mtuu }}", r#"" x.mtuu ": the value is not there"#),
+            ("a {{ x.mtu.y.z }}", r#""y": Field `y` is not defined."#),
+            ("{{ x.mtuu | sh }}", r#""sh": the value is not there"#),
+        ] {
+            assert_eq!(render(text, Makes::Text, json!({"mtu": 9000})), Err(said.to_owned()), "{text}");
+        }
+        assert!(render("{{ x. }}", Makes::Text, json!(1)).is_err());
+    }
+
+    #[test]
+    fn no_template_makes_more_than_a_text_may_have() {
+        let doubling = |n: usize| "| replace(from='a', to='aa')".repeat(n);
+        let made = |text: &str| render(text, Makes::Text, json!({"mtu": "a", "list": vec!["a"; 1000]}));
+        assert_eq!(made(&format!("{{{{ x.mtu {} }}}}", doubling(4))).unwrap(), json!("a".repeat(16)));
+        for (text, at) in [
+            (format!("{{{{ x.mtu {} }}}}", doubling(60)), "replace"),
+            ("{{ x.list | join(sep=x.list | join(sep='0123456789')) }}".to_owned(), "join"),
+            (format!("{{{{ x.mtu {} }}}}", "| systemd".repeat(40)), "systemd"),
+            (format!("{{{{ x.mtu {} | indent(width=1000) }}}}", "| replace(from='a', to='a\na')".repeat(14)), "indent"),
+        ] {
+            let said = made(&text).unwrap_err();
+            let is_too_large = said.ends_with(bounded::TOO_MUCH) && said.starts_with(&format!("\"{at}"));
+            assert!(is_too_large || said.ends_with(work::TOO_MUCH_WORK), "{text}: {said}");
+        }
+    }
+
+    /// None of these ends by itself in the time that anybody has; Tera has no limit of its own but that of `range`.
+    #[test]
+    fn no_template_works_without_end() {
+        let list: Vec<String> = (0..1000).map(|n| format!("host-{n}")).collect();
+        let value = |text: &str| json!({ "list": list, "text": if text.contains("x.text") { "a".repeat(1 << 20) } else { String::new() } });
+        for (text, at) in [
+            ("{% for a in range(end=100000) %}{% for b in range(end=30) %}{% endfor %}{% endfor %}", "{% for b"),
+            ("{% for a in range(end=99999) %}{% for b in x.list %}{% endfor %}{% endfor %}", "{% for b"),
+            ("\n{% for a in x.list %}{% for b in x.list %}{% for c in x.list %}{{ c }}{% endfor %}{% endfor %}{% endfor %}", "{% for"),
+            ("{% set r = range(end=90000) %}{% for a in r %}{% if r == r %}{% endif %}{% endfor %}", "{% "),
+            ("{% for a in x.list %}{% if range(end=50000) == range(end=50000) %}{% endif %}{% endfor %}", "{% if"),
+            ("{% for a in x.list %}{% for b in x.list %}{{ x.text | length }}{% endfor %}{% endfor %}", "{{ x.text"),
+            ("{% for a in x.list %}{% if x.text ~ a == x.text %}{% endif %}{% endfor %}", "{% if x.text"),
+            ("{% for a in x.text %}{% for b in x.text %}{% endfor %}{% endfor %}", "{% for"),
+            ("{% for a in x.list %}{{ range(end=90000) | unique | length }}{% endfor %}", "{{ range"),
+            ("{% for a in x.list %}{% for b in x.list %}{{ x.list | sort | reverse | first }}{% endfor %}{% endfor %}", "{{ x.list"),
+            ("n {{ range(end=100000000) | length }}", "{{ range"),
+            ("{% set l = range(end=9999) %}{% set m = range(end=9999) %}{% for a in l %}{% if m == l %}{% endif %}{% endfor %}", "{% if m"),
+            ("{% set l = range(end=9999) %}{% for a in l %}{% if (l ~ 'a') is string %}{% endif %}{% endfor %}", "{% if (l"),
+            ("{% set l = range(end=9999) %}{% for a in l %}{% if l[0:9999] %}{% endif %}{% endfor %}", "{% if l[0"),
+            ("{% set l = range(end=9999) %}{% for a in l %}{% if 'x' in l %}{% endif %}{% endfor %}", "{% if 'x'"),
+            ("{% set l = range(end=9999) %}{% for a in l %}{% if l is containing(pat='x') %}{% endif %}{% endfor %}", "{% if l is"),
+            (
+                "{% set l = range(end=9999) %}{% for a in l %}{% if l | default(value=1) == l | default(value=2) %}{% endif %}{% endfor %}",
+                "{% if l |",
+            ),
+            (
+                "{% set l = [x.list, x.list, x.list] %}{% for a in x.list %}{% for b in x.list %}{% if l == 1 %}{% endif %}{% endfor %}{% endfor %}",
+                "{% if l",
+            ),
+            ("n {{ [x.text | split(pat=''), x.text | split(pat=''), x.text | split(pat='')] | length }}", "{{ [x.text"),
+        ] {
+            let said = render(text, Makes::Text, value(text)).map(|_| "it was made".to_owned()).unwrap_or_else(|said| said);
+            assert!(said.ends_with(work::TOO_MUCH_WORK) && said.starts_with(&format!("\"{at}")), "{text}: {said}");
+        }
+        let most = "{% for a in x.list %}{% for b in range(end=64) %}{{ a | upper }}.{{ b }}{% if a == 'x' %}!{% endif %}\n{% endfor %}{% endfor %}";
+        assert!(render(most, Makes::Text, value(most)).is_ok(), "a loop over all the rails of a thousand hosts is no such thing");
+    }
+
+    #[test]
+    fn a_template_that_is_not_read_to_its_end_is_not_given_to_tera() {
+        let elifs = |n: usize| format!("{{% if false %}}{}{{% endif %}}", "{% elif false %}".repeat(n));
+        for (text, said) in [
+            ("a".repeat(token::TEMPLATE_MAX) + "{{ x }}", "it has more than 256 KiB"),
+            ("{{ 1 }}".repeat(token::TAGS_MAX) + "{{ 1 }}", "more than 5000 outputs and tags stand in it, up to here"),
+            (elifs(9_000), "`if`, `elif`, `for` or brackets are open here more than 64 deep"),
+        ] {
+            let found = render(&text, Makes::Text, json!(1)).unwrap_err();
+            assert!(found.ends_with(said), "{}", &found[found.len().saturating_sub(90)..]);
+        }
+        for text in ["{{ 1 }}".repeat(token::TAGS_MAX) + &"a".repeat(9999), elifs(token::DEPTH_MAX - 1)] {
+            assert!(render(&text, Makes::Text, json!(1)).is_ok());
+        }
+        let hidden = "{#} {% raw %} #}{{ x.a | nosuch }}{# {% endraw %} #}";
+        assert!(render(hidden, Makes::Text, json!(1)).unwrap_err().contains("nosuch"));
+    }
+
+    #[test]
+    fn what_is_said_names_nothing_of_ours() {
+        for text in ["a {{ y }}", "a {{ x.b.c ~ 1 }}", "a {{ x.b + 1 }}", "{% for a in y %}{% endfor %}a", "a {{ x.b | upper ~ x.b }}"] {
+            let said = render(text, Makes::Text, json!({"a": 1})).unwrap_err();
+            assert!(["`_", "_turns", "_text", "_whole", "_largest"].iter().all(|ours| !said.contains(ours)), "{said}");
+        }
+        let said = render("a {{ 1 + x.b }}", Makes::Text, json!({"a": 1})).unwrap_err();
+        assert!(said.starts_with("\"1 + x.b\": "), "{said}");
+    }
+
+    #[test]
+    fn templates_that_share_an_allowance_use_it_up_together() {
+        let text = "{% for a in range(end=99999) %}{% set b = a * 2 %}{% endfor %}";
+        let shared = share_allowance(1);
+        let said = (0..1000).find_map(|_| render(text, Makes::Text, json!(1)).err()).unwrap();
+        assert!(said.starts_with("\"{% for") && said.ends_with(work::TOO_MUCH_TOGETHER), "{said}");
+        assert!(is_allowance_used_up());
+        drop(shared);
+        assert!(render(text, Makes::Text, json!(1)).is_ok(), "what comes after is not charged for it");
+    }
+
+    #[test]
+    fn what_is_written_is_charged() {
+        let text = "{{ x }} {{ x }}";
+        let _shared = share_allowance(0);
+        assert!(take_shared((16 << 20) - 10_000));
+        let value = json!("a".repeat(1 << 16));
+        let said = (0..9).find_map(|_| render(text, Makes::Text, value.clone()).err()).unwrap();
+        assert!(said.ends_with(work::TOO_MUCH_TOGETHER), "{said}");
+    }
+
+    #[test]
+    fn our_own_filters_make_what_teras_made() {
+        for (text, made) in [
+            ("{{ 'a-b-' | replace(from='-', to='+') }}", "a+b+"),
+            ("{{ ['a', 1] | join(sep=', ') }}", "a, 1"),
+            ("{{ ['a', 1] | join }}", "a1"),
+            ("{{ 'a\n\nb\n' | indent(width=2) }}", "a\n\n  b\n"),
+            ("{{ 'a\n\nb' | indent(width=1, first=true, blank=true) }}", " a\n \n b"),
+        ] {
+            assert_eq!(render(text, Makes::Text, json!(1)).unwrap(), json!(made), "{text}");
+        }
+    }
+
+    fn expressions() -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::prelude::*;
+        use proptest::sample::select;
+        const VALUES: [&str; 23] = [
+            "x",
+            "x.a",
+            "x.b.b",
+            "x.none",
+            "x?.b",
+            "x['a']",
+            "l",
+            "l[0]",
+            "l[1:]",
+            "l[0:2][1]",
+            "l[i]",
+            "m[0].k",
+            "m?[0]",
+            "t",
+            "t[0]",
+            "1",
+            "'n]'",
+            "[x.a, 2]",
+            "{'k': t}",
+            "[...l, 3]",
+            "range(end=3)",
+            "none",
+            "true",
+        ];
+        const OPERATORS: [&str; 12] = ["~", "==", "!=", "<", ">=", "+", "-", "*", "in", "not in", "and", "or"];
+        const FILTERS: [&str; 12] = [
+            "default(value=t)",
+            "length",
+            "str",
+            "first",
+            "upper",
+            "json",
+            "reverse",
+            "split(pat=t)",
+            "join(sep='-')",
+            "keys",
+            "unique",
+            "sort",
+        ];
+        const TESTS: [&str; 5] = ["defined", "not defined", "string", "containing(pat='k')", "not containing(pat=t)"];
+        let leaf = select(&VALUES[..]).prop_map(str::to_owned);
+        leaf.prop_recursive(4, 24, 3, |inner| {
+            prop_oneof![
+                (inner.clone(), select(&OPERATORS[..]), inner.clone()).prop_map(|(a, operator, b)| format!("{a} {operator} {b}")),
+                inner.clone().prop_map(|a| format!("({a})")),
+                (inner.clone(), select(&FILTERS[..])).prop_map(|(a, filter)| format!("{a} | {filter}")),
+                (inner.clone(), select(&TESTS[..])).prop_map(|(a, test)| format!("{a} is {test}")),
+                inner.clone().prop_map(|a| format!("not {a}")),
+                (inner.clone(), inner.clone(), inner).prop_map(|(a, b, c)| format!("{a} if {b} else {c}")),
+            ]
+        })
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(1000))]
+        #[test]
+        fn what_counts_changes_nothing_that_is_made(parts in proptest::collection::vec((0..4, expressions()), 1..4)) {
+            let part = |(n, e): &(i32, String)| match n {
+                0 => format!("{{{{ {e} }}}};"),
+                1 => format!("{{% if {e} %}}yes{{% elif {e} %}}no{{% endif %}};"),
+                2 => format!("{{% for i in {e} %}}{{{{ i }}}},{{% else %}}none{{% endfor %}};"),
+                _ => format!("{{% set v = {e} %}}{{{{ v }}}};"),
+            };
+            let text: String = parts.iter().map(part).collect();
+            let values = json!({"x": {"a": "k", "b": {"b": 1}}, "l": ["k", 1, "t"], "m": [{"k": 1}], "t": "k-k", "i": 1, "v": 1});
+            let made = |text: &str| {
+                let mut tera = Tera::new();
+                tera.autoescape_on(Vec::<&str>::new());
+                filters::register(&mut tera);
+                work::register(&mut tera);
+                work::begin();
+                tera.add_raw_template("t", text).map(|()| tera.render("t", &Context::from_serialize(&values).unwrap()).ok()).ok()
+            };
+            let (plain, counted) = (made(&text), made(&Counted::of(&text).text));
+            if plain.is_some() {
+                proptest::prop_assert_eq!(plain, counted, "{}", text);
+            }
+        }
+
+        #[test]
+        fn no_value_leaves_its_shell_word(value in ".{0,20}") {
+            let made = render("printf %s {{ x }}", Makes::Shell, json!(value)).unwrap();
+            let words = shlex::split(made.as_str().unwrap()).unwrap();
+            proptest::prop_assert_eq!(words, vec!["printf".to_owned(), "%s".to_owned(), value.replace('\0', "")]);
+        }
+    }
+}

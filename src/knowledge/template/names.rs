@@ -1,0 +1,404 @@
+//! Every name that a template uses, checked against the shape of its context. Tera's `if` takes an unknown name for
+//! false without a word (seen with 2.4), so a typing error would silently leave a wish out: here it is an error with
+//! its place. The language of modules is a part of Tera's: output, `if`, `for`, `set`, `raw`, and a fixed list of filters.
+
+use super::growth;
+use super::shape::{EACH, Shape};
+use super::token::{Piece, Placed, Token, pieces};
+use railwright_base::suggest;
+use std::ops::Range;
+
+/// A path of the context that a template uses, loop variables resolved: `host.rails.*.netdev`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Use {
+    /// The segments; `*` is each element of a list.
+    pub path: Vec<String>,
+}
+
+/// What is wrong in a template, by bytes of the template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The code of `docs/codes`.
+    pub code: &'static str,
+    /// Where.
+    pub span: Range<usize>,
+    /// What.
+    pub message: String,
+    /// What to write instead.
+    pub fix: Option<String>,
+}
+
+/// A name in scope besides the context's own: a loop variable, a `set`.
+#[derive(Debug, Clone)]
+pub struct Local {
+    /// The name.
+    pub name: String,
+    /// The path of the context that it stands for, if it stands for one.
+    pub path: Option<Vec<String>>,
+    /// Its shape.
+    pub shape: Shape,
+}
+
+/// Filters that modules may use: Tera's that keep to text, numbers and lists, and ours (`sh`, `json`, `systemd`).
+pub const FILTERS: [&str; 34] = [
+    "abs",
+    "capitalize",
+    "default",
+    "first",
+    "float",
+    "get",
+    "group_by",
+    "indent",
+    "int",
+    "join",
+    "json",
+    "keys",
+    "last",
+    "length",
+    "lower",
+    "nth",
+    "pairs",
+    "pluralize",
+    "replace",
+    "reverse",
+    "round",
+    "sh",
+    "sort",
+    "split",
+    "str",
+    "systemd",
+    "title",
+    "trim",
+    "trim_end",
+    "trim_start",
+    "truncate",
+    "unique",
+    "upper",
+    "values",
+];
+const TESTS: [&str; 19] = [
+    "array",
+    "bool",
+    "containing",
+    "defined",
+    "divisible_by",
+    "ending_with",
+    "even",
+    "float",
+    "integer",
+    "iterable",
+    "map",
+    "none",
+    "number",
+    "odd",
+    "starting_with",
+    "string",
+    "undefined",
+    "version_before",
+    "whole_number",
+];
+const FUNCTIONS: [&str; 2] = ["range", "throw"];
+const WORDS: [&str; 14] = ["and", "or", "not", "in", "if", "else", "none", "None", "null", "true", "True", "false", "False", "is"];
+
+/// The most problems that are told of one template: with each, names that are near are searched for.
+const PROBLEMS_MAX: usize = 100;
+
+/// True for a word of the language, which names nothing.
+pub(super) fn is_keyword(word: &str) -> bool {
+    WORDS.contains(&word)
+}
+
+/// All uses and all problems of one template. `root` is the shape of the context, a map; `locals` are names in scope
+/// from outside (the variable of a resource's `for`).
+pub fn check(text: &str, root: &Shape, locals: &[Local]) -> (Vec<Use>, Vec<Problem>) {
+    let mut checker = Checker { root, scopes: vec![locals.to_vec()], uses: Vec::new(), problems: Vec::new() };
+    for piece in pieces(text) {
+        match piece {
+            Piece::Output(_, words) => checker.expression(&words),
+            Piece::Tag(span, words) => checker.tag(&span, &words),
+            Piece::Content(_) | Piece::Comment => {}
+        }
+    }
+    checker.problems.extend(growth::check(text));
+    checker.uses.sort();
+    checker.uses.dedup();
+    (checker.uses, checker.problems)
+}
+
+struct Checker<'a> {
+    root: &'a Shape,
+    scopes: Vec<Vec<Local>>,
+    uses: Vec<Use>,
+    problems: Vec<Problem>,
+}
+
+impl Checker<'_> {
+    fn problem(&mut self, code: &'static str, span: &Range<usize>, message: String, fix: Option<String>) {
+        self.problems.push(Problem { code, span: span.clone(), message, fix });
+    }
+
+    fn tag(&mut self, span: &Range<usize>, words: &[Placed]) {
+        let Some((Token::Ident(word), _)) = words.first() else { return };
+        match word.as_str() {
+            "if" | "elif" => self.expression(&words[1..]),
+            "for" => self.open_loop(&words[1..]),
+            "endfor" => {
+                if self.scopes.len() > 1 {
+                    self.scopes.pop();
+                }
+            }
+            "set" | "set_global" => self.set(&words[1..]),
+            "else" | "endif" | "endset" | "raw" | "endraw" | "break" | "continue" => {}
+            other => self.problem(
+                "RW0205",
+                span,
+                format!("`{other}` is not in the language of modules"),
+                Some("output, if, for, set and raw are".into()),
+            ),
+        }
+    }
+
+    fn open_loop(&mut self, words: &[Placed]) {
+        let split = words.iter().position(|(word, _)| word.is_word("in")).unwrap_or(words.len());
+        let (names, rest) = words.split_at(split);
+        let rest = rest.get(1..).unwrap_or_default();
+        self.expression(rest);
+        let names: Vec<String> =
+            names.iter().filter_map(|(word, _)| if let Token::Ident(name) = word { Some(name.clone()) } else { None }).collect();
+        let (path, shape) = self.element_of(rest, names.len());
+        let counters = ["index", "index0", "first", "last", "length"].map(|name| (name, Shape::Scalar));
+        let mut scope = vec![Local { name: "loop".into(), path: None, shape: Shape::map(counters) }];
+        match names.as_slice() {
+            [name] => scope.push(Local { name: name.clone(), path, shape }),
+            [key, value] => {
+                scope.push(Local { name: key.clone(), path: None, shape: Shape::Any });
+                scope.push(Local { name: value.clone(), path, shape });
+            }
+            _ => {}
+        }
+        self.scopes.push(scope);
+    }
+
+    /// What one turn of a loop over this expression sees; known only when the expression is a plain path.
+    fn element_of(&self, words: &[Placed], names: usize) -> (Option<Vec<String>>, Shape) {
+        let Some((mut path, shape)) = self.plain_path(words) else { return (None, Shape::Any) };
+        path.push(EACH.to_owned());
+        match shape {
+            Shape::List(element) => (Some(path), *element),
+            Shape::Open(value) if names == 2 => (Some(path), *value),
+            _ => (Some(path), Shape::Any),
+        }
+    }
+
+    fn plain_path(&self, words: &[Placed]) -> Option<(Vec<String>, Shape)> {
+        let mut segments = Vec::new();
+        for (at, (word, _)) in words.iter().enumerate() {
+            match word {
+                Token::Ident(name) if at % 2 == 0 => segments.push(name.clone()),
+                Token::Symbol("." | "?.") if at % 2 == 1 => {}
+                _ => return None,
+            }
+        }
+        let (path, shape) = self.resolve(&segments).ok()?;
+        Some((path?, shape))
+    }
+
+    fn set(&mut self, words: &[Placed]) {
+        let Some((Token::Ident(name), _)) = words.first() else { return };
+        let value = words.iter().position(|(word, _)| word.is("=")).map(|at| &words[at + 1..]);
+        match value {
+            Some(value) => self.expression(value),
+            // What a block captures counts as quoted already, and a filter could take the quotes off again.
+            None => {
+                let span = words[0].1.clone();
+                self.problem(
+                    "RW0205",
+                    &span,
+                    "a `set` block is not in the language of modules".into(),
+                    Some("use {% set name = ... %}".into()),
+                );
+            }
+        }
+        let known = value.and_then(|value| self.plain_path(value));
+        let (path, shape) = known.map_or((None, Shape::Any), |(path, shape)| (Some(path), shape));
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push(Local { name: name.clone(), path, shape });
+        }
+    }
+
+    /// The absolute path (none for a local that is no part of the context) and the shape of a dotted name.
+    fn resolve(&self, segments: &[String]) -> Result<(Option<Vec<String>>, Shape), super::shape::NoSuchName> {
+        let first = segments.first().map(String::as_str).unwrap_or_default();
+        let local = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev()).find(|local| local.name == first);
+        match local {
+            Some(local) => {
+                let below = &segments[1..];
+                let shape = local.shape.at(below).map_err(|error| super::shape::NoSuchName { segment: error.segment + 1, ..error })?;
+                Ok((local.path.as_ref().map(|path| path.iter().chain(below).cloned().collect()), shape.clone()))
+            }
+            None => Ok((Some(segments.to_vec()), self.root.at(segments)?.clone())),
+        }
+    }
+
+    fn expression(&mut self, words: &[Placed]) {
+        let mut at = 0;
+        while at < words.len() && self.problems.len() < PROBLEMS_MAX {
+            at = self.step(words, at);
+        }
+    }
+
+    /// Takes what stands at `at` and returns where to go on.
+    fn step(&mut self, words: &[Placed], at: usize) -> usize {
+        let (token, span) = &words[at];
+        let next = |n: usize| words.get(at + n).map(|(word, _)| word);
+        match token {
+            Token::Symbol("|") => {
+                self.known_word(words.get(at + 1), &FILTERS, "filter");
+                at + 2
+            }
+            Token::Symbol("." | "?.") => at + 2,
+            Token::Ident(word) if word == "is" => {
+                let test = if next(1).is_some_and(|word| word.is_word("not")) { at + 2 } else { at + 1 };
+                self.known_word(words.get(test), &TESTS, "test");
+                test + 1
+            }
+            Token::Ident(word) if word == "for" => {
+                self.problem("RW0205", span, "a list comprehension is not in the language of modules".into(), Some("use {% for %}".into()));
+                words.len()
+            }
+            Token::Ident(word) if is_keyword(word) => at + 1,
+            Token::Ident(_) if next(1).is_some_and(|word| word.is("(")) => {
+                self.known_word(words.get(at), &FUNCTIONS, "function");
+                at + 1
+            }
+            Token::Ident(_) if next(1).is_some_and(|word| word.is("=") || word.is(":")) => at + 2,
+            Token::Ident(_) => self.name(words, at),
+            _ => at + 1,
+        }
+    }
+
+    fn known_word(&mut self, word: Option<&Placed>, known: &[&str], what: &str) {
+        let Some((Token::Ident(word), span)) = word else { return };
+        if known.contains(&word.as_str()) || word == super::filters::VALUE_FILTER {
+            return;
+        }
+        let message = match word.as_str() {
+            "safe" => "`safe` would let a value reach a shell unquoted, so modules cannot use it".to_owned(),
+            _ => format!("there is no {what} `{word}` in the language of modules"),
+        };
+        let fix = suggest::nearest(word, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        let span = span.clone();
+        self.problem("RW0205", &span, message, fix);
+    }
+
+    /// A dotted name, with subscripts; then what it is compared with.
+    fn name(&mut self, words: &[Placed], start: usize) -> usize {
+        let mut segments: Vec<(String, Range<usize>)> = Vec::new();
+        if let (Token::Ident(name), span) = &words[start] {
+            segments.push((name.clone(), span.clone()));
+        }
+        let mut at = start + 1;
+        loop {
+            match words.get(at).map(|(word, _)| word) {
+                Some(Token::Symbol("." | "?.")) => match words.get(at + 1) {
+                    Some((Token::Ident(name), span)) => {
+                        segments.push((name.clone(), span.clone()));
+                        at += 2;
+                    }
+                    _ => break,
+                },
+                Some(Token::Symbol("[" | "?[")) => {
+                    let close = closing(words, at);
+                    let inner = words.get(at + 1..close).unwrap_or_default();
+                    let span = inner.first().map_or(words[at].1.clone(), |(_, span)| span.clone());
+                    match inner {
+                        [(Token::Text(key), _)] => segments.push((key.clone(), span)),
+                        _ => {
+                            self.expression(inner);
+                            segments.push((EACH.to_owned(), span));
+                        }
+                    }
+                    at = close + 1;
+                }
+                _ => break,
+            }
+        }
+        if let Some(shape) = self.take(&segments) {
+            self.compared(words, at, &shape);
+        }
+        at
+    }
+
+    fn take(&mut self, segments: &[(String, Range<usize>)]) -> Option<Shape> {
+        let names: Vec<String> = segments.iter().map(|(name, _)| name.clone()).collect();
+        match self.resolve(&names) {
+            Ok((path, shape)) => {
+                if let Some(path) = path {
+                    self.uses.push(Use { path });
+                }
+                Some(shape)
+            }
+            Err(error) => {
+                let (wrong, span) = segments.get(error.segment)?;
+                let before = names[..error.segment].join(".");
+                let message = match (before.is_empty(), error.known.is_empty()) {
+                    (true, _) => format!("there is no `{wrong}` here"),
+                    (false, false) => format!("`{before}` has no `{wrong}`"),
+                    (false, true) => format!("`{before}` is a plain value: nothing is below it"),
+                };
+                let mut known: Vec<&str> = error.known.iter().map(String::as_str).collect();
+                if error.segment == 0 {
+                    known.extend(self.scopes.iter().flatten().map(|local| local.name.as_str()));
+                }
+                let near = suggest::nearest(wrong, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+                let fix = near.or_else(|| (!known.is_empty()).then(|| format!("there are: {}", known.join(", "))));
+                self.problem("RW0203", span, message, fix);
+                None
+            }
+        }
+    }
+
+    /// `fabric.kind == "rocev3"` would be false for ever: words that a choice does not have are errors.
+    fn compared(&mut self, words: &[Placed], at: usize, shape: &Shape) {
+        let Shape::Choice(choices) = shape else { return };
+        let after = |n: usize| words.get(at + n).map(|(word, _)| word);
+        let texts: &[Placed] = match after(0) {
+            Some(Token::Symbol("==" | "!=")) => words.get(at + 1..at + 2).unwrap_or_default(),
+            Some(Token::Ident(word)) if word == "in" || word == "not" => {
+                let open = if word == "in" { at + 1 } else { at + 2 };
+                let list = words.get(open).is_some_and(|(word, _)| word.is("["));
+                if list { words.get(open + 1..closing(words, open)).unwrap_or_default() } else { &[] }
+            }
+            _ => &[],
+        };
+        for (token, span) in texts {
+            let Token::Text(word) = token else { continue };
+            if !choices.contains(word) {
+                let near = suggest::nearest(word, choices.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+                let fix = near.or_else(|| Some(format!("it is one of: {}", choices.join(", "))));
+                self.problem("RW0203", span, format!("this is never `{word}`"), fix);
+            }
+        }
+    }
+}
+
+/// The index of the bracket that closes the one at `open`, or the end.
+pub(super) fn closing(words: &[Placed], open: usize) -> usize {
+    let mut depth = 0usize;
+    for (at, (word, _)) in words.iter().enumerate().skip(open) {
+        match word {
+            Token::Symbol("(" | "[" | "{" | "?[") => depth += 1,
+            Token::Symbol(")" | "]" | "}") => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at;
+                }
+            }
+            _ => {}
+        }
+    }
+    words.len()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! What each command of a script says: by the first translation that holds, word for word; what no translation takes is
+//! told as not understood.
+
+use super::load::{Covers, Dictionary, Entry, Family, Kind, filled, text_of};
+use super::merge::{self, Conflict};
+use super::pattern::Captures;
+use super::prose;
+use super::script::{self, Command};
+use railwright_base::Diagnostic;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// How far apart commands may stand that mean one thing together.
+const STEPS_APART_MAX: usize = 12;
+
+/// A command of the script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Said {
+    /// Its line, from 1.
+    pub line: usize,
+    /// As it is written, in one line.
+    pub text: String,
+}
+
+/// What commands are to the spec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Sort {
+    /// They set something.
+    Set,
+    /// They only look.
+    Look,
+    /// They change nothing that a spec is about.
+    Aside,
+    /// They are known, and say too little.
+    Open,
+    /// They are not known.
+    Unknown,
+}
+
+/// What one or several commands say.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// The commands: those that say the same, or mean one thing together.
+    pub commands: Vec<Said>,
+    /// What they are to the spec.
+    pub sort: Sort,
+    /// The name of the translation.
+    pub translation: Option<String>,
+    /// Spec lines that say the same.
+    pub spec: Option<Value>,
+    /// Spec lines that are better, where what the commands say is out of date.
+    pub better: Option<Value>,
+    /// What railwright does instead.
+    pub does: String,
+    /// Why.
+    pub why: String,
+    /// Where that is said.
+    pub source: String,
+    /// What does it.
+    pub covers: Covers,
+    /// Words that were not understood.
+    pub left: Vec<String>,
+}
+
+/// What a script says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Translation {
+    /// Lines that are text around the commands, and none.
+    pub prose: Vec<usize>,
+    /// In the order of the script.
+    pub answers: Vec<Answer>,
+    /// The spec lines of all of them together, the better ones where there are any.
+    pub spec: Value,
+    /// Where commands say different things.
+    pub conflicts: Vec<Conflict>,
+}
+
+impl Answer {
+    /// Nothing is left open.
+    pub fn is_understood(&self) -> bool {
+        self.left.is_empty() && !matches!(self.sort, Sort::Open | Sort::Unknown)
+    }
+
+    /// The spec lines to write: the better ones where there are any.
+    pub fn lines(&self) -> Option<&Value> {
+        self.better.as_ref().or(self.spec.as_ref())
+    }
+
+    /// Whether another command says the same. Its commands are not looked at: they may be all of the script.
+    fn same_as(&self, other: &Answer) -> bool {
+        let Answer { commands: _, sort, translation, spec, better, does, why, source, covers, left } = self;
+        *sort != Sort::Unknown
+            && (sort, translation, spec, better) == (&other.sort, &other.translation, &other.spec, &other.better)
+            && (does, why, source, covers, left) == (&other.does, &other.why, &other.source, &other.covers, &other.left)
+    }
+}
+
+impl Translation {
+    /// Every command was understood.
+    pub fn is_understood(&self) -> bool {
+        self.answers.iter().all(Answer::is_understood)
+    }
+}
+
+/// What a script says, by these translations; an error where its words cannot be told apart.
+pub fn translate(script: &str, dictionary: &Dictionary) -> Result<Translation, Diagnostic> {
+    let (commands, prose): (Vec<Command>, Vec<Command>) =
+        script::commands(script)?.into_iter().partition(|one| !prose::is_prose(one, dictionary));
+    let mut found: Vec<(usize, Answer)> = Vec::new();
+    let mut done = vec![false; commands.len()];
+    for entry in dictionary.entries().filter(|entry| !entry.steps.is_empty()) {
+        for start in 0..commands.len() {
+            if let Some(answer) = together(entry, &commands, start, &mut done) {
+                found.push((start, answer));
+            }
+        }
+    }
+    for (at, command) in commands.iter().enumerate().filter(|(at, _)| !done[*at]) {
+        found.extend(alone(command, dictionary).into_iter().map(|answer| (at, answer)));
+    }
+    found.sort_by_key(|(at, _)| *at);
+    let mut prose: Vec<usize> = prose.into_iter().map(|command| command.line).collect();
+    prose.dedup();
+    Ok(Translation { prose, ..folded(found.into_iter().map(|(_, answer)| answer)) })
+}
+
+/// Commands that say the same are told once, and all spec lines are put together.
+fn folded(answers: impl Iterator<Item = Answer>) -> Translation {
+    let mut translation =
+        Translation { prose: Vec::new(), answers: Vec::new(), spec: Value::Object(serde_json::Map::new()), conflicts: Vec::new() };
+    let mut seen: std::collections::HashMap<String, Vec<usize>> = std::collections::HashMap::new();
+    for answer in answers {
+        let known = seen.entry(answer.translation.clone().unwrap_or_default()).or_default();
+        match known.iter().take(50).find(|at| translation.answers[**at].same_as(&answer)) {
+            Some(at) => {
+                let commands = &mut translation.answers[*at].commands;
+                commands.extend(answer.commands.into_iter().filter(|said| commands.last() != Some(said)).collect::<Vec<_>>());
+            }
+            None => {
+                known.push(translation.answers.len());
+                if let Some(lines) = answer.lines() {
+                    merge::put(&mut translation.spec, lines, "", &mut translation.conflicts);
+                }
+                translation.answers.push(answer);
+            }
+        }
+    }
+    translation
+}
+
+fn said(command: &Command) -> Said {
+    Said { line: command.line, text: command.text.clone() }
+}
+
+/// Commands that mean one thing together: the first one, and whichever of the others follow it.
+fn together(entry: &Entry, commands: &[Command], start: usize, done: &mut [bool]) -> Option<Answer> {
+    let (first, others) = entry.steps.split_first()?;
+    let (mut captures, used) = first.matches(&commands[start].words).filter(|_| !done[start])?;
+    let mut left = rest(entry, &commands[start].words, &used);
+    let mut taken = vec![start];
+    for step in others {
+        let after = *taken.last()? + 1;
+        let near = after..commands.len().min(after + STEPS_APART_MAX);
+        let next = near.filter(|at| !done[*at]).find_map(|at| Some((at, step.matches(&commands[at].words)?)));
+        if let Some((at, (more, used))) = next {
+            captures.extend(more);
+            left.extend(rest(entry, &commands[at].words, &used));
+            taken.push(at);
+        }
+    }
+    let places = entry.steps.iter().flat_map(super::pattern::Pattern::places);
+    if taken.len() < 2 || places.into_iter().any(|place| !captures.contains_key(place)) {
+        return None;
+    }
+    taken.iter().for_each(|at| done[*at] = true);
+    let commands = taken.iter().map(|at| said(&commands[*at])).collect();
+    Some(answer(entry, commands, &captures, left))
+}
+
+/// What one command says by itself. What sets something is asked first, then what looks, then the rest.
+pub(super) fn alone(command: &Command, dictionary: &Dictionary) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    let mut taken = vec![false; command.words.len()];
+    for found in dictionary.families.iter().filter_map(|family| each_word(family, command)) {
+        answers.extend(found);
+        taken.fill(true);
+    }
+    for kind in [Kind::Set, Kind::Look, Kind::Open, Kind::Aside] {
+        for entry in dictionary.entries().filter(|entry| entry.kind == kind) {
+            let Some((captures, used)) = entry.words.iter().find_map(|pattern| pattern.matches(&command.words)) else { continue };
+            if used.iter().zip(&taken).all(|(used, taken)| !used || *taken) {
+                continue;
+            }
+            let left = rest(entry, &command.words, &used);
+            let left: HashSet<&String> = left.iter().collect();
+            let read = command.words.iter().zip(&used).map(|(word, used)| *used || !left.contains(word));
+            taken.iter_mut().zip(read).for_each(|(taken, read)| *taken |= read);
+            answers.push(answer(entry, vec![said(command)], &captures, Vec::new()));
+        }
+    }
+    let left: Vec<String> = command.words.iter().zip(&taken).filter(|(_, taken)| !**taken).map(|(word, _)| word.clone()).collect();
+    match answers.last_mut() {
+        Some(last) => last.left.extend(left),
+        None => answers.push(unknown(command, Vec::new())),
+    }
+    answers
+}
+
+/// A command that says the same of each of its words: what it says of them; nothing where it is another command.
+fn each_word(family: &Family, command: &Command) -> Option<Vec<Answer>> {
+    let mut plain: Vec<&String> = Vec::new();
+    let mut words = command.words.iter();
+    while let Some(word) = words.next() {
+        if family.valued.contains(word) {
+            words.next();
+        } else if !word.starts_with('-') {
+            plain.push(word);
+        }
+    }
+    let mut nothing = Captures::new();
+    let head = plain.get(..family.head.len()).filter(|head| !head.is_empty())?;
+    if !family.head.iter().zip(head).all(|(pattern, word)| pattern.matches(word, &mut nothing)) {
+        return None;
+    }
+    let mut answers: Vec<Answer> = Vec::new();
+    let mut left = Vec::new();
+    for word in &plain[family.head.len()..] {
+        let found = family.entries.iter().find_map(|entry| {
+            let mut captures = Captures::new();
+            entry.items.iter().any(|item| item.matches(word, &mut captures)).then_some((entry, captures))
+        });
+        match found {
+            Some((entry, captures)) => answers.push(answer(entry, vec![said(command)], &captures, Vec::new())),
+            None => left.push((*word).clone()),
+        }
+    }
+    if !left.is_empty() {
+        answers.push(unknown(command, left));
+    }
+    (!answers.is_empty()).then_some(answers)
+}
+
+/// Words of a command that a translation neither takes nor passes over. What a command writes into a file is never passed over.
+fn rest(entry: &Entry, words: &[String], used: &[bool]) -> Vec<String> {
+    let redirects = |word: &String| word.starts_with(['>', '<']);
+    let to_file = |at: usize| words.get(at).is_some_and(redirects) || at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(redirects);
+    let passed = |word: &String| entry.aside.iter().any(|aside| aside.matches(word, &mut Captures::new()));
+    let left = words.iter().enumerate().filter(|(at, word)| !used[*at] && (to_file(*at) || !passed(word)));
+    left.map(|(_, word)| word.clone()).collect()
+}
+
+fn unknown(command: &Command, left: Vec<String>) -> Answer {
+    Answer {
+        commands: vec![said(command)],
+        sort: Sort::Unknown,
+        translation: None,
+        spec: None,
+        better: None,
+        does: String::new(),
+        why: String::new(),
+        source: String::new(),
+        covers: Covers::default(),
+        left,
+    }
+}
+
+fn answer(entry: &Entry, commands: Vec<Said>, captures: &Captures, mut left: Vec<String>) -> Answer {
+    let text = |template: &str| text_of(template, captures).unwrap_or_else(|| template.to_owned());
+    // What stands in a variable of the shell is not known here.
+    let in_variable = |(name, captured): &(&String, &super::pattern::Captured)| {
+        captured.said.contains(['$', '`']) && names(&entry.spec, name) | names(&entry.better, name)
+    };
+    let variables: Vec<String> = captures.iter().filter(in_variable).map(|(_, captured)| captured.said.clone()).collect();
+    let lines = |template: &Value| filled(template, captures).filter(|_| !template.is_null() && variables.is_empty());
+    let (spec, better) = (lines(&entry.spec), lines(&entry.better));
+    left.extend(variables);
+    Answer {
+        commands,
+        sort: match entry.kind {
+            Kind::Set => Sort::Set,
+            Kind::Look => Sort::Look,
+            Kind::Aside => Sort::Aside,
+            Kind::Open => Sort::Open,
+        },
+        translation: Some(entry.id.clone()),
+        spec,
+        better,
+        does: text(&entry.does),
+        why: text(&entry.why),
+        source: entry.source.clone(),
+        covers: entry.covers.clone(),
+        left,
+    }
+}
+
+/// Whether a template has a place of this name.
+fn names(template: &Value, name: &str) -> bool {
+    let has = |text: &str| text.contains(&format!("{{{name}}}")) || text.contains(&format!("{{{name}.said}}"));
+    match template {
+        Value::String(text) => has(text),
+        Value::Array(items) => items.iter().any(|item| names(item, name)),
+        Value::Object(fields) => fields.iter().any(|(key, value)| has(key) || names(value, name)),
+        _ => false,
+    }
+}

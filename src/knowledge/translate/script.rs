@@ -1,0 +1,394 @@
+//! A script as commands of words: split where the shell splits, without what only says how to run them (`sudo`, a prompt,
+//! output that is thrown away). What is written into a few files by `echo` or a here-document is read line by line.
+
+use railwright_base::Diagnostic;
+use std::collections::VecDeque;
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// Its line in the script, from 1.
+    pub line: usize,
+    /// As it is written, in one line.
+    pub text: String,
+    /// Its words without quotes.
+    pub words: Vec<String>,
+}
+
+/// The most characters of a command's text: it is told with all that the command says, be that a thousand settings.
+pub(super) const TEXT_MAX: usize = 1000;
+
+/// A text that is no longer than that.
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(TEXT_MAX) {
+        None => text,
+        Some(_) => text.chars().take(TEXT_MAX - 3).chain("...".chars()).collect(),
+    }
+}
+
+/// What stands between two separators of the shell.
+struct Piece {
+    line: usize,
+    text: String,
+    /// It reads what the one before it writes.
+    piped: bool,
+    /// The lines of its here-document, each with its number.
+    body: Vec<(usize, String)>,
+}
+
+/// The commands of a script; what is wrong where a quote stays open.
+pub fn commands(script: &str) -> Result<Vec<Command>, Diagnostic> {
+    let mut found: Vec<Command> = Vec::new();
+    for piece in Splitter::new(script).pieces() {
+        let Some(words) = shlex::split(&piece.text) else { return Err(unclosed(&piece)) };
+        let words = without_frame(words);
+        if words.is_empty() {
+            continue;
+        }
+        let text = shortened(piece.text.split_whitespace().collect::<Vec<_>>().join(" "));
+        let command = Command { line: piece.line, text, words };
+        if piece.piped
+            && let Some(before) = found.last_mut().filter(|before| writes(before) && command.words[0] == "tee")
+        {
+            into_file(before, &command);
+            continue;
+        }
+        let lines = if piece.body.is_empty() { Vec::new() } else { of_body(&command, &piece.body) };
+        if lines.is_empty() { found.push(command) } else { found.extend(lines) }
+    }
+    Ok(found.into_iter().flat_map(unfolded).collect())
+}
+
+fn unclosed(piece: &Piece) -> Diagnostic {
+    Diagnostic::error("RW1034", format!("a quote of the command in line {} is not closed", piece.line))
+        .state("nothing was run")
+        .next("close it; what follows it cannot be told apart")
+}
+
+/// Without what stands before a command and says only how it is run.
+fn without_frame(words: Vec<String>) -> Vec<String> {
+    let mut words: VecDeque<String> = quiet(words).into();
+    loop {
+        match words.front().map(String::as_str) {
+            Some("sudo" | "env") => {
+                words.pop_front();
+                while words.front().is_some_and(|word| word.starts_with('-')) {
+                    let option = words.pop_front().unwrap_or_default();
+                    if ["-u", "-g", "-C", "-h", "-p"].contains(&option.as_str()) {
+                        words.pop_front();
+                    }
+                }
+            }
+            Some("$" | "do" | "then" | "else" | "!" | "time" | "nohup" | "exec" | "command" | "{") => {
+                words.pop_front();
+            }
+            Some("done" | "fi" | "esac" | "}") if words.len() == 1 => {
+                words.pop_front();
+            }
+            _ => return words.into(),
+        }
+    }
+}
+
+/// Without output that is thrown away, or goes where other output goes.
+fn quiet(words: Vec<String>) -> Vec<String> {
+    let mut out = Vec::with_capacity(words.len());
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
+        let redirects = [">", ">>", "1>", "2>", "2>>", "&>"].contains(&word.as_str());
+        if redirects && (word.starts_with('2') || words.peek().is_some_and(|target| target == "/dev/null")) {
+            words.next();
+        } else if word != "2>&1" && word != "1>&2" {
+            out.push(word);
+        }
+    }
+    out
+}
+
+fn writes(command: &Command) -> bool {
+    ["echo", "printf"].contains(&command.words[0].as_str())
+}
+
+/// `echo TEXT | tee FILE` as `echo TEXT > FILE`.
+fn into_file(echo: &mut Command, tee: &Command) {
+    let appends = tee.words.iter().any(|word| word == "-a" || word == "--append");
+    let file = tee.words.iter().skip(1).find(|word| !word.starts_with('-'));
+    if let Some(file) = file {
+        echo.words.extend([if appends { ">>" } else { ">" }.to_owned(), file.clone()]);
+    }
+    echo.text = shortened(format!("{} | {}", echo.text, tee.text));
+}
+
+/// The lines of a here-document, where they go into a file whose lines we know.
+fn of_body(command: &Command, body: &[(usize, String)]) -> Vec<Command> {
+    let Some(file) = command.words.iter().rev().find(|word| word.starts_with('/')) else { return Vec::new() };
+    let line = |(line, text): &(usize, String)| {
+        let words = line_of(file, text)?;
+        Some(Command { line: *line, text: shortened(format!("{}   (into {file})", text.trim())), words })
+    };
+    body.iter().filter_map(line).collect()
+}
+
+/// Assignments before a command as commands of their own, and the lines that `echo` writes into a file that we know.
+fn unfolded(command: Command) -> Vec<Command> {
+    let assigned = command.words.iter().take_while(|word| is_assignment(word)).count();
+    if assigned > 0 {
+        let words = command.words.iter();
+        let export = std::iter::once("export".to_owned()).chain(words.clone().take(assigned).cloned()).collect();
+        let rest: Vec<String> = words.skip(assigned).cloned().collect();
+        let exported = Command { words: export, ..command.clone() };
+        return std::iter::once(exported).chain((!rest.is_empty()).then_some(Command { words: rest, ..command })).collect();
+    }
+    let Some((file, words)) = command.words.split_last().filter(|_| writes(&command)) else { return vec![command] };
+    let Some((_, words)) = words.split_last().filter(|(redirect, _)| redirect.starts_with('>')) else { return vec![command] };
+    let words = words.get(1..).unwrap_or_default();
+    let text = words.iter().filter(|word| *word != "-e" && *word != "-n").cloned().collect::<Vec<_>>().join(" ").replace("\\n", "\n");
+    let lines: Vec<Command> = text
+        .lines()
+        .filter_map(|line| line_of(file, line))
+        .map(|words| Command { line: command.line, text: command.text.clone(), words })
+        .collect();
+    if lines.is_empty() { vec![command] } else { lines }
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// A line of a configuration file as the command that says the same; nothing for files that we do not know.
+fn line_of(file: &str, line: &str) -> Option<Vec<String>> {
+    let line = line.split('#').next().unwrap_or_default().trim();
+    let words = || line.split_whitespace().map(str::to_owned);
+    if line.is_empty() {
+        None
+    } else if file.starts_with("/etc/security/limits") || file.starts_with("/etc/modprobe.d/") {
+        Some(words().collect())
+    } else if file.starts_with("/etc/sysctl") {
+        let (key, value) = line.split_once('=')?;
+        Some(vec!["sysctl".to_owned(), format!("{}={}", key.trim(), value.trim())])
+    } else if file == "/etc/modules" || file.starts_with("/etc/modules-load.d/") {
+        Some(std::iter::once("modprobe".to_owned()).chain(words()).collect())
+    } else {
+        None
+    }
+}
+
+/// Walks over a script character by character.
+struct Splitter<'a> {
+    rest: std::iter::Peekable<std::str::Chars<'a>>,
+    line: usize,
+    pieces: Vec<Piece>,
+    text: String,
+    begin: usize,
+    piped: bool,
+    documents: VecDeque<String>,
+}
+
+impl<'a> Splitter<'a> {
+    fn new(script: &'a str) -> Self {
+        let rest = script.chars().peekable();
+        Splitter { rest, line: 1, pieces: Vec::new(), text: String::new(), begin: 1, piped: false, documents: VecDeque::new() }
+    }
+
+    fn pieces(mut self) -> Vec<Piece> {
+        let mut quote = None;
+        while let Some(c) = self.next() {
+            match (quote, c) {
+                (_, '\r') => {}
+                (Some(open), c) => {
+                    if c == '\\' && open == '"' {
+                        self.text.push(c);
+                        let escaped = self.next();
+                        self.text.extend(escaped);
+                    } else {
+                        self.text.push(c);
+                        quote = (c != open).then_some(open);
+                    }
+                }
+                (None, '\'' | '"') => {
+                    self.text.push(c);
+                    quote = Some(c);
+                }
+                (None, c) => self.plain(c),
+            }
+        }
+        self.end(false);
+        self.pieces
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.rest.next()?;
+        self.line += usize::from(c == '\n');
+        Some(c)
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let there = self.rest.peek() == Some(&wanted);
+        if there {
+            self.next();
+        }
+        there
+    }
+
+    fn at_word_start(&self) -> bool {
+        self.text.chars().next_back().is_none_or(char::is_whitespace)
+    }
+
+    /// A character outside quotes.
+    fn plain(&mut self, c: char) {
+        match c {
+            '\\' => match self.next() {
+                Some('\n') => self.text.push(' '),
+                Some('\r') if self.eat('\n') => self.text.push(' '),
+                Some(escaped) => self.text.extend(['\\', escaped]),
+                None => {}
+            },
+            '\n' => {
+                self.end(false);
+                self.bodies();
+            }
+            '#' if self.at_word_start() => while self.rest.next_if(|c| *c != '\n').is_some() {},
+            ';' | '(' | ')' => self.end(false),
+            '|' => {
+                let either = self.eat('|');
+                self.end(!either);
+            }
+            '&' if self.rest.peek() == Some(&'>') => self.redirect("&"),
+            '&' => {
+                self.eat('&');
+                self.end(false);
+            }
+            '>' => {
+                let number = number_before(&mut self.text);
+                self.text.push(' ');
+                self.text.extend(number);
+                self.arrows();
+            }
+            '<' if self.eat('<') => self.document(),
+            '$' if self.rest.peek() == Some(&'(') => self.substitution(),
+            '`' => self.backticks(),
+            c => self.text.push(c),
+        }
+    }
+
+    fn redirect(&mut self, before: &str) {
+        self.next();
+        self.text.push(' ');
+        self.text.push_str(before);
+        self.arrows();
+    }
+
+    /// The rest of a redirection after its first `>`.
+    fn arrows(&mut self) {
+        self.text.push('>');
+        if self.eat('>') {
+            self.text.push('>');
+        }
+        if self.eat('&') {
+            self.text.push('&');
+            while let Some(digit) = self.rest.next_if(char::is_ascii_digit) {
+                self.text.push(digit);
+            }
+        }
+        self.text.push(' ');
+    }
+
+    /// `$(...)` as one word, whatever is in it.
+    fn substitution(&mut self) {
+        let mut raw = "$".to_owned();
+        let mut depth = 0usize;
+        while let Some(c) = self.next() {
+            raw.push(c);
+            depth = match c {
+                '(' => depth + 1,
+                ')' => depth.saturating_sub(1),
+                _ => depth,
+            };
+            if depth == 0 {
+                break;
+            }
+        }
+        self.quoted(&raw);
+    }
+
+    fn backticks(&mut self) {
+        let mut raw = "`".to_owned();
+        while let Some(c) = self.next() {
+            raw.push(c);
+            if c == '`' {
+                break;
+            }
+        }
+        self.quoted(&raw);
+    }
+
+    fn quoted(&mut self, raw: &str) {
+        let raw = raw.replace('\0', "");
+        if let Ok(quoted) = shlex::try_quote(&raw) {
+            self.text.push_str(&quoted);
+        }
+    }
+
+    /// `<<WORD`: lines up to WORD belong to this command. `<<<` is none.
+    fn document(&mut self) {
+        if self.eat('<') {
+            self.text.push_str(" <<< ");
+            return;
+        }
+        self.eat('-');
+        while self.rest.next_if(|c| *c == ' ').is_some() {}
+        let mut word = String::new();
+        while let Some(c) = self.rest.next_if(|c| !c.is_whitespace() && !"|&;<>()".contains(*c)) {
+            word.push(c);
+        }
+        let word = word.replace(['\'', '"', '\\'], "");
+        if !word.is_empty() {
+            self.documents.push_back(word);
+        }
+    }
+
+    /// The here-documents that begin with this line.
+    fn bodies(&mut self) {
+        while let Some(end) = self.documents.pop_front() {
+            let mut body = Vec::new();
+            while self.rest.peek().is_some() {
+                let (number, mut text) = (self.line, String::new());
+                while let Some(c) = self.next().filter(|c| *c != '\n') {
+                    text.push(c);
+                }
+                if text.trim() == end {
+                    break;
+                }
+                body.push((number, text));
+            }
+            if let Some(piece) = self.pieces.last_mut() {
+                piece.body.extend(body);
+            }
+        }
+        self.begin = self.line;
+    }
+
+    /// The piece is over; `piped` says whether the next one reads what it writes.
+    fn end(&mut self, piped: bool) {
+        let text = std::mem::take(&mut self.text);
+        let piece = Piece { line: self.begin, text, piped: self.piped, body: Vec::new() };
+        self.begin = self.line;
+        if !piece.text.trim().is_empty() {
+            self.pieces.push(piece);
+            self.piped = piped;
+        }
+    }
+}
+
+/// Takes the number of a redirection off the end, where it stands right before it: `2>`.
+fn number_before(text: &mut String) -> Option<char> {
+    let mut last = text.chars().rev();
+    let digit = last.next().filter(char::is_ascii_digit)?;
+    if last.next().is_some_and(|c| !c.is_whitespace()) {
+        return None;
+    }
+    text.pop();
+    Some(digit)
+}

@@ -1,8 +1,0 @@
-//! Plans of a made-up kind: a world of targets, stories, properties.
-
-mod cluster_first;
-mod drains;
-mod properties;
-mod stories;
-mod switches_first;
-mod world;

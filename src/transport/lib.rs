@@ -1,0 +1,330 @@
+//! The only room that talks to targets. Behind one trait stand SSH, this machine (`local`), API servers and, for tests, a fleet
+//! in memory: all take the typed reads and actions of `resource`, and none but this room renders them.
+//!
+//! The handles are types: `Reader` (plan, drift) can only read, `Prober` (verify) can also start leased test traffic, `Locker`
+//! (apply) can also take the target's lock, and `Writer`, which shows the fence of that lock with every write, can also change
+//! things. A dry run holds a `Reader`, so it cannot write; and nothing is written without a fence.
+
+mod access;
+mod api;
+mod connectors;
+mod contact;
+mod detached;
+mod diagnose;
+mod guard;
+mod kubernetes;
+mod lease;
+mod link;
+mod local;
+mod secrets;
+mod shell;
+pub mod sim;
+mod ssh;
+mod step;
+mod target_lock;
+mod upkeep;
+mod writer;
+
+pub use access::absolute;
+pub use api::{ApiAccess, CertificatePin, Password};
+pub use connectors::{Connectors, connector};
+pub use contact::TargetContact;
+pub use kubernetes::KubernetesConnector;
+pub use local::LocalConnector;
+pub use secrets::Secrets;
+pub use ssh::SshConnector;
+pub use target_lock::{
+    Fence, Grounds, HeldBy, LockOutcome, LockReading, NO_RECORD, RecordOutcome, RecordReading, StealOutcome, TargetLock, Uptime,
+};
+pub use upkeep::RECORD_LIMIT_BYTES;
+pub use writer::{JobWriter, Locker, Writer};
+
+use railwright_resource::guard::Guard;
+use railwright_resource::probe::Probe;
+use railwright_resource::{Action, Answers, Read};
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A boxed future: keeps the compiler's work small at room borders.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// How to reach one host; made from the spec (`HostAccess::from_spec`). Empty text and port 0 are left open: they are
+/// filled in by `ssh -G` where `ssh_config` is set, and then by the usual values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostAccess {
+    /// The host's name in the spec.
+    pub name: String,
+    /// What to connect to: a name or an address.
+    pub address: String,
+    /// The TCP port; 0 is open, 22 in the end.
+    pub port: u16,
+    /// The remote user, `root` when left open; anyone but root acts through `sudo -n`.
+    pub user: String,
+    /// Private key files, absolute; the agent is asked first. When open, the usual ones of the home folder.
+    pub identities: Vec<String>,
+    /// The known_hosts file with the pinned keys, absolute. When open, the user's and the system's.
+    pub known_hosts: String,
+    /// `[user@]host[:port]` of the jump hosts, first hop first; each checked like the target.
+    pub jump: Vec<String>,
+    /// Ask `ssh -G` for what the inventory leaves open.
+    pub ssh_config: bool,
+    /// This machine itself: no SSH at all.
+    pub local: bool,
+    /// Seconds until a connection attempt is given up.
+    pub connect_timeout_s: u32,
+    /// The user may only read: nothing is started through `sudo` but the exact commands of its lines in sudoers.
+    pub read_only: bool,
+    /// It is no host: the API server of a Kubernetes cluster.
+    pub cluster: Option<ClusterAccess>,
+    /// It is no host: a switch, whose system is a Linux with a shell.
+    pub switch: bool,
+    /// The shell of that switch is reached over its API, not over SSH.
+    pub api: Option<ApiAccess>,
+}
+
+/// How to reach the API server of a Kubernetes cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterAccess {
+    /// The kubeconfig file, absolute; when open, `$KUBECONFIG`, `~/.kube/config`, or the cluster that we run in.
+    pub kubeconfig: Option<String>,
+    /// The context of it; when open, its current one.
+    pub context: Option<String>,
+    /// The name of the Lease and the Secret in which the cluster keeps our lock and record.
+    pub keeps: String,
+    /// The inventory's folder, absolute: where charts lie that the spec names by a path.
+    pub folder: PathBuf,
+}
+
+/// Why there is no answer. A dropped connection is `Lost`: the outcome of what ran is unknown, never failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TransportError {
+    /// No connection could be made.
+    #[error("{host} is not reachable at {address}: {reason}")]
+    Unreachable { host: String, address: String, reason: String },
+    /// The host's key is not in known_hosts.
+    #[error("the host key of {host} is not known: {fingerprint}")]
+    HostKeyUnknown {
+        host: String,
+        fingerprint: String,
+        known_hosts: String,
+        /// What to add to known_hosts once the fingerprint was compared.
+        line: String,
+        /// Lines that are no lines of known_hosts, as `FILE:LINE`: the key may be meant to stand there.
+        malformed: Vec<String>,
+    },
+    /// Another key is in known_hosts.
+    #[error("the host key of {host} is not the pinned one: {fingerprint}")]
+    HostKeyChanged { host: String, fingerprint: String, known_hosts: String, line: u32 },
+    /// The key is marked `@revoked`.
+    #[error("the host key of {host} is revoked: {fingerprint}")]
+    HostKeyRevoked { host: String, fingerprint: String, known_hosts: String, line: u32 },
+    /// A certificate of an authority that is pinned for the host does not hold.
+    #[error("the host certificate of {host} does not hold: {reason}")]
+    HostCertificateRefused { host: String, fingerprint: String, known_hosts: String, reason: String },
+    /// No key or agent identity was accepted.
+    #[error("{host} accepted none of the identities offered for {user}")]
+    AuthenticationFailed { host: String, user: String, tried: Vec<String> },
+    /// `sudo -n` refused.
+    #[error("{host} does not let {user} use sudo without a password")]
+    SudoRefused { host: String, user: String },
+    /// The identity may only read, and was asked for more.
+    #[error("{user} may only read {host}")]
+    ReadOnly { host: String, user: String },
+    /// The lock of the target is not this writer's any more; nothing was begun.
+    #[error("the lock of {host} is no longer this run's")]
+    LockLost {
+        host: String,
+        /// The line of the holder that has it now.
+        holder: Option<String>,
+    },
+    /// The connection ended in the middle.
+    #[error("the connection to {host} ended: {reason}")]
+    Lost { host: String, reason: String },
+    /// It ran past its limit.
+    #[error("{host} did not answer within {limit_s} s")]
+    TimedOut { host: String, limit_s: u32 },
+    /// No connection to the API server of a cluster could be made, or it ended in the middle.
+    #[error("the API server of {cluster} is not reachable at {address}: {reason}")]
+    ServerUnreachable { cluster: String, address: String, reason: String },
+    /// Its certificate does not hold.
+    #[error("the API server of {cluster} at {address} is not trusted: {reason}")]
+    ServerNotTrusted { cluster: String, address: String, reason: String },
+    /// It does not know who we are; the reason names what was shown to it.
+    #[error("the API server of {cluster} at {address} does not accept {reason}")]
+    IdentityRefused { cluster: String, address: String, reason: String },
+    /// Nobody said yet which certificate the API of a switch has to show.
+    #[error("the certificate of {switch} at {address} is not known: {fingerprint}")]
+    CertificateUnknown {
+        switch: String,
+        address: String,
+        fingerprint: String,
+        /// The file that would pin it.
+        file: String,
+    },
+    /// It shows another than the pinned one.
+    #[error("the certificate of {switch} at {address} is not the pinned one: {fingerprint}{}{reason}", if reason.is_empty() { "" } else { ", " })]
+    CertificateRefused {
+        switch: String,
+        address: String,
+        fingerprint: String,
+        /// What pins another.
+        pin: String,
+        reason: String,
+    },
+    /// The API does not take the user with this password.
+    #[error("{switch} does not let {user} in with the password of the spec")]
+    LoginRefused { switch: String, user: String, reason: String },
+    /// There is no API where it should be.
+    #[error("{switch} has no {api} at {address}: {reason}")]
+    NoApi { switch: String, address: String, api: &'static str, reason: String },
+    /// The API refuses what was asked for; nothing of it was begun.
+    #[error("the {api} of {switch} refuses what it is asked for: {reason}")]
+    ApiRefused { switch: String, api: &'static str, user: String, reason: String },
+    /// The Secret in which a cluster keeps the record of our changes cannot be read, though it may be there.
+    #[error("the record of our changes on {cluster} cannot be read: {reason}")]
+    RecordUnread { cluster: String, secret: String, reason: String },
+    /// The kubeconfig, its context or what they name cannot be used on this side.
+    #[error("{cluster}: {reason}")]
+    NoIdentity { cluster: String, reason: String },
+    /// No file or connection can be opened any more on this side: nobody was asked.
+    #[error("there is no file descriptor left for the connection to {host}; {limit} may be open")]
+    NoDescriptors { host: String, limit: usize },
+    /// Something on this side: a file that cannot be read, a key that cannot be parsed.
+    #[error("{reason}")]
+    Local { reason: String },
+}
+
+/// How an action or probe ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Performed {
+    /// It ended with this exit status; output bounded and not yet cleaned.
+    Ended { code: i32, stdout: String, stderr: String },
+    /// Whether it took effect is not known (connection lost, no exit status, time limit).
+    Unknown { reason: String },
+}
+
+/// What railwright keeps on the host itself, below `/var/lib/railwright` (0700, files 0600): what is read of it, how its lock
+/// changes hands, and what its holder writes. The exit statuses end in `Locker`, `Writer` and `Reader`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Reads `record.json`. Exit 0 with its text; 1 there is nothing in its place; any other: something is there and cannot be read.
+    ReadRecord,
+    /// Takes the host's lock for a holder (one line of JSON) with a fencing token. Exit 0 taken, stdout the digest of the
+    /// record that stands there or `none` (nothing where the target does not tell); 75 held by another, stdout its holder
+    /// line; 76 the fencing token is lower than the highest seen, stdout that one.
+    Lock { holder: String, fence: u64 },
+    /// Takes the lock away from this holder on these grounds, and sees to it that it cannot be had again with a lower fencing
+    /// token. Exit 0 done; 1 there is none; 75 another has it, stdout its holder line; 77 it gave a heartbeat meanwhile.
+    Steal { holder: String, fence: u64, grounds: Grounds },
+    /// Who holds the lock. Exit 1 nobody does; 0 stdout has the holder line, the latest note (or nothing), the seconds
+    /// since the latest heartbeat by the host's own clock, and the highest fencing token, a line each.
+    ReadLock,
+    /// Whether a step that an earlier connection began still runs: a short one, a long one that is not of `run`, or a long one
+    /// whose token begins with `attempt`. Exit 0 none does; 77 one does; 78 none does, and stdout names the guards that are
+    /// not over, a line each: `TOKEN armed SECONDS-LEFT` or `TOKEN reverting`.
+    Idle { attempt: Option<String>, run: Option<String> },
+    /// How a guard stands: stdout `armed SECONDS-LEFT`, `reverting`, or `reverted` and what could not be put back. Exit 1
+    /// there is none.
+    Guard { token: String },
+    /// What only the holder of the lock writes. Where the lock is not its own any more, nothing is written, and it ends as
+    /// `TransportError::LockLost`.
+    Write { fence: Fence, write: FencedWrite },
+}
+
+/// What only the holder of a target's lock writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FencedWrite {
+    /// Writes `record.json` atomically in the place of one with one of these digests (`NO_RECORD` for none; any where there are
+    /// none, `other` where it is no file); exit 81 where another one stands there, 69 where the target has no place for one.
+    /// `set_aside`: what stands there is kept beside it under this name. `members`: addresses within
+    /// the target of objects that are ours or are about to be, whose kinds and places a cluster names beside its record.
+    Record { json: String, members: Vec<String>, replaces: BTreeSet<String>, set_aside: Option<String> },
+    /// Lets the lock go.
+    Unlock,
+    /// A heartbeat, with a word about what the holder does.
+    Beat { note: String },
+    /// Keeps what the guard keeps, and has the host put it back by itself after so many seconds or with its next boot.
+    /// Exit 0 armed; 69 systemd does not run there; 75 another guard is armed; 74 it could not be armed.
+    Arm { token: String, guard: Guard, seconds: u32 },
+    /// Confirms what a guard watches. Exit 0 it is disarmed; 1 there is none; 75 it is being put back, or was.
+    Disarm { token: String },
+    /// Has a guard put everything back now, without waiting for it. Exit 1 there is none that is armed.
+    Fire { token: String },
+    /// Has the SSH server check its configuration and read it. Exit 65 with its complaint where it does not take it.
+    ServerReads,
+}
+
+/// One open connection to a host. Implemented by `ssh`, `local` and the simulator.
+pub trait HostLink: Send + Sync {
+    /// All reads in one program.
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>>;
+    /// One action. Long ones run under the transient unit `railwright-<token>` and are found again by the token. Hosts and
+    /// switches take none without the fence of their lock; what is written to a cluster for a job has none.
+    fn perform<'a>(
+        &'a self,
+        action: &'a Action,
+        token: &'a str,
+        fence: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<Performed, TransportError>>;
+    /// One probe.
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>>;
+    /// Record and lock on the host.
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>>;
+}
+
+/// Opens connections.
+pub trait Connector: Send + Sync {
+    /// A new connection to a host; never a cached one, so that a change can be proven over a fresh path. Of an API server, what is known of
+    /// it and of us may be used again.
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>>;
+}
+
+/// Reads, and nothing else.
+#[derive(Clone)]
+pub struct Reader(Arc<dyn HostLink>);
+
+/// Reads and starts leased test traffic.
+#[derive(Clone)]
+pub struct Prober(Arc<dyn HostLink>);
+
+impl Reader {
+    /// A handle that can only read.
+    pub fn new(link: Arc<dyn HostLink>) -> Self {
+        Reader(link)
+    }
+    /// All reads in one program.
+    pub async fn read(&self, reads: &[Read]) -> Result<Answers, TransportError> {
+        self.0.read(reads).await
+    }
+    /// Who holds the target's lock; nothing where nobody does. The inner error says why the target did not tell.
+    pub async fn lock(&self) -> Result<Result<Option<LockReading>, String>, TransportError> {
+        Ok(match self.0.upkeep(&Upkeep::ReadLock).await? {
+            Performed::Ended { code: 0, stdout, .. } => Ok(Some(LockReading::parse(&stdout))),
+            Performed::Ended { code: 1, .. } => Ok(None),
+            Performed::Ended { code, stderr, .. } => Err(format!("exit status {code}: {stderr}")),
+            Performed::Unknown { reason } => Err(reason),
+        })
+    }
+    /// The record that the host keeps.
+    pub async fn record(&self) -> Result<RecordReading, TransportError> {
+        self.0.upkeep(&Upkeep::ReadRecord).await.map(RecordReading::parse)
+    }
+}
+
+impl Prober {
+    /// A handle that can read and probe.
+    pub fn new(link: Arc<dyn HostLink>) -> Self {
+        Prober(link)
+    }
+    /// The reading half.
+    pub fn reader(&self) -> Reader {
+        Reader(self.0.clone())
+    }
+    /// One probe.
+    pub async fn probe(&self, probe: &Probe) -> Result<Performed, TransportError> {
+        self.0.probe(probe).await
+    }
+}

@@ -1,0 +1,206 @@
+//! A made-up kind, a world that it judges, and what tests ask of the plan that comes of it.
+
+use railwright_base::{Address, Digest, Target};
+use railwright_plan::*;
+use railwright_resource::assessment::Attribute;
+use railwright_resource::{
+    Action, Answer, AnswerStatus, Answers, Assessment, BodyError, Disruption, Kind, Observation, Plane, Read, Reading, Want, Wish,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A made-up resource: its value is what the answer to a command says; its body says how it behaves.
+pub struct MadeUp;
+
+pub fn read(wish: &Wish) -> Read {
+    Read::Command { script: wish.address.within_target() }
+}
+
+impl Kind for MadeUp {
+    fn open_fields(&self) -> &'static [&'static str] {
+        &["extra"]
+    }
+    fn name(&self) -> &'static str {
+        "made_up"
+    }
+    fn address_name(&self, _: &Value) -> Option<String> {
+        None
+    }
+    fn check(&self, _: &Value) -> Vec<BodyError> {
+        Vec::new()
+    }
+    fn reads(&self, wish: &Wish) -> Vec<Read> {
+        vec![read(wish)]
+    }
+    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+        let found = match answers.output(&read(wish)) {
+            Ok((0, text)) => Reading::is(text),
+            Ok(_) => Reading::Absent,
+            Err(reason) => Reading::Unknown(reason),
+        };
+        let wanted = Reading::is(wish.text("value").unwrap_or_default());
+        let input = wish.text("input").map(str::to_owned);
+        let attribute = Attribute { input, ..Attribute::in_plane(Plane::Running, wanted.clone(), found.clone()) };
+        let flag = |name: &str| wish.body.get(name).and_then(Value::as_bool).unwrap_or(false);
+        Assessment {
+            actions: if wanted == found {
+                vec![]
+            } else {
+                vec![Action::RunCommand { script: wish.address.within_target(), limit_s: 1, environment: BTreeMap::new(), input: None }]
+            },
+            attributes: BTreeMap::from([("value".to_owned(), attribute)]),
+            needs_reboot: flag("reboot") && wanted != found,
+            needs_power_cycle: flag("reboot") && flag("power_cycle") && wanted != found,
+            disruption: if flag("drain") { Disruption::Drain } else { Disruption::None },
+            transaction: wish.text("transaction").map(str::to_owned),
+            disturbs: wish.text("disturbs").map(str::to_owned).into_iter().filter(|_| wanted != found).collect(),
+            before: serde_json::to_value(&found).unwrap(),
+            ..Assessment::default()
+        }
+    }
+    fn undo(&self, wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
+        let mut undone = self.assess(wish, answers);
+        undone.residue = vec![format!("was {before}")];
+        undone
+    }
+}
+
+pub fn kinds(name: &str) -> Option<&'static dyn Kind> {
+    if name == "made_up" { Some(&MadeUp) } else { railwright_resource::kind_named(name) }
+}
+
+#[derive(Debug, Clone)]
+pub struct World {
+    pub wishes: Vec<Wish>,
+    pub last: LastApplied,
+    pub observation: Observation,
+    pub targets: Vec<Target>,
+    pub nodes: Option<ClusterNodes>,
+    pub rollout: RolloutPolicy,
+    pub selection: Selection,
+}
+
+impl World {
+    pub fn new() -> Self {
+        World {
+            wishes: Vec::new(),
+            last: LastApplied::default(),
+            observation: Observation {
+                format_version: "1.0".into(),
+                recorded_at: "2026-01-01T00:00:00Z".into(),
+                targets: BTreeMap::new(),
+                texts: BTreeMap::new(),
+            },
+            targets: Vec::new(),
+            nodes: None,
+            rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
+            selection: Selection::default(),
+        }
+    }
+
+    pub fn wish(mut self, address: &str, found: Option<&str>, body: Value, after: &[&str]) -> Self {
+        let address: Address = address.parse().unwrap();
+        let wish = Wish {
+            address: address.clone(),
+            after: after.iter().map(|a| a.parse().unwrap()).collect(),
+            want: Want { kind: "made_up".to_owned(), body, module: "m/r".into(), places: Vec::new() }.into(),
+        };
+        let target = self.observation.targets.entry(address.target.clone()).or_default();
+        let status = AnswerStatus::Exit(i32::from(found.is_none()));
+        target.answers.insert(read(&wish).key(), Answer { status, out: found.unwrap_or_default().into() });
+        if !self.targets.contains(&address.target) {
+            self.targets.push(address.target.clone());
+        }
+        self.wishes.push(wish);
+        self
+    }
+
+    pub fn applied(mut self, address: &str, body: Value) -> Self {
+        let address: Address = address.parse().unwrap();
+        let digest = Digest::of(&("made_up", &body));
+        let applied = Applied {
+            kind: "made_up".into(),
+            body,
+            digest,
+            module: "m/r".into(),
+            places: vec![],
+            after: vec![],
+            before: json!("before"),
+            adopted: false,
+            unfinished: false,
+            run: "r1".into(),
+            at: "t".into(),
+        };
+        self.last.resources.insert(address, applied);
+        self
+    }
+
+    /// Each host has a twin that wants, remembers and says the same.
+    pub fn doubled(mut self) -> Self {
+        let twin = |target: &Target| Target { name: format!("{}twin", target.name).into(), ..target.clone() };
+        let of = |address: &Address| Address { target: twin(&address.target), ..address.clone() };
+        for wish in self.wishes.clone() {
+            self.wishes.push(Wish { address: of(&wish.address), after: wish.after.iter().map(of).collect(), ..wish });
+        }
+        for (address, applied) in self.last.resources.clone() {
+            self.last
+                .resources
+                .insert(of(&address), Applied { after: applied.after.iter().map(of).collect(), run: "r2".into(), ..applied });
+        }
+        for (target, said) in self.observation.targets.clone() {
+            self.observation.targets.insert(twin(&target), said);
+        }
+        self.targets.extend(self.targets.iter().map(twin).collect::<Vec<_>>());
+        self
+    }
+
+    /// The same world with one target.
+    pub fn only(&self, target: &Target) -> Self {
+        let mut only = World { targets: vec![target.clone()], ..self.clone() };
+        only.wishes.retain(|wish| wish.address.target == *target);
+        only.last.resources.retain(|address, _| address.target == *target);
+        only.observation.targets.retain(|other, _| other == target);
+        only
+    }
+
+    pub fn plan(&self) -> Plan {
+        self.try_plan().unwrap()
+    }
+
+    pub fn try_plan(&self) -> Result<Plan, Vec<railwright_base::Diagnostic>> {
+        make(&Inputs {
+            header: Header {
+                made_by: "test".into(),
+                cluster: "c".into(),
+                inventory: InventoryOrigin::default(),
+                spec_digest: Digest::of_bytes(b"spec"),
+                modules: BTreeMap::new(),
+                proof: Default::default(),
+                waived: Vec::new(),
+                no_ssh: Vec::new(),
+            },
+            wishes: &self.wishes,
+            last: &self.last,
+            outages: &Default::default(),
+            observation: &self.observation,
+            identity: &Default::default(),
+            kinds: &kinds,
+            targets: &self.targets,
+            nodes: self.nodes.clone(),
+            rollout: self.rollout.clone(),
+            selection: self.selection.clone(),
+        })
+    }
+}
+
+pub fn ids(plan: &Plan) -> Vec<&str> {
+    plan.nodes.iter().map(|n| n.id.as_str()).collect()
+}
+
+pub fn node<'a>(plan: &'a Plan, id: &str) -> &'a Node {
+    plan.nodes.iter().find(|n| n.id == id).unwrap_or_else(|| panic!("{id} is not among {:?}", ids(plan)))
+}
+
+pub fn reason(plan: &Plan, id: &str) -> Reason {
+    node(plan, id).members()[0].reason.clone()
+}
