@@ -123,8 +123,8 @@ fn a_file_system_that_is_read_only() {
     CLOCK  n1  reached and locked
     CLOCK  run RUN: 2 steps
     CLOCK  n1  file /etc/rails/note.conf  FAILED
-    error RW0612: write file ended with exit status 1; it said: mktemp: failed to create file via
-              template '/etc/rails/note.conf.rwXXXXXX': Read-only file system
+    error RW0612: write file ended with exit status 1; it said: mktemp: failed to create directory via
+              template './.rwXXXXXX': Read-only file system
       on:     host/n1/file/%2Fetc%2Frails%2Fnote.conf
       effect: the host counts as out of service until a later run mends it
       state:  read again, everything of this step is as it was before; the rest of this host was left

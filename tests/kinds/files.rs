@@ -8,20 +8,71 @@ use std::path::Path;
 #[test]
 fn a_new_file_in_a_new_folder_comes_and_goes() {
     let Some(host) = Host::start("file", &[]) else { return };
-    let body =
-        json!({ "path": "/etc/rail/deep er/it's.conf", "content": "a = \"$HOME\"\n'quoted' `x` \\n %s\n", "mode": "0640", "group": "adm" });
-    let fresh = live(&host, &wish("file", body));
-    assert!(fresh.is_absent());
+    // The kernel clears the bit of setuid when a file gets another owner.
+    for mode in ["0640", "4750"] {
+        let content = "a = \"$HOME\"\n'quoted' `x` \\n %s\n";
+        let body = json!({ "path": "/etc/rail/deep er/it's.conf", "content": content, "mode": mode, "group": "adm" });
+        let fresh = live(&host, &wish("file", body));
+        assert!(fresh.is_absent());
+    }
 }
 
 #[test]
 fn a_file_that_was_there_is_taken_over_and_given_back_to_the_byte() {
     let Some(host) = Host::start("file takeover", &[]) else { return };
     for make in ["printf 'old\\n'", "printf 'a\\377\\000b'", "printf 'no end of line \\303\\274'", "true"] {
-        host.must(&format!("{make} >/etc/taken; chmod 4751 /etc/taken; chown daemon:12345 /etc/taken"));
+        host.must(&format!("{make} >/etc/taken; chown daemon:12345 /etc/taken; chmod 4751 /etc/taken"));
         let fresh = live(&host, &wish("file", json!({ "path": "/etc/taken", "content": "new" })));
         assert!(!fresh.is_absent());
     }
+}
+
+/// Who makes names in a folder above a file leads root nowhere: no write, no removal, no rights of a file of root's.
+#[test]
+fn a_link_of_a_user_leads_no_write_elsewhere() {
+    let Some(host) = Host::start("file of a user", &[]) else { return };
+    host.must(
+        "mkdir -p /var/opt/u/own /etc/target; ln -s /etc/target /var/opt/u/conf; ln -s ../../../etc/target /var/opt/u/up; chown -h nobody /var/opt/u/*\n\
+         chown nobody /var/opt/u; chmod 1777 /srv; ln -s /etc/target /srv/of-user; ln -s /var/opt/u /srv/of-root; chown -h nobody /srv/of-user\n\
+         echo kept >/etc/target/there; chmod 600 /etc/target/there; ln -s /etc/target/there /var/opt/u/own/link; ln /etc/target/there /var/opt/u/own/twin",
+    );
+    let owned = |path: &str| (path.to_owned(), "4755".to_owned(), "nobody".to_owned(), "nogroup".to_owned());
+    let mut actions = Vec::new();
+    for folder in ["/var/opt/u/conf", "/var/opt/u/up", "/srv/of-user", "/srv/of-root/conf"] {
+        let (path, mode, owner, group) = owned(&format!("{folder}/there"));
+        actions.push(Action::WriteFile { path: path.clone(), content: "theirs".to_owned(), mode, owner, group });
+        let (_, mode, owner, group) = owned("");
+        actions.push(Action::SetFileMode { path: path.clone(), mode, owner, group });
+        actions.push(Action::RemoveFile { path, below: None });
+    }
+    for name in ["link", "twin"] {
+        let (path, mode, owner, group) = owned(&format!("/var/opt/u/own/{name}"));
+        actions.push(Action::SetFileMode { path, mode, owner, group });
+    }
+    for action in actions {
+        let (code, _, err) = host.sh(&action.script());
+        assert!(code == 77 && err.starts_with("railwright: "), "{action:?}: {code} {err}");
+    }
+    assert_eq!(host.must("ls -A /etc/target; cat /etc/target/there; stat -c '%a %U' /etc/target/there"), "there\nkept\n600 root\n");
+    assert_eq!(host.must("ls -A /var/opt/u/own"), "link\ntwin\n");
+}
+
+#[test]
+fn a_file_in_a_folder_of_its_owner_or_behind_a_link_of_root_comes_and_goes() {
+    let Some(host) = Host::start("file of its owner", &[]) else { return };
+    host.must(
+        "mkdir -p /var/opt/u/.ssh /srv/disk; chown -R nobody:nogroup /var/opt/u; chmod 700 /var/opt/u/.ssh; ln -s ../srv/disk /opt/data",
+    );
+    for path in ["/var/opt/u/.ssh/authorized_keys", "/var/opt/u/.ssh/new/deep/-f", "/opt/data/conf/a", "/var/run/a"] {
+        let body = |mode: &str| json!({ "path": path, "content": "x\n", "mode": mode, "owner": "nobody", "group": "nogroup" });
+        live(&host, &wish("file", body("0600")));
+        host.perform(&host.assess(&wish("file", body("0600"))).actions);
+        let other = host.assess(&wish("file", body("2750")));
+        assert!(matches!(&other.actions[..], [Action::SetFileMode { .. }]), "{other:?}");
+        host.perform(&other.actions);
+        assert!(host.assess(&wish("file", body("2750"))).is_met(), "{path}");
+    }
+    assert_eq!(host.must("ls -A /var/opt/u/.ssh /srv/disk/conf"), "/srv/disk/conf:\na\n\n/var/opt/u/.ssh:\nauthorized_keys\nnew\n");
 }
 
 /// Written once more, as after a crash in the middle of a step, it must not look changed to services that watch it.

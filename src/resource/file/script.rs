@@ -1,6 +1,7 @@
 //! What `file` reads and does, as POSIX sh.
 
 use super::found::CONTENT_LIMIT_BYTES;
+use crate::complaint::{NOT_TRUSTED, SAY};
 use crate::read::rooted;
 use crate::rights::STAT_FORMAT;
 use crate::shared::HERE;
@@ -72,7 +73,7 @@ pub fn read_script_for_others(path: &str) -> String {
     )
 }
 
-/// Temporary file in the same folder, mode and owner set before the name appears, synced, renamed. A file that is so
+/// Temporary file in a folder of its own beside it, mode and owner set before the name appears, synced, renamed. A file that is so
 /// already is left alone: a new time of change would make services that watch it owe a restart. `cat` writes, because
 /// dash's own `printf` calls a full disk an `I/O error`.
 pub fn write_script(path: &str, content: &str, mode: &str, owner: &str, group: &str) -> String {
@@ -88,27 +89,76 @@ pub fn write_binary_script(path: &str, base64: &str, mode: &str, owner: &str, gr
 /// in the host's process list, and long ones would not fit.
 pub const BUILT_IN: &str = "case $(command -v printf) in /*) echo 'the shell of this host has no printf of its own' >&2; exit 69 ;; esac\n";
 
+/// Shell functions for folders in which others than root may make names, and so links to anywhere. `into FOLDER` goes there part by part
+/// and makes what is missing, `into FOLDER stays` ends with status 0 where something is; a link is followed only where root alone can have
+/// made it. `inside` goes into a new folder of root's below, where nobody else exchanges a name, and takes it away at the end.
+/// `roots NAME`: root alone makes this name here.
+pub const INTO: &str = r#"roots() {
+case $(stat -c '%u %A' .) in
+"$(id -u) d"????-??-?) ;;
+"$(id -u) d"????????[tT]) { [ ! -e "./$1" ] && [ ! -L "./$1" ]; } || [ "$(stat -c %u "./$1")" = "$(id -u)" ] ;;
+*) false ;;
+esac
+}
+is_here() { [ "$(pwd -P)" = "$1" ] || say 77 "$1 was exchanged while it was used; nothing was changed"; }
+into() {
+cd /; r=$1/; links=0
+while [ -n "$r" ]; do
+p=${r%%/*}; r=${r#*/}; w=$(pwd -P)
+case $p in ''|.) continue ;; ..) cd ..; continue ;; esac
+if [ -L "./$p" ]; then
+roots "$p" || say 77 "${w%/}/$p is a link that another user can have made, and root does not follow it; nothing was changed"
+links=$((links+1)); [ "$links" -lt 40 ] || say 77 "the links of $1 go round in a circle; nothing was changed"
+p=$(readlink "./$p"); r=$p/$r; case $p in /*) cd / ;; esac
+continue
+fi
+if [ ! -d "./$p" ]; then [ -z "${2-}" ] || exit 0; mkdir "./$p"; fi
+cd -P "./$p"; is_here "${w%/}/$p"
+done
+}
+inside() {
+w=$(pwd -P); d=$(mktemp -d ./.rwXXXXXX); cd -P "$d"; is_here "${w%/}/${d#./}"
+roots . || say 77 "$w/$d is not of root alone; nothing was changed"
+trap 'rm -f ./new; cd ..; rmdir "$d" 2>/dev/null || :' EXIT
+}
+"#;
+
+/// The folder and the name in it of an absolute path, as words of the shell.
+fn parts(path: &str) -> (String, String) {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    (sh(if folder.is_empty() { "/" } else { folder }), sh(name))
+}
+
 fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &str) -> String {
-    let folder = path.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
+    let (folder, name) = parts(path);
     format!(
-        "set -eu\n{BUILT_IN}f={path}\nmkdir -p {folder}\nt=$(mktemp \"$f.rwXXXXXX\")\ntrap 'rm -f \"$t\"' EXIT\n{producer} >\"$t\"\nchmod {mode} \"$t\"\nchown {owner} \"$t\"\n\
-         if [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s \"$t\" \"$f\" && [ \"$(stat -c '%a %u:%g' \"$t\")\" = \"$(stat -c '%a %u:%g' \"$f\")\" ]\n\
-         then rm -f \"$t\"\nelse\nsync \"$t\" 2>/dev/null || sync\nmv -f \"$t\" \"$f\"\nfi\ntrap - EXIT\n",
-        path = sh(path),
-        folder = sh(folder),
+        "(set -eu\n{BUILT_IN}{SAY}{INTO}into {folder}; inside; f=../{name}\n{producer} >./new\nchown {owner} ./new\nchmod {mode} ./new\n\
+         if [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s ./new \"$f\" && [ \"$(stat -c '%a %u:%g' ./new)\" = \"$(stat -c '%a %u:%g' \"$f\")\" ]\n\
+         then :; else\nsync ./new 2>/dev/null || sync\nmv -fT ./new \"$f\"\nfi\n)\n",
         mode = sh(mode),
         owner = sh(&format!("{owner}:{group}")),
     )
 }
 
-/// Mode and owner of a file that is there.
+/// Mode and owner of a file that is there. The kernel clears the bits of setuid and setgid at every `chown`: the mode comes last. Where
+/// others make names, the file gets a second name that only root can exchange, and one that had a second name before is left alone.
 pub fn mode_script(path: &str, mode: &str, owner: &str, group: &str) -> String {
-    format!("set -eu\nchmod {} {path}\nchown {} {path}\n", sh(mode), sh(&format!("{owner}:{group}")), path = sh(path))
+    let (folder, name) = parts(path);
+    format!(
+        "(set -eu\n{SAY}{INTO}into {folder} stays; f=./{name}\n\
+         if ! roots {name}; then inside; ln -P \"../$f\" ./new; f=./new\n\
+         [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ \"$(stat -c %h \"$f\")\" = 2 ] || say {NOT_TRUSTED} {path}' is a link, or has another name; nothing was changed'; fi\n\
+         chown {owner} \"$f\"\nchmod {mode} \"$f\"\n)\n",
+        path = sh(path),
+        owner = sh(&format!("{owner}:{group}")),
+        mode = sh(mode),
+    )
 }
 
 /// Removes the file, absent is fine, and then the folders above it up to, not with, `below`, as long as they are empty.
 pub fn remove_script(path: &str, below: Option<&str>) -> String {
-    let remove = format!("rm -f {}", sh(path));
+    let (folder, name) = parts(path);
+    let remove = format!("(set -eu\n{SAY}{INTO}into {folder} stays; rm -f ./{name}\n)");
     let (Some(below), Some((folder, _))) = (below, path.rsplit_once('/')) else { return remove + "\n" };
     format!(
         "{remove} || exit\nd={}; stop={}\nwhile [ -n \"$d\" ] && [ \"$d\" != \"$stop\" ]; do rmdir \"$d\" 2>/dev/null || [ ! -e \"$d\" ] || exit 0; d=${{d%/*}}; done\n",

@@ -2,6 +2,8 @@
 //! host has booted since: what only ran is gone with the boot then, and what a lease gave is not ours to bring back.
 
 use super::{Guard, Keep};
+use crate::complaint::SAY;
+use crate::file::script::INTO;
 use crate::link::owner::reload_script;
 use crate::sysctl::settings::key_path;
 use railwright_base::quote::sh;
@@ -81,7 +83,7 @@ fn named(keep: &Keep) -> String {
 
 fn restore(n: usize, keep: &Keep) -> String {
     match keep {
-        Keep::File { path } => format!("n={n}; f={}\n{RESTORE_FILE}", sh(path)),
+        Keep::File { path } => format!("n={n}; f={}\n{SAY}{INTO}{RESTORE_FILE}", sh(path)),
         Keep::Connection { uuid, settings } => {
             let words = |s: &String| format!(" {s} \"$(cat \"$k/{n}.{s}\")\"", s = sh(s));
             format!("nmcli connection modify {}{}", sh(uuid), settings.iter().map(words).collect::<String>())
@@ -102,11 +104,12 @@ const KEEP_FILE: &str = "keep_file() {\n\
     }\n";
 
 const RESTORE_FILE: &str = r#"if [ -e "$k/$n.absent" ]; then
-rm -f "$f"; e=$(cat "$k/$n.absent"); f=${f%/*}
+(set -e; into "${f%/*}" stays; rm -f "./${f##*/}") || exit
+e=$(cat "$k/$n.absent"); f=${f%/*}
 while [ -n "$f" ] && [ "$f" != "$e" ]; do rmdir "$f" 2>/dev/null || break; f=${f%/*}; done
 exit 0
 fi
-mkdir -p "${f%/*}" && cp -a -- "$k/$n" "$f.rwguard" && mv -f "$f.rwguard" "$f"
+set -e; into "${f%/*}"; inside; cp -a -- "$k/$n" ./new; mv -fT ./new "../${f##*/}"
 "#;
 
 /// Routes are kept as the kernel has them: a text form would lose what it does not print (ip-route(8), save and restore).

@@ -109,7 +109,7 @@ impl Disk {
 
     /// Mode and owner of a file that is there.
     pub fn own(&mut self, path: &str, mode: &str, owner: &str, group: &str) -> Done {
-        let missing = || (1, format!("chmod: cannot access '{path}': No such file or directory"));
+        let missing = || (1, format!("chown: cannot access '{path}': No such file or directory"));
         let file = self.files.get_mut(path).ok_or_else(missing)?;
         (file.mode, file.owner, file.group) = (plain_mode(mode), owner.to_owned(), group.to_owned());
         Ok(())
