@@ -1,5 +1,8 @@
 //! The `linux` line of the entry that GRUB boots by default, found in the lines of grub.cfg that matter.
 
+/// Open braces inside each other: what grub-mkconfig writes has three at most.
+const DEPTH_LIMIT: usize = 16;
+
 /// One menu entry.
 #[derive(Debug, Clone, Default)]
 struct Entry {
@@ -15,7 +18,7 @@ struct Entry {
 /// The command line of the default entry; an error says why it could not be found. `lines` are those of grub.cfg,
 /// `saved` is `saved_entry` of grubenv.
 pub fn default_command_line(lines: &[&str], saved: Option<&str>) -> Result<String, String> {
-    let entries = entries(lines);
+    let entries = entries(lines)?;
     let wanted = default_entry(lines, saved);
     let entry = find(&entries, &wanted).ok_or_else(|| format!("the default entry `{wanted}` is not in the boot menu"))?;
     entry.command_line.clone().ok_or_else(|| format!("the boot entry `{}` has no linux line", entry.title))
@@ -29,13 +32,16 @@ fn default_entry(lines: &[&str], saved: Option<&str>) -> String {
     if value.is_empty() { "0".to_owned() } else { value.to_owned() }
 }
 
-fn entries(lines: &[&str]) -> Vec<Entry> {
+fn entries(lines: &[&str]) -> Result<Vec<Entry>, String> {
     let mut out: Vec<Entry> = Vec::new();
     // each open brace: the entry or submenu that it belongs to (nothing for a function), and the count inside
     let mut open: Vec<(Option<Entry>, usize)> = vec![(None, 0)];
     let mut current: Option<usize> = None;
     for line in lines.iter().map(|line| line.trim()) {
         let word = line.split_whitespace().next().unwrap_or_default();
+        if open.len() > DEPTH_LIMIT {
+            return Err(format!("the boot menu has more than {DEPTH_LIMIT} levels"));
+        }
         match word {
             "menuentry" | "submenu" => {
                 let entry = next_entry(line, &mut open);
@@ -59,7 +65,7 @@ fn entries(lines: &[&str]) -> Vec<Entry> {
             _ => {}
         }
     }
-    out
+    Ok(out)
 }
 
 fn next_entry(line: &str, open: &mut [(Option<Entry>, usize)]) -> Entry {
@@ -140,6 +146,12 @@ menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
         }
         assert!(default_of("gone", None).unwrap_err().contains("`gone` is not in the boot menu"));
         assert!(default_of("2", None).unwrap_err().contains("has no linux line"));
+    }
+
+    #[test]
+    fn a_menu_without_an_end_is_refused_at_once() {
+        let lines = vec!["submenu "; 74_000];
+        assert_eq!(default_command_line(&lines, None), Err("the boot menu has more than 16 levels".to_owned()));
     }
 
     proptest::proptest! {
