@@ -168,6 +168,8 @@ fn a_package_that_nobody_has_is_named() {
     with_repository(&host);
     for (body, sentence) in [
         (json!({ "name": "no-such-thing" }), "no package no-such-thing in the repositories of this host"),
+        // A pattern of apt's, as "rdma.core" or "linux-headers-6.1" would be.
+        (json!({ "name": "rw.alpha" }), "no package rw.alpha in the repositories of this host"),
         (json!({ "name": "rw-alpha", "version": "9" }), "no version 9 of package rw-alpha in the repositories of this host"),
     ] {
         let fresh = host.assess(&package(body));

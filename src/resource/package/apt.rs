@@ -1,7 +1,8 @@
 //! What apt is told, as POSIX sh.
 //!
-//! Nothing is asked, recommended packages stay out, configuration files that were changed stay as they are, and needrestart
-//! restarts nothing behind our back. The script comes on stdin, so every program gets `</dev/null`, or it would eat the rest.
+//! A name is a name: a pattern that stands for many packages is not looked for (apt-get(8)). Nothing is asked, recommended packages stay
+//! out, configuration files that were changed stay as they are, and needrestart restarts nothing behind our back. The script comes on
+//! stdin, so every program gets `</dev/null`, or it would eat the rest.
 
 use crate::action::PackageVersion;
 use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY};
@@ -21,7 +22,7 @@ e=$(mktemp); o=$(mktemp); trap 'rm -f "$e" "$o"' EXIT
 apt() {{
  n=0
  while :; do
-  apt-get -y -q -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confold -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null >"$o" 2>"$e"; rc=$?
+  apt-get -y -q -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confold -o APT::Cmd::Pattern-Only=true -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null >"$o" 2>"$e"; rc=$?
   cat "$o"
   # DPkg::Lock::Timeout does not wait for the lock of the package lists
   if [ "$rc" != 0 ] && grep -q '/var/lib/apt/lists/lock' "$e" && [ "$n" -lt 12 ]; then n=$((n+1)); sleep 5; continue; fi
@@ -29,7 +30,7 @@ apt() {{
  done
 }}
 taken() {{
- LC_ALL=C apt-get -s -q -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null 2>/dev/null | sed -n -e 's/^Remv \([^ ]*\).*/\1/p' -e 's/^Purg \([^ ]*\).*/\1/p'
+ LC_ALL=C apt-get -s -q -o APT::Cmd::Pattern-Only=true -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null 2>/dev/null | sed -n -e 's/^Remv \([^ ]*\).*/\1/p' -e 's/^Purg \([^ ]*\).*/\1/p'
 }}
 spare() {{
  names=$1; shift; others=; managed=

@@ -118,7 +118,9 @@ impl Kind for Package {
         let mut errors = check_fields(body, "", FIELDS);
         let text = |field: &str| body.get(field).and_then(Value::as_str);
         if let Some(name) = text("name") {
-            demand(&mut errors, is_word(name, ".+_:-"), "/name", "this is no package name", "one package, without its version");
+            // apt takes a hyphen at the end for the order to remove (apt-get(8)).
+            let is_name = is_word(name, ".+_:-") && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && !name.ends_with('-');
+            demand(&mut errors, is_name, "/name", "this is no package name", "one package, without its version");
         }
         if let Some(version) = text("version") {
             demand(&mut errors, is_word(version, ".+_:~^-"), "/version", "this is no version", "the manager's own notation, such as 1.2-3");
