@@ -8,7 +8,7 @@ pub mod grub;
 pub mod script;
 
 use super::body::{Shape, check_fields, demand, is_word, optional, required, scalar};
-use super::file::found::{Found, put};
+use super::file::found::{Content, Found, Regular, put};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
 use boot::{Boot, Loader, reading, token_reading};
 use command_line::{Parameter, is_repeated};
@@ -164,12 +164,7 @@ impl Kind for KernelParameter {
         let (boot, now) = (Boot::of(answers), Found::at(&path, answers));
         let planes = Planes::of(&parameter, &boot);
         let mut assessment = Assessment::default();
-        let earlier = |plane: &str, now: &Reading| {
-            let kept = before.get(plane).and_then(|value| serde_json::from_value::<Reading>(value.clone()).ok());
-            kept.filter(|reading| matches!(reading, Reading::Is(_) | Reading::Absent)).unwrap_or_else(|| now.clone())
-        };
-        let wanted =
-            [earlier("persisted", &planes.persisted), earlier("next_boot", &planes.next_boot), earlier("running", &planes.running)];
+        let wanted = wanted_back(&parameter, before, &boot, &planes);
         let back = wanted[1].clone();
         let next_boot_differs = wanted[1] != planes.next_boot;
         if matches!(boot, Ok(Boot { loader: Loader::Grubby, .. })) {
@@ -195,6 +190,33 @@ impl Kind for KernelParameter {
     }
 }
 
+/// What the planes come to without us: as it was before, or, where somebody else has set the parameter since, as that one set it.
+fn wanted_back(parameter: &Parameter, before: &Value, boot: &Result<Boot, String>, planes: &Planes) -> [Reading; 3] {
+    let earlier = |plane: &str, now: &Reading| {
+        let kept = before.get(plane).and_then(|value| serde_json::from_value::<Reading>(value.clone()).ok());
+        kept.filter(|reading| matches!(reading, Reading::Is(_) | Reading::Absent)).unwrap_or_else(|| now.clone())
+    };
+    let earlier = [earlier("persisted", &planes.persisted), earlier("next_boot", &planes.next_boot), earlier("running", &planes.running)];
+    let Ok(boot) = boot else { return earlier };
+    let others = match boot.loader {
+        Loader::Grub => {
+            let own = match Found::remembered(before.get("drop_in")) {
+                Found::Regular(Regular { content: Content::Text(text), .. }) => text,
+                _ => String::new(),
+            };
+            let others = reading(parameter, &boot.persisted_with(Some((&drop_in(parameter), &own))));
+            (others != earlier[0]).then(|| [others.clone(), others.clone(), others])
+        }
+        Loader::Grubby => {
+            let next = &planes.next_boot;
+            let is_of_others = ![&earlier[1], &token_reading(&parameter.token())].contains(&next);
+            is_of_others.then(|| [earlier[0].clone(), next.clone(), next.clone()])
+        }
+        Loader::None => None,
+    };
+    others.unwrap_or(earlier)
+}
+
 fn grubby_undo(parameter: &Parameter, earlier: &Reading) -> Vec<Action> {
     let earlier = match earlier {
         Reading::Is(Value::String(value)) => Some(Parameter { name: parameter.name.clone(), value: Some(value.clone()) }),
@@ -217,6 +239,13 @@ mod tests {
             "running\t{running}\nloader\tgrub\ndefault\t/etc/default/grub\nset\tGRUB_CMDLINE_LINUX_DEFAULT=\"{default}\"\n\
              menu\tset default=\"0\"\nmenu\tmenuentry 'Debian' {{\nmenu\t\tlinux /vmlinuz root=/dev/vda1 ro {next}\nmenu\t}}\n"
         )
+    }
+
+    /// With our drop-in.
+    fn with_own(boot: &str) -> String {
+        let path = drop_in(&Parameter { name: "iommu".to_owned(), value: None });
+        let own = format!("default\t{path}\nset\tGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt\"\nmenu\tset");
+        boot.replacen("menu\tset", &own, 1)
     }
 
     fn assess(out: &str) -> Assessment {
@@ -259,9 +288,31 @@ mod tests {
         let wish = wish(&KernelParameter, json!({ "parameter": "iommu", "value": "pt" }));
         let before = assess(&boot("ro", "quiet", "quiet")).before;
         let own = "644 root root 3 regular file\nx\n";
-        let out = boot("ro iommu=pt", "quiet iommu=pt", "quiet iommu=pt");
+        let out = with_own(&boot("ro iommu=pt", "quiet", "quiet iommu=pt"));
         let undone = KernelParameter.undo(&wish, &before, &answered(&[(&Read::Boot, 0, &out), (&KernelParameter.reads(&wish)[1], 0, own)]));
         assert_eq!(undone.actions.iter().map(Action::word).collect::<Vec<_>>(), ["remove_file", "update_boot_loader"]);
         assert!(undone.needs_reboot && undone.residue.is_empty());
+    }
+    #[test]
+    fn undo_leaves_what_somebody_else_set_since() {
+        let wish = wish(&KernelParameter, json!({ "parameter": "iommu", "value": "pt" }));
+        let undo = |before: &str, now: &str, own: (i32, &str)| {
+            let before = assess(before).before;
+            KernelParameter.undo(&wish, &before, &answered(&[(&Read::Boot, 0, now), (&KernelParameter.reads(&wish)[1], own.0, own.1)]))
+        };
+        let (there, gone) = ((0, "644 root root 3 regular file\nx\n"), (1, "folder /etc/default\n"));
+        let plain = boot("ro", "quiet", "quiet");
+        let first = undo(&plain, &with_own(&boot("ro iommu=pt", "quiet iommu=on", "quiet iommu=on iommu=pt")), there);
+        assert_eq!(first.actions.iter().map(Action::word).collect::<Vec<_>>(), ["remove_file", "update_boot_loader"]);
+        let then = undo(&plain, &boot("ro iommu=pt", "quiet iommu=on", "quiet iommu=on"), gone);
+        assert!(then.actions.is_empty() && then.needs_reboot, "{then:?}");
+        assert!(undo(&plain, &boot("ro iommu=on", "quiet iommu=on", "quiet iommu=on"), gone).is_met());
+        let was_set = boot("ro iommu=on", "quiet iommu=on", "quiet iommu=on");
+        assert!(undo(&was_set, &boot("ro", "quiet", "quiet"), gone).is_met(), "it left the file of others since");
+        let grubby = |running: &str, next: &str| format!("running\t{running}\nloader\tgrubby\ngrubby\tindex=0\ngrubby\targs=\"{next}\"\n");
+        let changed = undo(&grubby("ro", "ro"), &grubby("ro iommu=on", "ro iommu=on"), gone);
+        assert!(changed.actions.is_empty() && changed.is_met(), "{changed:?}");
+        let ours = undo(&grubby("ro", "ro"), &grubby("ro iommu=pt", "ro iommu=pt"), gone);
+        assert_eq!(ours.actions, [Action::SetKernelArgument { argument: "iommu=pt".into(), present: false }]);
     }
 }

@@ -346,6 +346,17 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_that_is_gone_since_is_not_brought_back() {
+        let wish = wish(&SystemdUnit, json!({ "name": "q.service", "enabled": false, "active": false }));
+        let asked = |out: &str| answered(&[(&SystemdUnit.reads(&wish)[0], 0, out)]);
+        let before = SystemdUnit.assess(&wish, &asked(RUNS)).before;
+        let stopped = RUNS.replace("ActiveState=active", "ActiveState=inactive").replace("=enabled", "=disabled");
+        assert_eq!(words(&SystemdUnit.undo(&wish, &before, &asked(&stopped))), "enable start");
+        let gone = SystemdUnit.undo(&wish, &before, &asked(&stopped.replace("=loaded", "=not-found").replace("=disabled", "=")));
+        assert!(gone.is_met() && gone.actions.is_empty() && gone.residue[0].contains("its unit file is gone since"), "{gone:?}");
+    }
+
+    #[test]
     fn a_unit_that_cannot_be_enabled_is_an_error_of_the_body() {
         let errors = SystemdUnit.check(&json!({ "name": "q", "content": "[Service]\n", "enabled": true }));
         assert_eq!(errors.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/name", "/content"]);

@@ -13,7 +13,11 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
     let unit = FoundUnit::of(name(last_applied), answers);
     let earlier = &before["unit"];
     let mut assessment = Assessment::default();
-    if earlier.is_null() {
+    let own_file = format!("/etc/systemd/system/{}", name(last_applied));
+    let comes_back = matches!(Found::remembered(before["files"].get(&own_file)), Found::Regular(_));
+    if unit.as_ref().is_ok_and(FoundUnit::is_missing) && earlier["there"] == true && !comes_back {
+        assessment.residue.push(format!("{} stays as it is: its unit file is gone since", name(last_applied)));
+    } else if earlier.is_null() {
         assessment.residue.push(format!("{} stays as it is: how it stood before is not recorded", name(last_applied)));
     } else {
         undo_unit(last_applied, earlier, &unit, &mut assessment);
