@@ -215,3 +215,67 @@ pub fn conflicts(conflicts: &[Conflict], catalog: &Catalog) -> Vec<Diagnostic> {
     };
     conflicts.iter().take(20).map(warning).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use railwright_knowledge::shipped::yaml_files;
+    use railwright_knowledge::spec::decode::sound;
+    use railwright_knowledge::spec::yaml::{AliasBudget, Document};
+    use railwright_knowledge::spec::{Source, SourceFile};
+    use railwright_knowledge::translate::{Dictionary, TRANSLATIONS_FOLDER, load, translate};
+    use std::sync::{Arc, OnceLock};
+
+    fn dictionary() -> &'static Dictionary {
+        static DICTIONARY: OnceLock<Dictionary> = OnceLock::new();
+        DICTIONARY.get_or_init(|| load().unwrap_or_else(|(problems, _)| panic!("{problems:#?}")))
+    }
+
+    /// The case of each shipped translation.
+    fn scripts() -> Vec<String> {
+        let entries = |(_, text): (String, String)| {
+            let file: Value = serde_yaml::from_str(&text).unwrap();
+            file["translations"].as_array().unwrap().clone()
+        };
+        let entries = yaml_files(TRANSLATIONS_FOLDER).into_iter().flat_map(entries);
+        entries.map(|entry| entry["case"]["input"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// What the spec's own reader finds in a text.
+    fn read_again(text: &str) -> Option<Value> {
+        let source = Source::new(SourceFile { name: "spec.yaml".to_owned(), text: text.to_owned() });
+        let mut problems = Vec::new();
+        let document = Document::parse(Arc::new(source), &mut AliasBudget::default(), &mut problems)?;
+        let value = sound(&document, document.root()?, &mut problems);
+        value.filter(|_| problems.is_empty())
+    }
+
+    /// Somebody copies them into a spec. That they are lines of one is tried where they are made.
+    #[test]
+    fn the_lines_on_the_screen_are_those_of_the_translation() {
+        let scripts = scripts();
+        assert!(scripts.len() > 60);
+        for script in scripts {
+            let translation = translate(&script, dictionary()).unwrap();
+            for lines in translation.answers.iter().flat_map(|answer| [&answer.spec, &answer.better]).flatten() {
+                let text = yaml(lines, "");
+                assert_eq!(read_again(&text).as_ref(), Some(lines), "{text}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn no_script_acts_on_the_terminal(script in "(?s).{0,80}", known in prop::sample::select(scripts())) {
+            for script in [script.clone(), format!("{known} {script}")] {
+                if let Ok(translation) = translate(&script, dictionary()) {
+                    let screen = screen(&translation);
+                    prop_assert!(!screen.contains('\u{1b}'), "{screen:?}");
+                }
+            }
+        }
+    }
+}
