@@ -27,7 +27,7 @@ part() {
   kills=$((kills + $(grep -cE '^ *kill [0-9]+ of' "$log")))
   echo "   $((SECONDS - began)) s"
 }
-part "laws and properties" --no-fail-fast --workspace --lib --test fleet
+part "laws and properties" --no-fail-fast --workspace --lib --test fleet --test plan
 # All stories of the pair: `make test` leaves three of them out.
 RAILWRIGHT_LAB=whole part "a pair of machines" --test lab a_pair_of_bare_machines
 # A machine whose railwright is killed; the other stories on it come along.
