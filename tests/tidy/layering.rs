@@ -67,7 +67,7 @@ fn a_pure_crate_builds_on_pure_crates() {
     let manifests = files("src", "Cargo.toml").into_iter().filter(|(path, _)| PURE.contains(&room(path)));
     let lines = manifests.flat_map(|(path, text)| {
         let own = text.lines().skip_while(|line| *line != "[dependencies]").skip(1).take_while(|line| !line.starts_with('['));
-        let used: Vec<String> = own.filter_map(|line| Some(line.split_once('.')?.0.to_owned())).collect();
+        let used: Vec<String> = own.filter_map(|line| Some(line.split_once(['.', ' ', '='])?.0.to_owned())).collect();
         used.into_iter().map(move |used| (path.clone(), used))
     });
     let wrong = |used: &str| impure.contains(&used) || used.strip_prefix("railwright-").is_some_and(|used| !PURE.contains(&used));
