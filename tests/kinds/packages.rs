@@ -94,23 +94,27 @@ fn apt_takes_nothing_away_that_somebody_asked_for() {
         assert!(code == 78 && complaint(&err).unwrap().contains(sentence), "{code} {err}");
         assert!(host.assess(&package(json!({ "name": "rw-beta" }))).is_met());
     };
-    let absent = host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" }))).actions;
-    refused(&absent, "apt would take away rw-beta, which somebody installed; nothing was changed");
+    let absent = |name: &str| host.assess(&package(json!({ "name": name, "state": "absent" }))).actions;
+    refused(&absent("rw-alpha"), "apt would take away rw-beta with it; nothing was changed");
     refused(&host.assess(&gamma).actions, "apt would take away rw-beta rw-alpha");
-    // Who asked for it is asked of our record, too.
+    // Nor does anything go that nobody asked for by its name, unless its absence is wished as well.
     host.must("apt-mark auto rw-beta");
-    host.must("mkdir -p /var/lib/railwright && echo '{\"host/h/package/rw-beta\":{}}' >/var/lib/railwright/record.json");
-    refused(&absent, "apt would take away rw-beta, which is managed here as well; nothing was changed");
+    refused(&absent("rw-alpha"), "(wish for the absence of rw-beta as well");
     // We ask for it no longer, and whoever needs it keeps it, also where nobody asked for that one by its name.
     host.perform(&host.undo(&alpha, &before).actions);
     assert!(host.undo(&alpha, &before).is_met() && host.assess(&alpha).is_met());
     assert_eq!(host.must("apt-mark showauto rw-alpha rw-beta"), "rw-alpha\nrw-beta\n");
     host.perform(&host.assess(&package(json!({ "name": "rw-alpha", "version": "1.0" }))).actions);
     assert!(!host.undo(&alpha, &before).is_met(), "we ask for it again");
-    // What nobody asked for by its name goes with what it needs, and what we brought gives way to what takes its place.
+    // What we brought gives way to what takes its place, and what nobody asked for by its name goes with it.
     host.must("echo '{\"host/h/package/rw-alpha\":{}}' >/var/lib/railwright/record.json");
     host.perform(&host.assess(&gamma).actions);
     assert!(host.assess(&gamma).is_met() && host.assess(&alpha).is_absent());
+    host.must("apt-get -y -q purge rw-gamma </dev/null; apt-get -y -q install rw-beta </dev/null");
+    let mut both = absent("rw-alpha");
+    assert!(both[0].join(&absent("rw-beta")[0]));
+    host.perform(&both);
+    assert!(host.assess(&alpha).is_absent());
 }
 
 #[test]
@@ -232,11 +236,15 @@ fn dnf_brings_packages_by_version_and_takes_them_away() {
     let absent = host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" })));
     host.must("dnf -y -q install rw-beta </dev/null");
     let (code, _, err) = host.sh(&absent.actions[0].script());
-    assert!(code == 78 && complaint(&err).unwrap().contains("dnf would take away rw-beta, which somebody installed"), "{code} {err}");
+    assert!(code == 78 && complaint(&err).unwrap().contains("dnf would take away rw-beta with it; nothing was changed"), "{code} {err}");
     host.perform(&host.undo(&alpha, &before).actions);
     assert!(host.undo(&alpha, &before).is_met() && host.assess(&alpha).is_met());
+    // Nor does anything go that nobody asked for by its name, unless its absence is wished as well.
     host.must("dnf -y -q mark remove rw-beta </dev/null");
-    host.perform(&absent.actions);
+    assert_eq!(host.sh(&absent.actions[0].script()).0, 78);
+    let mut both = absent.actions;
+    assert!(both[0].join(&host.assess(&package(json!({ "name": "rw-beta", "state": "absent" }))).actions[0]));
+    host.perform(&both);
     assert_eq!(host.must("rpm -qa 'rw-*'"), "");
 }
 

@@ -7,12 +7,11 @@
 use crate::action::PackageVersion;
 use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY};
 use crate::file::OWN_FOLDER;
-use crate::package::release;
+use crate::package::release::{self, remove_alone};
 use railwright_base::quote::{sh, sh_words};
 
 /// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence; `taken WORDS` names what
-/// apt-get would take away; `spare NAMES WORDS` leaves before anything is done where that is something that somebody asked for, by hand or
-/// by this host's record, and that is not among the names. An installation may take the place of what is in the record.
+/// apt-get would take away.
 fn prelude() -> String {
     format!(
         r#"{SAY}set -u
@@ -32,25 +31,12 @@ apt() {{
 taken() {{
  LC_ALL=C apt-get -s -q -o APT::Cmd::Pattern-Only=true -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null 2>/dev/null | sed -n -e 's/^Remv \([^ ]*\).*/\1/p' -e 's/^Purg \([^ ]*\).*/\1/p'
 }}
-spare() {{
- names=$1; shift; others=; managed=
- for p in $(taken "$@"); do
-  n=${{p%%:*}}
-  case " $names " in *" $p "* | *" $n "*) continue ;; esac
-  if grep -qF "/package/$n\"" {OWN_FOLDER}/record.json 2>/dev/null; then
-   [ "$1" = install ] || managed="$managed $p"
-  elif [ -n "$(apt-mark showmanual "$p" </dev/null 2>/dev/null)" ]; then
-   others="$others $p"
-  fi
- done
- [ -z "$managed" ] || say {OF_OTHERS} "apt would take away$managed, which is managed here as well; nothing was changed (leave the absent package out of the spec until$managed is taken back)"
- [ -z "$others" ] || say {OF_OTHERS} "apt would take away$others, which somebody installed; nothing was changed (once it is not needed: apt-mark auto$others)"
-}}
 verdict() {{
  if grep -q -e 'Could not get lock' -e 'Unable to acquire' -e 'Unable to lock' "$e"; then
   # while it waits, apt names the holder on its standard output
   h=$(sed -n 's/.*held by process \([0-9]*\) (\([^)]*\)).*/pid \1 (\2)/p' "$e" "$o" | head -n 1)
-  say {LOCKED} "the package manager is locked by ${{h:-another program}}; nothing was changed"
+  [ -n "$h" ] || h="another program ($(sed -n 's/^E: //p' "$e" | head -n 1))"
+  say {LOCKED} "the package manager is locked by $h; nothing was changed"
  fi
  m=$(sed -n -e 's/^E: Unable to locate package \(.*\)/no package \1 in the repositories of this host/p' \
   -e "s/^E: Version '\(.*\)' for '\(.*\)' was not found/no version \1 of package \2 in the repositories of this host/p" \
@@ -75,16 +61,25 @@ fn specification(package: &PackageVersion) -> String {
     }
 }
 
-/// Installs; when a package is not known or an archive is gone, the lists are read anew once.
+/// Installs; when a package is not known or an archive is gone, the lists are read anew once. It leaves before anything is done where apt
+/// would take away what somebody asked for by hand. What is in this host's record may be replaced.
 pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(specification).collect();
     // a pinned version may be older than what is there, and we take our own hold off before
     format!(
-        "{0}{2}i() {{ spare '' install --allow-downgrades {1}; apt install --allow-downgrades {1}; }}\n\
-         i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' \"$e\" && apt update && i; }} || verdict\n",
-        prelude(),
-        sh_words(words.iter().map(String::as_str)),
-        release::ask_again_script(packages.iter().map(|package| package.name.as_str())),
+        r#"{prelude}{asked}spare() {{
+ others=
+ for p in $(taken install --allow-downgrades {words}); do
+  grep -qF "/package/${{p%%:*}}\"" {OWN_FOLDER}/record.json 2>/dev/null || [ -z "$(apt-mark showmanual "$p" </dev/null 2>/dev/null)" ] || others="$others $p"
+ done
+ [ -z "$others" ] || say {OF_OTHERS} "apt would take away$others, which somebody installed; nothing was changed (once it is not needed: apt-mark auto$others)"
+}}
+i() {{ spare; apt install --allow-downgrades {words}; }}
+i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' "$e" && apt update && i; }} || verdict
+"#,
+        prelude = prelude(),
+        asked = release::ask_again_script(packages.iter().map(|package| package.name.as_str())),
+        words = sh_words(words.iter().map(String::as_str)),
     )
 }
 
@@ -104,11 +99,11 @@ mark() {{ apt-mark auto "$1" </dev/null >/dev/null || say 1 "apt-mark auto $1 en
     )
 }
 
-/// Removes; `purge` takes the configuration files too.
+/// Removes; `purge` takes the configuration files too. It leaves before anything is done where a package beside these would go.
 pub fn remove_script(names: &[String], purge: bool) -> String {
     let verb = if purge { "purge" } else { "remove" };
     let words = sh_words(names.iter().map(String::as_str));
-    format!("{}spare {} {verb} {words}\napt {verb} {words} || verdict\n", prelude(), sh(&names.join(" ")))
+    format!("{}{}apt {verb} {words} || verdict\n", prelude(), remove_alone("apt", &format!("taken {verb}"), names))
 }
 
 /// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop us) or of all.

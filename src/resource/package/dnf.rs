@@ -1,9 +1,8 @@
 //! What dnf is told, as POSIX sh.
 
 use crate::action::PackageVersion;
-use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY, UNAVAILABLE};
-use crate::file::OWN_FOLDER;
-use crate::package::release;
+use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
+use crate::package::release::{self, remove_alone};
 use railwright_base::quote::{sh, sh_words};
 
 /// Shell functions: `d WORDS` runs dnf, waiting up to a minute for its lock (dnf itself would wait for ever), and keeps its
@@ -79,23 +78,10 @@ mark() {{ d mark dependency "$1" >/dev/null 2>&1 || d mark remove "$1" || verdic
     )
 }
 
-/// Removes these packages, and not what came as their dependencies. It leaves before anything is done where dnf would take away what
-/// somebody asked for, by hand or by this host's record, and is not among the names.
+/// Removes these packages, and not what came as their dependencies. It leaves before anything is done where a package beside these would go.
 pub fn remove_script(names: &[String]) -> String {
     let words = sh_words(names.iter().map(String::as_str));
-    format!(
-        r#"{}others=; managed=
-asked=$(dnf -q repoquery --userinstalled --qf '%{{name}}\n' </dev/null 2>/dev/null) && known=1 || known=
-for n in $(taken {words}); do
- if grep -qF "/package/$n\"" {OWN_FOLDER}/record.json 2>/dev/null; then managed="$managed $n"
- elif [ -z "$known" ] || printf '%s\n' "$asked" | grep -qxF "$n"; then others="$others $n"; fi
-done
-[ -z "$managed" ] || say {OF_OTHERS} "dnf would take away$managed, which is managed here as well; nothing was changed (leave the absent package out of the spec until$managed is taken back)"
-[ -z "$others" ] || say {OF_OTHERS} "dnf would take away$others, which somebody installed; nothing was changed (once it is not needed: dnf mark remove$others)"
-d remove --noautoremove {words} || verdict
-"#,
-        prelude()
-    )
+    format!("{}{}d remove --noautoremove {words} || verdict\n", prelude(), remove_alone("dnf", "taken", names))
 }
 
 /// Reads the metadata anew, of one of our repositories or of all.

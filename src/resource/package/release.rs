@@ -1,8 +1,10 @@
-//! Taking back packages that we brought: a package that others need stays, and is handed back to the package manager as their dependency.
+//! Taking packages away, and none beside them. One that we brought and that others need stays, and is handed back to the package manager as
+//! their dependency; one whose absence is wished is an error then.
 //!
 //! The names of those that stayed are kept on the host, so that what is read next knows that we ask for them no longer: dnf has no way
 //! to ask why a package is there that changes nothing of the host.
 
+use crate::complaint::OF_OTHERS;
 use crate::file::OWN_FOLDER;
 use railwright_base::quote::{sh, sh_words};
 
@@ -31,6 +33,21 @@ while names=" $* "; [ "$#" -gt 0 ] && others "$@"; do
 done
 "#,
         left = left_path(),
+        words = sh_words(names.iter().map(String::as_str)),
+    )
+}
+
+/// Leaves before anything is done where a package would go that is not among these names: what needs them, be it wished for, installed by
+/// hand or a dependency. `taken` is the shell function, with its first words, that names what would go.
+pub fn remove_alone(manager: &str, taken: &str, names: &[String]) -> String {
+    format!(
+        r#"names={names}; beside=
+for p in $({taken} {words}); do
+ case " $names " in *" $p "* | *" ${{p%%:*}} "*) ;; *) beside="$beside $p" ;; esac
+done
+[ -z "$beside" ] || say {OF_OTHERS} "{manager} would take away$beside with it; nothing was changed (wish for the absence of$beside as well, or leave the absent package out of the spec)"
+"#,
+        names = sh(&names.join(" ")),
         words = sh_words(names.iter().map(String::as_str)),
     )
 }
