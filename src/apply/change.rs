@@ -187,6 +187,11 @@ impl<'a> Step<'a> {
         over(Outcome::Unknown { reason }, problem)
     }
 
+    /// What it takes back.
+    fn removals(&self) -> Vec<String> {
+        self.node.members().iter().filter(|m| m.found.removal).map(|m| m.wish.address.to_string()).collect()
+    }
+
     /// Acts until the step is done or given up. A lost connection is looked into over a new one; the step is done again
     /// once where that is safe.
     async fn act(&mut self, mut actions: Vec<Action>, mut seen: Vec<Seen<'a>>, earlier: Option<Intent>) -> Result<Finish, Halt> {
@@ -222,6 +227,7 @@ impl<'a> Step<'a> {
                     let done = actions.get(..index).unwrap_or_default();
                     let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)
                         .state(trouble::after_failure(&self.node.id, untouched, done));
+                    let problem = trouble::or_forget(problem, &self.removals(), &self.shared.next);
                     return Err(over(Outcome::Failed { reason: format!("{word} ended with exit status {code}") }, problem));
                 }
                 Acted::LockLost { holder, .. } => return Err(self.lock_lost(holder.as_deref())),
@@ -351,7 +357,10 @@ impl<'a> Step<'a> {
             (true, _) if open.iter().all(|s| s.member.removal) => not_gone(&open, &self.node.id, &self.shared.next),
             (true, _) => not_ready(&self.node.id, &what, spares.is_some(), &self.shared.next),
             (false, Some(rival)) => trouble::fought_over(&self.node.id, &what, rival, &self.shared.next),
-            (false, None) => trouble::not_as_wished(&self.node.id, &what, &self.shared.next),
+            (false, None) => {
+                let problem = trouble::not_as_wished(&self.node.id, &what, &self.shared.next);
+                trouble::or_forget(problem, &self.removals(), &self.shared.next)
+            }
         };
         let finish = Finish::told(Outcome::Failed { reason: format!("not as wished after it: {what}") }, problem);
         Err(Halt::Over(Box::new(Finish { spares, ..finish })))

@@ -6,6 +6,7 @@ mod of_the_run;
 pub use of_locks::*;
 pub use of_the_run::*;
 
+use railwright_base::quote::sh_words;
 use railwright_base::text::{clean, one_line};
 use railwright_base::{Diagnostic, seal};
 use railwright_plan::Plan;
@@ -49,6 +50,11 @@ impl Next {
     /// The command that takes these hosts, a node-set, as in service.
     pub fn return_to_service(&self, hosts: &str) -> String {
         format!("railwright state return-to-service {} '{hosts}' --reason TEXT", self.inventory)
+    }
+
+    /// The command that leaves these resources on their targets and remembers them no more.
+    fn forget(&self, resources: &[String]) -> String {
+        format!("railwright state forget {} {}", self.inventory, sh_words(resources.iter().map(String::as_str)))
     }
 
     /// The command that applies what the spec says.
@@ -146,6 +152,14 @@ pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &s
             LOCKED => format!("when that program has ended: {}", next.resume()),
             _ => format!("mend the cause on the {}, then {}; or correct the spec, then {}", place(node), next.resume(), next.plan()),
         })
+}
+
+/// What cannot be taken back, such as a package that no repository has any more, would fail with every run.
+pub fn or_forget(problem: Diagnostic, removals: &[String], next: &Next) -> Diagnostic {
+    match removals {
+        [] => problem,
+        _ => problem.next(format!("or leave what cannot be taken back as it is, for good: {}", next.forget(removals))),
+    }
 }
 
 /// The state that a failed step leaves, by another look at its resources.

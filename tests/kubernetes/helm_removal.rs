@@ -58,6 +58,7 @@ pub fn a_removal_that_was_stopped_half_way_is_gone_on_with(plane: &ControlPlane)
     story.nothing();
     let failed = story.told(1, &["apply", INV, "--yes"]);
     assert!(failed.contains("RW0612") && failed.contains("failed calling webhook \"keeps.example.org\""), "{failed}");
+    assert!(failed.contains("railwright state forget "), "{failed}");
     assert!(failed.contains("may be half done") && !failed.contains("[debug]"), "{failed}");
     let plan = story.plan(0);
     assert!(plan.contains("status (persisted) uninstalling"), "{plan}");

@@ -352,6 +352,8 @@ mod tests {
             (words(&undone), undone.is_met())
         };
         let (there, gone) = ("loaded\tib_core 1 0 - Live 0x0\n", "kernel\t6.1\n");
+        assert_eq!(undone(true, true, gone), (String::new(), true), "the kernel has it no more");
+        let gone = "kernel\t6.1\ndisk\n";
         assert_eq!(undone(true, true, gone), ("load_module".to_owned(), false), "somebody unloaded what was there before us");
         assert_eq!(undone(false, false, there), (String::new(), true), "somebody loaded what we never unloaded");
         assert_eq!(undone(true, false, there), ("unload_module".to_owned(), false));

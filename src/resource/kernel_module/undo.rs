@@ -38,6 +38,8 @@ fn undo_running(judge: &Judge, wish: &Wish, before: &Value, assessment: &mut Ass
         } else {
             assessment.residue.push(format!("{} stays loaded until the next boot: {}", judge.name, judge.users(module)));
         }
+    } else if earlier && !now && !module.on_disk {
+        assessment.residue.push(format!("{} was loaded, and is not loaded again: kernel {} has it no more", judge.name, module.kernel));
     } else if earlier && !now {
         // By us, or by somebody since.
         wanted = true;
