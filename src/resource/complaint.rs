@@ -11,10 +11,12 @@ pub const UNAVAILABLE: i32 = 69;
 pub const LOCKED: i32 = 75;
 /// A program was killed before its end, by somebody or for want of memory.
 pub const KILLED: i32 = 71;
-/// What somebody else asked for would go with it.
+/// Something else would go with it.
 pub const OF_OTHERS: i32 = 78;
 /// What came is not what was promised: a checksum, a signature, a revision.
 pub const NOT_TRUSTED: i32 = 77;
+/// On the way to a file there is what another user than root can make.
+pub const NOT_ROOTS: i32 = 79;
 
 /// The shell function `say STATUS SENTENCE`: writes the sentence behind the mark and leaves with the status.
 pub const SAY: &str = "say() { s=$1; shift; printf 'railwright: %s\\n' \"$*\" >&2; exit \"$s\"; }\n";
@@ -31,8 +33,9 @@ pub fn status_word(code: i32) -> Option<&'static str> {
         UNAVAILABLE => Some("a tool that it needs is not on the host"),
         LOCKED => Some("another program holds the lock"),
         KILLED => Some("a program that it ran was killed"),
-        OF_OTHERS => Some("what somebody else asked for would go with it"),
+        OF_OTHERS => Some("something else would go with it"),
         NOT_TRUSTED => Some("what came is not what was promised"),
+        NOT_ROOTS => Some("root does not follow what another user can make"),
         _ => None,
     }
 }

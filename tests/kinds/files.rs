@@ -51,7 +51,7 @@ fn a_link_of_a_user_leads_no_write_elsewhere() {
     }
     for action in actions {
         let (code, _, err) = host.sh(&action.script());
-        assert!(code == 77 && err.starts_with("railwright: "), "{action:?}: {code} {err}");
+        assert!(code == 79 && err.starts_with("railwright: "), "{action:?}: {code} {err}");
     }
     assert_eq!(host.must("ls -A /etc/target; cat /etc/target/there; stat -c '%a %U' /etc/target/there"), "there\nkept\n600 root\n");
     assert_eq!(host.must("ls -A /var/opt/u/own"), "link\ntwin\n");

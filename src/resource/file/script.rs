@@ -1,7 +1,7 @@
 //! What `file` reads and does, as POSIX sh.
 
 use super::found::CONTENT_LIMIT_BYTES;
-use crate::complaint::{NOT_TRUSTED, SAY};
+use crate::complaint::{NOT_ROOTS, SAY};
 use crate::read::rooted;
 use crate::rights::STAT_FORMAT;
 use crate::shared::HERE;
@@ -92,23 +92,27 @@ pub const BUILT_IN: &str = "case $(command -v printf) in /*) echo 'the shell of 
 /// Shell functions for folders in which others than root may make names, and so links to anywhere. `into FOLDER` goes there part by part
 /// and makes what is missing, `into FOLDER stays` ends with status 0 where something is; a link is followed only where root alone can have
 /// made it. `inside` goes into a new folder of root's below, where nobody else exchanges a name, and takes it away at the end.
-/// `roots NAME`: root alone makes this name here.
-pub const INTO: &str = r#"roots() {
+/// `roots NAME`: root alone makes this name here. `foreign SENTENCE` leaves because it is otherwise.
+pub fn folder_functions() -> String {
+    format!("{SAY}foreign() {{ say {NOT_ROOTS} \"$*; nothing was changed\"; }}\n{INTO}")
+}
+
+const INTO: &str = r#"roots() {
 case $(stat -c '%u %A' .) in
 "$(id -u) d"????-??-?) ;;
 "$(id -u) d"????????[tT]) { [ ! -e "./$1" ] && [ ! -L "./$1" ]; } || [ "$(stat -c %u "./$1")" = "$(id -u)" ] ;;
 *) false ;;
 esac
 }
-is_here() { [ "$(pwd -P)" = "$1" ] || say 77 "$1 was exchanged while it was used; nothing was changed"; }
+is_here() { [ "$(pwd -P)" = "$1" ] || foreign "$1 was exchanged while it was used"; }
 into() {
 cd /; r=$1/; links=0
 while [ -n "$r" ]; do
 p=${r%%/*}; r=${r#*/}; w=$(pwd -P)
 case $p in ''|.) continue ;; ..) cd ..; continue ;; esac
 if [ -L "./$p" ]; then
-roots "$p" || say 77 "${w%/}/$p is a link that another user can have made, and root does not follow it; nothing was changed"
-links=$((links+1)); [ "$links" -lt 40 ] || say 77 "the links of $1 go round in a circle; nothing was changed"
+roots "$p" || foreign "${w%/}/$p is a link that another user can have made, and root does not follow it"
+links=$((links+1)); [ "$links" -lt 40 ] || foreign "the links of $1 go round in a circle"
 p=$(readlink "./$p"); r=$p/$r; case $p in /*) cd / ;; esac
 continue
 fi
@@ -118,7 +122,7 @@ done
 }
 inside() {
 w=$(pwd -P); d=$(mktemp -d ./.rwXXXXXX); cd -P "$d"; is_here "${w%/}/${d#./}"
-roots . || say 77 "$w/$d is not of root alone; nothing was changed"
+roots . || foreign "$w/$d is not of root alone"
 trap 'rm -f ./new; cd ..; rmdir "$d" 2>/dev/null || :' EXIT
 }
 "#;
@@ -132,9 +136,10 @@ fn parts(path: &str) -> (String, String) {
 fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &str) -> String {
     let (folder, name) = parts(path);
     format!(
-        "(set -eu\n{BUILT_IN}{SAY}{INTO}into {folder}; inside; f=../{name}\n{producer} >./new\nchown {owner} ./new\nchmod {mode} ./new\n\
+        "(set -eu\n{BUILT_IN}{functions}into {folder}; inside; f=../{name}\n{producer} >./new\nchown {owner} ./new\nchmod {mode} ./new\n\
          if [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s ./new \"$f\" && [ \"$(stat -c '%a %u:%g' ./new)\" = \"$(stat -c '%a %u:%g' \"$f\")\" ]\n\
          then :; else\nsync ./new 2>/dev/null || sync\nmv -fT ./new \"$f\"\nfi\n)\n",
+        functions = folder_functions(),
         mode = sh(mode),
         owner = sh(&format!("{owner}:{group}")),
     )
@@ -145,10 +150,11 @@ fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &s
 pub fn mode_script(path: &str, mode: &str, owner: &str, group: &str) -> String {
     let (folder, name) = parts(path);
     format!(
-        "(set -eu\n{SAY}{INTO}into {folder} stays; f=./{name}\n\
+        "(set -eu\n{functions}into {folder} stays; f=./{name}\n\
          if ! roots {name}; then inside; ln -P \"../$f\" ./new; f=./new\n\
-         [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ \"$(stat -c %h \"$f\")\" = 2 ] || say {NOT_TRUSTED} {path}' is a link, or has another name; nothing was changed'; fi\n\
+         [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ \"$(stat -c %h \"$f\")\" = 2 ] || foreign {path}' is a link, or has another name'; fi\n\
          chown {owner} \"$f\"\nchmod {mode} \"$f\"\n)\n",
+        functions = folder_functions(),
         path = sh(path),
         owner = sh(&format!("{owner}:{group}")),
         mode = sh(mode),
@@ -158,7 +164,7 @@ pub fn mode_script(path: &str, mode: &str, owner: &str, group: &str) -> String {
 /// Removes the file, absent is fine, and then the folders above it up to, not with, `below`, as long as they are empty.
 pub fn remove_script(path: &str, below: Option<&str>) -> String {
     let (folder, name) = parts(path);
-    let remove = format!("(set -eu\n{SAY}{INTO}into {folder} stays; rm -f ./{name}\n)");
+    let remove = format!("(set -eu\n{}into {folder} stays; rm -f ./{name}\n)", folder_functions());
     let (Some(below), Some((folder, _))) = (below, path.rsplit_once('/')) else { return remove + "\n" };
     format!(
         "{remove} || exit\nd={}; stop={}\nwhile [ -n \"$d\" ] && [ \"$d\" != \"$stop\" ]; do rmdir \"$d\" 2>/dev/null || [ ! -e \"$d\" ] || exit 0; d=${{d%/*}}; done\n",

@@ -2,8 +2,7 @@
 //! host has booted since: what only ran is gone with the boot then, and what a lease gave is not ours to bring back.
 
 use super::{Guard, Keep};
-use crate::complaint::SAY;
-use crate::file::script::INTO;
+use crate::file::script::folder_functions;
 use crate::link::owner::reload_script;
 use crate::sysctl::settings::key_path;
 use railwright_base::quote::sh;
@@ -83,7 +82,7 @@ fn named(keep: &Keep) -> String {
 
 fn restore(n: usize, keep: &Keep) -> String {
     match keep {
-        Keep::File { path } => format!("n={n}; f={}\n{SAY}{INTO}{RESTORE_FILE}", sh(path)),
+        Keep::File { path } => format!("n={n}; f={}\n{}{RESTORE_FILE}", sh(path), folder_functions()),
         Keep::Connection { uuid, settings } => {
             let words = |s: &String| format!(" {s} \"$(cat \"$k/{n}.{s}\")\"", s = sh(s));
             format!("nmcli connection modify {}{}", sh(uuid), settings.iter().map(words).collect::<String>())
