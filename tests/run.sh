@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Runs everything that `make test` means and ends with one line of counts.
+# Runs everything that `make test` means and ends with one line of counts. A story that takes long, and that another one of its rig stands
+# for, is ignored here ("long") and run by `make test-deep`.
 set -uo pipefail
 cargo=${CARGO:-cargo}
 export RAILWRIGHT_TEST_LAB_CACHE=${RAILWRIGHT_TEST_LAB_CACHE:-$PWD/target/rigs/lab}
 # Most tests wait for servers and machines: two at a time for each core. The lab counts cores itself.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 2))}
+# A build that nobody goes on with keeps nothing for the next one.
+[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
 export RAILWRIGHT_REQUIRE_RIGS=1 INSTA_UPDATE=no CARGO_TERM_COLOR=never NO_COLOR=1
 log=$(mktemp)
 export RAILWRIGHT_TEST_LAB_TIMES=$log.lab
@@ -26,7 +29,7 @@ step() {
     echo "   FAILED: $name"
   fi
 }
-# The control plane takes minutes to build. It gets what the others leave: the stories of the lab wait for most of their time.
+# The control plane takes minutes to build. It gets what the others leave.
 nice -n 19 sh tests/kubernetes/controlplane.sh build target/rigs/controlplane >"$log.plane" 2>&1 &
 plane=$!
 if [ "$(id -u)" = 0 ]; then
@@ -61,20 +64,13 @@ suite() {
   echo "   FAILED: $name, $((SECONDS - began)) s"
 }
 suite "crates and program" 1200 --workspace --lib --bins
-for main in tests/*/main.rs; do
-  name=$(basename "$(dirname "$main")")
-  # `kubernetes` has its turn below. The operators take six minutes more to build, and are tried by `make test-deep`.
-  # Of the lab the pair has its turn here: one machine's bad days and kinds, and real nodes, take it half an hour more.
-  case $name in
-  kubernetes | operators) ;;
-  lab) suite "$name" 2400 --test lab a_pair_of_bare_machines ;;
-  *) suite "$name" 1500 --test "$name" ;;
-  esac
-done
 echo "== control plane"
 began=$SECONDS
 wait "$plane" && echo "   ok, $((SECONDS - began)) s longer" || cat "$log.plane"
-suite "kubernetes" 1800 --test kubernetes
+for main in tests/*/main.rs; do
+  name=$(basename "$(dirname "$main")")
+  suite "$name" 1800 --test "$name"
+done
 suite "examples in the documentation" 600 --workspace --doc
 if [ -s "$log.lab" ]; then
   echo "== stories on the lab"
@@ -84,5 +80,6 @@ read -r p f i <<<"$(awk '/^test result:/ { p += $4; f += $6; i += $8 } END { pri
 passed=$((passed + p))
 failed=$((failed + f))
 echo
+[ "$i" -eq 0 ] || echo "$i long stories are left to make test-deep"
 echo "$passed passed, $failed failed, $i skipped"
 [ "$failed" -eq 0 ]

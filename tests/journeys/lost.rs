@@ -77,6 +77,7 @@ fn a_class_that_the_driver_lost_is_drift_and_comes_back_with_the_boot() {
 
 /// As on Ubuntu 20.04 with MLNX_OFED: its iproute2 has no dcb, and the NIC's own tool stands in.
 #[test]
+#[ignore = "long: make test-deep"]
 fn a_class_that_mlnx_qos_set_is_lost_and_comes_back_as_well() {
     let besides = [(repository("tests/stand-ins/mlnx_qos"), "usr/bin/mlnx_qos")];
     let without_dcb = "mkdir -p /usr/lib/stand-ins && mv /usr/sbin/dcb /usr/lib/stand-ins/";

@@ -175,6 +175,7 @@ fn of_module(source: &str) -> Wish {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn nv_peer_mem_is_built_from_its_tag_and_says_what_it_misses() {
     let Some(host) = host("kernel_module_build nv_peer_mem") else { return };
     host.must(LAYOUT);

@@ -191,6 +191,7 @@ fn what_is_stale_is_not_written() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn what_the_server_would_not_take_is_said_before() {
     let Some(plane) = ControlPlane::start() else { return };
     refused::a_new_object_that_is_refused_is_held(&plane);
@@ -207,6 +208,7 @@ fn what_the_server_would_not_take_is_said_before() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn jobs_are_submitted_watched_and_deleted() {
     let stand_ins = jobs::stand_ins();
     let Some(plane) = ControlPlane::with_stand_ins(stand_ins.path()) else { return };
@@ -223,6 +225,7 @@ fn jobs_are_submitted_watched_and_deleted() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn clusters_of_ray_are_proven_as_they_run() {
     let folder = ray::stand_ins();
     let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else { return };
@@ -231,6 +234,7 @@ fn clusters_of_ray_are_proven_as_they_run() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn images_are_looked_into_through_their_pods() {
     let image = image::Image::of_debian();
     let Some(plane) = ControlPlane::with_stand_ins(image.programs()) else { return };
@@ -247,6 +251,7 @@ fn a_large_cluster_is_asked_little_and_judged_as_kubectl_does() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn what_comes_about_by_itself_is_waited_for() {
     let Some(plane) = ControlPlane::start() else { return };
     ready::pods_and_resources_are_waited_for(&plane);
@@ -271,6 +276,7 @@ fn has_admission_policies(plane: &ControlPlane) -> bool {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn workloads_of_the_spec_are_kept() {
     let Some(plane) = ControlPlane::start() else { return };
     // A rollout makes a new pod before an old one ends, which takes room for it.
@@ -281,6 +287,7 @@ fn workloads_of_the_spec_are_kept() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn rbac_roles_are_the_smallest_that_do() {
     let Some(plane) = ControlPlane::start().filter(has_admission_policies) else { return };
     plane.nodes(&["gpu1"], &[]);
@@ -299,6 +306,7 @@ fn rbac_that_is_missing_is_found_first() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn json_of_others_is_edited() {
     let Some(plane) = ControlPlane::start() else { return };
     json::a_part_is_edited_and_its_readers_restart(&plane);
@@ -313,6 +321,7 @@ fn json_of_others_is_edited() {
 
 /// The first without a kubelet anywhere, as on nodes that the API server has no way to.
 #[test]
+#[ignore = "long: make test-deep"]
 fn nodes_without_ssh_are_asked_through_their_agents() {
     let folder = probes::stand_ins();
     let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else { return };
@@ -324,6 +333,7 @@ fn nodes_without_ssh_are_asked_through_their_agents() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn labels_and_taints_of_nodes_are_set() {
     let Some(plane) = ControlPlane::start() else { return };
     node_fields::a_label_is_set_drifts_is_mended_and_goes(&plane);
@@ -335,6 +345,7 @@ fn labels_and_taints_of_nodes_are_set() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn groups_of_nodes_have_nic_settings_of_their_own() {
     let Some(plane) = ControlPlane::start() else { return };
     nic::a_template_waits_for_both_operators_and_counts_as_a_reboot(&plane);

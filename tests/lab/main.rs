@@ -94,6 +94,7 @@ fn a_pair_of_bare_machines_is_made_and_stays_true() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn kinds_that_need_a_kernel_and_an_init_of_their_own() {
     if skipped() {
         return;
@@ -123,6 +124,7 @@ fn kinds_that_need_a_kernel_and_an_init_of_their_own() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn bad_days_of_a_machine() {
     if skipped() {
         return;
@@ -140,6 +142,7 @@ fn bad_days_of_a_machine() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn nodes_of_a_real_kubernetes() {
     if skipped() {
         return;

@@ -32,6 +32,7 @@ use software::Software;
 
 /// Their names are folders of `modules/`.
 #[test]
+#[ignore = "long: make test-deep"]
 fn the_device_plugin_takes_our_pools() {
     apart("device-plugin", |software| {
         device_plugin::every_case_is_taken(software);
@@ -41,6 +42,7 @@ fn the_device_plugin_takes_our_pools() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn an_mpi_job_comes_to_run() {
     apart("mpi", |software| {
         let Some(plane) = ControlPlane::start() else { return };
@@ -54,6 +56,7 @@ fn an_mpi_job_comes_to_run() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn a_pytorch_job_comes_to_run() {
     apart("training", |software| {
         let Some(plane) = ControlPlane::start() else { return };
@@ -68,6 +71,7 @@ fn a_pytorch_job_comes_to_run() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn a_ray_cluster_comes_to_run() {
     apart("kuberay", |software| {
         let (Some(plane), Some(plugin)) = (ControlPlane::start(), Software::find("device-plugin")) else { return };
@@ -84,6 +88,7 @@ fn a_ray_cluster_comes_to_run() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn the_policy_of_the_network_operator_comes_to_be_ready() {
     apart("network-operator", |software| {
         let (Some(plane), Some(plugin)) = (ControlPlane::start(), Software::find("device-plugin")) else { return };

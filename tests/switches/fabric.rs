@@ -120,6 +120,7 @@ fn counters_of_sonic_are_read_twice_while_they_move() {
 }
 
 #[test]
+#[ignore = "long: make test-deep"]
 fn counters_of_cumulus_are_read_by_nvue() {
     let (Some(one), Some(other)) = (Switch::start_cumulus("cumulus-fabric-0"), Switch::start_cumulus("cumulus-fabric-1")) else { return };
     let pair = Pair::of([one, other], ["cumulus", "cumulus"], ["swp1", "swp2"]);
@@ -148,6 +149,7 @@ fn counters_of_cumulus_are_read_by_nvue() {
 
 /// What a switch with EOS told is read twice, over SSH and over eAPI alike; what it does not tell is unknown.
 #[test]
+#[ignore = "long: make test-deep"]
 fn counters_of_eos_are_read_over_both_ways() {
     let (Some(one), Some(other)) = (Switch::start_eos("eos-fabric-0"), Switch::start_eapi("eos-fabric-1")) else { return };
     let pair = Pair::of([one, other], ["eos", "eos"], ["Ethernet2/1", "Ethernet3/1"]);

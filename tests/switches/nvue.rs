@@ -224,6 +224,7 @@ fn answers_that_get_lost_are_found_again() {
 
 /// A port that has no link any more after a change is no proof of it: it is not confirmed, and NVUE is told to take it back at once.
 #[test]
+#[ignore = "long: make test-deep"]
 fn a_port_that_does_not_come_up_again_is_taken_back() {
     let Some(fabric) = start("dark") else { return };
     let before = fabric.applied();
@@ -262,6 +263,7 @@ fn a_release_that_waits_for_nobody_is_put_back() {
 
 /// railwright dies while it waits to be confirmed, and nobody goes on: NVUE takes it back by itself.
 #[test]
+#[ignore = "long: make test-deep"]
 fn a_switch_that_is_left_alone_comes_back_by_itself() {
     let Some(fabric) = start("left") else { return };
     fabric.guard("20s");
