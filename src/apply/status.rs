@@ -228,6 +228,16 @@ pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &P
     }
 }
 
+impl RolloutStatus {
+    /// With the hosts that runs left out of service, which count in the budget whatever this run has to do on them.
+    pub fn with_left_by_runs(self, left: Vec<Unavailable>) -> Self {
+        let sets = left.iter().map(|one| one.hosts.as_str()).chain([self.unavailable.as_str()]);
+        let hosts: BTreeSet<String> = sets.flat_map(|set| nodeset::expand(set).unwrap_or_default()).collect();
+        let unavailable = nodeset::fold(&hosts.iter().map(String::as_str).collect::<Vec<_>>());
+        RolloutStatus { unavailable, unavailable_count: hosts.len(), out_of_service: left, ..self }
+    }
+}
+
 fn waits_for_power_cycle(step: &Step, outcome: Option<&Outcome>) -> bool {
     step.by_hand && matches!(outcome, Some(Outcome::Held { .. }))
 }

@@ -95,10 +95,10 @@ fn show(inventory: &Path, run: Option<&str>, json: bool) -> Result<Exit, Failure
     let steps = steps(&plan)?;
     // Only for a run that did not end: to ask is to share the lock for a moment.
     let live = run.ending.is_none() && Some(chosen) == runs.last() && ClusterLock::is_held(&folder)?;
-    let mut status = status(&plan, &steps, &run, live, &past(&folder)?);
     // What goes on is not left.
     let outages = State::load(&folder)?.outages;
-    status.out_of_service = Unavailable::left_by_runs(outages.iter().filter(|(_, outage)| !live || outage.run != status.run));
+    let left = Unavailable::left_by_runs(outages.iter().filter(|(_, outage)| !live || outage.run != run.run));
+    let status = status(&plan, &steps, &run, live, &past(&folder)?).with_left_by_runs(left);
     let text = match json {
         true => document::text(&RolloutDocument::of(&status)),
         false => report::rollout::screen(&status, &quote::path(inventory), Clock::Real.now()),

@@ -82,7 +82,11 @@ fn a_timer_that_applies_again_and_again_breaks_one_host_and_not_one_a_run() {
     assert!(narrow.contains("next: railwright apply inv") && narrow.contains("state return-to-service inv 'h1' --reason"), "{narrow}");
     let list = fleet.run(&["state", "list", "inv"]);
     assert!(list.contains("host/h1  OUT OF SERVICE  run RUN: its gate failed at 2026-01-01T00:00:00Z"), "{list}");
-    assert!(fleet.run(&["rollout", "status", "inv"]).contains("out      h1: run RUN: its gate failed"));
+    let status = fleet.run(&["rollout", "status", "inv"]);
+    assert!(
+        status.contains("budget   1 of at most 1 out of service (h1)") && status.contains("out      h1: run RUN: its gate failed"),
+        "{status}"
+    );
     let drift = fleet.run(&["drift", "inv"]);
     assert!(drift.contains("OUT OF SERVICE: counts in the budget of every run"), "{drift}");
     // Repaired, the next apply proves it and goes on with the others.
