@@ -300,6 +300,7 @@ pub fn summary(outcome: &ApplyOutcome, ending: Ending, besides: Besides<'_>) -> 
         Ending::Done if unknown > 0 => format!("next: railwright plan {inventory}"),
         Ending::Done if provable => format!("next: railwright verify {inventory}"),
         Ending::Done => format!("next: railwright drift {inventory}"),
+        Ending::Interrupted if outcome.run.is_none() => "next: the same command once more".to_owned(),
         Ending::Interrupted => format!("next: railwright resume {inventory}"),
         Ending::Waiting => format!("next: when a host was switched off and on, railwright resume {inventory}; it tells which still wait"),
         // what was refused as stale would be refused again
@@ -324,6 +325,15 @@ fn power_cycles(waves: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_interrupts_before_a_run_has_begun_is_sent_to_no_run() {
+        let told = |outcome: &ApplyOutcome| summary(outcome, outcome.ending, Besides { inventory: "inv", unknown: 0, provable: false });
+        let early = ApplyOutcome::not_begun(Vec::new(), true);
+        assert_eq!(told(&early), "interrupted: no steps\nnext: the same command once more\n");
+        let late = ApplyOutcome { run: Some("r0001".to_owned()), resumable: true, ..early };
+        assert_eq!(told(&late), "run r0001 interrupted: no steps\nnext: railwright resume inv\n");
+    }
 
     #[test]
     fn whoever_stops_a_run_learns_what_is_waited_for_and_how_to_leave() {
