@@ -167,6 +167,14 @@ fn removed_but_configured_is_not_installed() {
 }
 
 #[test]
+fn a_package_of_a_named_architecture_is_found() {
+    let Some(host) = apt_host("package architecture") else { return };
+    let own = host.must("dpkg --print-architecture");
+    assert!(host.assess(&package(json!({ "name": format!("dash:{}", own.trim()) }))).is_met());
+    assert!(!host.assess(&package(json!({ "name": "dash:sh4" }))).is_met());
+}
+
+#[test]
 fn a_package_that_nobody_has_is_named() {
     let Some(host) = apt_host("package missing") else { return };
     with_repository(&host);

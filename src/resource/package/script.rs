@@ -16,9 +16,12 @@ pub fn needs() -> Vec<Need> {
 /// Where versionlock keeps its list.
 const LOCKS: [&str; 2] = ["/etc/dnf/plugins/versionlock.list", "/etc/yum/pluginconf.d/versionlock.list"];
 
-/// One line of dpkg for each package that it knows of.
+/// One line of dpkg for each package that it knows of, and where one of another architecture (`libc6:i386`) is asked for, one with each
+/// package's own architecture.
 fn dpkg_script(names: &str) -> String {
-    format!("dpkg-query --admindir=\"$R/var/lib/dpkg\" -W -f 'dpkg\\t${{db:Status-Abbrev}}\\t${{Package}}\\t${{Version}}\\n' {names}")
+    let line = |name: &str| format!("dpkg\\t${{db:Status-Abbrev}}\\t{name}\\t${{Version}}\\n");
+    let with_architecture = if names.contains(':') { line("${Package}:${Architecture}") } else { String::new() };
+    format!("dpkg-query --admindir=\"$R/var/lib/dpkg\" -W -f '{}{with_architecture}' {names}", line("${Package}"))
 }
 
 /// What the reads of all these packages ask dpkg once, in `$dpkg_said`.
