@@ -1,6 +1,7 @@
 //! `file`, `sysctl`, `kernel_parameter` and `command` on a host.
 
 use crate::rig::{Host, live, wish};
+use railwright_resource::file::script::folder_functions;
 use railwright_resource::{Action, Read, Reading, program};
 use serde_json::json;
 use std::path::Path;
@@ -55,6 +56,12 @@ fn a_link_of_a_user_leads_no_write_elsewhere() {
     }
     assert_eq!(host.must("ls -A /etc/target; cat /etc/target/there; stat -c '%a %U' /etc/target/there"), "there\nkept\n600 root\n");
     assert_eq!(host.must("ls -A /var/opt/u/own"), "link\ntwin\n");
+    // A name that is not there is anybody's in the next moment, where everybody makes names; so may be a second name of a file of root's.
+    host.must("touch /srv/alone; ln /etc/target/there /srv/twin");
+    for (name, whose) in [("of-root", "root"), ("alone", "root"), ("of-user", "others"), ("nothing", "others"), ("twin", "others")] {
+        let asked = format!("{}cd /srv; if roots {name}; then echo root; else echo others; fi", folder_functions());
+        assert_eq!(host.must(&asked).trim(), whose, "{name}");
+    }
 }
 
 #[test]

@@ -92,7 +92,8 @@ pub const BUILT_IN: &str = "case $(command -v printf) in /*) echo 'the shell of 
 /// Shell functions for folders in which others than root may make names, and so links to anywhere. `into FOLDER` goes there part by part
 /// and makes what is missing, `into FOLDER stays` ends with status 0 where something is; a link is followed only where root alone can have
 /// made it. `inside` goes into a new folder of root's below, where nobody else exchanges a name, and takes it away at the end.
-/// `roots NAME`: root alone makes this name here. `foreign SENTENCE` leaves because it is otherwise.
+/// `roots NAME`: root alone makes this name here, or has made it where others make names and exchange only their own (sticky): one that
+/// is not there can be anybody's in the next moment, and a second name of a file of root's can be anybody's work. `foreign SENTENCE` leaves because it is otherwise.
 pub fn folder_functions() -> String {
     format!("{SAY}foreign() {{ say {NOT_ROOTS} \"$*; nothing was changed\"; }}\n{INTO}")
 }
@@ -100,7 +101,7 @@ pub fn folder_functions() -> String {
 const INTO: &str = r#"roots() {
 case $(stat -c '%u %A' .) in
 "$(id -u) d"????-??-?) ;;
-"$(id -u) d"????????[tT]) { [ ! -e "./$1" ] && [ ! -L "./$1" ]; } || [ "$(stat -c %u "./$1")" = "$(id -u)" ] ;;
+"$(id -u) d"????????[tT]) [ "$(stat -c '%u %h' "./$1" 2>/dev/null)" = "$(id -u) 1" ] ;;
 *) false ;;
 esac
 }
