@@ -305,11 +305,12 @@ pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action
             edits.extend(told.remove(system).into_iter().flatten().cloned());
         }
     }
-    // A hold that is let go makes room for the one install of all, and a new hold keeps what that install brought.
+    // A hold that is let go makes room, what goes makes room for the one install of all, and a new hold keeps what that install brought.
     joined.sort_by_key(|action| match action {
         Action::HoldPackages { hold: false, .. } => 0,
-        Action::HoldPackages { hold: true, .. } => 2,
-        _ => 1,
+        Action::RemovePackages { .. } => 1,
+        Action::HoldPackages { hold: true, .. } => 3,
+        _ => 2,
     });
     joined
 }

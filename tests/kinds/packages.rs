@@ -81,6 +81,16 @@ fn packages_of_one_host_go_in_one_run() {
     assert!(host.assess(&alpha).is_met() && host.assess(&beta).is_met());
 }
 
+/// The host's record of `rw-alpha` and `rw-beta`, and how they stood before us.
+fn write_record(host: &Host, manager: &str, before: &str) {
+    let entry = |name: &str| {
+        let before = json!({ "manager": manager, "state": { before: {} }, "held": false });
+        format!("\"host/h/package/{name}\":{{\"kind\":\"package\",\"body\":{{}},\"before\":{before},\"adopted\":false}}")
+    };
+    let record = format!("{{{},{}}}", entry("rw-alpha"), entry("rw-beta"));
+    host.must(&format!("mkdir -p /var/lib/railwright; printf '%s\\n' '{record}' >/var/lib/railwright/record.json"));
+}
+
 #[test]
 fn apt_takes_nothing_away_that_somebody_asked_for() {
     let Some(host) = apt_host("package of others") else { return };
@@ -106,8 +116,10 @@ fn apt_takes_nothing_away_that_somebody_asked_for() {
     assert_eq!(host.must("apt-mark showauto rw-alpha rw-beta"), "rw-alpha\nrw-beta\n");
     host.perform(&host.assess(&package(json!({ "name": "rw-alpha", "version": "1.0" }))).actions);
     assert!(!host.undo(&alpha, &before).is_met(), "we ask for it again");
-    // What we brought gives way to what takes its place, and what nobody asked for by its name goes with it.
-    host.must("echo '{\"host/h/package/rw-alpha\":{}}' >/var/lib/railwright/record.json");
+    // What we brought gives way to what takes its place: not what was there before us, nor what came as a dependency.
+    write_record(&host, "apt", "installed");
+    refused(&host.assess(&gamma).actions, "apt would take away rw-beta rw-alpha, which was not brought by us; nothing was changed");
+    write_record(&host, "apt", "not_installed");
     host.perform(&host.assess(&gamma).actions);
     assert!(host.assess(&gamma).is_met() && host.assess(&alpha).is_absent());
     host.must("apt-get -y -q purge rw-gamma </dev/null; apt-get -y -q install rw-beta </dev/null");
@@ -254,6 +266,21 @@ fn dnf_brings_packages_by_version_and_takes_them_away() {
     assert!(both[0].join(&host.assess(&package(json!({ "name": "rw-beta", "state": "absent" }))).actions[0]));
     host.perform(&both);
     assert_eq!(host.must("rpm -qa 'rw-*'"), "");
+}
+
+#[test]
+fn dnf_takes_the_place_of_nothing_that_we_did_not_bring() {
+    let Some(host) = dnf_host("package of others dnf") else { return };
+    host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
+    let (alpha, gamma) = (package(json!({ "name": "rw-alpha", "version": "1.0-1" })), package(json!({ "name": "rw-gamma" })));
+    host.must("rpm -i /srv/rpm/rw-alpha-1.0-1.noarch.rpm");
+    let install = host.assess(&gamma).actions;
+    let (code, _, err) = host.sh(&install[0].script());
+    assert!(code == 78 && complaint(&err).unwrap().contains("dnf would take away rw-alpha, which was not brought by us"), "{code} {err}");
+    assert!(host.assess(&alpha).is_met());
+    write_record(&host, "dnf", "not_installed");
+    host.perform(&install);
+    assert!(host.assess(&gamma).is_met() && host.assess(&alpha).is_absent());
 }
 
 #[test]

@@ -11,7 +11,8 @@ pub struct Repositories {
     /// A repository of apt: `rw-alpha` 1.0 and 2.0, `rw-beta`, which needs it, `rw-gamma`, beside which it cannot be, and `rw-broken`,
     /// whose configuration can fail.
     pub deb: PathBuf,
-    /// A repository of dnf: `rw-alpha` 1.0 and 2.0, and `rw-beta`, which needs it.
+    /// A repository of dnf: `rw-alpha` 1.0 and 2.0, `rw-beta`, which needs it, and `rw-gamma`, which takes the place of an `rw-alpha`
+    /// before 2.0.
     pub rpm: PathBuf,
     /// The armoured public key.
     pub key: String,
@@ -97,7 +98,12 @@ fn package(folder: &Path, pool: &Path, name: &str, version: &str, fields: &str, 
 fn make_rpm(folder: &Path, home: &Path) -> PathBuf {
     let rpm = folder.join("rpm");
     fs::create_dir(&rpm).unwrap();
-    for (name, version, fields) in [("rw-alpha", "1.0", ""), ("rw-alpha", "2.0", ""), ("rw-beta", "1.0", "Requires: rw-alpha\n")] {
+    for (name, version, fields) in [
+        ("rw-alpha", "1.0", ""),
+        ("rw-alpha", "2.0", ""),
+        ("rw-beta", "1.0", "Requires: rw-alpha\n"),
+        ("rw-gamma", "1.0", "Obsoletes: rw-alpha < 2.0\n"),
+    ] {
         let spec = folder.join(format!("{name}.spec"));
         let text = format!(
             "Name: {name}\nVersion: {version}\nRelease: 1\nSummary: a package of the rig\nLicense: none\nBuildArch: noarch\n{fields}%description\nx\n\

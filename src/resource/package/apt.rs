@@ -6,7 +6,6 @@
 
 use crate::action::PackageVersion;
 use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY};
-use crate::file::OWN_FOLDER;
 use crate::package::release::{self, remove_alone};
 use railwright_base::quote::{sh, sh_words};
 
@@ -62,23 +61,22 @@ fn specification(package: &PackageVersion) -> String {
 }
 
 /// Installs; when a package is not known or an archive is gone, the lists are read anew once. It leaves before anything is done where apt
-/// would take away what somebody asked for by hand. What is in this host's record may be replaced.
+/// would take away a package that we did not bring, by the host's record: be it somebody's, a dependency, or one that was there before us.
 pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(specification).collect();
     // a pinned version may be older than what is there, and we take our own hold off before
     format!(
-        r#"{prelude}{asked}spare() {{
+        r#"{prelude}{asked}{brought}spare() {{
  others=
- for p in $(taken install --allow-downgrades {words}); do
-  grep -qF "/package/${{p%%:*}}\"" {OWN_FOLDER}/record.json 2>/dev/null || [ -z "$(apt-mark showmanual "$p" </dev/null 2>/dev/null)" ] || others="$others $p"
- done
- [ -z "$others" ] || say {OF_OTHERS} "apt would take away$others, which somebody installed; nothing was changed (once it is not needed: apt-mark auto$others)"
+ for p in $(taken install --allow-downgrades {words}); do brought "${{p%%:*}}" || others="$others $p"; done
+ [ -z "$others" ] || say {OF_OTHERS} "apt would take away$others, which was not brought by us; nothing was changed (where it is not needed, wish for its absence)"
 }}
 i() {{ spare; apt install --allow-downgrades {words}; }}
 i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' "$e" && apt update && i; }} || verdict
 "#,
         prelude = prelude(),
         asked = release::ask_again_script(packages.iter().map(|package| package.name.as_str())),
+        brought = release::brought_function(),
         words = sh_words(words.iter().map(String::as_str)),
     )
 }

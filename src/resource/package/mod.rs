@@ -91,12 +91,20 @@ fn residue(found: &FoundPackage) -> Vec<String> {
     }
 }
 
-fn judge_absent(name: &str, found: &FoundPackage, assessment: &mut Assessment) {
+fn judge_absent(wish: &Wish, found: &FoundPackage, assessment: &mut Assessment) {
+    let name = wish.text("name").unwrap_or_default();
     assessment.attributes.insert("state".to_owned(), persisted(Reading::Absent, state_reading(found)));
-    if state_reading(found) != Reading::Absent {
-        let names = vec![name.to_owned()];
-        assessment.actions.push(Action::RemovePackages { manager: found.manager, names, purge: false });
+    if state_reading(found) == Reading::Absent {
+        return;
     }
+    let names = || vec![name.to_owned()];
+    if found.held && flag(&wish.body, "hold").is_none() {
+        assessment.refusal = Some(format!("{name} is held at its version; say `hold: false` beside `state: absent` to decide"));
+    }
+    if found.held {
+        assessment.actions.push(Action::HoldPackages { manager: found.manager, names: names(), hold: false });
+    }
+    assessment.actions.push(Action::RemovePackages { manager: found.manager, names: names(), purge: false });
 }
 
 fn unknown(reason: &str, assessment: &mut Assessment) {
@@ -128,7 +136,7 @@ impl Kind for Package {
         match text("state") {
             None | Some("present") => {}
             Some("absent") => {
-                let alone = text("version").is_none() && body.get("hold").is_none();
+                let alone = text("version").is_none() && flag(body, "hold") != Some(true);
                 demand(&mut errors, alone, "/state", "an absent package has no version and no hold", "leave `version` and `hold` out");
             }
             Some(_) => errors.push(error("/state", "the state is `present` or `absent`", None)),
@@ -148,7 +156,7 @@ impl Kind for Package {
             Ok(found) => {
                 assessment.before = serde_json::to_value(&found).unwrap_or_default();
                 if wish.text("state") == Some("absent") {
-                    judge_absent(name, &found, &mut assessment);
+                    judge_absent(wish, &found, &mut assessment);
                 } else {
                     judge_present(wish, &found, &mut assessment);
                 }
@@ -245,6 +253,7 @@ mod tests {
             (json!({ "name": "x", "hold": false }), "dpkg\thi \tx\t1\n", "hold_packages"),
             (json!({ "name": "x", "state": "absent" }), "dpkg\tii \tx\t1\n", "remove_packages"),
             (json!({ "name": "x", "state": "absent" }), "dpkg\trc \tx\t1\n", ""),
+            (json!({ "name": "x", "state": "absent", "hold": false }), "dpkg\thi \tx\t1\n", "hold_packages remove_packages"),
         ] {
             let (assessment, found) = assess(body.clone(), out);
             assert_eq!(found, words, "{body} {out:?}");
@@ -256,6 +265,8 @@ mod tests {
     fn a_hold_of_somebody_else_is_not_broken() {
         let (assessment, _) = assess(json!({ "name": "x", "version": "2" }), "dpkg\thi \tx\t1\n");
         assert!(assessment.refusal.unwrap().contains("x is held at 1"));
+        let (assessment, _) = assess(json!({ "name": "x", "state": "absent" }), "dpkg\thi \tx\t1\n");
+        assert!(assessment.refusal.unwrap().contains("say `hold: false` beside `state: absent`"));
     }
 
     #[test]

@@ -52,6 +52,18 @@ done
     )
 }
 
+/// The shell function `brought NAME`: we brought it, and it was not there before us, by the record of the host.
+pub fn brought_function() -> String {
+    format!(
+        r#"brought() {{
+ r=$(cat {OWN_FOLDER}/record.json 2>/dev/null); k="/package/$1\":"; f='"before":'; l='"adopted":'
+ case $r in *"$k"*) r=${{r#*"$k"}}; r=${{r#*"$f"}}; r=${{r%%"$l"*}} ;; *) return 1 ;; esac
+ case $r in *'"not_installed"'*) ;; *) return 1 ;; esac
+}}
+"#
+    )
+}
+
 /// Packages that we bring are asked for again.
 pub fn ask_again_script<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let patterns: String = names.into_iter().map(|name| format!(" -e {}", sh(name))).collect();
