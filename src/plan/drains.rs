@@ -2,7 +2,7 @@
 //!
 //! - What needs no empty node and comes before what does is done first: packages are installed while jobs go on.
 //! - A host that is no node of the cluster (not yet, or under another name) is not emptied, and the plan says so; where nobody knows,
-//!   the step itself finds out.
+//!   the step itself finds out. Where the node of its name is another machine, by both machine-ids, the host is left alone.
 //! - A node that an earlier run cordoned and did not give back is given back by the next one, through a gate, even where
 //!   the spec empties no nodes any more.
 
@@ -14,7 +14,7 @@ use crate::by_hand::is_by_hand;
 use railwright_base::Target;
 use railwright_knowledge::spec::Loaded;
 use railwright_resource::kubernetes_object::nodes::{NodeNow, nodes};
-use railwright_resource::{Disruption, Observation};
+use railwright_resource::{Disruption, Observation, host};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -55,8 +55,15 @@ pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) -> Vec<NotEmptied> {
             }
             continue;
         }
+        let other = now.flatten().and_then(|now| other_machine(inputs.observation, &part.target, name, now));
+        // Emptying that node would leave pods on this host, and take them from another one.
+        if let Some(why) = &other
+            && policy.is_some_and(|policy| !disturbing(part, policy).is_empty())
+        {
+            part.hold(why);
+        }
         let kind = NodeKind::Drain { cluster: cluster.clone(), node: node.clone() };
-        let is_drained = policy.is_some_and(|policy| drain(part, policy, kind));
+        let is_drained = other.is_none() && policy.is_some_and(|policy| drain(part, policy, kind));
         // Whether nodes are emptied now says nothing of one that was emptied before.
         let left = now.flatten().is_some_and(|now| now.left_cordoned(&nodes.spec).is_some());
         if is_drained || (left && inputs.selection.covers(&part.target.to_string())) {
@@ -71,6 +78,18 @@ pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) -> Vec<NotEmptied> {
 fn known(observation: &Observation, cluster: &Target) -> Option<BTreeMap<String, NodeNow>> {
     let found = observation.targets.get(cluster).filter(|found| found.problem.is_none())?;
     nodes(&found.answers).ok()
+}
+
+/// Says so where the node of that name is another machine than the host, by the machine-ids that its kubelet and the host tell.
+fn other_machine(observation: &Observation, host: &Target, name: &str, node: &NodeNow) -> Option<String> {
+    let facts = host::facts(&observation.targets.get(host)?.answers).ok()?;
+    let (own, of_node) = (facts.machine_id.known()?, node.machine.as_ref()?);
+    (own != of_node).then(|| {
+        format!(
+            "the node {name} is another machine: its kubelet tells machine-id {of_node}, the host {own}; \
+             correct its address, or kubernetes_node, in the spec"
+        )
+    })
 }
 
 fn step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> Node {

@@ -41,7 +41,7 @@ impl NodeState {
             ..PodNow::default()
         };
         let pods = vec![pod("train", "Job"), pod("plugin", "DaemonSet")];
-        NodeState { now: NodeNow { ready, schedulable, cordoned: None, gives }, pods, keeps: None, hides_pods: false }
+        NodeState { now: NodeNow { ready, schedulable, cordoned: None, gives, machine: None }, pods, keeps: None, hides_pods: false }
     }
 
     /// As the API server has it.

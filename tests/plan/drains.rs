@@ -95,6 +95,25 @@ fn hosts_that_are_no_nodes_or_are_not_disturbed_are_left_alone() {
 }
 
 #[test]
+fn a_host_whose_node_is_another_machine_is_left_alone() {
+    let [own, other] = ["0a", "0b"].map(|byte| byte.repeat(16));
+    let plan = |of_node: Option<&String>| {
+        let mut node = there(&["cn-n1"]);
+        node["cn-n1"]["machine"] = json!(of_node);
+        let mut world = emptied(one_host(), Some(node));
+        let answer = Answer { status: AnswerStatus::Exit(0), out: format!("machine_id {own}\nend\n") };
+        world.observation.targets.entry(Target::host("n1")).or_default().answers.insert(Read::Host.key(), answer);
+        world.plan()
+    };
+    let is_drained = |plan: &Plan| plan.nodes.iter().any(|node| node.id == "host/n1/drain");
+    assert!(is_drained(&plan(None)) && is_drained(&plan(Some(&own))));
+    let held = plan(Some(&other));
+    assert!(!is_drained(&held));
+    let why = node(&held, "host/n1/a/driver").held.clone().unwrap();
+    assert!(why.contains("the node cn-n1 is another machine") && why.contains(&own) && why.contains(&other), "{why}");
+}
+
+#[test]
 fn a_node_that_an_earlier_run_left_cordoned_is_given_back_through_a_gate() {
     let world =
         || World::new().wish("host/n1/a/file", Some("1"), json!({ "value": "1" }), &[]).applied("host/n1/a/file", json!({ "value": "1" }));

@@ -5,6 +5,7 @@ use super::ownership::{MANAGER, holders};
 use super::paths::{Step, quantity};
 use super::request::KubernetesRead;
 use crate::{Answers, Read};
+use railwright_base::MachineId;
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +27,9 @@ pub struct NodeNow {
     pub cordoned: Option<String>,
     /// Extended resources that pods can have of it.
     pub gives: BTreeMap<String, Value>,
+    /// The machine-id(5) that its kubelet found there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineId>,
 }
 
 impl NodeNow {
@@ -44,6 +48,7 @@ impl NodeNow {
                 .filter(|_| schedulable || is_cordoned_by_us(node))
                 .map(str::to_owned),
             gives: gives.filter(|(name, _)| name.contains('/')).map(|(name, amount)| (name.clone(), amount.clone())).collect(),
+            machine: node.pointer("/status/nodeInfo/machineID").and_then(Value::as_str).and_then(|id| id.parse().ok()),
         }
     }
 

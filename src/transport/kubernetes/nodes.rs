@@ -304,7 +304,7 @@ mod tests {
         let node = json!({
             "metadata": { "name": "gpu-1", "annotations": { CORDONED: "{}" } },
             "spec": { "unschedulable": true },
-            "status": { "conditions": conditions, "allocatable": { "cpu": "64", "nvidia.com/gpu": "8" } },
+            "status": { "conditions": conditions, "allocatable": { "cpu": "64", "nvidia.com/gpu": "8" }, "nodeInfo": { "machineID": "0123456789abcdef0123456789abcdef" } },
         });
         let volumes = json!([{ "name": "cache", "emptyDir": {} }, { "name": "shm", "emptyDir": { "medium": "Memory" } }]);
         let owners = json!([{ "kind": "Other", "name": "x" }, { "kind": "Job", "name": "train", "controller": true }]);
@@ -326,7 +326,7 @@ mod tests {
         });
         let reads = [Read::Kubernetes(KubernetesRead::Nodes), Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()))];
         let answers = link.read(&reads).await.unwrap();
-        insta::assert_snapshot!(answers.output(&reads[0]).unwrap().1, @r#"{"gpu-1":{"cordoned":"{}","gives":{"nvidia.com/gpu":"8"},"ready":true,"schedulable":false}}"#);
+        insta::assert_snapshot!(answers.output(&reads[0]).unwrap().1, @r#"{"gpu-1":{"cordoned":"{}","gives":{"nvidia.com/gpu":"8"},"machine":"0123456789abcdef0123456789abcdef","ready":true,"schedulable":false}}"#);
         insta::assert_snapshot!(answers.output(&reads[1]).unwrap().1, @r#"[{"ends":true,"local_data":["cache"],"name":"train-0","namespace":"ml","owner":"Job/train","uid":"u"},{"devices":["rdma/hca"],"finished":true,"mirror":true,"name":"proxy","namespace":"kube-system","owner":"Node/gpu-1","uid":"m"}]"#);
         assert_eq!(asked.lines()[1], "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dgpu-1");
     }
