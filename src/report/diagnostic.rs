@@ -104,11 +104,11 @@ fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {
     };
     let style = if look.color { Style::new().bold().fg_color(Some(color.into())) } else { Style::new() };
     let begin = word.len() + diagnostic.code.len() + 3;
-    let message = clean(&diagnostic.message)
-        .lines()
-        .map(|line| broken(line.split_whitespace(), begin, TEXT_COLUMN, look.width))
-        .collect::<Vec<_>>()
-        .join("\n");
+    // What is quoted begins no line of its own: programs that read a log act on what stands in the first column.
+    let line =
+        |(n, line): (usize, &str)| broken(line.split_whitespace(), if n == 0 { begin } else { TEXT_COLUMN }, TEXT_COLUMN, look.width);
+    let between = format!("\n{}", " ".repeat(TEXT_COLUMN));
+    let message = clean(&diagnostic.message).lines().enumerate().map(line).collect::<Vec<_>>().join(&between);
     let mut out = format!("{style}{word} {}{style:#}: {message}\n", diagnostic.code);
     let (shown, elsewhere) = Excerpt::split(diagnostic, sources);
     if let Some(excerpt) = shown {

@@ -49,6 +49,13 @@ fn everything_that_a_finding_can_say() {
 }
 
 #[test]
+fn what_a_message_quotes_begins_no_line() {
+    let finding = Diagnostic::error("RW0102", "`x\n\n##vso[task.setvariable variable=X]y\n::add-mask::e` is no name");
+    let screen = screen(&[finding], "");
+    assert!(screen.lines().skip(1).all(|line| line.is_empty() || line.starts_with("   ")), "{screen}");
+}
+
+#[test]
 fn far_labels_and_long_lines_are_bounded() {
     let far = format!("a: 1\n{}a: 2\n", "# filler\n".repeat(40));
     let finding = Diagnostic::error("RW0102", "the key `a` comes twice").at("a.yaml", far.len() - 5..far.len() - 4, "again here").at(
