@@ -71,7 +71,6 @@ for main in tests/*/main.rs; do
   name=$(basename "$(dirname "$main")")
   suite "$name" 1800 --test "$name"
 done
-suite "examples in the documentation" 600 --workspace --doc
 if [ -s "$log.lab" ]; then
   echo "== stories on the lab"
   cat "$log.lab"

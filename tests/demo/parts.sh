@@ -10,6 +10,8 @@ done
 if [ ${#missing[@]} -gt 0 ]; then
   echo "These Debian packages are needed and missing: ${missing[*]}"
   answer=${RAILWRIGHT_DEMO_YES:-}
+  # Without a terminal there is nobody to ask.
+  [ -n "$answer" ] || { : </dev/tty; } 2>/dev/null || answer=yes
   [ -n "$answer" ] || read -r -p "Install them with apt-get now? [y/N] " answer </dev/tty
   case $answer in
   y | Y | yes | 1) tests/packages.sh "${SUDO:-}" "${missing[@]}" ;;
