@@ -93,7 +93,8 @@ pub const BUILT_IN: &str = "case $(command -v printf) in /*) echo 'the shell of 
 /// and makes what is missing, `into FOLDER stays` ends with status 0 where something is; a link is followed only where root alone can have
 /// made it. `inside` goes into a new folder of root's below, where nobody else exchanges a name, and takes it away at the end.
 /// `roots NAME`: root alone makes this name here, or has made it where others make names and exchange only their own (sticky): one that
-/// is not there can be anybody's in the next moment, and a second name of a file of root's can be anybody's work. `foreign SENTENCE` leaves because it is otherwise.
+/// is not there can be anybody's in the next moment, and a second name of a file of root's can be anybody's work.
+/// `foreign SENTENCE` leaves because it is otherwise.
 pub fn folder_functions() -> String {
     format!("{SAY}foreign() {{ say {NOT_ROOTS} \"$*; nothing was changed\"; }}\n{INTO}")
 }

@@ -5,7 +5,7 @@
 //! stdin, so every program gets `</dev/null`, or it would eat the rest.
 
 use crate::action::PackageVersion;
-use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY};
+use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY};
 use crate::package::release::{self, remove_alone};
 use railwright_base::quote::{sh, sh_words};
 
@@ -64,20 +64,15 @@ fn specification(package: &PackageVersion) -> String {
 /// would take away a package that we did not bring, by the host's record: be it somebody's, a dependency, or one that was there before us.
 pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(specification).collect();
+    let words = sh_words(words.iter().map(String::as_str));
     // a pinned version may be older than what is there, and we take our own hold off before
     format!(
-        r#"{prelude}{asked}{brought}spare() {{
- others=
- for p in $(taken install --allow-downgrades {words}); do brought "${{p%%:*}}" || others="$others $p"; done
- [ -z "$others" ] || say {OF_OTHERS} "apt would take away$others, which was not brought by us; nothing was changed (where it is not needed, wish for its absence)"
-}}
-i() {{ spare; apt install --allow-downgrades {words}; }}
+        r#"{prelude}{asked}{spare}i() {{ spare; apt install --allow-downgrades {words}; }}
 i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' "$e" && apt update && i; }} || verdict
 "#,
         prelude = prelude(),
         asked = release::ask_again_script(packages.iter().map(|package| package.name.as_str())),
-        brought = release::brought_function(),
-        words = sh_words(words.iter().map(String::as_str)),
+        spare = release::replace_only_ours("apt", &format!("taken install --allow-downgrades {words}")),
     )
 }
 

@@ -1,7 +1,7 @@
 //! What dnf is told, as POSIX sh.
 
 use crate::action::PackageVersion;
-use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, OF_OTHERS, SAY, UNAVAILABLE};
+use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
 use crate::package::release::{self, remove_alone};
 use railwright_base::quote::{sh, sh_words};
 
@@ -59,19 +59,12 @@ fn specification(package: &PackageVersion) -> String {
 /// we did not bring (dnf lists it as replaced).
 pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(specification).collect();
-    format!(
-        r#"{prelude}{asked}{brought}others=
-for p in $(LC_ALL=C dnf --assumeno --setopt=install_weak_deps=False --setopt=exit_on_lock=True install {words} </dev/null 2>/dev/null | sed -n 's/^ *replacing  *\([^ ]*\)\.[^. ]* .*/\1/p'); do
- brought "$p" || others="$others $p"
-done
-[ -z "$others" ] || say {OF_OTHERS} "dnf would take away$others, which was not brought by us; nothing was changed (where it is not needed, wish for its absence)"
-d install {words} || verdict
-"#,
-        prelude = prelude(),
-        asked = release::ask_again_script(packages.iter().map(|package| package.name.as_str())),
-        brought = release::brought_function(),
-        words = sh_words(words.iter().map(String::as_str)),
-    )
+    let words = sh_words(words.iter().map(String::as_str));
+    let replaced = format!(
+        r#"LC_ALL=C dnf --assumeno --setopt=install_weak_deps=False --setopt=exit_on_lock=True install {words} </dev/null 2>/dev/null | sed -n 's/^ *replacing  *\([^ ]*\)\.[^. ]* .*/\1/p'"#
+    );
+    let asked = release::ask_again_script(packages.iter().map(|package| package.name.as_str()));
+    format!("{}{asked}{}spare\nd install {words} || verdict\n", prelude(), release::replace_only_ours("dnf", &replaced))
 }
 
 /// Removes these packages, of those that we brought, that nothing else needs, and nothing beside them. The others become dependencies.

@@ -52,13 +52,19 @@ done
     )
 }
 
-/// The shell function `brought NAME`: we brought it, and it was not there before us, by the record of the host.
-pub fn brought_function() -> String {
+/// Leaves before anything is done where a package would go that we did not bring, or that was there before us, by the record of the host.
+/// `taken` is a command of the shell that names what would go.
+pub fn replace_only_ours(manager: &str, taken: &str) -> String {
     format!(
         r#"brought() {{
  r=$(cat {OWN_FOLDER}/record.json 2>/dev/null); k="/package/$1\":"; f='"before":'; l='"adopted":'
  case $r in *"$k"*) r=${{r#*"$k"}}; r=${{r#*"$f"}}; r=${{r%%"$l"*}} ;; *) return 1 ;; esac
  case $r in *'"not_installed"'*) ;; *) return 1 ;; esac
+}}
+spare() {{
+ others=
+ for p in $({taken}); do brought "${{p%%:*}}" || others="$others $p"; done
+ [ -z "$others" ] || say {OF_OTHERS} "{manager} would take away$others, which was not brought by us; nothing was changed (where it is not needed, wish for its absence)"
 }}
 "#
     )
