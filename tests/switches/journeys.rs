@@ -3,7 +3,7 @@
 use crate::machine::scrub;
 use crate::rig::{Switch, TOMAHAWK};
 use crate::support::Place;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -182,6 +182,22 @@ pub fn a_port_that_does_not_come_up_again_is_taken_back() {
     assert!(said.contains("--- exit 1 ---") && said.contains("not up again 60 s after it: Ethernet4"), "{said}");
     as_it_was(&fabric.switch.config(), &before);
     as_it_was(&fabric.saved(), &before);
+}
+
+/// The switch does not roll back. What others run and have not saved is there again all the same, and not saved.
+pub fn where_a_rollback_is_refused_what_others_run_comes_back() {
+    let Some(fabric) = Fabric::start("no-rollback", "120s") else { return };
+    fabric.switch.must("config save -y");
+    let saved = fabric.switch.config();
+    let theirs = json!([{"op": "replace", "path": "/PORT/Ethernet8/mtu", "value": "4321"}, {"op": "add", "path": "/VLAN", "value": {"Vlan100": {"vlanid": "100"}}}]);
+    assert_eq!(fabric.switch.patch(&theirs).code, Some(0));
+    let before = fabric.switch.config();
+    fabric.switch.fault("unplugged-Ethernet4", "");
+    fabric.switch.fault("refuse-rollback", "Modification of BUFFER_PROFILE table is illegal- validating function f returned False");
+    let said = fabric.run(&["apply", "inv", "--yes"]);
+    assert!(said.contains("--- exit 1 ---"), "{said}");
+    as_it_was(&fabric.switch.config(), &before);
+    as_it_was(&fabric.saved(), &saved);
 }
 
 /// Every connection breaks in the middle of the patch: the switch goes on with it, and we find it again over a new one.

@@ -44,6 +44,7 @@ stories! {
     a_patch_that_is_refused_changes_nothing
     a_change_that_does_not_come_about_is_taken_back
     a_port_that_does_not_come_up_again_is_taken_back
+    where_a_rollback_is_refused_what_others_run_comes_back
     a_connection_that_breaks_in_the_middle_is_found_again
     a_switch_that_is_left_alone_comes_back_by_itself
     a_switch_without_power_in_the_middle_is_as_it_was

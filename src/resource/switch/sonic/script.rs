@@ -66,13 +66,13 @@ pub fn keep_script(name: &str) -> String {
 }
 
 /// Makes it run again, where another one does: as a checkpoint that is rolled back, and where the switch refuses that (it meets the same allow list as a patch,
-/// sonic-net/sonic-buildimage#20664) or has no room for one, by loading what is saved, which was put back before.
+/// sonic-net/sonic-buildimage#20664) or has no room for one, by a reload from what was kept. That one starts the services anew, and takes what others had not saved along.
 pub fn restore_script(name: &str) -> String {
     format!(
         "sonic-cfggen -d --print-data >\"$k/now\" && cmp -s \"$k/now\" \"$k/{name}\" && exit 0\n\
          c=railwright-guard; d=/etc/sonic/checkpoints\n\
          mkdir -p \"$d\" && cp \"$k/{name}\" \"$d/$c.cp.json\" && config rollback \"$c\" </dev/null; s=$?\n\
          rm -f \"$d/$c.cp.json\"\n\
-         [ \"$s\" -eq 0 ] || config reload -y -f </dev/null\n"
+         [ \"$s\" -eq 0 ] || config reload -y -f \"$k/{name}\" </dev/null\n"
     )
 }
