@@ -56,6 +56,9 @@ fn a_link_of_a_user_leads_no_write_elsewhere() {
     }
     assert_eq!(host.must("ls -A /etc/target; cat /etc/target/there; stat -c '%a %U' /etc/target/there"), "there\nkept\n600 root\n");
     assert_eq!(host.must("ls -A /var/opt/u/own"), "link\ntwin\n");
+    let empty = |folder: &str| format!("mkdir -p /etc/target/empty; {}emptied {folder}/empty /var/opt; ls /etc/target", folder_functions());
+    assert_eq!(host.must(&empty("/var/opt/u/conf")), "empty\nthere\n");
+    assert_eq!(host.must(&empty("/etc/target")), "there\n");
     // A name that is not there is anybody's in the next moment, where everybody makes names; so may be a second name of a file of root's.
     host.must("touch /srv/alone; ln /etc/target/there /srv/twin");
     for (name, whose) in [("of-root", "root"), ("alone", "root"), ("of-user", "others"), ("nothing", "others"), ("twin", "others")] {

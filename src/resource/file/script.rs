@@ -94,7 +94,8 @@ pub const BUILT_IN: &str = "case $(command -v printf) in /*) echo 'the shell of 
 /// made it. `inside` goes into a new folder of root's below, where nobody else exchanges a name, and takes it away at the end.
 /// `roots NAME`: root alone makes this name here, or has made it where others make names and exchange only their own (sticky): one that
 /// is not there can be anybody's in the next moment, and a second name of a file of root's can be anybody's work.
-/// `foreign SENTENCE` leaves because it is otherwise.
+/// `foreign SENTENCE` leaves because it is otherwise. `emptied FOLDER STOP` takes away this folder and those above it, up to and not with
+/// the other, as long as they are empty.
 pub fn folder_functions() -> String {
     format!("{SAY}foreign() {{ say {NOT_ROOTS} \"$*; nothing was changed\"; }}\n{INTO}")
 }
@@ -126,6 +127,13 @@ inside() {
 w=$(pwd -P); d=$(mktemp -d ./.rwXXXXXX); cd -P "$d"; is_here "${w%/}/${d#./}"
 roots . || foreign "$w/$d is not of root alone"
 trap 'rm -f ./new; cd ..; rmdir "$d" 2>/dev/null || :' EXIT
+}
+emptied() {
+d=$1
+while [ -n "$d" ] && [ "$d" != "$2" ]; do
+(into "${d%/*}" stays; rmdir "./${d##*/}") 2>/dev/null || [ ! -e "$d" ] || return 0
+d=${d%/*}
+done
 }
 "#;
 
@@ -166,11 +174,6 @@ pub fn mode_script(path: &str, mode: &str, owner: &str, group: &str) -> String {
 /// Removes the file, absent is fine, and then the folders above it up to, not with, `below`, as long as they are empty.
 pub fn remove_script(path: &str, below: Option<&str>) -> String {
     let (folder, name) = parts(path);
-    let remove = format!("(set -eu\n{}into {folder} stays; rm -f ./{name}\n)", folder_functions());
-    let (Some(below), Some((folder, _))) = (below, path.rsplit_once('/')) else { return remove + "\n" };
-    format!(
-        "{remove} || exit\nd={}; stop={}\nwhile [ -n \"$d\" ] && [ \"$d\" != \"$stop\" ]; do rmdir \"$d\" 2>/dev/null || [ ! -e \"$d\" ] || exit 0; d=${{d%/*}}; done\n",
-        sh(folder),
-        sh(below.trim_end_matches('/'))
-    )
+    let above = below.map(|below| format!("emptied {folder} {}\n", sh(below.trim_end_matches('/'))));
+    format!("(set -eu\n{}(into {folder} stays; rm -f ./{name})\n{})\n", folder_functions(), above.unwrap_or_default())
 }

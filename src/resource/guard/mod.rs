@@ -11,6 +11,7 @@ pub use path::because;
 
 use super::action::NetworkManagerKind;
 use super::switch::System;
+use super::sysctl::settings::key_path;
 use super::{Action, Wish};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,8 @@ pub enum Keep {
         /// Its name.
         netdev: String,
     },
+    /// IPv6 addresses and routes of all netdevs: the kernel takes them away with some of its settings, and gives none back.
+    Ipv6,
     /// Whether a unit runs, starts at boot and is masked.
     Unit {
         /// Its name.
@@ -78,7 +81,7 @@ impl Guard {
             let field = |name: &str| wish.text(name).unwrap_or_default().to_owned();
             match wish.kind.as_str() {
                 "file" => guard.keeps.push(Keep::File { path: field("path") }),
-                "sysctl" => guard.keeps.push(Keep::Sysctl { key: field("key") }),
+                "sysctl" => guard.keep_sysctl(&field("key")),
                 "link" => guard.keeps.push(Keep::Link { netdev: field("netdev") }),
                 "systemd_unit" => guard.keeps.push(Keep::Unit { name: field("name") }),
                 kind if kind.starts_with("switch_") => guard.keep_switch(super::switch::body::system(wish)),
@@ -97,10 +100,17 @@ impl Guard {
         self.keeps.extend([Keep::File { path: system.saved().to_owned() }, Keep::Switch(system)]);
     }
 
+    fn keep_sysctl(&mut self, key: &str) {
+        self.keeps.push(Keep::Sysctl { key: key.to_owned() });
+        if key_path(key).starts_with("net/ipv6/conf/") {
+            self.keeps.push(Keep::Ipv6);
+        }
+    }
+
     fn take(&mut self, action: &Action) -> Result<(), String> {
         match action {
             Action::EditSwitch { system, .. } | Action::SaveSwitch { system } => self.keep_switch(*system),
-            Action::SetSysctl { key, .. } => self.keeps.push(Keep::Sysctl { key: key.clone() }),
+            Action::SetSysctl { key, .. } => self.keep_sysctl(key),
             Action::SetLink { netdev, .. } => self.keeps.push(Keep::Link { netdev: netdev.clone() }),
             Action::ReloadLink { netdev, manager } => {
                 self.keeps.push(Keep::Link { netdev: netdev.clone() });

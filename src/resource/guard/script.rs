@@ -25,9 +25,10 @@ pub fn keep_script(guard: &Guard) -> String {
             }
             Keep::Sysctl { key } => {
                 let path = sh(&format!("/proc/sys/{}", key_path(key)));
-                format!("[ ! -e {path} ] || cat {path} >\"$k/{n}\" || exit 74")
+                format!("[ ! -e {path} ] || cat {path} >\"$k/{n}\" || exit 74; n={n}; p={path}\n{KEEP_EACH}")
             }
             Keep::Link { netdev } => format!("i={}; n={n}\n{KEEP_LINK}", sh(netdev)),
+            Keep::Ipv6 => format!("n={n}\n{KEEP_IPV6}"),
             Keep::Unit { name } => format!("systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74", sh(name)),
             Keep::Switch(system) => system.keep_script(&n.to_string()),
         };
@@ -75,6 +76,7 @@ fn named(keep: &Keep) -> String {
         Keep::Connection { uuid, .. } => format!("connection {uuid}"),
         Keep::Sysctl { key } => key.clone(),
         Keep::Link { netdev } => netdev.clone(),
+        Keep::Ipv6 => "IPv6".to_owned(),
         Keep::Unit { name } => name.clone(),
         Keep::Switch(system) => format!("configuration of {}", system.name()),
     }
@@ -87,8 +89,9 @@ fn restore(n: usize, keep: &Keep) -> String {
             let words = |s: &String| format!(" {s} \"$(cat \"$k/{n}.{s}\")\"", s = sh(s));
             format!("nmcli connection modify {}{}", sh(uuid), settings.iter().map(words).collect::<String>())
         }
-        Keep::Sysctl { key } => format!("[ ! -e \"$k/{n}\" ] || cat \"$k/{n}\" >{}", sh(&format!("/proc/sys/{}", key_path(key)))),
-        Keep::Link { netdev } => format!("n={n}; i={}\n{RESTORE_LINK}", sh(netdev)),
+        Keep::Sysctl { key } => format!("n={n}; p={}\n{RESTORE_SYSCTL}", sh(&format!("/proc/sys/{}", key_path(key)))),
+        Keep::Link { netdev } => format!("n={n}; i={}\n{ADDRESSES}{RESTORE_LINK}", sh(netdev)),
+        Keep::Ipv6 => format!("n={n}\n{ADDRESSES}{RESTORE_IPV6}"),
         Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", sh(name)),
         Keep::Switch(system) => system.restore_script(&n.to_string()),
     }
@@ -104,11 +107,19 @@ const KEEP_FILE: &str = "keep_file() {\n\
 
 const RESTORE_FILE: &str = r#"if [ -e "$k/$n.absent" ]; then
 (set -e; into "${f%/*}" stays; rm -f "./${f##*/}") || exit
-e=$(cat "$k/$n.absent"); f=${f%/*}
-while [ -n "$f" ] && [ "$f" != "$e" ]; do rmdir "$f" 2>/dev/null || break; f=${f%/*}; done
+emptied "${f%/*}" "$(cat "$k/$n.absent")"
 exit 0
 fi
 set -e; into "${f%/*}"; inside; cp -a -- "$k/$n" ./new; mv -fT ./new "../${f##*/}"
+"#;
+
+/// What is set for `all` netdevs the kernel writes to each of them.
+const KEEP_EACH: &str =
+    r#"case $p in */conf/all/*) for v in "${p%/all/*}"/*/"${p##*/}"; do echo "$v $(cat "$v")"; done >"$k/$n.each" ;; esac"#;
+
+const RESTORE_SYSCTL: &str = r#"[ -e "$k/$n" ] || exit 0
+cat "$k/$n" >"$p" || exit
+[ ! -e "$k/$n.each" ] || while read -r v value; do [ "$v" = "$p" ] || [ ! -e "$v" ] || echo "$value" >"$v" || exit; done <"$k/$n.each"
 "#;
 
 /// Routes are kept as the kernel has them: a text form would lose what it does not print (ip-route(8), save and restore).
@@ -119,32 +130,55 @@ for v in 4 6; do ip "-$v" route save dev "$i" table all type unicast >"$k/$n.rou
 for v in addr_gen_mode disable_ipv6 accept_ra; do cat "/proc/sys/net/ipv6/conf/$i/$v" >"$k/$n.$v" 2>/dev/null || rm -f "$k/$n.$v"; done
 fi"#;
 
-/// MTU first: below 1280 bytes the kernel takes IPv6 from a link, and gives it back with its defaults. What came on is taken
-/// away after what was there is back, so that a secondary address is never left alone; of link-local addresses the kernel
-/// makes its own. An address that a lease gave (`dynamic`) is left alone after a boot. Of routes that came on only those go
-/// along with an address that name it as their source, so all go before the kept ones come.
-const RESTORE_LINK: &str = r#"[ -e "$k/$n.mtu" ] || exit 0
-s=0
-ip link set dev "$i" mtu "$(cat "$k/$n.mtu")" || s=1
-if [ $(($(cat "$k/$n.flags") & 1)) -eq 1 ]; then ip link set dev "$i" up || s=1; else ip link set dev "$i" down || s=1; fi
-for v in addr_gen_mode disable_ipv6 accept_ra; do [ ! -e "$k/$n.$v" ] || cat "$k/$n.$v" >"/proc/sys/net/ipv6/conf/$i/$v"; done
-names() { while read -r _ _ w a r; do case "$w $a $r" in *' dynamic '*) [ -z "$boot" ] || continue ;; esac; echo "$a"; done; }
-now=$(ip -o addr show dev "$i" | names)
-while read -r _ _ w a r; do
+/// Of what `ip -o addr show` tells: each address by itself, and the addresses of the kept file that are gone, added again. Of link-local addresses the kernel makes its
+/// own, and one that a lease gave (`dynamic`) is left alone after a boot.
+const ADDRESSES: &str = r#"names() { while read -r _ _ w a r; do case "$w $a $r" in *' dynamic '*) [ -z "$boot" ] || continue ;; esac; echo "$a"; done; }
+bring_back() {
+while read -r _ d w a r; do
 case "$w $a $r" in 'inet6 fe80:'*) continue ;; *' dynamic '*) [ -z "$boot" ] || continue ;; esac
-case "
-$now
-" in *"
-$a
-"*) continue ;; esac
+[ -e "/sys/class/net/$d" ] || continue
+! ip -o addr show dev "$d" | names | grep -qxF -e "$a" || continue
 set -f; set -- $r; o=
 while [ $# -gt 0 ]; do case $1 in
 peer|brd|scope|metric) o="$o $1 $2"; shift ;;
 valid_lft|preferred_lft) o="$o $1 ${2%sec}"; shift ;;
 noprefixroute|nodad) o="$o $1" ;;
 esac; shift; done
-ip addr add "$a" $o dev "$i" || s=1
+set +f
+ip addr add "$a" $o dev "$d" || s=1
 done <"$k/$n.addresses"
+}
+"#;
+
+/// Those of a netdev that is gone by then are left out.
+const KEEP_IPV6: &str = r#"if [ -e /proc/sys/net/ipv6 ]; then
+ip -6 -o addr show >"$k/$n.addresses" || exit 74
+for i in /sys/class/net/*; do i=${i##*/}; ip -6 route save dev "$i" table all type unicast >"$k/$n.$i.routes" 2>/dev/null || rm -f "$k/$n.$i.routes"; done
+fi"#;
+
+/// Nothing is taken away. A route that names an address as its source waits until the kernel has found that nobody else has this one.
+const RESTORE_IPV6: &str = r#"[ -e "$k/$n.addresses" ] || exit 0
+s=0; bring_back
+[ -z "$boot" ] || exit $s
+for f in "$k/$n".*.routes; do
+i=${f#"$k/$n."}; i=${i%.routes}
+[ -s "$f" ] && [ -e "/sys/class/net/$i" ] || continue
+t=0; until ip -6 route restore <"$f" || [ $t = 5 ]; do sleep 1; t=$((t + 1)); done
+[ $t -lt 5 ] || s=1
+done
+exit $s
+"#;
+
+/// MTU first: below 1280 bytes the kernel takes IPv6 from a link, and gives it back with its defaults. What came on is taken
+/// away after what was there is back, so that a secondary address is never left alone. Of routes that came on only those go
+/// along with an address that name it as their source, so all go before the kept ones come.
+const RESTORE_LINK: &str = r#"[ -e "$k/$n.mtu" ] || exit 0
+s=0
+ip link set dev "$i" mtu "$(cat "$k/$n.mtu")" || s=1
+if [ $(($(cat "$k/$n.flags") & 1)) -eq 1 ]; then ip link set dev "$i" up || s=1; else ip link set dev "$i" down || s=1; fi
+for v in addr_gen_mode disable_ipv6 accept_ra; do [ ! -e "$k/$n.$v" ] || cat "$k/$n.$v" >"/proc/sys/net/ipv6/conf/$i/$v"; done
+now=$(ip -o addr show dev "$i" | names)
+bring_back
 was=$(names <"$k/$n.addresses")
 p=/proc/sys/net/ipv4/conf/$i/promote_secondaries; q=$(cat "$p" 2>/dev/null); echo 1 2>/dev/null >"$p"
 for a in $now; do case "

@@ -192,6 +192,30 @@ fn a_link_comes_back_with_addresses_and_routes() {
     }
 }
 
+/// What the kernel takes from all netdevs at once, and what it writes to each of them.
+#[test]
+#[cfg(target_os = "linux")]
+fn addresses_and_routes_of_ipv6_come_back_with_the_setting_that_took_them() {
+    if no_namespace() {
+        return;
+    }
+    let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d1/addr_gen_mode; echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up; ip link set lo up\n\
+        ip addr add fd00::1/64 dev d0 nodad; ip addr add fd05::1/64 dev d0; ip addr add 10.1.0.1/24 dev d0; ip link add d2 type veth peer name d3\n\
+        echo 1 >/proc/sys/net/ipv6/conf/d2/disable_ipv6; ip -6 route add default via fd00::2; ip -6 route add fd01::/64 via fd00::3 table 77\n\
+        while ip -6 addr show | grep -q tentative; do sleep 0.1; done; ip -6 route add fd02::/64 via fd05::3 src fd05::1";
+    let look = "while ip -6 addr show | grep -q tentative; do sleep 0.1; done\n\
+        ip -o addr show | awk '{ print $2, $4 }' | sort; ip -6 route show table all | grep -v ff00 | sort\n\
+        grep . /proc/sys/net/ipv6/conf/*/disable_ipv6 /proc/sys/net/ipv6/conf/*/forwarding";
+    for (key, value) in [("all.disable_ipv6", "1"), ("d0.disable_ipv6", "1"), ("all.forwarding", "1")] {
+        let key = format!("net.ipv6.conf.{key}");
+        let wish = of("sysctl", json!({ "key": key, "value": value }));
+        let guard = Guard::over(&[], [&wish]).unwrap();
+        let between = format!("sysctl -qw {key}={value}");
+        let (before, after) = kept_and_put_back(&guard, &format!("{NETDEV}\n{prefix}"), &between, look, "", &NAMESPACE);
+        assert_eq!(before, after, "{key}");
+    }
+}
+
 /// After a boot a lease is not ours to bring back, and what its client has now is not ours to take away.
 #[test]
 #[cfg(target_os = "linux")]

@@ -147,7 +147,7 @@ impl Host {
                 let _ = self.act(&set(active, UnitVerb::Restart, UnitVerb::Stop), now);
             }
             Keep::Switch(_) => self.switch = before.switch.clone(),
-            Keep::File { .. } | Keep::Connection { .. } => {}
+            Keep::File { .. } | Keep::Connection { .. } | Keep::Ipv6 => {}
         }
     }
 }
