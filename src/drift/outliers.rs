@@ -58,7 +58,7 @@ pub fn shown<'a>(answers: &Answers, judged: impl Iterator<Item = (&'a Wish, Asse
         }
         if wish.kind == "package"
             && wish.text("version").is_none()
-            && let Ok(found) = FoundPackage::of(wish.address.name(), answers)
+            && let Ok(found) = FoundPackage::of(wish.address.name(), wish.text("version"), answers)
             && let Some(version) = found.version()
         {
             out.insert(format!("{resource}#version"), Reading::is(version));

@@ -107,9 +107,10 @@ pub enum Action {
     ForgetPackageLists { manager: PackageManager, name: String, url: String, suite: String },
     /// Installs packages in one run of the manager.
     InstallPackages { manager: PackageManager, packages: Vec<PackageVersion> },
-    /// Removes packages in one run of the manager; `purge` takes their configuration files too.
-    RemovePackages { manager: PackageManager, names: Vec<String>, purge: bool },
-    /// Takes back packages that we brought, as `remove_packages` does; what other packages need stays, as their dependency.
+    /// Removes packages in one run of the manager. Their data stay, and with apt their configuration.
+    RemovePackages { manager: PackageManager, names: Vec<String> },
+    /// Takes back packages that we brought, as `remove_packages` does; what other packages need stays, as their dependency. `purge` takes
+    /// their configuration too where it is as it came, and where no script of theirs would delete more.
     ReleasePackages { manager: PackageManager, names: Vec<String>, purge: bool },
     /// Holds packages at their version, or lets them go again.
     HoldPackages { manager: PackageManager, names: Vec<String>, hold: bool },
@@ -265,11 +266,11 @@ impl Action {
                 packages.extend(more.iter().filter(|p| !packages.contains(p)).cloned().collect::<Vec<_>>());
                 true
             }
+            (Action::RemovePackages { manager, names }, Action::RemovePackages { manager: other, names: more }) if manager == other => {
+                names.extend(more.iter().filter(|n| !names.contains(n)).cloned().collect::<Vec<_>>());
+                true
+            }
             (
-                Action::RemovePackages { manager, names, purge: how },
-                Action::RemovePackages { manager: other, names: more, purge: also },
-            )
-            | (
                 Action::ReleasePackages { manager, names, purge: how },
                 Action::ReleasePackages { manager: other, names: more, purge: also },
             )

@@ -62,7 +62,7 @@ fn actions(v: &str) -> Vec<Action> {
     }
     for manager in [PackageManager::Apt, PackageManager::Dnf] {
         out.push(Action::InstallPackages { manager, packages: vec![PackageVersion { name: text(), version: Some(text()) }] });
-        out.push(Action::RemovePackages { manager, names: vec![text()], purge: true });
+        out.push(Action::RemovePackages { manager, names: vec![text()] });
         out.push(Action::ReleasePackages { manager, names: vec![text()], purge: true });
         out.push(Action::HoldPackages { manager, names: vec![text()], hold: true });
         out.push(Action::RefreshPackages { manager, repository: Some(text()) });

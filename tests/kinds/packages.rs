@@ -166,6 +166,24 @@ fn a_package_left_half_configured_is_mended() {
     assert!(host.assess(&wish).is_met());
 }
 
+/// What a package made since is nobody's to delete but of whoever says `purge`.
+#[test]
+fn a_package_that_is_taken_back_leaves_its_data() {
+    let Some(host) = apt_host("package with data") else { return };
+    with_repository(&host);
+    let (data, alpha) = (package(json!({ "name": "rw-data" })), package(json!({ "name": "rw-alpha" })));
+    let before = host.assess(&data).before;
+    let both = |mut first: Vec<Action>, second: Vec<Action>| {
+        assert!(first[0].join(&second[0]));
+        host.perform(&first);
+    };
+    both(host.assess(&data).actions, host.assess(&alpha).actions);
+    host.must("echo kept >/var/lib/rw-data/db");
+    both(host.undo(&data, &before).actions, host.undo(&alpha, &before).actions);
+    assert!(host.assess(&data).is_absent() && host.assess(&alpha).is_absent());
+    assert_eq!(host.must("cat /var/lib/rw-data/db; ls /etc | grep rw-"), "kept\nrw-data.conf\n");
+}
+
 #[test]
 fn removed_but_configured_is_not_installed() {
     let Some(host) = apt_host("package rc") else { return };
@@ -187,6 +205,17 @@ fn a_package_of_a_named_architecture_is_found() {
 }
 
 #[test]
+fn a_package_of_a_named_architecture_goes_alone_too() {
+    let Some(host) = apt_host("package architecture away") else { return };
+    with_repository(&host);
+    let named = format!("rw-alpha:{}", host.must("dpkg --print-architecture").trim());
+    let alpha = live(&host, &package(json!({ "name": named })));
+    host.perform(&alpha.actions);
+    host.perform(&host.assess(&package(json!({ "name": named, "state": "absent" }))).actions);
+    assert!(host.assess(&package(json!({ "name": "rw-alpha" }))).is_absent());
+}
+
+#[test]
 fn a_package_that_nobody_has_is_named() {
     let Some(host) = apt_host("package missing") else { return };
     with_repository(&host);
@@ -194,6 +223,8 @@ fn a_package_that_nobody_has_is_named() {
         (json!({ "name": "no-such-thing" }), "no package no-such-thing in the repositories of this host"),
         // A pattern of apt's, as "rdma.core" or "linux-headers-6.1" would be.
         (json!({ "name": "rw.alpha" }), "no package rw.alpha in the repositories of this host"),
+        // One that provides it would come.
+        (json!({ "name": "rw-virtual" }), "no version of package rw-virtual can be installed from the repositories of this host"),
         (json!({ "name": "rw-alpha", "version": "9" }), "no version 9 of package rw-alpha in the repositories of this host"),
     ] {
         let fresh = host.assess(&package(body));
@@ -281,6 +312,25 @@ fn dnf_takes_the_place_of_nothing_that_we_did_not_bring() {
     write_record(&host, "dnf", "not_installed");
     host.perform(&install);
     assert!(host.assess(&gamma).is_met() && host.assess(&alpha).is_absent());
+}
+
+#[test]
+fn dnf_brings_no_other_package_than_the_one_that_is_named() {
+    let Some(host) = dnf_host("package of another name dnf") else { return };
+    host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
+    for name in ["rw-virtual", "rw-older"] {
+        let (code, _, err) = host.sh(&host.assess(&package(json!({ "name": name }))).actions[0].script());
+        let sentence = format!("no package {name} in the repositories of this host, but one that provides or replaces it");
+        assert!(code == 66 && complaint(&err).unwrap().starts_with(&sentence), "{code} {err}");
+        assert_eq!(host.must("rpm -qa 'rw-*'"), "");
+    }
+    // A version without its release, and one of several.
+    let short = package(json!({ "name": "rw-alpha", "version": "1.0" }));
+    live(&host, &short);
+    host.perform(&host.assess(&short).actions);
+    host.must("rpm -i --force /srv/rpm/rw-alpha-2.0-1.noarch.rpm");
+    assert!(host.assess(&short).is_met() && host.assess(&package(json!({ "name": "rw-alpha", "version": "2.0-1" }))).is_met());
+    assert!(host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" }))).refusal.unwrap().contains("several versions"));
 }
 
 #[test]

@@ -59,11 +59,13 @@ fn make_deb(folder: &Path, home: &Path) -> PathBuf {
     let deb = folder.join("deb");
     let pool = deb.join("pool");
     fs::create_dir_all(&pool).unwrap();
-    package(folder, &pool, "rw-alpha", "1.0", "", "");
-    package(folder, &pool, "rw-alpha", "2.0", "", "");
-    package(folder, &pool, "rw-beta", "1.0", "Depends: rw-alpha\n", "");
-    package(folder, &pool, "rw-gamma", "1.0", "Conflicts: rw-alpha\n", "");
-    package(folder, &pool, "rw-broken", "1.0", "", "#!/bin/sh\n[ ! -e /root/fail ]\n");
+    package(folder, &pool, "rw-alpha", "1.0", "", &[]);
+    package(folder, &pool, "rw-alpha", "2.0", "", &[]);
+    package(folder, &pool, "rw-beta", "1.0", "Depends: rw-alpha\n", &[]);
+    package(folder, &pool, "rw-gamma", "1.0", "Conflicts: rw-alpha\nProvides: rw-virtual\n", &[]);
+    package(folder, &pool, "rw-broken", "1.0", "", &[("postinst", "[ ! -e /root/fail ]")]);
+    let scripts = [("postinst", "mkdir -p /var/lib/rw-data"), ("postrm", "[ \"$1\" != purge ] || rm -rf /var/lib/rw-data")];
+    package(folder, &pool, "rw-data", "1.0", "", &scripts);
     let binary = deb.join("dists/stable/main/binary-amd64");
     fs::create_dir_all(&binary).unwrap();
     let packages = must(Command::new("apt-ftparchive").current_dir(&deb).args(["packages", "pool"]));
@@ -76,7 +78,7 @@ fn make_deb(folder: &Path, home: &Path) -> PathBuf {
     deb
 }
 
-fn package(folder: &Path, pool: &Path, name: &str, version: &str, fields: &str, postinst: &str) {
+fn package(folder: &Path, pool: &Path, name: &str, version: &str, fields: &str, scripts: &[(&str, &str)]) {
     let root = folder.join(format!("{name}_{version}"));
     fs::create_dir_all(root.join("DEBIAN")).unwrap();
     fs::create_dir_all(root.join("etc")).unwrap();
@@ -88,9 +90,10 @@ fn package(folder: &Path, pool: &Path, name: &str, version: &str, fields: &str, 
     fs::write(root.join("DEBIAN/conffiles"), format!("/etc/{name}.conf\n")).unwrap();
     fs::write(root.join(format!("etc/{name}.conf")), format!("from = {version}\n")).unwrap();
     fs::write(root.join("usr/share").join(name).join("version"), version).unwrap();
-    if !postinst.is_empty() {
-        fs::write(root.join("DEBIAN/postinst"), postinst).unwrap();
-        must(Command::new("chmod").arg("755").arg(root.join("DEBIAN/postinst")));
+    for (name, script) in scripts {
+        let path = root.join("DEBIAN").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        must(Command::new("chmod").arg("755").arg(path));
     }
     must(Command::new("dpkg-deb").args(["--root-owner-group", "-b"]).arg(&root).arg(pool));
 }
@@ -102,7 +105,8 @@ fn make_rpm(folder: &Path, home: &Path) -> PathBuf {
         ("rw-alpha", "1.0", ""),
         ("rw-alpha", "2.0", ""),
         ("rw-beta", "1.0", "Requires: rw-alpha\n"),
-        ("rw-gamma", "1.0", "Obsoletes: rw-alpha < 2.0\n"),
+        ("rw-gamma", "1.0", "Obsoletes: rw-alpha < 2.0\nProvides: rw-virtual = 1\nObsoletes: rw-older\n"),
+        ("rw-older", "1.0", ""),
     ] {
         let spec = folder.join(format!("{name}.spec"));
         let text = format!(

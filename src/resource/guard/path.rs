@@ -106,7 +106,7 @@ pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) ->
         }
         "package" if wish.text("state") == Some("absent") => {
             let name = wish.text("name")?;
-            PACKAGES.iter().find(|(package, _)| *package == name).map(|(_, reason)| said(name, reason))
+            PACKAGES.iter().find(|(package, _)| Some(*package) == name.split(':').next()).map(|(_, reason)| said(name, reason))
         }
         _ => None,
     }

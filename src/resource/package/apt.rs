@@ -10,12 +10,13 @@ use crate::package::release::{self, remove_alone};
 use railwright_base::quote::{sh, sh_words};
 
 /// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence; `taken WORDS` names what
-/// apt-get would take away.
+/// apt-get would take away. apt leaves the architecture of the host, `native`, out of names.
 fn prelude() -> String {
     format!(
         r#"{SAY}set -u
 DEBIAN_FRONTEND=noninteractive; NEEDRESTART_SUSPEND=1; APT_LISTCHANGES_FRONTEND=none; UCF_FORCE_CONFFOLD=1
 export DEBIAN_FRONTEND NEEDRESTART_SUSPEND APT_LISTCHANGES_FRONTEND UCF_FORCE_CONFFOLD
+native=$(dpkg --print-architecture 2>/dev/null)
 e=$(mktemp); o=$(mktemp); trap 'rm -f "$e" "$o"' EXIT
 apt() {{
  n=0
@@ -67,36 +68,52 @@ pub fn install_script(packages: &[PackageVersion]) -> String {
     let words = sh_words(words.iter().map(String::as_str));
     // a pinned version may be older than what is there, and we take our own hold off before
     format!(
-        r#"{prelude}{asked}{spare}i() {{ spare; apt install --allow-downgrades {words}; }}
+        r#"{prelude}{asked}{spare}i() {{
+ # a name that only others provide would bring one of them
+ for p in {bare}; do
+  [ -z "$(LC_ALL=C apt-cache policy "$p" </dev/null 2>/dev/null | sed -n 's/^  Candidate: (none)/&/p')" ] || {{ rc=100; echo "E: Package '$p' has no installation candidate" >"$e"; return 100; }}
+ done
+ spare; apt install --allow-downgrades {words}
+}}
 i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' "$e" && apt update && i; }} || verdict
 "#,
         prelude = prelude(),
+        bare = sh_words(packages.iter().filter(|package| package.version.is_none()).map(|package| package.name.as_str())),
         asked = release::ask_again_script(packages.iter().map(|package| package.name.as_str())),
         spare = release::replace_only_ours("apt", &format!("taken install --allow-downgrades {words}")),
     )
 }
 
-/// Removes these packages, of those that we brought, that nothing else needs, and nothing beside them. The others become dependencies.
+/// Removes these packages, of those that we brought, that nothing else needs, and nothing beside them. The others become dependencies. With
+/// `purge` the configuration goes too, unless it was changed or a script of the package has something to delete then, as of databases.
 pub fn release_script(names: &[String], purge: bool) -> String {
-    let verb = if purge { "purge" } else { "remove" };
+    let clean = if purge { CLEAN } else { "clean=\n" };
     format!(
         r#"{}others() {{
- for t in $(taken {verb} "$@"); do case "$names" in *" $t "*) ;; *) return 0 ;; esac; done
+ for t in $(taken remove "$@"); do case "$names" in *" $t "* | *" $t:$native "*) ;; *) return 0 ;; esac; done
  return 1
 }}
 mark() {{ apt-mark auto "$1" </dev/null >/dev/null || say 1 "apt-mark auto $1 ended with an error"; }}
-{}[ "$#" = 0 ] || apt {verb} "$@" || verdict
+{}{clean}[ "$#" = 0 ] || apt remove "$@" || verdict
+[ -z "$clean" ] || apt purge $clean || verdict
 "#,
         prelude(),
         release::sort_out_script(names)
     )
 }
 
-/// Removes; `purge` takes the configuration files too. It leaves before anything is done where a package beside these would go.
-pub fn remove_script(names: &[String], purge: bool) -> String {
-    let verb = if purge { "purge" } else { "remove" };
+/// Those among `$@` of which purging takes away nothing but what came with them.
+const CLEAN: &str = r#"clean=
+for p; do
+ s=$(dpkg-query --control-path "$p" postrm 2>/dev/null)
+ { [ -n "$s" ] && grep -q purge "$s"; } || [ -n "$(dpkg --verify "$p" 2>/dev/null)" ] || clean="$clean $p"
+done
+"#;
+
+/// Removes. It leaves before anything is done where a package beside these would go.
+pub fn remove_script(names: &[String]) -> String {
     let words = sh_words(names.iter().map(String::as_str));
-    format!("{}{}apt {verb} {words} || verdict\n", prelude(), remove_alone("apt", &format!("taken {verb}"), names))
+    format!("{}{}apt remove {words} || verdict\n", prelude(), remove_alone("apt", "taken remove", names))
 }
 
 /// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop us) or of all.

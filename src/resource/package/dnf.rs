@@ -56,15 +56,26 @@ fn specification(package: &PackageVersion) -> String {
 }
 
 /// Installs; an exact version replaces a newer one too. It leaves before anything is done where a package would take the place of one that
-/// we did not bring (dnf lists it as replaced).
+/// we did not bring (dnf lists it as replaced), or where a name is none of a package and would bring another one, which provides or replaces it.
 pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(specification).collect();
     let words = sh_words(words.iter().map(String::as_str));
-    let replaced = format!(
-        r#"LC_ALL=C dnf --assumeno --setopt=install_weak_deps=False --setopt=exit_on_lock=True install {words} </dev/null 2>/dev/null | sed -n 's/^ *replacing  *\([^ ]*\)\.[^. ]* .*/\1/p'"#
-    );
-    let asked = release::ask_again_script(packages.iter().map(|package| package.name.as_str()));
-    format!("{}{asked}{}spare\nd install {words} || verdict\n", prelude(), release::replace_only_ours("dnf", &replaced))
+    let names = || packages.iter().map(|package| package.name.as_str());
+    format!(
+        r#"{}{}n=0
+until plan=$(LC_ALL=C dnf --assumeno --setopt=install_weak_deps=False --setopt=exit_on_lock=True install {words} </dev/null 2>/dev/null); [ "$?" != 200 ] || [ "$n" = 12 ]; do n=$((n+1)); sleep 5; done
+line() {{ printf '%s\n' "$plan" | grep -q "$1"; }}
+for p in {}; do
+ ! line '^Install' || rpm -q "$p" >/dev/null 2>&1 || line "^ $p\( \|\$\)" || say {MISSING} "no package $p in the repositories of this host, but one that provides or replaces it; nothing was changed (wish for that one by its name)"
+done
+{}spare
+d install {words} || verdict
+"#,
+        prelude(),
+        release::ask_again_script(names()),
+        sh_words(names()),
+        release::replace_only_ours("dnf", r#"printf '%s\n' "$plan" | sed -n 's/^ *replacing  *\([^ ]*\)\.[^. ]* .*/\1/p'"#),
+    )
 }
 
 /// Removes these packages, of those that we brought, that nothing else needs, and nothing beside them. The others become dependencies.

@@ -28,19 +28,37 @@ pub struct FoundPackage {
     /// We asked for it, and left it to other packages as their dependency since; never part of what is remembered.
     #[serde(skip)]
     pub left: bool,
+    /// Versions that are installed beside this one, as dnf keeps those of a kernel; never part of what is remembered either.
+    #[serde(skip)]
+    pub beside: Vec<String>,
 }
 
 impl FoundPackage {
-    /// The package by the answers; the error fits after "unknown:".
-    pub fn of(name: &str, answers: &Answers) -> Result<Self, String> {
+    fn absent(manager: PackageManager) -> Self {
+        FoundPackage {
+            manager,
+            state: PackageState::NotInstalled { configuration_left: false },
+            held: false,
+            left: false,
+            beside: Vec::new(),
+        }
+    }
+
+    /// The package by the answers, in this version where several are installed; the error fits after "unknown:".
+    pub fn of(name: &str, version: Option<&str>, answers: &Answers) -> Result<Self, String> {
         let (_, out) = answers.output(&Read::Packages { names: vec![name.to_owned()] })?;
         let left = out.lines().any(|line| line.strip_prefix("left\t") == Some(name));
         match out.lines().find_map(|line| line.strip_prefix("manager\t")) {
             Some("apt") => Ok(FoundPackage { left, ..of_dpkg(name, out) }),
-            Some("dnf") => Ok(FoundPackage { left, ..of_rpm(name, out) }),
+            Some("dnf") => Ok(FoundPackage { left, ..of_rpm(name, version, out) }),
             Some(_) => Err(NO_MANAGER.to_owned()),
             None => Err("the packages were not answered".to_owned()),
         }
+    }
+
+    /// True where this version is the one that is installed. dnf takes one without its epoch or its release as well.
+    pub fn is(&self, wanted: &str) -> bool {
+        self.version().is_some_and(|there| there == wanted || self.manager == PackageManager::Dnf && is_rpm(wanted, there))
     }
 
     /// The version, if it is installed.
@@ -58,8 +76,7 @@ pub const NO_MANAGER: &str = "neither apt nor dnf keeps the packages of this hos
 /// Lines `dpkg <tab> abbreviation <tab> name <tab> version` of dpkg-query: the abbreviation's first letter is what is
 /// wanted (`h` is held), the second how it stands, the third whether it must be installed anew.
 fn of_dpkg(name: &str, out: &str) -> FoundPackage {
-    let state = PackageState::NotInstalled { configuration_left: false };
-    let mut best = FoundPackage { manager: PackageManager::Apt, state, held: false, left: false };
+    let mut best = FoundPackage::absent(PackageManager::Apt);
     for line in out.lines().filter_map(|line| line.strip_prefix("dpkg\t")) {
         let fields: Vec<&str> = line.split('\t').collect();
         let [status, package, version] = fields[..] else { continue };
@@ -69,8 +86,7 @@ fn of_dpkg(name: &str, out: &str) -> FoundPackage {
         let version = version.to_owned();
         let state = match status.as_bytes() {
             [_, b'i', rest @ ..] if !rest.contains(&b'R') => PackageState::Installed { version },
-            [_, b'n', ..] => PackageState::NotInstalled { configuration_left: false },
-            [_, b'c', ..] => PackageState::NotInstalled { configuration_left: true },
+            [_, how @ (b'n' | b'c'), ..] => PackageState::NotInstalled { configuration_left: *how == b'c' },
             [_, how, ..] => PackageState::Broken { version, how: dpkg_word(*how).to_owned() },
             _ => continue,
         };
@@ -91,22 +107,34 @@ fn dpkg_word(letter: u8) -> &'static str {
     }
 }
 
-/// Lines `rpm <tab> name <tab> epoch:version-release`, epoch `(none)` left out as dnf does, and `lock <tab> pattern`.
-fn of_rpm(name: &str, out: &str) -> FoundPackage {
+/// Lines `rpm <tab> name <tab> epoch:version-release`, epoch `(none)` left out as dnf does, and `lock <tab> pattern`. Of several versions
+/// the wanted one, or the one that came last.
+fn of_rpm(name: &str, wanted: Option<&str>, out: &str) -> FoundPackage {
     let of = |word: &'static str| out.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix('\t'));
-    let version = of("rpm").filter_map(|line| line.split_once('\t')).filter(|(package, _)| *package == name).map(|(_, v)| v).next_back();
-    let state = match version {
-        Some(version) => PackageState::Installed { version: version.trim_start_matches("(none):").to_owned() },
-        None => PackageState::NotInstalled { configuration_left: false },
-    };
-    // the plugin writes `name-epoch:version-release.*`
-    let held = of("lock").any(|pattern| {
-        pattern
-            .strip_prefix(name)
-            .and_then(|rest| rest.strip_prefix('-'))
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    });
-    FoundPackage { manager: PackageManager::Dnf, state, held, left: false }
+    let lines = of("rpm").filter_map(|line| line.split_once('\t')).filter(|(package, _)| *package == name);
+    let mut versions: Vec<&str> = lines.map(|(_, version)| version.trim_start_matches("(none):")).collect();
+    let mut found = FoundPackage::absent(PackageManager::Dnf);
+    found.held = of("lock").any(|pattern| locks(pattern, name));
+    let at = versions.iter().position(|there| wanted.is_some_and(|wanted| is_rpm(wanted, there)));
+    if let Some(last) = versions.len().checked_sub(1) {
+        found.state = PackageState::Installed { version: versions.remove(at.unwrap_or(last)).to_owned() };
+    }
+    found.beside = versions.into_iter().map(str::to_owned).collect();
+    found
+}
+
+/// True where this is the wanted version, which may leave out its epoch and its release.
+fn is_rpm(wanted: &str, there: &str) -> bool {
+    let without_epoch = there.split_once(':').map_or(there, |(_, rest)| rest);
+    [there, without_epoch].iter().any(|there| *there == wanted || there.rsplit_once('-').is_some_and(|(version, _)| version == wanted))
+}
+
+/// True where a pattern of the plugin is of this package: it writes `name-epoch:version-release.*`, and people leave the epoch out.
+fn locks(pattern: &str, name: &str) -> bool {
+    let Some(rest) = pattern.strip_prefix(name).and_then(|rest| rest.strip_prefix('-')) else { return false };
+    let (epoch, version) = rest.split_once(':').unwrap_or(("0", rest));
+    let numeric = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    numeric(epoch) && version.starts_with(|c: char| c.is_ascii_digit()) && version.matches('-').count() < 2
 }
 
 #[cfg(test)]
@@ -139,10 +167,35 @@ mod tests {
 
     #[test]
     fn the_words_of_rpm() {
-        let found = of_rpm("perftest", "rpm\tperftest\t(none):4.5-12.el9\nrpm\tother\t(none):1-1\nlock\tperftest-0:4.5-12.el9.*\n");
+        let found = of_rpm("perftest", None, "rpm\tperftest\t(none):4.5-12.el9\nrpm\tother\t(none):1-1\nlock\tperftest-0:4.5-12.el9.*\n");
         assert_eq!((found.version(), found.held), (Some("4.5-12.el9"), true));
-        assert_eq!(of_rpm("rdma-core", "rpm\trdma-core\t1:51-2\n").version(), Some("1:51-2"));
-        assert_eq!(of_rpm("x", "lock\tx-tools-0:1-1.*\n").version(), None);
-        assert!(!of_rpm("x", "lock\tx-tools-0:1-1.*\n").held);
+        assert_eq!(of_rpm("rdma-core", None, "rpm\trdma-core\t1:51-2\n").version(), Some("1:51-2"));
+        for (pattern, held) in [
+            ("x-0:1-1.*", true),
+            ("x-1.0-1.*", true),
+            ("x-1.0*", true),
+            ("x-tools-0:1-1.*", false),
+            ("x-1b-0:1.0-1.*", false),
+            ("x-1b-1.0-1.*", false),
+            ("x11-0:1-1.*", false),
+        ] {
+            let found = of_rpm("x", None, &format!("lock\t{pattern}\n"));
+            assert_eq!((found.version(), found.held), (None, held), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn of_several_versions_the_wanted_one_is_found() {
+        let kernels = "rpm\tkernel\t(none):1.0-1\nrpm\tkernel\t3:2.0-1\nrpm\tkernel\t(none):3.0-1\n";
+        for (wanted, version) in [(None, "3.0-1"), (Some("2.0-1"), "3:2.0-1"), (Some("1.0"), "1.0-1"), (Some("4.0"), "3.0-1")] {
+            let found = of_rpm("kernel", wanted, kernels);
+            assert_eq!((found.version(), found.beside.len()), (Some(version), 2), "{wanted:?}");
+            assert_eq!(wanted.is_some_and(|wanted| found.is(wanted)), !matches!(wanted, None | Some("4.0")), "{wanted:?}");
+        }
+        for (wanted, is) in
+            [("3:2.0-1", true), ("3:2.0", true), ("2.0-1", true), ("2.0", true), ("2", false), ("2.0-2", false), ("1:2.0-1", false)]
+        {
+            assert_eq!(is_rpm(wanted, "3:2.0-1"), is, "{wanted}");
+        }
     }
 }

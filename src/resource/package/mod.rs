@@ -53,13 +53,14 @@ fn judge_present(wish: &Wish, found: &FoundPackage, assessment: &mut Assessment)
     let mut attribute = |name: &str, attribute| assessment.attributes.insert(name.to_owned(), attribute);
     attribute("state", persisted(Reading::is("installed"), state_reading(found)));
     if let Some(version) = version {
-        attribute("version", persisted(Reading::is(version), version_reading(found)));
+        let there = found.version().filter(|_| found.is(version)).unwrap_or(version);
+        attribute("version", persisted(Reading::is(there), version_reading(found)));
     }
     let hold = flag(&wish.body, "hold");
     if let Some(hold) = hold {
         attribute("hold", persisted(Reading::is(hold), hold_reading(found)));
     }
-    let wrong_version = found.version().is_none_or(|there| version.is_some_and(|wanted| wanted != there));
+    let wrong_version = found.version().is_none() || version.is_some_and(|wanted| !found.is(wanted));
     let hold_action = |hold| Action::HoldPackages { manager: found.manager, names: vec![name.to_owned()], hold };
     if wrong_version {
         if found.held && hold.is_none() {
@@ -79,14 +80,18 @@ fn judge_present(wish: &Wish, found: &FoundPackage, assessment: &mut Assessment)
     assessment.residue = residue(found);
 }
 
-/// What undoing would leave: what the manager pulled in for the package.
+/// What undoing would leave: what the package made, and what the manager pulled in for it.
 fn residue(found: &FoundPackage) -> Vec<String> {
     let hint = match found.manager {
         PackageManager::Apt => "apt-get autoremove --dry-run",
         PackageManager::Dnf => "dnf autoremove --assumeno",
     };
     match found.state {
-        PackageState::NotInstalled { .. } => vec![format!("packages that came as its dependencies stay; `{hint}` on the host names them")],
+        PackageState::NotInstalled { .. } => {
+            vec![format!(
+                "what it made itself and configuration that was changed stay, and packages that came as its dependencies; `{hint}` on the host names these"
+            )]
+        }
         _ => Vec::new(),
     }
 }
@@ -104,7 +109,12 @@ fn judge_absent(wish: &Wish, found: &FoundPackage, assessment: &mut Assessment) 
     if found.held {
         assessment.actions.push(Action::HoldPackages { manager: found.manager, names: names(), hold: false });
     }
-    assessment.actions.push(Action::RemovePackages { manager: found.manager, names: names(), purge: false });
+    if !found.beside.is_empty() {
+        let beside = found.beside.join(", ");
+        assessment.refusal =
+            Some(format!("{name} is installed in several versions ({beside} too), and all of them would go; leave it out of the spec"));
+    }
+    assessment.actions.push(Action::RemovePackages { manager: found.manager, names: names() });
 }
 
 fn unknown(reason: &str, assessment: &mut Assessment) {
@@ -151,7 +161,7 @@ impl Kind for Package {
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let name = wish.text("name").unwrap_or_default();
         let mut assessment = Assessment { transaction: Some(TRANSACTION.to_owned()), ..Assessment::default() };
-        match FoundPackage::of(name, answers) {
+        match FoundPackage::of(name, wish.text("version"), answers) {
             Err(reason) => unknown(&reason, &mut assessment),
             Ok(found) => {
                 assessment.before = serde_json::to_value(&found).unwrap_or_default();
@@ -168,14 +178,15 @@ impl Kind for Package {
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
         let name = last_applied.text("name").unwrap_or_default();
         let mut assessment = Assessment { transaction: Some(TRANSACTION.to_owned()), ..Assessment::default() };
-        let now = match FoundPackage::of(name, answers) {
+        let earlier = serde_json::from_value::<FoundPackage>(before.clone()).ok();
+        let now = match FoundPackage::of(name, earlier.as_ref().and_then(FoundPackage::version), answers) {
             Ok(now) => now,
             Err(reason) => {
                 unknown(&reason, &mut assessment);
                 return assessment;
             }
         };
-        let Ok(earlier) = serde_json::from_value::<FoundPackage>(before.clone()) else {
+        let Some(earlier) = earlier else {
             assessment.residue.push(format!("{name} stays: whether it was there before is not recorded"));
             return assessment;
         };
@@ -197,12 +208,17 @@ fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &
             assessment.attributes.insert("state".to_owned(), persisted(state_reading(now), state_reading(now)));
             assessment.residue.push(format!("{name} stays as a dependency of other packages and goes with them"));
         }
+        PackageState::NotInstalled { .. } if !now.beside.is_empty() => {
+            assessment.attributes.insert("state".to_owned(), persisted(state_reading(now), state_reading(now)));
+            assessment
+                .residue
+                .push(format!("{name} stays: it is installed in several versions, and which of them came with us is not known"));
+        }
         PackageState::NotInstalled { configuration_left } if state_reading(now) != Reading::Absent => {
             if now.held {
                 assessment.actions.push(hold(false));
             }
-            let purge = !configuration_left;
-            assessment.actions.push(Action::ReleasePackages { manager: now.manager, names: names(), purge });
+            assessment.actions.push(Action::ReleasePackages { manager: now.manager, names: names(), purge: !configuration_left });
             assessment.residue = residue(earlier);
         }
         PackageState::Installed { version } => {
@@ -211,6 +227,9 @@ fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &
             let other = now.version() != Some(version);
             if other && now.held {
                 assessment.actions.push(hold(false));
+            }
+            if !other && !now.beside.is_empty() {
+                assessment.residue.push(format!("{name} {} stays beside it: dnf keeps several versions", now.beside.join(", ")));
             }
             if other {
                 let packages = vec![PackageVersion { name: name.to_owned(), version: Some(version.clone()) }];
@@ -287,7 +306,7 @@ mod tests {
             Package.undo(&wish, &Package.assess(&wish, &answers(before)).before, &answers(now)).actions
         };
         let manager = PackageManager::Apt;
-        let remove = |purge| vec![Action::ReleasePackages { manager, names: vec!["x".into()], purge }];
+        let remove = |purge| [Action::ReleasePackages { manager, names: vec!["x".into()], purge }];
         assert_eq!(undo("", "dpkg\tii \tx\t1\n"), remove(true));
         assert_eq!(undo("dpkg\trc \tx\t1\n", "dpkg\tii \tx\t1\n"), remove(false));
         assert_eq!(undo("dpkg\tii \tx\t1\n", "dpkg\tii \tx\t1\n"), []);
@@ -311,6 +330,20 @@ mod tests {
             let again = Package.assess(&wish, &now);
             assert!(again.is_met() && again.before == Package.assess(&wish, &answers(&format!("manager\t{manager}\n{there}"))).before);
         }
+    }
+
+    #[test]
+    fn several_versions_of_a_package_stay_beside_each_other() {
+        let answers = |out: &str| answered(&[(&Read::Packages { names: vec!["kernel".into()] }, 0, &format!("manager\tdnf\n{out}"))]);
+        let (one, two) = (answers("rpm\tkernel\t(none):1-1\n"), answers("rpm\tkernel\t(none):1-1\nrpm\tkernel\t(none):2-1\n"));
+        let wanted = wish(&Package, json!({ "name": "kernel", "version": "1-1" }));
+        assert!(Package.assess(&wanted, &two).is_met());
+        for before in [Package.assess(&wanted, &one).before, Package.assess(&wanted, &answers("")).before] {
+            let undone = Package.undo(&wanted, &before, &two);
+            assert!(undone.is_met() && undone.residue[0].contains("stays"), "{undone:?}");
+        }
+        let refused = Package.assess(&wish(&Package, json!({ "name": "kernel", "state": "absent" })), &two).refusal.unwrap();
+        assert!(refused.contains("1-1 too"), "{refused}");
     }
 
     #[test]

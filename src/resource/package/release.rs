@@ -43,7 +43,7 @@ pub fn remove_alone(manager: &str, taken: &str, names: &[String]) -> String {
     format!(
         r#"names={names}; beside=
 for p in $({taken} {words}); do
- case " $names " in *" $p "* | *" ${{p%%:*}} "*) ;; *) beside="$beside $p" ;; esac
+ case " $names " in *" $p "* | *" $p:${{native:-}} "* | *" ${{p%%:*}} "*) ;; *) beside="$beside $p" ;; esac
 done
 [ -z "$beside" ] || say {OF_OTHERS} "{manager} would take away$beside with it; nothing was changed (wish for the absence of$beside as well, or leave the absent package out of the spec)"
 "#,

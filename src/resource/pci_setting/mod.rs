@@ -185,7 +185,7 @@ fn awaited_package(wish: &Wish) -> Option<&str> {
 /// The package that is to bring `setpci` and is there already: waiting for it would never end.
 fn brought_nothing<'a>(wish: &'a Wish, answers: &Answers) -> Option<&'a str> {
     let name = awaited_package(wish)?;
-    FoundPackage::of(name, answers).ok()?.version().map(|_| name)
+    FoundPackage::of(name, None, answers).ok()?.version().map(|_| name)
 }
 
 /// What stands in the way of writing, if anything does.

@@ -340,9 +340,8 @@ impl Host {
                 Ok(())
             }
             Action::InstallPackages { packages, .. } => self.packages.install(packages),
-            Action::RemovePackages { names, purge, .. } | Action::ReleasePackages { names, purge, .. } => {
-                self.packages.remove(names, *purge)
-            }
+            Action::RemovePackages { names, .. } => self.packages.remove(names, false),
+            Action::ReleasePackages { names, purge, .. } => self.packages.remove(names, *purge),
             Action::HoldPackages { names, hold, .. } => self.packages.hold(names, *hold),
             other => Err((127, format!("sh: a simulated host has nothing for {}: not found", other.word()))),
         }

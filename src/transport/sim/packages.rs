@@ -132,9 +132,6 @@ impl Packages {
             if self.installed.remove(name).is_some() && self.manager == PackageManager::Apt && !purge {
                 self.left_over.insert(name.clone());
             }
-            if purge {
-                self.left_over.remove(name);
-            }
         }
         Ok(())
     }

@@ -219,7 +219,7 @@ fn actions(text: &str) -> Vec<Action> {
     all.push(Action::FetchModuleSource { name, version, source: git, dkms_conf: Some(own()), digest: own() });
     for manager in [apt, dnf] {
         all.push(Action::InstallPackages { manager, packages: packages() });
-        all.push(Action::RemovePackages { manager, names: vec![own()], purge: true });
+        all.push(Action::RemovePackages { manager, names: vec![own()] });
         all.push(Action::HoldPackages { manager, names: vec![own()], hold: true });
         all.push(Action::RefreshPackages { manager, repository: Some(own()) });
     }

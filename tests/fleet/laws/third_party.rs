@@ -65,7 +65,7 @@ pub fn edit(number: usize) -> (Action, &'static [usize]) {
         9 => (unit("own.service", UnitVerb::Stop), &[10]),
         10 => (write("/etc/systemd/system/own.service", "[Service]\nExecStart=/bin/false\n"), &[10]),
         11 => (Action::InstallPackages { manager, packages: packages("lib") }, &[8]),
-        12 => (Action::RemovePackages { manager, names: vec![text("tool")], purge: false }, &[7]),
+        12 => (Action::RemovePackages { manager, names: vec![text("tool")] }, &[7]),
         13 => (Action::UnloadModule { name: text("m_two") }, &[4]),
         14 => (Action::UnloadModule { name: text("m_par") }, &[5]),
         15 => (Action::LoadModule { name: text("m_par"), parameters: [(text("size"), text("8"))].into() }, &[5]),
