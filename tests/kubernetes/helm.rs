@@ -206,6 +206,25 @@ pub fn a_secret_is_brought_and_never_shown(plane: &ControlPlane) {
     story.apply();
 }
 
+/// No name says that it is a secret, no secret fills it any more, and somebody else made a revision in between.
+pub fn what_once_was_a_secret_is_not_shown(plane: &ControlPlane) {
+    let story = Story::new(plane);
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: bent }\ndata:\n  plain: {{ .Values.link | default \"none\" }}\n";
+    story.cluster.file("inv/charts/rails/templates/bent.yaml", template);
+    story.wish("link: \"pg://u:{{ secrets.token }}@h\"", "");
+    story.told(0, &["apply", INV, "--yes"]);
+    let chart = story.cluster.folder().join("inv/charts/rails");
+    helm_well(plane, &["upgrade", "rails", chart.to_str().unwrap(), "--set", "link=pg://u:another@h"]);
+    story.wish("agent: { driver: compat }", "");
+    for words in [&["plan", INV][..], &["plan", INV, "--json"], &["drift", INV]] {
+        let said = story.told(if words[0] == "drift" { 2 } else { 0 }, words);
+        assert!(said.contains("values.link") && said.contains("data.plain") && !said.contains("another@h"), "{said}");
+    }
+    story.told(0, &["apply", INV, "--yes"]);
+    story.nothing();
+    story.told(0, &["apply", INV, "--yes"]);
+}
+
 pub fn what_cannot_be_done_is_said_before(plane: &ControlPlane) {
     let mut story = Story::new(plane);
     let own = std::mem::replace(&mut story.helm, "/nowhere/helm".to_owned());

@@ -359,6 +359,7 @@ fn helm_releases_are_planned_and_applied() {
     helm::what_others_change_is_drift(&plane);
     helm::a_secret_is_brought_and_never_shown(&plane);
     helm::what_a_chart_makes_of_a_secret_or_of_chance(&plane);
+    helm::what_once_was_a_secret_is_not_shown(&plane);
     helm::what_cannot_be_done_is_said_before(&plane);
     helm::what_helm_may_not_do_is_found_first(&plane);
     helm_removal::what_helm_may_not_delete_is_found_first(&plane);

@@ -1,6 +1,7 @@
 //! What differs between a release as it is wished for, as Helm has it, and as its objects are on the cluster. Nothing of a Secret,
 //! and nothing that the values bring as a secret, is part of what comes out.
 
+use super::request::secret_label;
 use crate::kubernetes_object::manifest::{self, without_servers_part};
 use crate::kubernetes_object::ownership::holders;
 use crate::kubernetes_object::paths::{self, Field, Step};
@@ -192,11 +193,34 @@ pub fn conceal(changes: &mut [Change], installed: &Value, hidden: &[String]) {
         let one = |value: &Option<Value>| value.as_ref().is_none_or(|value| value == "present" || value == "made");
         one(&change.wanted) && one(&change.found)
     };
+    for secret in &secrets {
+        changes.iter_mut().for_each(|change| change.name = change.name.replace(secret.as_str(), HIDDEN));
+    }
     let is_rendered = |change: &Change| !change.name.starts_with("values.") && !is_whole(change);
     for change in changes.iter_mut().filter(|change| tells(&change.wanted) || tells(&change.found) || (any && is_rendered(change))) {
         change.wanted = change.wanted.as_ref().map(|_| HIDDEN.into());
         change.found = change.found.as_ref().map(|_| HIDDEN_OTHER.into());
     }
+}
+
+/// Places in these values that the labels of a release name.
+pub fn labelled(value: &Value, labels: &BTreeSet<String>) -> Vec<String> {
+    fn walk(value: &Value, at: String, labels: &BTreeSet<String>, out: &mut Vec<String>) {
+        let step = |below: Step| format!("{at}{}", pointer(&[below]));
+        match value {
+            Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| walk(item, format!("{at}/{n}"), labels, out)),
+            Value::Object(map) => map.iter().for_each(|(name, item)| walk(item, step(Step::Field(name.clone())), labels, out)),
+            _ => {}
+        }
+        if labels.contains(&secret_label(&at)) {
+            out.push(at);
+        }
+    }
+    let mut out = Vec::new();
+    if !labels.is_empty() {
+        walk(value, String::new(), labels, &mut out);
+    }
+    out
 }
 
 fn secret_texts(value: &Value, at: &str, hidden: &[String], out: &mut Vec<String>) {

@@ -2,9 +2,11 @@
 
 use super::compare::Change;
 use crate::kubernetes_object::request::ObjectName;
+use railwright_base::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// A release as it is wished for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -74,17 +76,30 @@ pub struct ReleaseRecord {
     /// The value of the label by which a spec knows what is its own; nothing where it bears none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
+    /// Labels of places where a secret stands or stood in the values, of this revision or of those before.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub secrets: BTreeSet<String>,
 }
+
+/// The label of a place in the values where a secret stands. Helm takes a release's labels along with each revision, whoever makes it
+/// (helm/helm: pkg/action/upgrade.go, mergeCustomLabels).
+pub fn secret_label(pointer: &str) -> String {
+    format!("{SECRET}{}", Digest::of_bytes(pointer.as_bytes()).short())
+}
+
+const SECRET: &str = "railwright.io/secret-";
 
 impl ReleaseRecord {
     /// Of the Secret; nothing where it is none of Helm's.
     pub fn of(secret: &Value) -> Option<Self> {
         let text = |pointer: &str| secret.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        let labels = secret.pointer("/metadata/labels")?.as_object()?;
         Some(ReleaseRecord {
             revision: text("/metadata/labels/version")?.parse().ok()?,
             uid: text("/metadata/uid")?,
             version: text("/metadata/resourceVersion")?,
-            part_of: secret.pointer("/metadata/labels")?.get(MEMBERSHIP).and_then(Value::as_str).map(str::to_owned),
+            part_of: labels.get(MEMBERSHIP).and_then(Value::as_str).map(str::to_owned),
+            secrets: labels.keys().filter(|label| label.starts_with(SECRET)).cloned().collect(),
         })
     }
 }
@@ -145,7 +160,7 @@ impl Default for Preview {
 impl Release {
     /// The key under which the answer is kept.
     pub fn key(&self) -> String {
-        format!("helm_release:{}/{}:{}", self.namespace, self.name, railwright_base::Digest::of(self).short())
+        format!("helm_release:{}/{}:{}", self.namespace, self.name, Digest::of(self).short())
     }
 
     /// With the secrets of its values filled in; the name of the first that `find` does not have as the error.

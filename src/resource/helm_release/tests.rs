@@ -1,11 +1,12 @@
 //! The kind against answers that are made up.
 
 use super::compare::{self, Live};
-use super::request::ReleaseRecord;
+use super::request::{ReleaseRecord, secret_label};
 use super::*;
 use crate::kubernetes_object::access::{Verb, of_action};
 use crate::kubernetes_object::request::ObjectName;
 use crate::{Answer, AnswerStatus};
+use std::collections::BTreeSet;
 
 fn wish(more: Value) -> Wish {
     let mut body = json!({ "cluster": "lab", "name": "rails", "namespace": "kube-system", "chart": "charts/rails",
@@ -30,7 +31,7 @@ fn installed(status: &str, ours: bool) -> Installed {
 }
 
 fn record() -> ReleaseRecord {
-    ReleaseRecord { revision: 3, uid: "u1".to_owned(), version: "7".to_owned(), part_of: None }
+    ReleaseRecord { revision: 3, uid: "u1".to_owned(), version: "7".to_owned(), part_of: None, secrets: BTreeSet::new() }
 }
 
 fn config_map() -> ObjectName {
@@ -195,6 +196,11 @@ fn values_are_compared_and_what_may_be_secret_is_not_shown() {
     let shown = serde_json::to_string(&changes).unwrap();
     assert!(!["hunter22", "old-secret", "new-secret"].iter().any(|secret| shown.contains(secret)), "{shown}");
     assert_eq!(compare::values(&json!({}), &Value::Null, &[]), []);
+    let labels = BTreeSet::from([secret_label("/a/c"), secret_label("/list/1/x~1y"), secret_label("/gone")]);
+    assert_eq!(compare::labelled(&json!({ "a": { "c": 1, "d": 2 }, "list": [0, { "x/y": 1 }] }), &labels), ["/a/c", "/list/1/x~1y"]);
+    let mut named = [Change { name: "ConfigMap.core a: data.old-secret".to_owned(), ..Change::default() }];
+    compare::conceal(&mut named, &found, &["/token".to_owned()]);
+    assert_eq!(named[0].name, "ConfigMap.core a: data.(not shown)");
     assert_eq!(compare::values(&json!({ "a": 2.0, "b": [1.5] }), &json!({ "a": 2, "b": [1.5] }), &[]), []);
 }
 

@@ -12,7 +12,7 @@ use crate::Performed;
 use railwright_base::text::one_line;
 use railwright_resource::helm_release::compare::{self, Live};
 use railwright_resource::helm_release::request::{
-    DESCRIPTION, Found, Installed, MEMBERSHIP, NO_HELM, NOT_SAID, Preview, Release, ReleaseRecord,
+    DESCRIPTION, Found, Installed, MEMBERSHIP, NO_HELM, NOT_SAID, Preview, Release, ReleaseRecord, secret_label,
 };
 use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::part_of;
@@ -150,7 +150,8 @@ impl KubernetesLink {
             compare::without_unsteady(&mut changes, &wanted, &again);
         }
         if let Some(has) = has {
-            changes.extend(compare::values(&values, &has.values, &release.hidden));
+            let hidden = [release.hidden.clone(), compare::labelled(&has.values, &has.installed.record.secrets)].concat();
+            changes.extend(compare::values(&values, &has.values, &hidden));
             let stay = has.objects.iter().filter(|object| wanted.iter().any(|wanted| manifest::object(wanted) == manifest::object(object)));
             match self.live_objects(stay).await {
                 Ok(live) => {
@@ -161,7 +162,7 @@ impl KubernetesLink {
                 }
                 Err(reason) => return Ok(Preview::Unknown(reason)),
             }
-            compare::conceal(&mut changes, &has.values, &release.hidden);
+            compare::conceal(&mut changes, &has.values, &hidden);
         }
         Ok(Preview::Is { chart: name, version, changes })
     }
@@ -239,8 +240,9 @@ impl KubernetesLink {
             Chart::Another(reason) | Chart::Unknown(reason) => return Err(failed(&format!("nothing was changed; {reason}"))),
         };
         let mut words = upgrade(&program, release, &chart);
-        let marks = [format!("--labels={MEMBERSHIP}={}", part_of(&release.cluster)), format!("--description={DESCRIPTION}")];
-        words.extend(marks);
+        let secrets: String = release.hidden.iter().map(|pointer| format!(",{}=true", secret_label(pointer))).collect();
+        words.push(format!("--labels={MEMBERSHIP}={}{secrets}", part_of(&release.cluster)));
+        words.push(format!("--description={DESCRIPTION}"));
         words.push("--output=json".to_owned());
         if self.release_now(&release.name, &release.namespace, looked_at).await?.is_none() && looked_at.is_some() {
             return Err(moved(&format!("the release {}/{} is gone, and is left alone", release.namespace, release.name)));
