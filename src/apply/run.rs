@@ -18,9 +18,12 @@ use super::wished::foreign;
 use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_plan::by_hand::{is_by_hand, released};
 use railwright_plan::{OutageCause, Plan};
+use railwright_resource::host::MachineIdReading;
 use railwright_state::journal::{self, Chain};
 use railwright_state::journal_writer::JournalWriter;
-use railwright_state::{ClusterIdentity, ClusterLock, Entry, IdentityConflict, Outcome, Recognition, RunStatus, State, StateFolder};
+use railwright_state::{
+    ClusterIdentity, ClusterLock, Entry, IdentityConflict, Outcome, Recognition, RunStatus, State, StateFolder, TargetIdentity,
+};
 use railwright_system::identity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -95,9 +98,22 @@ async fn begin(plan: &Plan, context: &Context, sink: EventSink) -> Result<Option
     }
 }
 
-/// Compares the targets with what is remembered of them, which holds no secret after it.
+/// Compares the targets with what is remembered of them, which holds no secret after it. A machine that the plan has seen under another
+/// name is taken for seen there: its old name may be another machine's now. The plan has told of it.
 pub(super) fn recognize_hosts(state: &mut State, plan: &Plan, found: &Preflight, context: &Context) -> Recognition {
-    let recognition = state.recognize(&plan.cluster, &found.identities);
+    let reached: BTreeSet<_> = found.identities.values().filter_map(|identity| identity.machine_id.known()).collect();
+    let by_plan: BTreeMap<Target, TargetIdentity> = plan
+        .renamed
+        .iter()
+        .filter(|(host, machine)| !reached.contains(machine) && !found.identities.contains_key(host))
+        .map(|(host, machine)| {
+            (host.clone(), TargetIdentity { machine_id: MachineIdReading::Known(machine.clone()), ..TargetIdentity::default() })
+        })
+        .collect();
+    let told: BTreeSet<String> = by_plan.keys().map(Target::to_string).collect();
+    let seen = by_plan.into_iter().chain(found.identities.clone()).collect();
+    let mut recognition = state.recognize(&plan.cluster, &seen);
+    recognition.warnings.retain(|warning| warning.subject.as_ref().is_none_or(|subject| !told.contains(subject)));
     state.redact_outages(context.secrets.redaction());
     recognition
 }

@@ -30,6 +30,7 @@ pub fn digest(plan: &Plan) -> Digest {
         unknown,
         refused,
         reinstalled,
+        renamed,
         dropped,
         not_emptied,
         unavailable,
@@ -55,6 +56,9 @@ pub fn digest(plan: &Plan) -> Digest {
     }
     if cluster_id.is_some() || !refused.is_empty() || !reinstalled.is_empty() {
         content.json(&("identity", cluster_id, refused, reinstalled));
+    }
+    if !renamed.is_empty() {
+        content.json(&("renamed", renamed));
     }
     content.end()
 }

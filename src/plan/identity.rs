@@ -2,7 +2,7 @@
 
 use super::Inputs;
 use super::model::UnknownFinding;
-use railwright_base::{ClusterId, Target};
+use railwright_base::{ClusterId, MachineId, Target};
 use railwright_resource::Trouble;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ pub struct IdentityFindings {
     pub refused: BTreeMap<Target, Trouble>,
     /// Hosts that are another machine than the one that is remembered, with the number of resources that were set aside.
     pub reinstalled: BTreeMap<Target, usize>,
+    /// Hosts whose machines were remembered under another name, with these.
+    pub renamed: BTreeMap<Target, MachineId>,
 }
 
 /// A host that is another machine than at the last apply: what was remembered of the machine before is set aside.

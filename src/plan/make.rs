@@ -107,6 +107,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         unknown: findings_of(unknown, inputs),
         refused: findings_of(refused_targets(inputs), inputs),
         reinstalled: reinstalled_hosts(inputs),
+        renamed: inputs.identity.renamed.clone(),
         dropped,
         not_emptied,
         unavailable,

@@ -3,7 +3,7 @@
 use super::identity::Reinstalled;
 use super::out_of_service::{Unavailability, Unavailable};
 use super::policy::RolloutPolicy;
-use railwright_base::{Address, ClusterId, Digest, Place, Target, WorkTreeState, quote};
+use railwright_base::{Address, ClusterId, Digest, MachineId, Place, Target, WorkTreeState, quote};
 use railwright_knowledge::rules::Waived;
 use railwright_resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
 use serde::{Deserialize, Serialize};
@@ -407,6 +407,10 @@ pub struct Plan {
     /// Hosts that are another machine than at the last apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reinstalled: Vec<Reinstalled>,
+    /// Hosts whose machines had another name at the last apply, with these: what is remembered of each goes with it, also where nothing is
+    /// done to it and the run does not reach it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub renamed: BTreeMap<Target, MachineId>,
     /// What was applied, is no longer wished, and stays as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<Dropped>,

@@ -40,6 +40,8 @@ pub struct Recognition {
     pub conflicts: BTreeMap<Target, IdentityConflict>,
     /// Hosts that are another machine than the one that is remembered, with the number of resources that were set aside.
     pub reinstalled: BTreeMap<Target, usize>,
+    /// Hosts whose machines were remembered under another name, with these.
+    pub renamed: BTreeMap<Target, MachineId>,
     /// Some target remembered more than this side.
     pub merged: bool,
     /// What is odd and no obstacle.
@@ -70,6 +72,7 @@ impl Recognition {
             cluster_id: cluster.map(|cluster| cluster.id.clone()),
             refused: refused.collect(),
             reinstalled: self.reinstalled.clone(),
+            renamed: self.renamed.clone(),
         }
     }
 }
@@ -89,6 +92,8 @@ impl State {
         found.merged = !renames.former.is_empty();
         found.warnings.extend(renames.former.iter().map(|(target, former)| super::identity_conflict::renamed_target(target, former)));
         found.reinstalled.extend(renames.set_aside);
+        let machine = |target: &Target| Some((target.clone(), seen.get(target)?.machine_id.known()?.clone()));
+        found.renamed = renames.former.keys().filter_map(machine).collect();
         let several = self.take_over_id(name, seen);
         for (target, identity) in seen {
             if let Some(conflict) = self.conflict(identity, name, &several).or_else(|| self.fork(target, identity)) {

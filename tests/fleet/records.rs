@@ -9,6 +9,7 @@ use railwright_state::listing;
 use railwright_transport::RECORD_LIMIT_BYTES;
 use railwright_transport::sim::{Fault, Trouble};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn wished(room: Room) -> Room {
@@ -206,6 +207,30 @@ async fn two_hosts_that_swapped_their_names_are_no_new_machines_where_only_one_h
     let (state, _, _, recognition) = room.recognize().await;
     assert_eq!((state.last_applied.resources.len(), recognition.warnings.len(), recognition.reinstalled.len()), (3, 0, 0));
     assert!(room.plan().await.nodes.is_empty());
+}
+
+/// What is remembered of a machine goes with it, also where it needs nothing and the run does not reach it.
+#[tokio::test(start_paused = true)]
+async fn a_machine_under_the_name_of_one_that_was_renamed_is_no_new_installation() {
+    let mut room = Room::of(&["a", "b"]);
+    let of = |host: &str| wish(host, "file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    room.wishes.push(of("a"));
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    let [a, b] = ["a", "b"].map(|name| room.host(name, |host| host.clone()));
+    room.host("a", |host| *host = b);
+    room.host("b", |host| *host = a);
+    room.wishes.push(of("b"));
+    let plan = room.plan().await;
+    assert_eq!(plan.renamed, BTreeMap::from([(Target::host("b"), machine_id("a"))]));
+    let outcome = apply(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, outcome.problems.len()), (Ending::Done, 0), "{:?}", outcome.problems);
+    assert!(room.plan().await.nodes.is_empty());
+    // What was there before us is known on both.
+    room.wishes.clear();
+    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    for host in ["a", "b"] {
+        room.host(host, |host| assert!(!host.disk.files.contains_key("/etc/x")));
+    }
 }
 
 /// What the spec says of three files is more than a host reads again of its record.

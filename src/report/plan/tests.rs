@@ -4,6 +4,7 @@ use super::*;
 use railwright_base::{Address, Digest, Place};
 use railwright_plan::{Difference, DrainPolicy, Found, Guarded, Member, NotEmptied, Proof, Reason, RolloutPolicy};
 use railwright_resource::{Plane, Reading, Want, Wish};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A removal, every text of it as a host's own record may have it.
@@ -62,6 +63,7 @@ fn plan(text: &str) -> Plan {
         unknown: Vec::new(),
         refused: Vec::new(),
         reinstalled: Vec::new(),
+        renamed: BTreeMap::new(),
         waived: vec![],
         dropped: Default::default(),
         not_emptied: Default::default(),
