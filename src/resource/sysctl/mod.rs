@@ -109,10 +109,21 @@ impl Kind for Sysctl {
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
         let key = last_applied.text("key").unwrap_or_default();
         let (found, now) = (values(key, answers), Found::at(&drop_in(key), answers));
-        let (mut actions, residue) = Found::remembered(before.get("drop_in")).restore(&drop_in(key), &now);
+        let kept = Found::remembered(before.get("drop_in"));
+        let (mut actions, residue) = kept.restore(&drop_in(key), &now);
         let mut residue: Vec<_> = residue.into_iter().collect();
-        let persisted = before.get("persisted").and_then(Value::as_str).map_or(Reading::Absent, Reading::is);
-        let running = before.get("running").and_then(Value::as_str).map(Reading::is);
+        let earlier = |field: &str| before.get(field).and_then(Value::as_str).map(Reading::is);
+        // What other files say has moved on without us, and counts once ours is as it was.
+        let files = match &kept {
+            Found::Absent { .. } => found.files.without(&drop_in(key)),
+            kept => kept.text().map_or_else(|| found.files.clone(), |text| found.files.with(&drop_in(key), text)),
+        };
+        let persisted = match &found.persisted {
+            unknown @ Reading::Unknown(_) => unknown.clone(),
+            _ => files.effective(&key_path(key)).map_or(Reading::Absent, |effective| Reading::is(effective.value)),
+        };
+        let by_others = Some(&persisted).filter(|now| matches!(now, Reading::Is(_)) && earlier("persisted").as_ref() != Some(now));
+        let running = by_others.cloned().or_else(|| earlier("running"));
         let wanted_running = running.clone().unwrap_or_else(|| found.running.clone());
         match running {
             Some(Reading::Is(Value::String(value))) if found.running != wanted_running => {
@@ -121,8 +132,6 @@ impl Kind for Sysctl {
             Some(_) => {}
             None => residue.push(format!("the running value of {key} stays until the next boot: what it was before is not known")),
         }
-        // what other files say has moved on without us: judge only what our removal decides
-        let persisted = if actions.iter().any(|a| a.word() != "set_sysctl") { persisted } else { found.persisted.clone() };
         let attribute =
             Attribute::in_plane(Plane::Persisted, persisted, found.persisted).and(Plane::Running, wanted_running, found.running);
         Assessment { attributes: [("value".to_owned(), attribute)].into(), actions, residue, ..Assessment::default() }
@@ -194,6 +203,12 @@ mod tests {
             undone.actions,
             [Action::RemoveFile { path: own, below: None }, Action::SetSysctl { key: "net.core.rmem_max".into(), value: "1".into() }]
         );
+        // Somebody has set it since, in a file that counts once ours is gone.
+        let theirs = format!("{now}file\t/etc/sysctl.d/95-admin.conf\nline\t/etc/sysctl.d/95-admin.conf:net.core.rmem_max = 7\n");
+        let undone =
+            Sysctl.undo(&wish, &before, &answered(&[(&reads[0], 0, &theirs), (&reads[1], 0, "644 root root 3 regular file\nx\n")]));
+        assert_eq!(undone.actions[1], Action::SetSysctl { key: "net.core.rmem_max".into(), value: "7".into() });
+        assert_eq!(undone.attributes["value"].wanted.persisted, Some(Reading::is("7")));
         let done = Sysctl.undo(&wish, &before, &answered(&[(&reads[0], 0, "running\t1\n"), (&reads[1], 1, "folder /etc/sysctl.d\n")]));
         assert!(done.is_met() && done.actions.is_empty());
     }

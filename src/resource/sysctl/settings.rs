@@ -44,6 +44,13 @@ impl SettingFiles {
         SettingFiles { files }
     }
 
+    /// The same without one file.
+    pub fn without(&self, path: &str) -> Self {
+        SettingFiles {
+            files: self.files.iter().filter(|(name, _)| *name != path).map(|(name, lines)| (name.clone(), lines.clone())).collect(),
+        }
+    }
+
     /// The assignment that counts for the key (in path form, `net/ipv4/ip_forward`).
     pub fn effective(&self, key_path: &str) -> Option<Effective> {
         let (mut explicit, mut pattern, mut excluded) = (None, None, false);

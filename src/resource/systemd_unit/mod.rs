@@ -223,11 +223,19 @@ impl Kind for SystemdUnit {
 
     fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
         let judged = Judged::new(wish, answers);
+        let masked = judged.unit.as_ref().is_ok_and(FoundUnit::is_masked);
         let mut assessment = Assessment::default();
         let mut kept = Map::new();
         for (attribute, path, content) in files(wish) {
             let found = Found::at(&path, answers);
             kept.insert(path.clone(), found.remember());
+            // A mask is such a link, and it may be wished away.
+            let is_lifted = masked && flag(&wish.body, "masked") == Some(false) && attribute == "content";
+            if let (Found::Other { what }, false) = (&found, is_lifted) {
+                assessment.refusal = Some(format!(
+                    "there is a {what} at {path}; railwright replaces only regular files (take it away, or leave `{attribute}` out)"
+                ));
+            }
             let (wanted, shown) = (Reading::is(content.as_str()), found.content_reading());
             if wanted != shown {
                 assessment.actions.push(put(&path, content));
@@ -238,9 +246,9 @@ impl Kind for SystemdUnit {
         let files_change = !assessment.actions.is_empty();
         let runs = judged.reading(FoundUnit::active) == Reading::is(true);
         verbs(wish, files_change, runs, &mut assessment);
-        let masked = judged.unit.as_ref().is_ok_and(FoundUnit::is_masked);
         if masked
             && flag(&wish.body, "masked") != Some(false)
+            && assessment.refusal.is_none()
             && (flag(&wish.body, "active") == Some(true) || flag(&wish.body, "enabled") == Some(true))
         {
             assessment.refusal = Some(format!("{} is masked; say `masked: false` to lift that", name(wish)));
@@ -329,6 +337,37 @@ mod tests {
             let show = changes.iter().fold(RUNS.to_owned(), |text, (from, to)| text.replace(from, to));
             assert_eq!(words(&SystemdUnit.assess(&unit(), &answers(&show, file, ""))), actions, "{changes:?}");
         }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_file_is_left_alone() {
+        let link = (0, "777 root root 9 symbolic link\n");
+        let masked = RUNS.replace("LoadState=loaded", "LoadState=masked").replace("UnitFileState=enabled", "UnitFileState=masked");
+        for show in [RUNS, &masked] {
+            let refused = SystemdUnit.assess(&unit(), &answers(show, link, "")).refusal.unwrap();
+            assert!(refused.starts_with("there is a symbolic link at /etc/systemd/system/q.service"), "{refused}");
+        }
+        let mut body = unit().body.clone();
+        body["masked"] = json!(false);
+        let lifted = SystemdUnit.assess(&wish(&SystemdUnit, body), &answers(&masked, link, ""));
+        assert!(lifted.refusal.is_none() && words(&lifted).starts_with("write_file reload_systemd unmask"), "{lifted:?}");
+    }
+
+    #[test]
+    fn what_runs_with_a_drop_in_is_restarted_without_it() {
+        let undone = |active: bool| {
+            let mut body = json!({ "name": "q.service", "dropins": { "a": "[Service]\nLimitMEMLOCK=infinity\n" } });
+            body.as_object_mut().unwrap().extend(active.then(|| ("active".to_owned(), json!(true))));
+            let wish = wish(&SystemdUnit, body);
+            let reads = SystemdUnit.reads(&wish);
+            let asked = |file: (i32, &str)| answered(&[(&reads[0], 0, RUNS), (&reads[1], file.0, file.1), (&reads[2], 0, "")]);
+            let before = SystemdUnit.assess(&wish, &asked((1, "folder /etc/systemd/system\n"))).before;
+            SystemdUnit.undo(&wish, &before, &asked((0, "644 root root 2 regular file\nx\n")))
+        };
+        let (ours, theirs) = (undone(true), undone(false));
+        assert_eq!((words(&ours).as_str(), ours.disruption), ("remove_file reload_systemd restart", Disruption::Restart));
+        assert_eq!(words(&theirs), "remove_file reload_systemd");
+        assert!(theirs.residue[0].contains("until it is restarted"), "{theirs:?}");
     }
 
     #[test]

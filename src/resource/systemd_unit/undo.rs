@@ -37,8 +37,23 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
         files_change = true;
         assessment.attributes.insert("loaded".to_owned(), Attribute::in_plane(Plane::Running, Reading::is(true), Reading::is(false)));
     }
+    let runs_on = unit.as_ref().is_ok_and(|unit| unit.active() == Reading::is(true)) && !late.contains(&verb(last_applied, UnitVerb::Stop));
     order_undo(last_applied, late, files_change, &mut assessment);
+    if runs_on && files_change {
+        restart(last_applied, &mut assessment);
+    }
     assessment
+}
+
+/// It runs with what is taken away, and is restarted where we had it restarted for that.
+fn restart(wish: &Wish, assessment: &mut Assessment) {
+    if flag(&wish.body, "active") == Some(true) {
+        assessment.actions.push(verb(wish, UnitVerb::Restart));
+        assessment.interrupts.push(format!("{} restarts", name(wish)));
+        assessment.disruption = Disruption::Restart;
+    } else {
+        assessment.residue.push(format!("{} goes on as it was started until it is restarted", name(wish)));
+    }
 }
 
 /// Stop and disable come before the file goes, start and enable after it is back.
