@@ -86,6 +86,11 @@ impl Look {
         Attribute { by, ..Attribute::in_plane(Plane::Persisted, wanted, found) }
     }
 
+    /// The server's own name for this very object.
+    pub fn uid(&self) -> Option<&str> {
+        self.live.pointer("/metadata/uid").and_then(Value::as_str)
+    }
+
     /// The server would refuse every change.
     pub fn is_immutable(&self) -> bool {
         self.live.get("immutable").and_then(Value::as_bool) == Some(true)

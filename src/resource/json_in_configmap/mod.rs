@@ -81,6 +81,11 @@ impl Kind for JsonInConfigMap {
         }
     }
 
+    /// What stood in an object that was made anew since is what stood in that one.
+    fn remembered(&self, first: &Value, now: &Value) -> Value {
+        if undo::is_of_another(first, now["uid"].as_str()) { now.clone() } else { first.clone() }
+    }
+
     fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
         undo::undo(last_applied, before, answers)
     }
@@ -118,7 +123,7 @@ fn compare(wish: &Wish, look: &Look) -> Result<Assessment, String> {
         let (name, wanted, found) = walk.judge(&document, &asked).map_err(|reason| look.says(&reason))?;
         assessment.attributes.insert(name, look.attribute(wanted, found));
     }
-    assessment.before = json!({ "parts": walk.before });
+    assessment.before = json!({ "parts": walk.before, "uid": look.uid() });
     restart(wish, look, &mut walk, &mut assessment);
     for conflict in body::conflicts(&wish.body) {
         if parts::stands(&document, &conflict.pointer, &conflict.value) {

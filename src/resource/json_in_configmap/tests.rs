@@ -145,6 +145,27 @@ fn what_stood_there_already_is_not_taken_back() {
 }
 
 #[test]
+fn what_stood_in_an_object_that_is_gone_is_not_put_back() {
+    let mut world = World::of(r#"{"a":{"b":1},"l":["x"]}"#);
+    let wish = wish(json!({ "edits": [{ "pointer": "/a/b", "value": 5 }, { "pointer": "/l", "contains": "x" }] }));
+    world.map["metadata"]["uid"] = json!("u1");
+    let first = world.assess(&wish);
+    world.perform_all(&first);
+    world.map["metadata"]["uid"] = json!("u2");
+    world.map["data"]["eni_conf"] = json!(r#"{"l":["y"]}"#);
+    let left = world.undo(&wish, &first.before);
+    assert!(left.is_met() && left.actions.is_empty() && left.residue[0].contains("was made anew since"), "{left:?}");
+    // Edited once more, it is known.
+    let second = world.assess(&wish);
+    world.perform_all(&second);
+    let before = JsonInConfigMap.remembered(&first.before, &second.before);
+    let undo = world.undo(&wish, &before);
+    world.perform_all(&undo);
+    assert_eq!(world.text(), r#"{"l":["y"]}"#);
+    assert_eq!(JsonInConfigMap.remembered(&first.before, &world.assess(&wish).before["parts"]), first.before);
+}
+
+#[test]
 fn only_our_element_is_taken_back() {
     let (mut world, wish) = (World::of(r#"{"list":[0]}"#), wish(json!({ "edits": [{ "pointer": "/list", "contains": { "k": 1 } }] })));
     let first = world.assess(&wish);

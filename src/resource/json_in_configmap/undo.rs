@@ -21,7 +21,16 @@ pub fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessmen
     Assessment { before: before.clone(), ..assessment }
 }
 
+/// What is remembered stood in an object that is gone.
+pub(super) fn is_of_another(before: &Value, uid: Option<&str>) -> bool {
+    before["uid"].as_str().zip(uid).is_some_and(|(was, now)| was != now)
+}
+
 fn restore(wish: &Wish, before: &Value, look: &Look) -> Result<Assessment, String> {
+    if is_of_another(before, look.uid()) {
+        let said = format!("{} was made anew since, and stays as it is: what stood in it before us is not known", look.object);
+        return Ok(Assessment { residue: vec![said], ..Assessment::default() });
+    }
     let was: Vec<Was> = before.get("parts").cloned().and_then(|parts| serde_json::from_value(parts).ok()).unwrap_or_default();
     let (document, mut walk, mut assessment) = (look.document()?, Walk::default(), Assessment::default());
     for was in &was {
