@@ -142,7 +142,7 @@ pub fn record_not_written(target: &Target, reason: &str) -> Diagnostic {
         .on(target.to_string())
         .effect("somebody who applies from another machine does not see what was applied here")
         .state("the step is done, and remembered on this side")
-        .next("the next apply writes it again")
+        .next("make room or mend what is in the way there; the next apply that changes something of it writes the record")
 }
 
 /// The host would refuse to read its record again.

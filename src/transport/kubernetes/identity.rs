@@ -179,9 +179,11 @@ fn kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, String>, St
         return Some(of_file(Path::new(path)));
     }
     if let Some(paths) = environment::variable("KUBECONFIG") {
-        let mut each = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());
+        let named: Vec<PathBuf> = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()).collect();
+        // kubectl passes over files of the list that are not there (kubernetes/client-go: clientcmd/loader.go, Load).
+        let mut each = named.iter().filter(|path| path.exists() || named.len() == 1);
         let merged = each
-            .try_fold(Kubeconfig::default(), |merged, path| merged.merge(self::of_file(&path)?).map_err(|error| misread(&error, &paths)));
+            .try_fold(Kubeconfig::default(), |merged, path| merged.merge(self::of_file(path)?).map_err(|error| misread(&error, &paths)));
         return Some((merged, paths));
     }
     let usual = environment::home()?.join(".kube/config");
