@@ -10,7 +10,7 @@ use crate::package::release::{self, remove_alone};
 use railwright_base::quote::{sh, sh_words};
 
 /// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence; `taken WORDS` names what
-/// apt-get would take away. apt leaves the architecture of the host, `native`, out of names.
+/// apt-get would take away, and `going NAMES` what it would with these.
 fn prelude() -> String {
     format!(
         r#"{SAY}set -u
@@ -31,6 +31,7 @@ apt() {{
 taken() {{
  LC_ALL=C apt-get -s -q -o APT::Cmd::Pattern-Only=true -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null 2>/dev/null | sed -n -e 's/^Remv \([^ ]*\).*/\1/p' -e 's/^Purg \([^ ]*\).*/\1/p'
 }}
+going() {{ taken remove "$@"; }}
 verdict() {{
  if grep -q -e 'Could not get lock' -e 'Unable to acquire' -e 'Unable to lock' "$e"; then
   # while it waits, apt names the holder on its standard output
@@ -89,11 +90,7 @@ i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation can
 pub fn release_script(names: &[String], purge: bool) -> String {
     let clean = if purge { CLEAN } else { "clean=\n" };
     format!(
-        r#"{}others() {{
- for t in $(taken remove "$@"); do case "$names" in *" $t "* | *" $t:$native "*) ;; *) return 0 ;; esac; done
- return 1
-}}
-mark() {{ apt-mark auto "$1" </dev/null >/dev/null || say 1 "apt-mark auto $1 ended with an error"; }}
+        r#"{}mark() {{ apt-mark auto "$1" </dev/null >/dev/null || say 1 "apt-mark auto $1 ended with an error"; }}
 {}{clean}[ "$#" = 0 ] || apt remove "$@" || verdict
 [ -z "$clean" ] || apt purge $clean || verdict
 "#,
@@ -113,7 +110,7 @@ done
 /// Removes. It leaves before anything is done where a package beside these would go.
 pub fn remove_script(names: &[String]) -> String {
     let words = sh_words(names.iter().map(String::as_str));
-    format!("{}{}apt remove {words} || verdict\n", prelude(), remove_alone("apt", "taken remove", names))
+    format!("{}{}apt remove {words} || verdict\n", prelude(), remove_alone("apt", names))
 }
 
 /// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop us) or of all.

@@ -6,7 +6,7 @@ use crate::package::release::{self, remove_alone};
 use railwright_base::quote::{sh, sh_words};
 
 /// Shell functions: `d WORDS` runs dnf, waiting up to a minute for its lock (dnf itself would wait for ever), and keeps its
-/// stderr; `verdict` turns its failure into a sentence; `taken NAMES` names what would go with these, however far away it needs them. dnf
+/// stderr; `verdict` turns its failure into a sentence; `going NAMES` names what would go with these, however far away it needs them. dnf
 /// ends with 200 when the lock is held by another.
 fn prelude() -> String {
     format!(
@@ -20,7 +20,7 @@ d() {{
   cat "$e" >&2; return "$rc"
  done
 }}
-taken() {{
+going() {{
  # rpm looks at no dependency where one of the names is not installed
  for t; do shift; ! rpm -q "$t" >/dev/null 2>&1 || set -- "$@" "$t"; done
  while [ "$#" -gt 0 ]; do
@@ -82,11 +82,7 @@ d install {words} || verdict
 pub fn release_script(names: &[String]) -> String {
     // dnf 5 says `dependency` for what dnf 4 calls `remove`
     format!(
-        r#"{}others() {{
- for t in $(taken "$@"); do case "$names" in *" $t "*) ;; *) return 0 ;; esac; done
- return 1
-}}
-mark() {{ d mark dependency "$1" >/dev/null 2>&1 || d mark remove "$1" || verdict; }}
+        r#"{}mark() {{ d mark dependency "$1" >/dev/null 2>&1 || d mark remove "$1" || verdict; }}
 {}[ "$#" = 0 ] || d remove --noautoremove "$@" || verdict
 "#,
         prelude(),
@@ -97,7 +93,7 @@ mark() {{ d mark dependency "$1" >/dev/null 2>&1 || d mark remove "$1" || verdic
 /// Removes these packages, and not what came as their dependencies. It leaves before anything is done where a package beside these would go.
 pub fn remove_script(names: &[String]) -> String {
     let words = sh_words(names.iter().map(String::as_str));
-    format!("{}{}d remove --noautoremove {words} || verdict\n", prelude(), remove_alone("dnf", "taken", names))
+    format!("{}{}d remove --noautoremove {words} || verdict\n", prelude(), remove_alone("dnf", names))
 }
 
 /// Reads the metadata anew, of one of our repositories or of all.

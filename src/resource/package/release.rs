@@ -13,22 +13,29 @@ pub fn left_path() -> String {
     format!("{OWN_FOLDER}/left_packages")
 }
 
-/// Ends with the names that can go as `$@`. Its caller brings two shell functions: `others NAMES...` is true where removing these would
-/// take away what is not in `$names`, and `mark NAME` makes one a dependency, or says why not.
+/// `beside NAMES...` names what would go with these and is not in `$names`. Its caller brings the shell function `going NAMES...`, which names
+/// all that would go. apt leaves the architecture of the host, `native`, out of names.
+const BESIDE: &str = r#"beside() {
+ for t in $(going "$@"); do case " $names " in *" $t "* | *" $t:${native:-} "* | *" ${t%%:*} "*) ;; *) printf ' %s' "$t" ;; esac; done
+}
+"#;
+
+/// Ends with the names that can go as `$@`. Its caller brings two shell functions: `going NAMES...` names what would go with these, and
+/// `mark NAME` makes one a dependency, or says why not.
 ///
 /// What goes may need what stays and not the other way round, so each round looks again at those that are left; together they may take
 /// away more than each of them alone.
 pub fn sort_out_script(names: &[String]) -> String {
     format!(
-        r#"leave() {{
+        r#"{BESIDE}leave() {{
  mark "$1"
  mkdir -p -m 700 {OWN_FOLDER} && {{ grep -qxF -e "$1" {left} 2>/dev/null || printf '%s\n' "$1" >>{left}; }} || say 1 "{left} could not be written"
  printf '%s stays, because other packages need it; it goes with them\n' "$1"
 }}
 set -- {words}
-while names=" $* "; [ "$#" -gt 0 ] && others "$@"; do
+while names=$*; [ "$#" -gt 0 ] && [ -n "$(beside "$@")" ]; do
  before=$#
- for p; do shift; if others "$p"; then leave "$p"; else set -- "$@" "$p"; fi; done
+ for p; do shift; if [ -n "$(beside "$p")" ]; then leave "$p"; else set -- "$@" "$p"; fi; done
  [ "$#" -lt "$before" ] || {{ for p; do leave "$p"; done; set --; }}
 done
 "#,
@@ -38,14 +45,11 @@ done
 }
 
 /// Leaves before anything is done where a package would go that is not among these names: what needs them, be it wished for, installed by
-/// hand or a dependency. `taken` is the shell function, with its first words, that names what would go.
-pub fn remove_alone(manager: &str, taken: &str, names: &[String]) -> String {
+/// hand or a dependency. Its caller brings `going NAMES...`.
+pub fn remove_alone(manager: &str, names: &[String]) -> String {
     format!(
-        r#"names={names}; beside=
-for p in $({taken} {words}); do
- case " $names " in *" $p "* | *" $p:${{native:-}} "* | *" ${{p%%:*}} "*) ;; *) beside="$beside $p" ;; esac
-done
-[ -z "$beside" ] || say {OF_OTHERS} "{manager} would take away$beside with it; nothing was changed (wish for the absence of$beside as well, or leave the absent package out of the spec)"
+        r#"{BESIDE}names={names}; b=$(beside {words})
+[ -z "$b" ] || say {OF_OTHERS} "{manager} would take away$b with it; nothing was changed (wish for the absence of$b as well, or leave the absent package out of the spec)"
 "#,
         names = sh(&names.join(" ")),
         words = sh_words(names.iter().map(String::as_str)),
@@ -100,12 +104,9 @@ mod tests {
     fn fake_manager(dependencies: &str, not_together: &str) -> String {
         format!(
             r#"say() {{ exit 1; }}
-others() {{
- [ "$*" != '{not_together}' ] || return 0
- for f_p; do for f_d in {dependencies}; do
-  case $f_d in *":$f_p") case "$names" in *" ${{f_d%:*}} "*) ;; *) return 0 ;; esac ;; esac
- done; done
- return 1
+going() {{
+ [ "$*" != '{not_together}' ] || echo of-both
+ for f_p; do for f_d in {dependencies}; do case $f_d in *":$f_p") echo "${{f_d%:*}}" ;; esac; done; done
 }}
 mark() {{ :; }}
 "#
