@@ -192,6 +192,8 @@ pub enum Event {
         node: String,
         /// Which of the two.
         confirmed: bool,
+        /// What could not be put back.
+        failed: String,
     },
     /// A guard of another run is not over on a host; it is waited for.
     HostGuarded {

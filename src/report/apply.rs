@@ -187,8 +187,13 @@ fn line(event: &Event, in_full: bool) -> Option<String> {
         Event::GuardFires { node, seconds } => {
             format!("{}  NOT CONFIRMED: its guard puts everything back, within {seconds} s", step(node))
         }
-        Event::GuardOver { node, confirmed: true } if in_full => format!("{}  confirmed over a new connection, guard disarmed", step(node)),
-        Event::GuardOver { node, confirmed: false } => format!("{}  put back by its guard", step(node)),
+        Event::GuardOver { node, confirmed: true, .. } if in_full => {
+            format!("{}  confirmed over a new connection, guard disarmed", step(node))
+        }
+        Event::GuardOver { node, confirmed: false, failed } => match one_line(failed.trim(), 160) {
+            failed if failed.is_empty() => format!("{}  put back by its guard", step(node)),
+            failed => format!("{}  NOT ALL PUT BACK by its guard: {failed}", step(node)),
+        },
         Event::HostUnreachable { host, reason } => format!("{}  NOT REACHED: {}", clean(host), one_line(reason, 160)),
         Event::StepWaits { node, words } => {
             let line = format!("{}  waits: {}", step(node), one_line(words, 240));

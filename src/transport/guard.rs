@@ -22,9 +22,9 @@ const TARGET: &str = "multi-user.target";
 /// How long everything may take to be put back, in seconds; each part has a limit of its own.
 const LONGEST_S: u32 = 2400;
 
-/// What has to be up before the service puts anything back at boot: else it would be set again afterwards. The database is that of SONiC's
-/// configuration (sonic-net/sonic-buildimage: files/build_templates).
-const AFTER: &str = "database.service network.target systemd-networkd.service NetworkManager.service networking.service network.service \
+/// What has to be up before the service puts anything back at boot: else it would be set again afterwards, or could not be. The database is
+/// that of SONiC's configuration (sonic-net/sonic-buildimage: files/build_templates), nvued the daemon behind NVUE.
+const AFTER: &str = "database.service nvued.service network.target systemd-networkd.service NetworkManager.service networking.service network.service \
                      nftables.service iptables.service netfilter-persistent.service firewalld.service ufw.service ssh.service sshd.service";
 
 /// Keeps, arms, and only then ends with 0. `b` is the folder. 69: systemd does not run here; 75: another guard is armed,

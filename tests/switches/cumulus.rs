@@ -208,8 +208,10 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     fabric.switch.mend("hang-after");
     fabric.switch.sh("until nv config diff applied startup -o json; do sleep 0.1; done");
     fabric.nv("set system hostname leaf9");
+    fabric.nv("set interface swp5 link mtu 4321");
     fabric.nv("config apply -y");
     before["system"]["hostname"] = json!("leaf9");
+    before["interface"]["swp5"]["link"]["mtu"] = json!(4321);
     let since = Instant::now();
     while fabric.applied() != before || fabric.startup() != before {
         assert!(since.elapsed() < Duration::from_secs(180), "the switch was not taken back: {}", fabric.applied());

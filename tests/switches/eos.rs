@@ -313,16 +313,18 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     assert!(fabric.runs() != before, "it was in the middle");
     fabric.switch.mend("hang-after");
     fabric.switch.must("until FastCli -p 15 -c 'show running-config' | grep -A9 Ethernet3/1 | grep -q 9214; do sleep 0.1; done; sleep 1");
-    fabric.cli(&["configure", "hostname leaf9", "end", "write memory"]);
-    // What is saved is put back as a whole, as it was.
+    fabric.cli(&["configure", "hostname leaf9", "interface Ethernet4/1", "mtu 4321", "end", "write memory"]);
     let since = Instant::now();
     before.as_object_mut().unwrap().remove("hostname leaf1");
     before["hostname leaf9"] = json!({});
-    while fabric.runs() != before {
+    before["interface Ethernet4/1"] = json!({ "mtu 4321": {} });
+    let saved = || fabric.switch.must("cat /mnt/flash/startup-config");
+    while fabric.runs() != before || saved().contains("mtu 9214") {
         assert!(since.elapsed() < Duration::from_secs(180), "the switch was not taken back: {}", fabric.runs());
         std::thread::sleep(Duration::from_millis(500));
     }
     assert_eq!(fabric.switch.log("replaced"), [""; 0], "not all of the configuration was replaced");
+    assert!(saved().contains("mtu 4321") && saved().contains("leaf9"), "{}", saved());
     fabric.is_resumed();
     fabric.has_no_changes();
 }

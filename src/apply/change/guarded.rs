@@ -283,8 +283,8 @@ impl<'a> Step<'a> {
 
     fn note_over(&self, watch: &Watch, confirmed: bool, failed: &str) -> bool {
         let (node, guard, failed) = (self.node.id.clone(), watch.token.clone(), failed.to_owned());
-        self.shared.journal.note(Entry::GuardOver { node: node.clone(), guard, confirmed, failed });
-        (self.shared.sink)(Event::GuardOver { node, confirmed });
+        self.shared.journal.note(Entry::GuardOver { node: node.clone(), guard, confirmed, failed: failed.clone() });
+        (self.shared.sink)(Event::GuardOver { node, confirmed, failed });
         confirmed
     }
 

@@ -11,9 +11,11 @@ pub use path::because;
 
 use super::action::NetworkManagerKind;
 use super::switch::System;
+use super::switch::edit::SwitchEdit;
 use super::sysctl::settings::key_path;
 use super::{Action, Wish};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Seconds after which the guard of a host reverts by itself, unless the spec says otherwise. A lost connection is only noticed after
 /// 45 s, and a link may take as long again to come up.
@@ -54,8 +56,23 @@ pub enum Keep {
         /// Its name.
         name: String,
     },
-    /// The configuration that a switch runs.
-    Switch(System),
+    /// What a switch runs and has saved, as far as it is of these ports or of our own making: what others change there meanwhile stays.
+    Switch {
+        /// Its system.
+        system: System,
+        /// The ports.
+        ports: BTreeSet<String>,
+    },
+}
+
+impl Keep {
+    /// True when it also keeps all that the other one would.
+    fn covers(&self, other: &Keep) -> bool {
+        match (self, other) {
+            (Keep::Switch { system, ports }, Keep::Switch { system: of, ports: wanted }) => system == of && ports.is_superset(wanted),
+            _ => self == other,
+        }
+    }
 }
 
 /// What a guard keeps, and what has to be read again once it is put back.
@@ -84,7 +101,7 @@ impl Guard {
                 "sysctl" => guard.keep_sysctl(&field("key")),
                 "link" => guard.keeps.push(Keep::Link { netdev: field("netdev") }),
                 "systemd_unit" => guard.keeps.push(Keep::Unit { name: field("name") }),
-                kind if kind.starts_with("switch_") => guard.keep_switch(super::switch::body::system(wish)),
+                kind if kind.starts_with("switch_") => guard.keep_switch(super::switch::body::system(wish), [field("port")]),
                 other => return Err(other.to_owned()),
             }
         }
@@ -95,9 +112,15 @@ impl Guard {
         Ok(guard)
     }
 
-    /// What is saved comes back with what runs.
-    fn keep_switch(&mut self, system: System) {
-        self.keeps.extend([Keep::File { path: system.saved().to_owned() }, Keep::Switch(system)]);
+    fn keep_switch(&mut self, system: System, more: impl IntoIterator<Item = String>) {
+        let there = self.keeps.iter_mut().find_map(|keep| match keep {
+            Keep::Switch { system: of, ports } if *of == system => Some(ports),
+            _ => None,
+        });
+        match there {
+            Some(ports) => ports.extend(more),
+            None => self.keeps.push(Keep::Switch { system, ports: more.into_iter().collect() }),
+        }
     }
 
     fn keep_sysctl(&mut self, key: &str) {
@@ -109,7 +132,8 @@ impl Guard {
 
     fn take(&mut self, action: &Action) -> Result<(), String> {
         match action {
-            Action::EditSwitch { system, .. } | Action::SaveSwitch { system } => self.keep_switch(*system),
+            Action::EditSwitch { system, edits } => self.keep_switch(*system, edits.iter().flat_map(SwitchEdit::ports)),
+            Action::SaveSwitch { system } => self.keep_switch(*system, []),
             Action::SetSysctl { key, .. } => self.keep_sysctl(key),
             Action::SetLink { netdev, .. } => self.keeps.push(Keep::Link { netdev: netdev.clone() }),
             Action::ReloadLink { netdev, manager } => {
@@ -137,14 +161,14 @@ impl Guard {
 
     /// True when it keeps the configuration of a switch.
     pub fn is_of_switch(&self) -> bool {
-        self.keeps.iter().any(|keep| matches!(keep, Keep::Switch(_)))
+        self.keeps.iter().any(|keep| matches!(keep, Keep::Switch { .. }))
     }
 
     /// True when it also keeps all that the other one would.
     pub fn covers(&self, other: &Guard) -> bool {
         let systemd = self.systemd || !other.systemd;
         systemd
-            && other.keeps.iter().all(|keep| self.keeps.contains(keep))
+            && other.keeps.iter().all(|keep| self.keeps.iter().any(|own| own.covers(keep)))
             && other.reloads.iter().all(|reload| self.reloads.contains(reload))
     }
 }

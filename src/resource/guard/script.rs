@@ -27,10 +27,10 @@ pub fn keep_script(guard: &Guard) -> String {
                 let path = sh(&format!("/proc/sys/{}", key_path(key)));
                 format!("[ ! -e {path} ] || cat {path} >\"$k/{n}\" || exit 74; n={n}; p={path}\n{KEEP_EACH}")
             }
-            Keep::Link { netdev } => format!("i={}; n={n}\n{KEEP_LINK}", sh(netdev)),
-            Keep::Ipv6 => format!("n={n}\n{KEEP_IPV6}"),
+            Keep::Link { netdev } => format!("i={}; n={n}\n{PATHS}{KEEP_LINK}", sh(netdev)),
+            Keep::Ipv6 => format!("n={n}\n{PATHS}{KEEP_IPV6}"),
             Keep::Unit { name } => format!("systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74", sh(name)),
-            Keep::Switch(system) => system.keep_script(&n.to_string()),
+            Keep::Switch { system, .. } => system.keep_script(&n.to_string()),
         };
         out.push_str(&line);
         out.push('\n');
@@ -78,7 +78,7 @@ fn named(keep: &Keep) -> String {
         Keep::Link { netdev } => netdev.clone(),
         Keep::Ipv6 => "IPv6".to_owned(),
         Keep::Unit { name } => name.clone(),
-        Keep::Switch(system) => format!("configuration of {}", system.name()),
+        Keep::Switch { system, .. } => format!("configuration of {}", system.name()),
     }
 }
 
@@ -90,10 +90,10 @@ fn restore(n: usize, keep: &Keep) -> String {
             format!("nmcli connection modify {}{}", sh(uuid), settings.iter().map(words).collect::<String>())
         }
         Keep::Sysctl { key } => format!("n={n}; p={}\n{RESTORE_SYSCTL}", sh(&format!("/proc/sys/{}", key_path(key)))),
-        Keep::Link { netdev } => format!("n={n}; i={}\n{ADDRESSES}{RESTORE_LINK}", sh(netdev)),
-        Keep::Ipv6 => format!("n={n}\n{ADDRESSES}{RESTORE_IPV6}"),
+        Keep::Link { netdev } => format!("n={n}; i={}\n{PATHS}{ADDRESSES}{RESTORE_LINK}", sh(netdev)),
+        Keep::Ipv6 => format!("n={n}\n{PATHS}{ADDRESSES}{RESTORE_IPV6}"),
         Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", sh(name)),
-        Keep::Switch(system) => system.restore_script(&n.to_string()),
+        Keep::Switch { system, ports } => system.restore_script(&n.to_string(), ports),
     }
 }
 
@@ -113,13 +113,22 @@ fi
 set -e; into "${f%/*}"; inside; cp -a -- "$k/$n" ./new; mv -fT ./new "../${f##*/}"
 "#;
 
-/// What is set for `all` netdevs the kernel writes to each of them.
-const KEEP_EACH: &str =
-    r#"case $p in */conf/all/*) for v in "${p%/all/*}"/*/"${p##*/}"; do echo "$v $(cat "$v")"; done >"$k/$n.each" ;; esac"#;
+/// What is set for `all` netdevs the kernel writes to each of them, and with forwarding whether redirects are taken
+/// (devinet.c, inet_forward_change).
+const KEEP_EACH: &str = r#"e=; case $p in */conf/all/*) e="${p%/all/*}/*/${p##*/}" ;; esac
+case $p in */ipv4/conf/all/forwarding | */ipv4/ip_forward) e="$e /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/conf/*/accept_redirects" ;; esac
+for v in $e; do echo "$v $(cat "$v")"; done >"$k/$n.each""#;
 
 const RESTORE_SYSCTL: &str = r#"[ -e "$k/$n" ] || exit 0
 cat "$k/$n" >"$p" || exit
-[ ! -e "$k/$n.each" ] || while read -r v value; do [ "$v" = "$p" ] || [ ! -e "$v" ] || echo "$value" >"$v" || exit; done <"$k/$n.each"
+while read -r v value; do [ "$v" = "$p" ] || [ ! -e "$v" ] || echo "$value" >"$v" || exit; done <"$k/$n.each"
+"#;
+
+/// What of an address family goes over several next hops is in no list of one netdev: kept as text, without what `ip` only tells of it.
+/// Without /sys nobody knows which netdevs there are.
+const PATHS: &str = r#"[ -d /sys/class/net ] || { echo 'there is no /sys here' >&2; exit 74; }
+paths() { ip -o "-$1" route show table all type unicast | grep nexthop | sed -E 's/\\//g; s/ (dead|linkdown|pervasive|offload|trap|notify|rt_offload|rt_trap|unresolved)//g; s/([0-9])sec/\1/g'; }
+paths_back() { while read -r r; do set -f; ip "-$1" route replace $r || s=1; set +f; done <"$2"; }
 "#;
 
 /// Routes are kept as the kernel has them: a text form would lose what it does not print (ip-route(8), save and restore).
@@ -127,6 +136,7 @@ cat "$k/$n" >"$p" || exit
 const KEEP_LINK: &str = r#"if [ -e "/sys/class/net/$i" ]; then
 cat "/sys/class/net/$i/mtu" >"$k/$n.mtu" && cat "/sys/class/net/$i/flags" >"$k/$n.flags" && ip -o addr show dev "$i" >"$k/$n.addresses" || exit 74
 for v in 4 6; do ip "-$v" route save dev "$i" table all type unicast >"$k/$n.route$v" 2>/dev/null || rm -f "$k/$n.route$v"; done
+for v in 4 6; do paths "$v" | grep -F " dev $i " >"$k/$n.paths$v"; done
 for v in addr_gen_mode disable_ipv6 accept_ra; do cat "/proc/sys/net/ipv6/conf/$i/$v" >"$k/$n.$v" 2>/dev/null || rm -f "$k/$n.$v"; done
 fi"#;
 
@@ -154,6 +164,8 @@ done <"$k/$n.addresses"
 const KEEP_IPV6: &str = r#"if [ -e /proc/sys/net/ipv6 ]; then
 ip -6 -o addr show >"$k/$n.addresses" || exit 74
 for i in /sys/class/net/*; do i=${i##*/}; ip -6 route save dev "$i" table all type unicast >"$k/$n.$i.routes" 2>/dev/null || rm -f "$k/$n.$i.routes"; done
+paths 6 >"$k/$n.paths"; ip -6 neigh show nud permanent >"$k/$n.neighbours"
+for v in blackhole unreachable prohibit; do ip -6 route save table all type "$v" >"$k/$n.$v" 2>/dev/null || rm -f "$k/$n.$v"; done
 fi"#;
 
 /// Nothing is taken away. A route that names an address as its source waits until the kernel has found that nobody else has this one.
@@ -166,6 +178,9 @@ i=${f#"$k/$n."}; i=${i%.routes}
 t=0; until ip -6 route restore <"$f" || [ $t = 5 ]; do sleep 1; t=$((t + 1)); done
 [ $t -lt 5 ] || s=1
 done
+paths_back 6 "$k/$n.paths"
+for v in blackhole unreachable prohibit; do [ ! -s "$k/$n.$v" ] || ip -6 route restore <"$k/$n.$v" || s=1; done
+while read -r a _ i _ l _; do [ ! -e "/sys/class/net/$i" ] || ip -6 neigh replace "$a" lladdr "$l" dev "$i" nud permanent || s=1; done <"$k/$n.neighbours"
 exit $s
 "#;
 
@@ -188,8 +203,8 @@ $a
 "*) ;; *) ip addr del "$a" dev "$i" || s=1 ;; esac; done
 [ -z "$q" ] || echo "$q" >"$p"
 if [ -z "$boot" ]; then for v in 4 6; do
-[ -s "$k/$n.route$v" ] || continue
-ip "-$v" route flush dev "$i" table all type unicast; ip "-$v" route restore <"$k/$n.route$v" || s=1
+[ ! -s "$k/$n.route$v" ] || { ip "-$v" route flush dev "$i" table all type unicast; ip "-$v" route restore <"$k/$n.route$v" || s=1; }
+paths_back "$v" "$k/$n.paths$v"
 done; fi
 exit $s
 "#;

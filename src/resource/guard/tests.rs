@@ -175,17 +175,21 @@ fn a_link_comes_back_with_addresses_and_routes() {
     let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up mtu 1500\n\
         ip addr add 10.1.0.1/24 brd + dev d0; ip addr add 10.1.0.2/24 dev d0; ip addr add 10.9.0.1 peer 10.9.0.2/32 dev d0\n\
         ip addr add fd00::1/64 dev d0 nodad; ip addr add 10.2.0.1/24 dev d0 valid_lft 900 preferred_lft 800\n\
-        ip route add default via 10.1.0.254; ip route add 10.7.0.0/16 via 10.1.0.3 table 77 metric 5; ip route add fd01::/64 via fd00::2";
+        ip route add default via 10.1.0.254; ip route add 10.7.0.0/16 via 10.1.0.3 table 77 metric 5; ip route add fd01::/64 via fd00::2\n\
+        ip addr add 10.6.0.1/24 dev d1; ip addr add fd06::1/64 dev d1 nodad; ip route add 10.8.0.0/16 nexthop via 10.1.0.3 dev d0 nexthop via 10.6.0.3 dev d1\n\
+        ip -6 route add fd08::/64 nexthop via fd00::2 dev d0 nexthop via fd06::2 dev d1";
     // The kernel adds an IPv6 address's own route a moment after the link is up.
     let look = "n=0; until ip -6 route show table local dev d0 | grep -q fd00::1 || [ $n = 10 ]; do sleep 0.1; n=$((n + 1)); done\n\
         ip -o link show d0 | sed 's/qlen.*//'; ip -o addr show dev d0 | sed 's/dynamic//; s/valid_lft.*//' | sort\n\
-        ip route show table all dev d0 | sort; ip -6 route show table all dev d0 | grep -v ff00 | sort";
+        ip route show table all dev d0 | sort; ip -6 route show table all dev d0 | grep -v ff00 | sort; ip route show 10.8.0.0/16; ip -6 route show fd08::/64";
     let guard = Guard::over(&[set_link("d0")], []).unwrap();
     for between in [
         "ip link set d0 mtu 68",
         "ip link set d0 mtu 9000 down",
         "ip addr flush dev d0; ip addr add 10.3.0.9/24 dev d0; ip route add default via 10.3.0.1",
         "ip addr del 10.1.0.1/24 dev d0; ip addr add 10.1.0.7/24 dev d0",
+        // The route over both goes with one of them.
+        "ip link set d0 down",
     ] {
         let (before, after) = kept_and_put_back(&guard, &format!("{NETDEV}\n{prefix}"), between, look, "", &NAMESPACE);
         assert_eq!(before, after, "{between}");
@@ -202,12 +206,21 @@ fn addresses_and_routes_of_ipv6_come_back_with_the_setting_that_took_them() {
     let prefix = "echo 1 >/proc/sys/net/ipv6/conf/d1/addr_gen_mode; echo 1 >/proc/sys/net/ipv6/conf/d0/addr_gen_mode; ip link set d0 up; ip link set lo up\n\
         ip addr add fd00::1/64 dev d0 nodad; ip addr add fd05::1/64 dev d0; ip addr add 10.1.0.1/24 dev d0; ip link add d2 type veth peer name d3\n\
         echo 1 >/proc/sys/net/ipv6/conf/d2/disable_ipv6; ip -6 route add default via fd00::2; ip -6 route add fd01::/64 via fd00::3 table 77\n\
+        ip addr add fd06::1/64 dev d1 nodad; ip -6 route add fd07::/64 metric 7 nexthop via fd00::2 dev d0 nexthop via fd06::2 dev d1 weight 3\n\
+        ip -6 route add blackhole fd50::/32; ip -6 neigh add fd00::9 lladdr 02:00:00:00:00:09 dev d0 nud permanent\n\
+        echo 0 >/proc/sys/net/ipv4/conf/all/accept_redirects\n\
         while ip -6 addr show | grep -q tentative; do sleep 0.1; done; ip -6 route add fd02::/64 via fd05::3 src fd05::1";
     let look = "while ip -6 addr show | grep -q tentative; do sleep 0.1; done\n\
         ip -o addr show | awk '{ print $2, $4 }' | sort; ip -6 route show table all | grep -v ff00 | sort\n\
-        grep . /proc/sys/net/ipv6/conf/*/disable_ipv6 /proc/sys/net/ipv6/conf/*/forwarding";
-    for (key, value) in [("all.disable_ipv6", "1"), ("d0.disable_ipv6", "1"), ("all.forwarding", "1")] {
-        let key = format!("net.ipv6.conf.{key}");
+        ip -6 neigh show nud permanent; grep . /proc/sys/net/ipv6/conf/*/disable_ipv6 /proc/sys/net/ipv*/conf/*/forwarding\n\
+        cat /proc/sys/net/ipv4/conf/all/accept_redirects";
+    for (key, value) in [
+        ("ipv6.conf.all.disable_ipv6", "1"),
+        ("ipv6.conf.d0.disable_ipv6", "1"),
+        ("ipv6.conf.all.forwarding", "1"),
+        ("ipv4.conf.all.forwarding", "1"),
+    ] {
+        let key = format!("net.{key}");
         let wish = of("sysctl", json!({ "key": key, "value": value }));
         let guard = Guard::over(&[], [&wish]).unwrap();
         let between = format!("sysctl -qw {key}={value}");

@@ -17,6 +17,16 @@ pub enum SwitchEdit {
 }
 
 impl SwitchEdit {
+    /// The ports that it is about; nothing for what is of the whole switch.
+    pub fn ports(&self) -> Vec<String> {
+        let port = match self {
+            SwitchEdit::Sonic(edit) => return edit.ports(),
+            SwitchEdit::Cumulus(edit) => edit.port(),
+            SwitchEdit::Eos(edit) => edit.port(),
+        };
+        port.map(str::to_owned).into_iter().collect()
+    }
+
     /// Those of SONiC.
     pub fn sonic(edits: &[SwitchEdit]) -> Vec<sonic::edit::Edit> {
         edits.iter().filter_map(|edit| if let SwitchEdit::Sonic(edit) = edit { Some(edit.clone()) } else { None }).collect()

@@ -7,6 +7,7 @@ use super::eos::Config;
 use super::sonic::config_db::ConfigDb;
 use super::{Watchdog, cumulus, eos, sonic};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// The system of a switch that railwright reaches.
@@ -132,21 +133,32 @@ impl System {
         }
     }
 
-    /// Keeps the configuration that runs, in the folder of a guard.
+    /// Keeps the configuration that runs and the one that is saved, in the folder of a guard.
     pub fn keep_script(self, name: &str) -> String {
-        match self {
+        let runs = match self {
             System::Sonic => sonic::script::keep_script(name),
             System::Cumulus => cumulus::script::keep_script(name),
             System::Eos => eos::script::keep_script(name),
-        }
+        };
+        format!("{runs}\n[ ! -e {saved} ] || cp -a {saved} \"$k/{name}.file\" || exit 74", saved = self.saved())
     }
 
-    /// Makes it run again.
-    pub fn restore_script(self, name: &str) -> String {
-        match self {
-            System::Sonic => sonic::script::restore_script(name),
-            System::Cumulus => cumulus::script::restore_script(name),
-            System::Eos => eos::script::restore_script(name),
-        }
+    /// Makes what is of these ports, or of our own making, run again as it was. Where somebody has saved since, be it we, what runs then is
+    /// saved anew, so that what others saved with it stays; and where that cannot be, the saved file is put back.
+    pub fn restore_script(self, name: &str, ports: &BTreeSet<String>) -> String {
+        let runs = match self {
+            System::Sonic => sonic::script::restore_script(name, ports),
+            System::Cumulus => cumulus::script::restore_script(name, ports),
+            System::Eos => eos::script::restore_script(name, ports),
+        };
+        format!(
+            "(\n{runs})\ns=$?; f={saved}; o=$k/{name}.file\n\
+             [ -e \"$o\" ] && ! cmp -s \"$f\" \"$o\" || exit $s\n\
+             if [ \"$s\" = 0 ] && [ -s \"$f\" ]; then (\n{save}) && [ -s \"$f\" ] && exit 0; fi\n\
+             cp -a \"$o\" \"$f.new\" && mv -f \"$f.new\" \"$f\" || exit\n\
+             exit $s\n",
+            saved = self.saved(),
+            save = self.save_script(),
+        )
     }
 }

@@ -146,7 +146,13 @@ impl Host {
                 let _ = self.act(&set(before.units.enabled.contains(name), UnitVerb::Enable, UnitVerb::Disable), now);
                 let _ = self.act(&set(active, UnitVerb::Restart, UnitVerb::Stop), now);
             }
-            Keep::Switch(_) => self.switch = before.switch.clone(),
+            Keep::Switch { system, .. } => {
+                self.switch = before.switch.clone();
+                match before.disk.files.get(system.saved()) {
+                    Some(file) => self.disk.put(system.saved(), file.clone()),
+                    None => self.disk.remove(system.saved(), None),
+                }
+            }
             Keep::File { .. } | Keep::Connection { .. } | Keep::Ipv6 => {}
         }
     }

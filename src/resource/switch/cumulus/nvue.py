@@ -2,7 +2,7 @@
 
 read         the configuration, and the interfaces after it, on standard input: prints what is judged
 ours PATHS   a difference on standard input: prints what of it is at none of these places
-back NOW KEPT UNSET SET   writes the documents that make KEPT out of NOW
+back NOW KEPT UNSET SET PORTS   writes the documents that make KEPT out of NOW, as far as it is of these ports or of the whole switch
 """
 import json
 import re
@@ -106,10 +106,15 @@ def differing(now, kept, depth):
     return gone, back
 
 
-def back(now, kept, unset, wanted):
+def narrow(file, ports):
+    tree = json.load(file)["set"]
+    return dict(tree, interface={name: of for name, of in tree.get("interface", {}).items() if name in ports.split()})
+
+
+def back(now, kept, unset, wanted, ports):
     """MTU and state of a port, its bindings, and the parts of a profile are put back; other settings of a link are not known here."""
     with open(now) as one, open(kept) as other:
-        gone, there = differing(json.load(one)["set"], json.load(other)["set"], 3)
+        gone, there = differing(narrow(one, ports), narrow(other, ports), 3)
     for name, word, tree in ((unset, "unset", gone), (wanted, "set", there)):
         with open(name, "w") as file:
             if tree:

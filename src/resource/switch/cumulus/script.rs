@@ -94,24 +94,32 @@ pub fn save_script() -> String {
     )
 }
 
-/// Keeps what of the applied revision we may come to change, in the folder of a guard.
+/// Keeps what of the applied revision we may come to change, in the folder of a guard, and whether all of it is saved.
 pub fn keep_script(name: &str) -> String {
-    format!("nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74", program("read"))
+    format!(
+        "nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74\n\
+         [ \"$(nv config show -r applied -o json)\" != \"$(nv config show -r startup -o json)\" ] || : >\"$k/{name}.saved\"",
+        program("read")
+    )
 }
 
 /// Makes it so again, where it is not. The revision from before is not applied again: it holds all of the switch, what others
-/// applied elsewhere since included, and NVUE drops old ones. Where that fails, what is saved is applied, which was put back before.
-pub fn restore_script(name: &str) -> String {
+/// applied elsewhere since included, and NVUE drops old ones. Where that fails, twice, what was saved is applied, but
+/// not where others had not saved what they applied.
+pub fn restore_script(name: &str, ports: &BTreeSet<String>) -> String {
+    let ports = sh(&ports.iter().map(String::as_str).collect::<Vec<_>>().join(" "));
     format!(
-        "is_so() {{ nv config show -r applied -o json | {read} >\"$k/now\" && cmp -s \"$k/now\" \"$k/{name}\"; }}\n\
+        "is_so() {{ nv config show -r applied -o json | {read} >\"$k/now\" && {back} && [ ! -s \"$k/unset.yaml\" ] && [ ! -s \"$k/set.yaml\" ]; }}\n\
+         n=0; until nv config show -r applied -o json >/dev/null 2>&1 || [ \"$n\" = 60 ]; do sleep 5; n=$((n + 1)); done\n\
          ! is_so || exit 0\n\
-         again() {{ {back} && nv config detach </dev/null\n\
+         again() {{ nv config detach </dev/null\n\
          for f in unset set; do [ ! -s \"$k/$f.yaml\" ] || nv config patch \"$k/$f.yaml\" </dev/null || return; done\n\
          nv config apply --assume-yes </dev/null; }}\n\
          again; ! is_so || exit 0\n\
-         [ -s {SAVED} ] || exit 1\n\
-         nv config detach </dev/null; nv config apply startup --assume-yes </dev/null\n",
+         sleep 5; again; ! is_so || exit 0\n\
+         [ -e \"$k/{name}.saved\" ] && cp -a \"$k/{name}.file\" {SAVED}.new && mv -f {SAVED}.new {SAVED} || exit 1\n\
+         nv config detach </dev/null; nv config apply startup --assume-yes </dev/null; is_so\n",
         read = program("read"),
-        back = program(&format!("back \"$k/now\" \"$k/{name}\" \"$k/unset.yaml\" \"$k/set.yaml\"")),
+        back = program(&format!("back \"$k/now\" \"$k/{name}\" \"$k/unset.yaml\" \"$k/set.yaml\" {ports}")),
     )
 }

@@ -6,8 +6,8 @@ read WORD      a configuration on standard input: prints what is judged, between
 sessions       `show configuration sessions detail | json` on standard input: prints whose waits to be committed
 diffs WORDS    `show session-config named NAME diffs` on standard input: prints what of it begins with none of these words
 up PORTS...    `show interfaces description | json` on standard input: prints those of these ports that have a link
-ports KEYS   a configuration on standard input: prints what of ports may come to be changed
-back NOW KEPT KEYS   the commands that make KEPT out of NOW
+ports KEYS PORTS   a configuration on standard input: prints what of these ports may come to be changed
+back NOW KEPT KEYS PORTS   the commands that make KEPT out of NOW, as far as it is of these ports
 """
 import json
 import sys
@@ -96,26 +96,26 @@ def of(command, keys):
     return None
 
 
-def settings(text, keys):
-    """What of ports we may come to change."""
-    out = {}
+def settings(text, keys, ports):
+    """What of these ports we may come to change."""
+    out, ours = {}, ["interface " + port for port in ports.split()]
     for path, command in judged(text):
-        if path and path[0].startswith("interface Ethernet") and of(command, keys):
+        if path and path[0] in ours and of(command, keys):
             out.setdefault(path, {})[of(command, keys)[0]] = command
     return out
 
 
-def ports(keys):
-    for path, said in sorted(settings(sys.stdin.read(), json.loads(keys)).items()):
+def ports(keys, ports):
+    for path, said in sorted(settings(sys.stdin.read(), json.loads(keys), ports).items()):
         print(json.dumps([path, said], sort_keys=True))
 
 
-def back(now, kept, keys):
+def back(now, kept, keys, ports):
     """Commands of ports alone: a map of the whole switch stays, others may need it."""
     keys = json.loads(keys)
     with open(now) as one:
         with open(kept) as other:
-            here, there = settings(one.read(), keys), settings(other.read(), keys)
+            here, there = settings(one.read(), keys, ports), settings(other.read(), keys, ports)
     for path in sorted(set(here) | set(there)):
         one, other = here.get(path, {}), there.get(path, {})
         gone = [of(one[key], keys)[1] for key in sorted(one, reverse=True) if key not in other]
@@ -133,6 +133,6 @@ elif sys.argv[1] == "diffs":
 elif sys.argv[1] == "up":
     up(sys.argv[2:])
 elif sys.argv[1] == "ports":
-    ports(sys.argv[2])
+    ports(*sys.argv[2:])
 else:
     back(*sys.argv[2:])

@@ -96,25 +96,30 @@ pub fn save_script() -> String {
 
 /// Keeps the configuration that runs, in the folder of a guard, which nobody but root reads.
 pub fn keep_script(name: &str) -> String {
-    format!("FastCli -p 15 -c 'show running-config' </dev/null >\"$k/{name}\" && grep -q '^end' \"$k/{name}\" || exit 74")
+    format!(
+        "FastCli -p 15 -c 'show running-config' </dev/null >\"$k/{name}\" && [ \"$(tail -n 1 \"$k/{name}\" | tr -d '\\r')\" = end ] || exit 74"
+    )
 }
 
-/// Makes it so again, where it is not: what of it is of ports is told in a session, so that what others changed elsewhere since stays.
-/// Where that does not bring it back, all of it is replaced (`configure replace`, https://www.arista.com/en/um-eos/eos-session-management-commands).
-pub fn restore_script(name: &str) -> String {
+/// Makes it so again, where it is not: what of it is of these ports is told in a session, so that what others changed elsewhere since stays.
+/// Where that does not bring it back, twice, all of it is replaced (`configure replace`, https://www.arista.com/en/um-eos/eos-session-management-commands).
+pub fn restore_script(name: &str, of: &BTreeSet<String>) -> String {
+    let of = sh(&of.iter().map(String::as_str).collect::<Vec<_>>().join(" "));
     let keys: Vec<_> = OF_PORT.iter().map(|key| json!([key.words, key.opposite, key.without])).collect();
     let keys = sh(&json!(keys).to_string());
     format!(
-        "{CLI}n=railwright-guard-$$\n\
-         is_so() {{ cli 'show running-config' >\"$k/now\"; grep -q '^end' \"$k/now\" && {ports} <\"$k/now\" >\"$k/is\" && {ports} <\"$k/{name}\" >\"$k/was\" && cmp -s \"$k/is\" \"$k/was\"; }}\n\
+        "{CLI}is_there() {{ cli 'show running-config' >\"$k/now\"; [ \"$(tail -n 1 \"$k/now\" | tr -d '\\r')\" = end ]; }}\n\
+         is_so() {{ is_there && {ports} <\"$k/now\" >\"$k/is\" && {ports} <\"$k/{name}\" >\"$k/was\" && cmp -s \"$k/is\" \"$k/was\"; }}\n\
+         n=railwright-guard-$$; t=0; until is_there || [ \"$t\" = 60 ]; do sleep 5; t=$((t + 1)); done\n\
          ! is_so || exit 0\n\
          for i in $(cli 'show configuration sessions detail | json' | {sessions} | sed -n 's/^ours //p'); do cli \"configure session $i abort\"; done\n\
-         {back} >\"$k/commands\" && o=$(cli \"configure session $n\n$(cat \"$k/commands\")\") && ! refused \"$o\" && cli \"configure session $n\ncommit\" || cli \"configure session $n abort\"\n\
-         ! is_so || exit 0\n\
+         again() {{ {back} >\"$k/commands\" && o=$(cli \"configure session $n\n$(cat \"$k/commands\")\") && ! refused \"$o\" && cli \"configure session $n\ncommit\" || cli \"configure session $n abort\"; }}\n\
+         again; ! is_so || exit 0\n\
+         sleep 5; again; ! is_so || exit 0\n\
          cli \"configure replace file:$k/{name}\"\n\
          is_so\n",
-        ports = program(&format!("ports {keys}")),
+        ports = program(&format!("ports {keys} {of}")),
         sessions = program("sessions"),
-        back = program(&format!("back \"$k/now\" \"$k/{name}\" {keys}")),
+        back = program(&format!("back \"$k/now\" \"$k/{name}\" {keys} {of}")),
     )
 }

@@ -37,6 +37,15 @@ pub struct Edit {
     pub value: Option<String>,
 }
 
+impl Edit {
+    /// The ports that it is about: a row is of one, or a field of it is.
+    pub fn ports(&self) -> Vec<String> {
+        let of_row = self.key.split('|').next().unwrap_or_default().split(',');
+        let of_field = (self.table == "CABLE_LENGTH").then_some(self.field.as_str());
+        of_row.chain(of_field).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+}
+
 /// Collects edits against one configuration; what is so already is no edit.
 pub struct Edits<'a> {
     db: &'a ConfigDb,

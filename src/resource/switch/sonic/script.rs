@@ -65,14 +65,22 @@ pub fn keep_script(name: &str) -> String {
     format!("sonic-cfggen -d --print-data >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74")
 }
 
-/// Makes it run again, where another one does: as a checkpoint that is rolled back, and where the switch refuses that (it meets the same allow list as a patch,
-/// sonic-net/sonic-buildimage#20664) or has no room for one, by a reload from what was kept. That one starts the services anew, and takes what others had not saved along.
-pub fn restore_script(name: &str) -> String {
+/// Puts rows back on the switch.
+const PROGRAM: &str = include_str!("config_db.py");
+
+/// Makes what of it is of these ports, or ours by its name, run again where it is otherwise: as a checkpoint that is rolled back, and where the switch refuses that (it meets the same allow list as a patch,
+/// sonic-net/sonic-buildimage#20664) or has no room for one, by a reload from that. It starts the services anew.
+pub fn restore_script(name: &str, ports: &BTreeSet<String>) -> String {
     format!(
-        "sonic-cfggen -d --print-data >\"$k/now\" && cmp -s \"$k/now\" \"$k/{name}\" && exit 0\n\
+        "n=0; until sonic-cfggen -d --print-data >\"$k/now\" && [ -s \"$k/now\" ] || [ \"$n\" = 60 ]; do sleep 5; n=$((n + 1)); done\n\
+         python3 -c {program} \"$k/now\" \"$k/{name}\" {tables} {ports} >\"$k/wanted\" || exit\n\
+         [ -s \"$k/wanted\" ] || exit 0\n\
          c=railwright-guard; d=/etc/sonic/checkpoints\n\
-         mkdir -p \"$d\" && cp \"$k/{name}\" \"$d/$c.cp.json\" && config rollback \"$c\" </dev/null; s=$?\n\
+         mkdir -p \"$d\" && cp \"$k/wanted\" \"$d/$c.cp.json\" && config rollback \"$c\" </dev/null; s=$?\n\
          rm -f \"$d/$c.cp.json\"\n\
-         [ \"$s\" -eq 0 ] || config reload -y -f \"$k/{name}\" </dev/null\n"
+         [ \"$s\" -eq 0 ] || config reload -y -f \"$k/wanted\" </dev/null\n",
+        program = sh(PROGRAM),
+        tables = sh(TABLES),
+        ports = sh(&ports.iter().map(String::as_str).collect::<Vec<_>>().join(" ")),
     )
 }
