@@ -78,8 +78,6 @@ pub enum UnitVerb {
 pub enum Action {
     /// Writes a whole file: temporary file beside it, fsync, rename. `mode` is octal text (`0644`).
     WriteFile { path: String, content: String, mode: String, owner: String, group: String },
-    /// Sets mode and ownership only.
-    SetFileMode { path: String, mode: String, owner: String, group: String },
     /// Writes a whole file that is no text, given as base64; else like `WriteFile`. Only for restoring what was there.
     WriteBinaryFile { path: String, base64: String, mode: String, owner: String, group: String },
     /// Removes a file; one that is not there is no error. With `below` the folders above it go along up to, not with, that
@@ -110,7 +108,7 @@ pub enum Action {
     /// Removes packages in one run of the manager. Their data stay, and with apt their configuration.
     RemovePackages { manager: PackageManager, names: Vec<String> },
     /// Takes back packages that we brought, as `remove_packages` does; what other packages need stays, as their dependency. `purge` takes
-    /// their configuration too where it is as it came, and where no script of theirs would delete more.
+    /// their configuration too where it is as it came, and where no script of theirs runs then, which might delete more.
     ReleasePackages { manager: PackageManager, names: Vec<String>, purge: bool },
     /// Holds packages at their version, or lets them go again.
     HoldPackages { manager: PackageManager, names: Vec<String>, hold: bool },
@@ -249,7 +247,6 @@ impl Action {
         match self {
             Action::WriteFile { path, .. }
             | Action::WriteBinaryFile { path, .. }
-            | Action::SetFileMode { path, .. }
             | Action::RemoveFile { path, .. }
             | Action::SetInterfacesMtu { path, .. } => Some(path),
             _ => None,

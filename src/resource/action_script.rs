@@ -7,7 +7,6 @@ impl Action {
     pub fn script(&self) -> String {
         match self {
             Action::WriteFile { path, content, mode, owner, group } => super::file::script::write_script(path, content, mode, owner, group),
-            Action::SetFileMode { path, mode, owner, group } => super::file::script::mode_script(path, mode, owner, group),
             Action::WriteBinaryFile { path, base64, mode, owner, group } => {
                 super::file::script::write_binary_script(path, base64, mode, owner, group)
             }

@@ -43,7 +43,6 @@ fn actions(v: &str) -> Vec<Action> {
     let mut out = vec![
         Action::WriteFile { path: path(), content: text(), mode: text(), owner: text(), group: text() },
         Action::WriteBinaryFile { path: path(), base64: text(), mode: text(), owner: text(), group: text() },
-        Action::SetFileMode { path: path(), mode: text(), owner: text(), group: text() },
         Action::RemoveFile { path: path(), below: None },
         Action::RemoveFile { path: path(), below: Some(text()) },
         Action::SetSysctl { key: text(), value: text() },

@@ -150,7 +150,6 @@ pub fn a_simulated_host_refuses_what_the_machine_refuses(machine: &Machine) {
         Action::SetLink { netdev: NETDEV.into(), mtu: Some(1_000_000), up: None, add_addresses: Vec::new(), remove_addresses: Vec::new() },
         Action::SetLink { netdev: "none0".into(), mtu: Some(1500), up: None, add_addresses: Vec::new(), remove_addresses: Vec::new() },
         Action::Unit { name: "there-is-none.service".into(), verb: railwright_resource::action::UnitVerb::Start },
-        Action::SetFileMode { path: "/opt/there-is-none".into(), mode: "0600".into(), owner: "root".into(), group: "root".into() },
         package(PACKAGE),
     ] {
         let (ran, _) = machine.run(&action.script());

@@ -86,9 +86,7 @@ impl<'a> Wanted<'a> {
         match found {
             Found::Absent { .. } if !self.present => Vec::new(),
             _ if !self.present => vec![Action::RemoveFile { path, below: None }],
-            Found::Regular(file) if shown_content(&file.content) == self.shown() => {
-                vec![Action::SetFileMode { path, mode, owner, group }]
-            }
+            // One of which only mode or owner differ is written anew too: whoever has it open could go on writing.
             _ => vec![Action::WriteFile { path, content: self.content.to_owned(), mode, owner, group }],
         }
     }
@@ -226,7 +224,7 @@ mod tests {
         let wish = wish(&File, json!({ "path": "/etc/a", "content": "x\n", "mode": "0600" }));
         let read = &File.reads(&wish)[0];
         let found = File.assess(&wish, &answered(&[(read, 0, "644 root root 2 regular file\nx\n")]));
-        assert_eq!(found.actions.iter().map(Action::word).collect::<Vec<_>>(), ["set_file_mode"]);
+        assert_eq!(found.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file"]);
         assert!(File.assess(&wish, &answered(&[(read, 0, "600 root root 2 regular file\nx\n")])).is_met());
     }
 

@@ -74,7 +74,7 @@ pub fn read_script_for_others(path: &str) -> String {
 }
 
 /// Temporary file in a folder of its own beside it, mode and owner set before the name appears, synced, renamed. A file that is so
-/// already is left alone: a new time of change would make services that watch it owe a restart. `cat` writes, because
+/// already is left alone, and one of which only mode or owner differ keeps its time: a new one would make services that watch it owe a restart. `cat` writes, because
 /// dash's own `printf` calls a full disk an `I/O error`.
 pub fn write_script(path: &str, content: &str, mode: &str, owner: &str, group: &str) -> String {
     replace_script(path, &format!("printf %s {} | cat", sh(content)), mode, owner, group)
@@ -147,27 +147,12 @@ fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &s
     let (folder, name) = parts(path);
     format!(
         "(set -eu\n{BUILT_IN}{functions}into {folder}; inside; f=../{name}\n{producer} >./new\nchown {owner} ./new\nchmod {mode} ./new\n\
-         if [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s ./new \"$f\" && [ \"$(stat -c '%a %u:%g' ./new)\" = \"$(stat -c '%a %u:%g' \"$f\")\" ]\n\
+         is_so() {{ [ \"$(stat -c '%a %u:%g' ./new)\" = \"$(stat -c '%a %u:%g' \"$f\")\" ] || {{ touch -r \"$f\" ./new; false; }}; }}\n\
+         if [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s ./new \"$f\" && is_so\n\
          then :; else\nsync ./new 2>/dev/null || sync\nmv -fT ./new \"$f\"\nfi\n)\n",
         functions = folder_functions(),
         mode = sh(mode),
         owner = sh(&format!("{owner}:{group}")),
-    )
-}
-
-/// Mode and owner of a file that is there. The kernel clears the bits of setuid and setgid at every `chown`: the mode comes last. Where
-/// others make names, the file gets a second name that only root can exchange, and one that had a second name before is left alone.
-pub fn mode_script(path: &str, mode: &str, owner: &str, group: &str) -> String {
-    let (folder, name) = parts(path);
-    format!(
-        "(set -eu\n{functions}into {folder} stays; f=./{name}\n\
-         if ! roots {name}; then inside; ln -P \"../$f\" ./new; f=./new\n\
-         [ -f \"$f\" ] && [ ! -L \"$f\" ] && [ \"$(stat -c %h \"$f\")\" = 2 ] || foreign {path}' is a link, or has another name'; fi\n\
-         chown {owner} \"$f\"\nchmod {mode} \"$f\"\n)\n",
-        functions = folder_functions(),
-        path = sh(path),
-        owner = sh(&format!("{owner}:{group}")),
-        mode = sh(mode),
     )
 }
 

@@ -94,24 +94,18 @@ impl Disk {
         (0, paths.iter().filter_map(line).collect())
     }
 
-    /// Writes a whole file. One that is so already is left alone, with its time.
-    pub fn write(&mut self, path: &str, file: File) -> Done {
+    /// Writes a whole file. One that is so already is left alone, and one of which only mode or owner differ keeps its time.
+    pub fn write(&mut self, path: &str, mut file: File) -> Done {
         self.room()?;
         let same = |old: &File| (&old.content, &old.mode, &old.owner, &old.group) == (&file.content, &file.mode, &file.owner, &file.group);
         if self.folders.contains(path) {
             return Err((1, format!("mv: cannot overwrite directory '{path}' with non-directory")));
         }
         if !self.files.get(path).is_some_and(same) {
+            let before = self.files.get(path).filter(|old| old.content == file.content);
+            file.modified_s = before.map_or(file.modified_s, |old| old.modified_s);
             self.put(path, file);
         }
-        Ok(())
-    }
-
-    /// Mode and owner of a file that is there.
-    pub fn own(&mut self, path: &str, mode: &str, owner: &str, group: &str) -> Done {
-        let missing = || (1, format!("chown: cannot access '{path}': No such file or directory"));
-        let file = self.files.get_mut(path).ok_or_else(missing)?;
-        (file.mode, file.owner, file.group) = (plain_mode(mode), owner.to_owned(), group.to_owned());
         Ok(())
     }
 

@@ -287,7 +287,6 @@ impl Host {
                 let content = base64::decode(base64).ok_or_else(|| (1, "base64: invalid input".to_owned()))?;
                 self.disk.write(path, file(content, mode, owner, group))
             }
-            Action::SetFileMode { path, mode, owner, group } => self.disk.own(path, mode, owner, group),
             Action::RemoveFile { path, below } => {
                 self.disk.remove(path, below.as_deref());
                 Ok(())

@@ -165,7 +165,6 @@ fn actions(text: &str) -> Vec<Action> {
     let packages = || vec![PackageVersion { name: own(), version: Some(own()) }, PackageVersion { name: own(), version: None }];
     let mut all = vec![
         Action::WriteFile { path: path(), content: own(), mode: own(), owner: own(), group: own() },
-        Action::SetFileMode { path: path(), mode: own(), owner: own(), group: own() },
         Action::WriteBinaryFile { path: path(), base64: own(), mode: own(), owner: own(), group: own() },
         Action::RemoveFile { path: path(), below: None },
         Action::RemoveFile { path: path(), below: Some(own()) },

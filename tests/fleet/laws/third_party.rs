@@ -58,7 +58,7 @@ pub fn edit(number: usize) -> (Action, &'static [usize]) {
         2 => (remove("/etc/sysctl.d/90-railwright-net.core.a.conf"), &[2]),
         3 => (write("/etc/a.conf", "theirs\n"), &[0, 9]),
         4 => (remove("/etc/a.conf"), &[0, 9]),
-        5 => (Action::SetFileMode { path: text("/etc/a.conf"), mode: text("0600"), owner: text("root"), group: text("root") }, &[0, 9]),
+        5 => (write("/etc/a.conf", ""), &[0, 9]),
         6 => (write("/opt/tool/etc/c.conf", "theirs\n"), &[1]),
         7 => (unit("svc.service", UnitVerb::Stop), &[9]),
         8 => (unit("svc.service", UnitVerb::Disable), &[9]),
