@@ -49,6 +49,8 @@ fn a_package_that_nobody_has() {
 #[test]
 fn a_package_manager_that_another_holds() {
     let Some(machine) = without_sources("package manager locked") else { return };
+    // Of one without a version it would be told first that nobody has it.
+    machine.wish("  - id: tool\n    package: { name: no-such-thing, version: \"1\" }\n");
     // one second instead of a minute: of two settings apt takes the later
     machine.host.must("mv /usr/bin/apt-get /usr/bin/apt-get.real; printf '#!/bin/sh\\nexec apt-get.real \"$@\" -o DPkg::Lock::Timeout=1\\n' >/usr/bin/apt-get; chmod +x /usr/bin/apt-get");
     // fcntl locks, as apt takes them

@@ -223,6 +223,8 @@ fn a_package_that_nobody_has_is_named() {
         (json!({ "name": "no-such-thing" }), "no package no-such-thing in the repositories of this host"),
         // A pattern of apt's, as "rdma.core" or "linux-headers-6.1" would be.
         (json!({ "name": "rw.alpha" }), "no package rw.alpha in the repositories of this host"),
+        // With a plus at its end apt takes a name for the order to install the one without.
+        (json!({ "name": "rw-alpha+" }), "no package rw-alpha+ in the repositories of this host"),
         // One that provides it would come.
         (json!({ "name": "rw-virtual" }), "no version of package rw-virtual can be installed from the repositories of this host"),
         (json!({ "name": "rw-alpha", "version": "9" }), "no version 9 of package rw-alpha in the repositories of this host"),

@@ -64,7 +64,7 @@ fn make_deb(folder: &Path, home: &Path) -> PathBuf {
     package(folder, &pool, "rw-beta", "1.0", "Depends: rw-alpha\n", &[]);
     package(folder, &pool, "rw-gamma", "1.0", "Conflicts: rw-alpha\nProvides: rw-virtual\n", &[]);
     package(folder, &pool, "rw-broken", "1.0", "", &[("postinst", "[ ! -e /root/fail ]")]);
-    let scripts = [("postinst", "mkdir -p /var/lib/rw-data"), ("postrm", "[ \"$1\" != purge ] || rm -rf /var/lib/rw-data")];
+    let scripts = [("postinst", "mkdir -p /var/lib/rw-data"), ("postrm", "[ \"$1\" = remove ] || rm -rf /var/lib/rw-data")];
     package(folder, &pool, "rw-data", "1.0", "", &scripts);
     let binary = deb.join("dists/stable/main/binary-amd64");
     fs::create_dir_all(&binary).unwrap();

@@ -69,10 +69,15 @@ pub fn install_script(packages: &[PackageVersion]) -> String {
     let words = sh_words(words.iter().map(String::as_str));
     // a pinned version may be older than what is there, and we take our own hold off before
     format!(
-        r#"{prelude}{asked}{spare}i() {{
- # a name that only others provide would bring one of them
+        r#"{prelude}{asked}{spare}unknown() {{ rc=100; echo "E: $1" >"$e"; }}
+i() {{
+ # a name that only others provide would bring one of them, and one of nobody with a plus at its end the one without
  for p in {bare}; do
-  [ -z "$(LC_ALL=C apt-cache policy "$p" </dev/null 2>/dev/null | sed -n 's/^  Candidate: (none)/&/p')" ] || {{ rc=100; echo "E: Package '$p' has no installation candidate" >"$e"; return 100; }}
+  # apt-cache takes a name of nobody for a pattern, and leaves the architecture of the host out
+  case $(LC_ALL=C apt-cache policy "$p" </dev/null 2>/dev/null | awk -v a="$p:" -v b="${{p%%:*}}:" '$0 == a || $0 == b {{ is = 1 }} is && $1 == "Candidate:" {{ print $2; exit }}') in
+  '') unknown "Unable to locate package $p"; return 100 ;;
+  '(none)') unknown "Package '$p' has no installation candidate"; return 100 ;;
+  esac
  done
  spare; apt install --allow-downgrades {words}
 }}
@@ -86,7 +91,7 @@ i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation can
 }
 
 /// Removes these packages, of those that we brought, that nothing else needs, and nothing beside them. The others become dependencies. With
-/// `purge` the configuration goes too, unless it was changed or a script of the package has something to delete then, as of databases.
+/// `purge` the configuration goes too, unless it was changed or the package has a script for that, which may delete more, as those of databases do.
 pub fn release_script(names: &[String], purge: bool) -> String {
     let clean = if purge { CLEAN } else { "clean=\n" };
     format!(
@@ -99,11 +104,10 @@ pub fn release_script(names: &[String], purge: bool) -> String {
     )
 }
 
-/// Those among `$@` of which purging takes away nothing but what came with them.
+/// Those among `$@` of which purging takes away nothing but what came with them: no script of theirs runs after it.
 const CLEAN: &str = r#"clean=
 for p; do
- s=$(dpkg-query --control-path "$p" postrm 2>/dev/null)
- { [ -n "$s" ] && grep -q purge "$s"; } || [ -n "$(dpkg --verify "$p" 2>/dev/null)" ] || clean="$clean $p"
+ [ -n "$(dpkg-query --control-path "$p" postrm 2>/dev/null)" ] || [ -n "$(dpkg --verify "$p" 2>/dev/null)" ] || clean="$clean $p"
 done
 "#;
 
