@@ -142,7 +142,7 @@ fn last_known(report: &DriftReport) -> String {
 fn row(finding: &DriftFinding, since: Option<String>) -> String {
     let place = finding.places.first().map_or(String::new(), |p| format!("   {p}"));
     let place = format!("{place}{}", since.map_or(String::new(), |since| format!("   {since}")));
-    let head = format!("       {}, {}: ", finding.attribute, finding.plane.word());
+    let head = format!("       {}, {}: ", clean_line(&finding.attribute), finding.plane.word());
     let tail = format!("{}{place}", said(finding, VALUE));
     let accepted = acceptance(finding).map_or(String::new(), |words| labelled("         ", &words, 100));
     let words = reading(&finding.found, WIDE);
@@ -220,6 +220,24 @@ mod tests {
         assert!(text.contains("\n1 attribute not as the spec wants. 3 attributes accepted.\n"), "{text}");
         let over = screen(&accepted(true));
         assert!(!over.contains("ACCEPTED") && over.contains("until 2026-12-31, which is over: new cables"), "{over}");
+    }
+
+    /// The names of fields come from the cluster as they are.
+    #[test]
+    fn the_name_of_an_attribute_begins_no_line_and_moves_no_cursor() {
+        let mut report = report();
+        let hostile = "data.\u{1b}[2J\n::error::x\r\u{9b}";
+        report.findings[0].attribute = hostile.to_owned();
+        report.findings[0].address.attribute = Some(hostile.to_owned());
+        report.last_known = vec![LastKnown {
+            address: report.findings[0].address.clone(),
+            plane: Plane::Running,
+            first: String::new(),
+            last: String::new(),
+        }];
+        let text = screen(&report);
+        assert!(text.contains("::error::x") && !text.lines().any(|line| line.starts_with("::")), "{text}");
+        assert!(!text.contains(['\u{1b}', '\r', '\u{9b}']), "{text:?}");
     }
 
     #[test]

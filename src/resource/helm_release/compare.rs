@@ -193,10 +193,15 @@ pub fn conceal(changes: &mut [Change], installed: &Value, hidden: &[String]) {
         let one = |value: &Option<Value>| value.as_ref().is_none_or(|value| value == "present" || value == "made");
         one(&change.wanted) && one(&change.found)
     };
-    for secret in &secrets {
-        changes.iter_mut().for_each(|change| change.name = change.name.replace(secret.as_str(), HIDDEN));
-    }
     let is_rendered = |change: &Change| !change.name.starts_with("values.") && !is_whole(change);
+    // The names of values are the spec's own, and say what a change disturbs; those of fields are the chart's.
+    for (n, change) in changes.iter_mut().enumerate().filter(|(_, change)| is_rendered(change)) {
+        let Some((object, field)) = change.name.split_once(": ") else { continue };
+        let hidden = secrets.iter().fold(field.to_owned(), |field, secret| field.replace(secret.as_str(), HIDDEN));
+        if hidden != field {
+            change.name = format!("{object}: {hidden} {n}");
+        }
+    }
     for change in changes.iter_mut().filter(|change| tells(&change.wanted) || tells(&change.found) || (any && is_rendered(change))) {
         change.wanted = change.wanted.as_ref().map(|_| HIDDEN.into());
         change.found = change.found.as_ref().map(|_| HIDDEN_OTHER.into());

@@ -198,9 +198,14 @@ fn values_are_compared_and_what_may_be_secret_is_not_shown() {
     assert_eq!(compare::values(&json!({}), &Value::Null, &[]), []);
     let labels = BTreeSet::from([secret_label("/a/c"), secret_label("/list/1/x~1y"), secret_label("/gone")]);
     assert_eq!(compare::labelled(&json!({ "a": { "c": 1, "d": 2 }, "list": [0, { "x/y": 1 }] }), &labels), ["/a/c", "/list/1/x~1y"]);
-    let mut named = [Change { name: "ConfigMap.core a: data.old-secret".to_owned(), ..Change::default() }];
+    let mut named = ["ConfigMap.core a: data.old-secret", "ConfigMap.core old-secret", "values.old-secret.version"].map(|name| Change {
+        name: name.to_owned(),
+        wanted: Some(json!(1)),
+        ..Change::default()
+    });
     compare::conceal(&mut named, &found, &["/token".to_owned()]);
-    assert_eq!(named[0].name, "ConfigMap.core a: data.(not shown)");
+    let names: Vec<&str> = named.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(names, ["ConfigMap.core a: data.(not shown) 0", "ConfigMap.core old-secret", "values.old-secret.version"]);
     assert_eq!(compare::values(&json!({ "a": 2.0, "b": [1.5] }), &json!({ "a": 2, "b": [1.5] }), &[]), []);
 }
 
