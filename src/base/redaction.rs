@@ -265,7 +265,8 @@ fn shortest_start(form: &str) -> usize {
 fn in_base64(bytes: &[u8]) -> Vec<String> {
     let mut out = Vec::new();
     for engine in [STANDARD, URL_SAFE] {
-        out.push(engine.encode(bytes));
+        let padded = engine.encode(bytes);
+        out.extend([padded.trim_end_matches('=').to_owned(), padded]);
         for (before, shared) in [(0, 0), (1, 2), (2, 3)] {
             let digits = engine.encode([&vec![0; before], bytes].concat());
             let whole = (before + bytes.len()) / 3 * 4;

@@ -80,7 +80,12 @@ pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
         metadata.insert("namespace".to_owned(), namespace.clone().into());
         let labels = metadata.entry("labels").or_insert_with(|| Value::Object(Default::default()));
         labels.as_object_mut().ok_or("`metadata.labels` is no map")?.insert(JOB_LABEL.to_owned(), named.name.clone().into());
-        objects.push((ObjectName { namespace: Some(namespace.clone()), ..object }, document));
+        let object = ObjectName { namespace: Some(namespace.clone()), ..object };
+        // The second would be taken for a first that was made, and whose answer got lost.
+        if objects.iter().any(|(other, _)| *other == object) {
+            return Err(format!("{object} is in it twice"));
+        }
+        objects.push((object, document));
     }
     Ok(Submission { kind, namespace, name: named.name, objects })
 }
@@ -177,6 +182,10 @@ mod tests {
             (
                 "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: a-rdma}}\n---\n{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: a-tcp}}",
                 "2 jobs in it (PyTorchJob): submit one after the other",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}",
+                "is in it twice",
             ),
             ("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: y}}", "a namespace is no text, but true"),
             (

@@ -179,15 +179,20 @@ fn kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, String>, St
         return Some(of_file(Path::new(path)));
     }
     if let Some(paths) = environment::variable("KUBECONFIG") {
-        let named: Vec<PathBuf> = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()).collect();
-        // kubectl passes over files of the list that are not there (kubernetes/client-go: clientcmd/loader.go, Load).
-        let mut each = named.iter().filter(|path| path.exists() || named.len() == 1);
-        let merged = each
-            .try_fold(Kubeconfig::default(), |merged, path| merged.merge(self::of_file(path)?).map_err(|error| misread(&error, &paths)));
-        return Some((merged, paths));
+        return Some((of_list(&paths), paths));
     }
     let usual = environment::home()?.join(".kube/config");
     usual.exists().then(|| of_file(&usual))
+}
+
+/// What the files of a list hold together. kubectl passes over those that are not there, and over no others (kubernetes/client-go:
+/// clientcmd/loader.go, Load).
+fn of_list(paths: &str) -> Result<Kubeconfig, String> {
+    let named: Vec<PathBuf> = std::env::split_paths(paths).filter(|path| !path.as_os_str().is_empty()).collect();
+    let is_missing = |path: &PathBuf| std::fs::metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    let none = named.iter().all(is_missing);
+    let mut there = named.iter().filter(|path| none || !is_missing(path));
+    there.try_fold(Kubeconfig::default(), |merged, path| merged.merge(of_file(path)?).map_err(|error| misread(&error, paths)))
 }
 
 /// What one file holds. The library would read it without end, and again; paths in it are relative to its folder.
@@ -293,6 +298,20 @@ mod tests {
     use serde_json::json;
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
+
+    #[test]
+    fn of_a_list_only_files_that_are_not_there_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(at("lab"), kubeconfig("https://lab", "{}")).unwrap();
+        std::os::unix::fs::symlink(at("loop"), at("loop")).unwrap();
+        let server = |first: &str| of_list(&format!("{}:{}", at(first), at("lab"))).map(|all| all.clusters.len());
+        assert_eq!(server("missing"), Ok(1));
+        for other in ["lab/below", "loop"] {
+            assert!(server(other).is_err(), "{other}");
+        }
+        assert!(of_list(&format!("{}:{}", at("a"), at("b"))).is_err());
+    }
 
     async fn said(kubeconfig: &Path) -> String {
         let cluster = ClusterAccess { kubeconfig: Some(kubeconfig.display().to_string()), ..ClusterAccess::default() };
