@@ -212,9 +212,9 @@ async fn given_back(step: &NodeStep<'_>) -> String {
     match step.perform(Action::UncordonNode { node: step.node.to_owned() }).await {
         Ok(()) => {
             step.shared.journal.note(Entry::HostLeftAsItWas { node: step.id.clone() });
-            "nothing was done to the host; the node takes pods again, unless somebody else had cordoned it before".to_owned()
+            "this step did nothing to the host; the node takes pods again, unless somebody else had cordoned it before".to_owned()
         }
-        Err(reason) => format!("nothing was done to the host; the node may still be cordoned, and could not be given back: {reason}"),
+        Err(reason) => format!("this step did nothing to the host; the node may still be cordoned, and could not be given back: {reason}"),
     }
 }
 

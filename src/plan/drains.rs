@@ -87,7 +87,8 @@ fn other_machine(observation: &Observation, host: &Target, name: &str, node: &No
     (own != of_node).then(|| {
         format!(
             "the node {name} is another machine: its kubelet tells machine-id {of_node}, the host {own}; \
-             correct its address, or kubernetes_node, in the spec"
+             correct its address, or kubernetes_node, in the spec; where the host was re-installed, delete the node of before \
+             (kubectl delete node {name}), and it joins anew"
         )
     })
 }

@@ -228,7 +228,7 @@ fn a_pod_that_nothing_would_make_anew_keeps_its_node(room: &Room) {
     room.wish("second", true);
     let said = room.told(1, &["apply", "inv", "--yes"]);
     let wanted = "error RW0648: the node n1 cannot be emptied: no controller would make these pods anew (rollout.drain.evict_unmanaged): default/shell";
-    assert!(said.contains(wanted) && said.contains("nothing was done to the host; the node takes pods again"), "{said}");
+    assert!(said.contains(wanted) && said.contains("this step did nothing to the host; the node takes pods again"), "{said}");
     assert_eq!((room.stands(), room.machine.file("/etc/log")), ((true, false), None));
     room.machine.place.write("inv/rollout.yaml", "rollout: { drain: { evict_unmanaged: true } }\n");
     room.told(0, &["apply", "inv", "--yes"]);

@@ -132,6 +132,12 @@ impl Kind for Sysctl {
             Some(_) => {}
             None => residue.push(format!("the running value of {key} stays until the next boot: what it was before is not known")),
         }
+        let forwards = matches!(&*key_path(key), "net/ipv4/ip_forward" | "net/ipv4/conf/all/forwarding");
+        if forwards && found.running != wanted_running {
+            residue.push(
+                "net.ipv4.conf.all.accept_redirects is set by the kernel together with it: look whether it is as it should be".to_owned(),
+            );
+        }
         let attribute =
             Attribute::in_plane(Plane::Persisted, persisted, found.persisted).and(Plane::Running, wanted_running, found.running);
         Assessment { attributes: [("value".to_owned(), attribute)].into(), actions, residue, ..Assessment::default() }
