@@ -1,14 +1,39 @@
 //! Text that came from a machine is hostile: terminal escapes and control characters never reach a screen.
 
-/// The text with control characters made visible; newline and tab stay.
+/// The text with control characters made visible; newline and tab stay. What runners of pipelines take for an order in a log is broken.
 pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\t' => c,
-            c if c.is_control() || is_unseen(c) => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+    let seen = text.chars().map(|c| match c {
+        '\n' | '\t' => c,
+        c if c.is_control() || is_unseen(c) => '\u{fffd}',
+        c => c,
+    });
+    without_orders(seen.collect())
+}
+
+/// `##[error]` and `##vso[...]` are orders anywhere in a line, `::error::` at its begin, where a wrapped word may come to stand
+/// (actions/runner: src/Runner.Common/ActionCommand.cs; microsoft/azure-pipelines-agent: Command.cs).
+fn without_orders(text: String) -> String {
+    if !text.contains("##") && !text.contains("::") {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(letter) = rest.chars().next() {
+        let is_order = if let Some(after) = rest.strip_prefix("##") {
+            after.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).starts_with('[')
+        } else if let Some(after) = rest.strip_prefix("::").filter(|_| out.chars().next_back().is_none_or(char::is_whitespace)) {
+            let end = after.find("::").filter(|end| !after[..*end].contains('\n'));
+            after.starts_with(|c: char| c.is_ascii_alphabetic()) && end.is_some()
+        } else {
+            false
+        };
+        out.push(letter);
+        if is_order {
+            out.push('\u{fffd}');
+        }
+        rest = &rest[letter.len_utf8()..];
+    }
+    out
 }
 
 /// Characters that show nothing and change how others are shown or read.
@@ -106,6 +131,25 @@ pub fn escape_unseen(document: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_text_gives_orders_to_a_pipeline() {
+        for order in [
+            "##[add-mask]e",
+            "a ##vso[task.setvariable variable=X]y",
+            "###vso[x]",
+            "x ::error file=a::z",
+            "::add-mask::e",
+            "a\n\t::error::z",
+        ] {
+            let seen = clean(order);
+            assert!(!seen.contains("##[") && !seen.contains("##vso[") && !seen.contains("::error") && !seen.contains("::add"), "{seen:?}");
+            assert_eq!(clean(&seen), seen);
+        }
+        for text in ["a::b", "::ffff:10.0.0.1", "fd00::1 ::", "## heading [x]", "#[test]", "std::a::b"] {
+            assert_eq!(clean(text), text);
+        }
+    }
 
     #[test]
     fn a_document_acts_on_no_terminal_and_says_the_same() {

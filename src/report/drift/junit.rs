@@ -81,12 +81,12 @@ fn suite(writer: &mut Writer<Vec<u8>>, report: &DriftReport, target: &Target, ca
     let target = xml(&target.to_string());
     let counts = counts(cases.iter());
     // Ant, from which this format comes, writes the time without a zone.
-    let at = report.checked_at.trim_end_matches('Z');
+    let at = xml(report.checked_at.trim_end_matches('Z'));
     writer
         .create_element("testsuite")
         .with_attribute(("name", target.as_str()))
         .with_attributes(counts.iter().map(|(name, count)| (*name, count.as_str())))
-        .with_attribute(("timestamp", at))
+        .with_attribute(("timestamp", at.as_str()))
         .write_inner_content(|writer| cases.iter().try_for_each(|one| case(writer, &target, one)))?;
     Ok(())
 }
