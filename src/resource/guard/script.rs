@@ -27,8 +27,8 @@ pub fn keep_script(guard: &Guard) -> String {
                 let path = sh(&format!("/proc/sys/{}", key_path(key)));
                 format!("[ ! -e {path} ] || cat {path} >\"$k/{n}\" || exit 74; n={n}; p={path}\n{KEEP_EACH}")
             }
-            Keep::Link { netdev } => format!("i={}; n={n}\n{PATHS}{KEEP_LINK}", sh(netdev)),
-            Keep::Ipv6 => format!("n={n}\n{PATHS}{KEEP_IPV6}"),
+            Keep::Link { netdev } => format!("i={}; n={n}\n{ROUTES}{KEEP_LINK}", sh(netdev)),
+            Keep::Ipv6 => format!("n={n}\n{ROUTES}{KEEP_IPV6}"),
             Keep::Unit { name } => format!("systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74", sh(name)),
             Keep::Switch { system, .. } => system.keep_script(&n.to_string()),
         };
@@ -90,8 +90,8 @@ fn restore(n: usize, keep: &Keep) -> String {
             format!("nmcli connection modify {}{}", sh(uuid), settings.iter().map(words).collect::<String>())
         }
         Keep::Sysctl { key } => format!("n={n}; p={}\n{RESTORE_SYSCTL}", sh(&format!("/proc/sys/{}", key_path(key)))),
-        Keep::Link { netdev } => format!("n={n}; i={}\n{PATHS}{ADDRESSES}{RESTORE_LINK}", sh(netdev)),
-        Keep::Ipv6 => format!("n={n}\n{PATHS}{ADDRESSES}{RESTORE_IPV6}"),
+        Keep::Link { netdev } => format!("n={n}; i={}\n{ROUTES}{ADDRESSES}{RESTORE_LINK}", sh(netdev)),
+        Keep::Ipv6 => format!("n={n}\n{ROUTES}{ADDRESSES}{RESTORE_IPV6}"),
         Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", sh(name)),
         Keep::Switch { system, ports } => system.restore_script(&n.to_string(), ports),
     }
@@ -124,19 +124,37 @@ cat "$k/$n" >"$p" || exit
 while read -r v value; do [ "$v" = "$p" ] || [ ! -e "$v" ] || echo "$value" >"$v" || exit; done <"$k/$n.each"
 "#;
 
-/// What of an address family goes over several next hops is in no list of one netdev: kept as text, without what `ip` only tells of it.
-/// Without /sys nobody knows which netdevs there are.
-const PATHS: &str = r#"[ -d /sys/class/net ] || { echo 'there is no /sys here' >&2; exit 74; }
-paths() { ip -o "-$1" route show table all type unicast | grep nexthop | sed -E 's/\\//g; s/ (dead|linkdown|pervasive|offload|trap|notify|rt_offload|rt_trap|unresolved)//g; s/([0-9])sec/\1/g'; }
-paths_back() { while read -r r; do set -f; ip "-$1" route replace $r || s=1; set +f; done <"$2"; }
+/// Routes of a netdev are kept as the kernel has them, by who made them, those of the kernel first, which the others go by: it takes none of a list back after one that it refuses, as
+/// those by the number of a next hop that FRR makes. Lists with these, the next hops themselves, and what goes over several netdevs are kept as text, without what `ip`
+/// only tells of it. Those of the local table are not among them, the kernel makes them with each address. Without /sys nobody knows which netdevs there are.
+const ROUTES: &str = r#"[ -d /sys/class/net ] || { echo 'there is no /sys here' >&2; exit 74; }
+plain() { sed -E 's/\\//g; s/ (dead|linkdown|pervasive|offload|trap|notify|rt_offload|rt_trap|unresolved)//g; s/([0-9])sec/\1/g; s/( nhid [0-9]+) via [^ ]+/\1/; s/( nhid .*)nexthop.*/\1/'; }
+paths() { ip -o "-$1" route show table all type unicast | grep nexthop | plain; }
+keep_routes() {
+ip "-$1" nexthop show dev "$2" 2>/dev/null | plain | sed 's/ scope [^ ]*//' >"$3hops"; c=10
+for q in kernel boot $(ip -o "-$1" route show dev "$2" table all type unicast 2>/dev/null | sed -n 's/.* proto \([^ ]*\).*/\1/p' | grep -vx -e kernel -e boot | sort -u); do
+c=$((c + 1)); t=$(ip -o "-$1" route show dev "$2" table all type unicast proto "$q" 2>/dev/null)
+case $t in
+*' nhid '*) printf '%s\n' "$t" | grep -v nexthop | plain | sed "s/\$/ proto $q/" >"$3$c.text" ;;
+*) ip "-$1" route save dev "$2" table all type unicast proto "$q" >"$3$c.saved" 2>/dev/null || rm -f "$3$c.saved" ;;
+esac
+done
+}
+text_back() { while read -r r; do d=; case $r in *' nhid '* | *nexthop*) ;; *) d="dev $3" ;; esac; set -f; ip "-$1" route replace $r $d || s=1; set +f; done <"$2"; }
+routes_back() {
+for f in "$3"*.saved; do
+[ -s "$f" ] || continue
+t=0; until ip "-$1" route restore <"$f" || [ $t = 5 ]; do sleep 1; t=$((t + 1)); done
+[ $t -lt 5 ] || s=1
+done
+[ ! -s "$3hops" ] || while read -r r; do set -f; ip "-$1" nexthop replace $r || s=1; set +f; done <"$3hops"
+for f in "$3"*.text; do [ ! -e "$f" ] || text_back "$1" "$f" "$2"; done
+}
 "#;
 
-/// Routes are kept as the kernel has them: a text form would lose what it does not print (ip-route(8), save and restore).
-/// Those of the local table are not among them, the kernel makes them with each address.
 const KEEP_LINK: &str = r#"if [ -e "/sys/class/net/$i" ]; then
 cat "/sys/class/net/$i/mtu" >"$k/$n.mtu" && cat "/sys/class/net/$i/flags" >"$k/$n.flags" && ip -o addr show dev "$i" >"$k/$n.addresses" || exit 74
-for v in 4 6; do ip "-$v" route save dev "$i" table all type unicast >"$k/$n.route$v" 2>/dev/null || rm -f "$k/$n.route$v"; done
-for v in 4 6; do paths "$v" | grep -F " dev $i " >"$k/$n.paths$v"; done
+for v in 4 6; do keep_routes "$v" "$i" "$k/$n.route$v:"; paths "$v" | grep -F " dev $i " >"$k/$n.paths$v"; done
 for v in addr_gen_mode disable_ipv6 accept_ra; do cat "/proc/sys/net/ipv6/conf/$i/$v" >"$k/$n.$v" 2>/dev/null || rm -f "$k/$n.$v"; done
 fi"#;
 
@@ -163,23 +181,18 @@ done <"$k/$n.addresses"
 /// Those of a netdev that is gone by then are left out.
 const KEEP_IPV6: &str = r#"if [ -e /proc/sys/net/ipv6 ]; then
 ip -6 -o addr show >"$k/$n.addresses" || exit 74
-for i in /sys/class/net/*; do i=${i##*/}; ip -6 route save dev "$i" table all type unicast >"$k/$n.$i.routes" 2>/dev/null || rm -f "$k/$n.$i.routes"; done
+for i in /sys/class/net/*; do i=${i##*/}; keep_routes 6 "$i" "$k/$n:$i:"; done
 paths 6 >"$k/$n.paths"; ip -6 neigh show nud permanent >"$k/$n.neighbours"
-for v in blackhole unreachable prohibit; do ip -6 route save table all type "$v" >"$k/$n.$v" 2>/dev/null || rm -f "$k/$n.$v"; done
+for v in blackhole unreachable prohibit throw; do ip -6 route save table all type "$v" >"$k/$n.$v" 2>/dev/null || rm -f "$k/$n.$v"; done
 fi"#;
 
 /// Nothing is taken away. A route that names an address as its source waits until the kernel has found that nobody else has this one.
 const RESTORE_IPV6: &str = r#"[ -e "$k/$n.addresses" ] || exit 0
 s=0; bring_back
 [ -z "$boot" ] || exit $s
-for f in "$k/$n".*.routes; do
-i=${f#"$k/$n."}; i=${i%.routes}
-[ -s "$f" ] && [ -e "/sys/class/net/$i" ] || continue
-t=0; until ip -6 route restore <"$f" || [ $t = 5 ]; do sleep 1; t=$((t + 1)); done
-[ $t -lt 5 ] || s=1
-done
-paths_back 6 "$k/$n.paths"
-for v in blackhole unreachable prohibit; do [ ! -s "$k/$n.$v" ] || ip -6 route restore <"$k/$n.$v" || s=1; done
+for i in /sys/class/net/*; do i=${i##*/}; routes_back 6 "$i" "$k/$n:$i:"; done
+text_back 6 "$k/$n.paths" ""
+for v in blackhole unreachable prohibit throw; do [ ! -s "$k/$n.$v" ] || ip -6 route restore <"$k/$n.$v" || s=1; done
 while read -r a _ i _ l _; do [ ! -e "/sys/class/net/$i" ] || ip -6 neigh replace "$a" lladdr "$l" dev "$i" nud permanent || s=1; done <"$k/$n.neighbours"
 exit $s
 "#;
@@ -203,8 +216,8 @@ $a
 "*) ;; *) ip addr del "$a" dev "$i" || s=1 ;; esac; done
 [ -z "$q" ] || echo "$q" >"$p"
 if [ -z "$boot" ]; then for v in 4 6; do
-[ ! -s "$k/$n.route$v" ] || { ip "-$v" route flush dev "$i" table all type unicast; ip "-$v" route restore <"$k/$n.route$v" || s=1; }
-paths_back "$v" "$k/$n.paths$v"
+ip "-$v" route flush dev "$i" table all type unicast; routes_back "$v" "$i" "$k/$n.route$v:"
+text_back "$v" "$k/$n.paths$v" ""
 done; fi
 exit $s
 "#;

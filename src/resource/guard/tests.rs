@@ -177,7 +177,8 @@ fn a_link_comes_back_with_addresses_and_routes() {
         ip addr add fd00::1/64 dev d0 nodad; ip addr add 10.2.0.1/24 dev d0 valid_lft 900 preferred_lft 800\n\
         ip route add default via 10.1.0.254; ip route add 10.7.0.0/16 via 10.1.0.3 table 77 metric 5; ip route add fd01::/64 via fd00::2\n\
         ip addr add 10.6.0.1/24 dev d1; ip addr add fd06::1/64 dev d1 nodad; ip route add 10.8.0.0/16 nexthop via 10.1.0.3 dev d0 nexthop via 10.6.0.3 dev d1\n\
-        ip -6 route add fd08::/64 nexthop via fd00::2 dev d0 nexthop via fd06::2 dev d1";
+        ip -6 route add fd08::/64 nexthop via fd00::2 dev d0 nexthop via fd06::2 dev d1; ip nexthop add id 7 via 10.1.0.3 dev d0\n\
+        ip route add 10.20.0.0/16 nhid 7 proto static; ip route add 192.168.7.0/24 via 10.1.0.4 proto static; ip route add 192.168.8.0/24 via 10.1.0.4";
     // The kernel adds an IPv6 address's own route a moment after the link is up.
     let look = "n=0; until ip -6 route show table local dev d0 | grep -q fd00::1 || [ $n = 10 ]; do sleep 0.1; n=$((n + 1)); done\n\
         ip -o link show d0 | sed 's/qlen.*//'; ip -o addr show dev d0 | sed 's/dynamic//; s/valid_lft.*//' | sort\n\
@@ -207,6 +208,7 @@ fn addresses_and_routes_of_ipv6_come_back_with_the_setting_that_took_them() {
         ip addr add fd00::1/64 dev d0 nodad; ip addr add fd05::1/64 dev d0; ip addr add 10.1.0.1/24 dev d0; ip link add d2 type veth peer name d3\n\
         echo 1 >/proc/sys/net/ipv6/conf/d2/disable_ipv6; ip -6 route add default via fd00::2; ip -6 route add fd01::/64 via fd00::3 table 77\n\
         ip addr add fd06::1/64 dev d1 nodad; ip -6 route add fd07::/64 metric 7 nexthop via fd00::2 dev d0 nexthop via fd06::2 dev d1 weight 3\n\
+        ip -6 nexthop add id 17 via fd00::7 dev d0; ip -6 route add fd40::/32 nhid 17 proto static; ip -6 route add fd70::/32 via fd00::2 proto static\n\
         ip -6 route add blackhole fd50::/32; ip -6 neigh add fd00::9 lladdr 02:00:00:00:00:09 dev d0 nud permanent\n\
         echo 0 >/proc/sys/net/ipv4/conf/all/accept_redirects\n\
         while ip -6 addr show | grep -q tentative; do sleep 0.1; done; ip -6 route add fd02::/64 via fd05::3 src fd05::1";
