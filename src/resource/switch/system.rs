@@ -140,11 +140,14 @@ impl System {
             System::Cumulus => cumulus::script::keep_script(name),
             System::Eos => eos::script::keep_script(name),
         };
-        format!("{runs}\n[ ! -e {saved} ] || cp -a {saved} \"$k/{name}.file\" || exit 74", saved = self.saved())
+        format!(
+            "{runs}\nif [ -e {saved} ]; then cp -a {saved} \"$k/{name}.file\"; else : >\"$k/{name}.absent\"; fi || exit 74",
+            saved = self.saved()
+        )
     }
 
     /// Makes what is of these ports, or of our own making, run again as it was. Where somebody has saved since, be it we, what runs then is
-    /// saved anew, so that what others saved with it stays; and where that cannot be, the saved file is put back.
+    /// saved anew, so that what others saved with it stays; and where that cannot be, the saved file is put back, or there is none again.
     pub fn restore_script(self, name: &str, ports: &BTreeSet<String>) -> String {
         let runs = match self {
             System::Sonic => sonic::script::restore_script(name, ports),
@@ -153,8 +156,9 @@ impl System {
         };
         format!(
             "(\n{runs})\ns=$?; f={saved}; o=$k/{name}.file\n\
-             [ -e \"$o\" ] && ! cmp -s \"$f\" \"$o\" || exit $s\n\
+             if [ -e \"$k/{name}.absent\" ]; then [ -e \"$f\" ] || exit $s; else ! cmp -s \"$f\" \"$o\" || exit $s; fi\n\
              if [ \"$s\" = 0 ] && [ -s \"$f\" ]; then (\n{save}) && [ -s \"$f\" ] && exit 0; fi\n\
+             if [ -e \"$k/{name}.absent\" ]; then rm -f \"$f\"; exit $s; fi\n\
              cp -a \"$o\" \"$f.new\" && mv -f \"$f.new\" \"$f\" || exit\n\
              exit $s\n",
             saved = self.saved(),

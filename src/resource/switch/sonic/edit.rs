@@ -38,11 +38,14 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// The ports that it is about: a row is of one, or a field of it is.
+    /// The ports that it is about: a row is of one or of some, or a field of it is; a map is of none.
     pub fn ports(&self) -> Vec<String> {
-        let of_row = self.key.split('|').next().unwrap_or_default().split(',');
-        let of_field = (self.table == "CABLE_LENGTH").then_some(self.field.as_str());
-        of_row.chain(of_field).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        let names = match self.table.as_str() {
+            "PORT" | "PORT_QOS_MAP" | "QUEUE" | "BUFFER_PG" | "PFC_WD" => self.key.split('|').next().unwrap_or_default(),
+            "CABLE_LENGTH" => &self.field,
+            _ => "",
+        };
+        names.split(',').filter(|name| !name.is_empty() && *name != "GLOBAL").map(str::to_owned).collect()
     }
 }
 
