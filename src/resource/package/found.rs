@@ -50,7 +50,10 @@ impl FoundPackage {
         let left = out.lines().any(|line| line.strip_prefix("left\t") == Some(name));
         match out.lines().find_map(|line| line.strip_prefix("manager\t")) {
             Some("apt") => Ok(FoundPackage { left, ..of_dpkg(name, out) }),
-            Some("dnf") => Ok(FoundPackage { left, ..of_rpm(name, version, out) }),
+            Some("dnf") => match named_otherwise(name, out) {
+                Some(other) => Err(format!("{name} is not the name of a package, but of one called {other}: wish for that")),
+                None => Ok(FoundPackage { left, ..of_rpm(name, version, out) }),
+            },
             Some(_) => Err(NO_MANAGER.to_owned()),
             None => Err("the packages were not answered".to_owned()),
         }
@@ -123,6 +126,13 @@ fn of_rpm(name: &str, wanted: Option<&str>, out: &str) -> FoundPackage {
     found
 }
 
+/// rpm finds a package by its name with the version or the architecture too: `glibc.i686`.
+fn named_otherwise<'o>(name: &str, out: &'o str) -> Option<&'o str> {
+    let mut names = out.lines().filter_map(|line| line.strip_prefix("rpm\t")?.split('\t').next()).peekable();
+    let first = *names.peek()?;
+    names.all(|other| other != name).then_some(first)
+}
+
 /// True where this is the wanted version, which may leave out its epoch and its release.
 fn is_rpm(wanted: &str, there: &str) -> bool {
     let without_epoch = there.split_once(':').map_or(there, |(_, rest)| rest);
@@ -181,6 +191,14 @@ mod tests {
         ] {
             let found = of_rpm("x", None, &format!("lock\t{pattern}\n"));
             assert_eq!((found.version(), found.held), (None, held), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn rpm_finds_more_by_a_name_than_its_package() {
+        assert_eq!(named_otherwise("glibc.i686", "manager\tdnf\nrpm\tglibc\t(none):2-1\n"), Some("glibc"));
+        for out in ["manager\tdnf\n", "rpm\tglibc\t(none):2-1\n", "rpm\tother\t(none):1-1\nrpm\tglibc\t(none):2-1\n"] {
+            assert_eq!(named_otherwise("glibc", out), None, "{out}");
         }
     }
 
