@@ -190,6 +190,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_row_of_a_map_is_of_no_port() {
+        for (table, key, field, ports) in [
+            ("PORT", "Ethernet0", "mtu", &["Ethernet0"][..]),
+            ("QUEUE", "Ethernet0,Ethernet4|3", "scheduler", &["Ethernet0", "Ethernet4"]),
+            ("CABLE_LENGTH", "AZURE", "Ethernet8", &["Ethernet8"]),
+            ("DSCP_TO_TC_MAP", "AZURE", "26", &[]),
+            ("PFC_WD", "GLOBAL", "POLL_INTERVAL", &[]),
+            // Its own row of the whole switch comes back as one of a port does.
+            ("PORT_QOS_MAP", "global", "dscp_to_tc_map", &["global"]),
+        ] {
+            let edit = Edit { table: table.into(), key: key.into(), field: field.into(), there: There::Field, value: None };
+            assert_eq!(edit.ports(), ports, "{table}");
+        }
+    }
+
+    #[test]
     fn a_patch_adds_whole_tables_and_rows_where_they_are_not_there() {
         let db = ConfigDb::parse(
             r#"{ "PORT": { "Ethernet0": { "mtu": "9100" } }, "PORT_QOS_MAP": { "Ethernet0": { "pfc_enable": "3,4", "scheduler": "x" } },
