@@ -181,8 +181,7 @@ pub fn values(wanted: &Value, installed: &Value, hidden: &[String]) -> Vec<Chang
 /// Hides what holds a text that the installed values have where a secret is, and every field of a rendered object where there is a
 /// secret at all: a chart puts it where it likes, and in what form it likes (base64 in an annotation).
 pub fn conceal(changes: &mut [Change], installed: &Value, hidden: &[String]) {
-    let mut secrets = Vec::new();
-    secret_texts(installed, "", hidden, &mut secrets);
+    let secrets = secret_texts(installed, hidden);
     let tells = |value: &Option<Value>| {
         let text = value.as_ref().map(Value::to_string).unwrap_or_default();
         secrets.iter().any(|secret| text.contains(secret))
@@ -210,37 +209,37 @@ pub fn conceal(changes: &mut [Change], installed: &Value, hidden: &[String]) {
 
 /// Places in these values that the labels of a release name.
 pub fn labelled(value: &Value, labels: &BTreeSet<String>) -> Vec<String> {
-    fn walk(value: &Value, at: String, labels: &BTreeSet<String>, out: &mut Vec<String>) {
-        let step = |below: Step| format!("{at}{}", pointer(&[below]));
-        match value {
-            Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| walk(item, format!("{at}/{n}"), labels, out)),
-            Value::Object(map) => map.iter().for_each(|(name, item)| walk(item, step(Step::Field(name.clone())), labels, out)),
-            _ => {}
-        }
-        if labels.contains(&secret_label(&at)) {
-            out.push(at);
-        }
-    }
     let mut out = Vec::new();
     if !labels.is_empty() {
-        walk(value, String::new(), labels, &mut out);
+        each_place(value, "", &mut |at, _| out.extend(labels.contains(&secret_label(at)).then(|| at.to_owned())));
     }
     out
 }
 
-fn secret_texts(value: &Value, at: &str, hidden: &[String], out: &mut Vec<String>) {
-    match value {
-        Value::String(text) if text.len() >= SHORTEST_BYTES && (says_secret(at) || hidden.iter().any(|secret| within(at, secret))) => {
+/// Texts of these values that stand where a secret is, or where a name says so; as they are, and as JSON writes them.
+fn secret_texts(value: &Value, hidden: &[String]) -> Vec<String> {
+    let mut out = Vec::new();
+    each_place(value, "", &mut |at, value| {
+        let Value::String(text) = value else { return };
+        if text.len() >= SHORTEST_BYTES && (says_secret(at) || hidden.iter().any(|secret| within(at, secret))) {
             let json = Value::from(text.as_str()).to_string();
             out.extend([text.clone(), json.trim_matches('"').to_owned()]);
         }
-        Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| secret_texts(item, &format!("{at}/{n}"), hidden, out)),
+    });
+    out
+}
+
+/// Visits every value below this one with its JSON pointer, and this one last.
+fn each_place(value: &Value, at: &str, visit: &mut impl FnMut(&str, &Value)) {
+    match value {
+        Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| each_place(item, &format!("{at}/{n}"), visit)),
         Value::Object(map) => map.iter().for_each(|(name, item)| {
             let below = format!("{at}{}", pointer(&[Step::Field(name.clone())]));
-            secret_texts(item, &below, hidden, out);
+            each_place(item, &below, visit);
         }),
         _ => {}
     }
+    visit(at, value);
 }
 
 /// Helm stores a whole number as one, however it was written.

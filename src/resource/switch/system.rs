@@ -6,6 +6,7 @@ use super::edit::SwitchEdit;
 use super::eos::Config;
 use super::sonic::config_db::ConfigDb;
 use super::{Watchdog, cumulus, eos, sonic};
+use railwright_base::quote::sh;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -149,10 +150,11 @@ impl System {
     /// Makes what is of these ports, or of our own making, run again as it was. Where somebody has saved since, be it we, what runs then is
     /// saved anew, so that what others saved with it stays; and where that cannot be, the saved file is put back, or there is none again.
     pub fn restore_script(self, name: &str, ports: &BTreeSet<String>) -> String {
+        let ports = sh(&ports.iter().map(String::as_str).collect::<Vec<_>>().join(" "));
         let runs = match self {
-            System::Sonic => sonic::script::restore_script(name, ports),
-            System::Cumulus => cumulus::script::restore_script(name, ports),
-            System::Eos => eos::script::restore_script(name, ports),
+            System::Sonic => sonic::script::restore_script(name, &ports),
+            System::Cumulus => cumulus::script::restore_script(name, &ports),
+            System::Eos => eos::script::restore_script(name, &ports),
         };
         format!(
             "(\n{runs})\ns=$?; f={saved}; o=$k/{name}.file\n\

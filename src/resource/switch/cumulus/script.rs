@@ -105,9 +105,8 @@ pub fn keep_script(name: &str) -> String {
 
 /// Makes it so again, where it is not. The revision from before is not applied again: it holds all of the switch, what others
 /// applied elsewhere since included, and NVUE drops old ones. Where that fails, twice, what was saved is applied, but
-/// not where others had not saved what they applied.
-pub fn restore_script(name: &str, ports: &BTreeSet<String>) -> String {
-    let ports = sh(&ports.iter().map(String::as_str).collect::<Vec<_>>().join(" "));
+/// not where others had not saved what they applied. `ports` is one word of the shell.
+pub fn restore_script(name: &str, ports: &str) -> String {
     format!(
         "is_so() {{ nv config show -r applied -o json | {read} >\"$k/now\" && {back} && [ ! -s \"$k/unset.yaml\" ] && [ ! -s \"$k/set.yaml\" ]; }}\n\
          n=0; until nv config show -r applied -o json >/dev/null 2>&1 || [ \"$n\" = 60 ]; do sleep 5; n=$((n + 1)); done\n\

@@ -102,9 +102,8 @@ pub fn keep_script(name: &str) -> String {
 }
 
 /// Makes it so again, where it is not: what of it is of these ports is told in a session, so that what others changed elsewhere since stays.
-/// Where that does not bring it back, twice, all of it is replaced (`configure replace`, https://www.arista.com/en/um-eos/eos-session-management-commands).
-pub fn restore_script(name: &str, of: &BTreeSet<String>) -> String {
-    let of = sh(&of.iter().map(String::as_str).collect::<Vec<_>>().join(" "));
+/// Where that does not bring it back, twice, all of it is replaced (`configure replace`, https://www.arista.com/en/um-eos/eos-session-management-commands). `of`, the ports, is one word of the shell.
+pub fn restore_script(name: &str, of: &str) -> String {
     let keys: Vec<_> = OF_PORT.iter().map(|key| json!([key.words, key.opposite, key.without])).collect();
     let keys = sh(&json!(keys).to_string());
     format!(

@@ -69,8 +69,8 @@ pub fn keep_script(name: &str) -> String {
 const PROGRAM: &str = include_str!("config_db.py");
 
 /// Makes what of it is of these ports, or ours by its name, run again where it is otherwise: as a checkpoint that is rolled back, and where the switch refuses that (it meets the same allow list as a patch,
-/// sonic-net/sonic-buildimage#20664) or has no room for one, by a reload from that. It starts the services anew.
-pub fn restore_script(name: &str, ports: &BTreeSet<String>) -> String {
+/// sonic-net/sonic-buildimage#20664) or has no room for one, by a reload from that. It starts the services anew. `ports` is one word of the shell.
+pub fn restore_script(name: &str, ports: &str) -> String {
     format!(
         "n=0; until sonic-cfggen -d --print-data >\"$k/now\" && [ -s \"$k/now\" ] || [ \"$n\" = 60 ]; do sleep 5; n=$((n + 1)); done\n\
          python3 -c {program} \"$k/now\" \"$k/{name}\" {tables} {ports} >\"$k/wanted\" || exit\n\
@@ -81,6 +81,5 @@ pub fn restore_script(name: &str, ports: &BTreeSet<String>) -> String {
          [ \"$s\" -eq 0 ] || config reload -y -f \"$k/wanted\" </dev/null\n",
         program = sh(PROGRAM),
         tables = sh(TABLES),
-        ports = sh(&ports.iter().map(String::as_str).collect::<Vec<_>>().join(" ")),
     )
 }
