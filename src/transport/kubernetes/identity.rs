@@ -3,10 +3,11 @@
 
 use super::credentials::{self, Credentials, Source, read};
 use super::fault;
+use super::kubeconfig;
 use super::proxy;
 use super::server::Server;
 use crate::{ClusterAccess, HostAccess, TransportError};
-use kube::config::{AuthInfo, Cluster, Config, ExecInteractiveMode, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, Cluster, Config, ExecInteractiveMode};
 use railwright_base::text::one_line;
 use railwright_resource::file::base64;
 use railwright_system::{clock, environment, terminal};
@@ -112,7 +113,7 @@ fn take_in(auth: &mut AuthInfo, place: &str) -> Result<Source, String> {
 }
 
 fn choose(cluster: &ClusterAccess) -> Result<Chosen, String> {
-    let Some((found, file)) = kubeconfig(cluster) else { return within_cluster(cluster) };
+    let Some((found, file)) = kubeconfig::find(cluster) else { return within_cluster(cluster) };
     let kubeconfig = found?;
     let known = || kubeconfig.contexts.iter().map(|named| one_line(&named.name, 60)).collect::<Vec<_>>().join(", ");
     let name = cluster.context.as_ref().or(kubeconfig.current_context.as_ref()).filter(|name| !name.is_empty());
@@ -131,7 +132,7 @@ fn choose(cluster: &ClusterAccess) -> Result<Chosen, String> {
     let mut config = reached(&found, &file)?;
     config.auth_info = user.and_then(|named| named.auth_info.clone()).unwrap_or_default();
     if let Some(exec) = config.auth_info.exec.as_mut().filter(|exec| exec.provide_cluster_info) {
-        exec.cluster = Some((&found).try_into().map_err(|error| misread(&error, &file))?);
+        exec.cluster = Some((&found).try_into().map_err(|error| kubeconfig::describe_error(&error, &file))?);
     }
     Ok(Chosen { config, place: format!("{file} (context {shown})") })
 }
@@ -172,64 +173,6 @@ fn is_stated(text: &Option<String>) -> bool {
     text.as_ref().is_some_and(|text| !text.is_empty())
 }
 
-/// The kubeconfig that is named, or the usual ones, with its name; nothing where there is none.
-fn kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, String>, String)> {
-    let of_file = |path: &Path| (of_file(path), path.display().to_string());
-    if let Some(path) = &cluster.kubeconfig {
-        return Some(of_file(Path::new(path)));
-    }
-    if let Some(paths) = environment::variable("KUBECONFIG") {
-        return Some((of_list(&paths), paths));
-    }
-    let usual = environment::home()?.join(".kube/config");
-    usual.exists().then(|| of_file(&usual))
-}
-
-/// What the files of a list hold together. kubectl passes over those that are not there, and over no others (kubernetes/client-go:
-/// clientcmd/loader.go, Load).
-fn of_list(paths: &str) -> Result<Kubeconfig, String> {
-    let named: Vec<PathBuf> = std::env::split_paths(paths).filter(|path| !path.as_os_str().is_empty()).collect();
-    let is_missing = |path: &PathBuf| std::fs::metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    let none = named.iter().all(is_missing);
-    let mut there = named.iter().filter(|path| none || !is_missing(path));
-    there.try_fold(Kubeconfig::default(), |merged, path| merged.merge(of_file(path)?).map_err(|error| misread(&error, paths)))
-}
-
-/// What one file holds. The library would read it without end, and again; paths in it are relative to its folder.
-fn of_file(path: &Path) -> Result<Kubeconfig, String> {
-    let file = path.display().to_string();
-    let text = text(&read(path)?).ok_or_else(|| format!("{file} is no kubeconfig: it is no text"))?;
-    let mut kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| misread(&error, &file))?;
-    let absolute = |named: &mut Option<String>| {
-        let below = path.parent().zip(named.as_ref().filter(|named| !named.is_empty())).map(|(folder, named)| folder.join(named));
-        *named = below.map(|path| path.display().to_string()).or_else(|| named.take());
-    };
-    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
-        absolute(&mut cluster.certificate_authority);
-    }
-    for user in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
-        [&mut user.client_certificate, &mut user.client_key, &mut user.token_file].into_iter().for_each(absolute);
-        // A plugin's name without a slash is looked for in PATH.
-        if let Some(exec) = user.exec.as_mut().filter(|exec| exec.command.as_ref().is_some_and(|command| command.contains('/'))) {
-            absolute(&mut exec.command);
-        }
-    }
-    Ok(kubeconfig)
-}
-
-/// In UTF-8, or in UTF-16 as a byte order mark says.
-fn text(bytes: &[u8]) -> Option<String> {
-    let utf16 = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = rest.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
-        String::from_utf16(&units).ok()
-    };
-    match bytes {
-        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
-        [0xef, 0xbb, 0xbf, rest @ ..] | rest => String::from_utf8(rest.to_vec()).ok(),
-    }
-}
-
 /// As a pod of the cluster itself.
 fn within_cluster(cluster: &ClusterAccess) -> Result<Chosen, String> {
     let nowhere = "there is no kubeconfig: name one as `kubernetes: { kubeconfig: FILE }`, or set KUBECONFIG, or write ~/.kube/config";
@@ -244,24 +187,10 @@ fn variable(name: &str) -> Option<String> {
     environment::variable(name).or_else(|| environment::variable(&name.to_lowercase()))
 }
 
-/// Never with the library's own words where those may quote the file.
-fn misread(error: &KubeconfigError, file: &str) -> String {
-    match error {
-        KubeconfigError::ReadConfig(error, path) => format!("{}: {error}", path.display()),
-        KubeconfigError::Parse(error) => match error.location() {
-            Some(at) => format!("{file} is no kubeconfig: line {} is not as it must be", at.line()),
-            None => format!("{file} is no kubeconfig"),
-        },
-        KubeconfigError::LoadClientCertificate(_) => format!("the client certificate that {file} names cannot be read"),
-        KubeconfigError::LoadClientKey(_) => format!("the client key that {file} names cannot be read"),
-        _ => format!("{file} cannot be used: its parts do not go together"),
-    }
-}
-
 fn unusable(error: &kube::Error, words: &Words, place: &str) -> String {
     match error {
         kube::Error::Auth(error) => fault::auth(error, words),
-        kube::Error::InferKubeconfig(error) => misread(error, place),
+        kube::Error::InferKubeconfig(error) => kubeconfig::describe_error(error, place),
         kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
             "the proxy speaks a protocol that is not known: write http://, https:// or socks5://".to_owned()
         }
@@ -298,20 +227,6 @@ mod tests {
     use serde_json::json;
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
-
-    #[test]
-    fn of_a_list_only_files_that_are_not_there_are_passed_over() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        std::fs::write(at("lab"), kubeconfig("https://lab", "{}")).unwrap();
-        std::os::unix::fs::symlink(at("loop"), at("loop")).unwrap();
-        let server = |first: &str| of_list(&format!("{}:{}", at(first), at("lab"))).map(|all| all.clusters.len());
-        assert_eq!(server("missing"), Ok(1));
-        for other in ["lab/below", "loop"] {
-            assert!(server(other).is_err(), "{other}");
-        }
-        assert!(of_list(&format!("{}:{}", at("a"), at("b"))).is_err());
-    }
 
     async fn said(kubeconfig: &Path) -> String {
         let cluster = ClusterAccess { kubeconfig: Some(kubeconfig.display().to_string()), ..ClusterAccess::default() };

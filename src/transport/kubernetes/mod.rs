@@ -15,6 +15,7 @@ mod jobs;
 #[cfg(test)]
 mod kept_tests;
 mod kinds;
+mod kubeconfig;
 #[cfg(test)]
 mod law_tests;
 #[cfg(test)]

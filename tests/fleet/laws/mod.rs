@@ -1,4 +1,4 @@
-//! The laws of the design as properties over random specs, worlds and schedules of faults: 200 of them each, or as many as
+//! The laws of the design as properties over random specs, worlds and schedules of faults: fifty of them each, or as many as
 //! `RAILWRIGHT_SCHEDULES` says. A case that fails is shrunk and printed as one line that runs it again.
 
 mod budget;
