@@ -10,30 +10,29 @@ pub fn clean(text: &str) -> String {
     without_orders(seen.collect())
 }
 
-/// `##[error]` and `##vso[...]` are orders anywhere in a line, `::error::` at its begin, where a wrapped word may come to stand
+fn without_orders(mut text: String) -> String {
+    for place in orders(&text).into_iter().rev() {
+        text.insert(place, '\u{fffd}');
+    }
+    text
+}
+
+/// Where the second character of each order to a pipeline's runner is, in bytes. `##[error]` and `##vso[...]` are orders anywhere in a
+/// line, `::error::` at its begin, where a word, or what comes after a comma or a dot, may come to stand when a line is wrapped
 /// (actions/runner: src/Runner.Common/ActionCommand.cs; microsoft/azure-pipelines-agent: Command.cs).
-fn without_orders(text: String) -> String {
-    if !text.contains("##") && !text.contains("::") {
-        return text;
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.as_str();
-    while let Some(letter) = rest.chars().next() {
-        let is_order = if let Some(after) = rest.strip_prefix("##") {
-            after.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).starts_with('[')
-        } else if let Some(after) = rest.strip_prefix("::").filter(|_| out.chars().next_back().is_none_or(char::is_whitespace)) {
-            let end = after.find("::").filter(|end| !after[..*end].contains('\n'));
-            after.starts_with(|c: char| c.is_ascii_alphabetic()) && end.is_some()
-        } else {
-            false
-        };
-        out.push(letter);
-        if is_order {
-            out.push('\u{fffd}');
+pub fn orders(text: &str) -> Vec<usize> {
+    let is_order = |place: usize, sign: &str| {
+        let after = &text[place + sign.len()..];
+        if sign == "##" {
+            return after.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).starts_with('[');
         }
-        rest = &rest[letter.len_utf8()..];
-    }
-    out
+        let may_begin = text[..place].chars().next_back().is_none_or(|before| !before.is_alphanumeric());
+        let is_closed = || after.find("::").is_some_and(|end| !after[..end].contains('\n'));
+        may_begin && after.starts_with(|c: char| c.is_ascii_alphabetic()) && is_closed()
+    };
+    let pairs = text.as_bytes().windows(2).enumerate();
+    let signs = pairs.filter_map(|(place, pair)| Some((place, ["##", "::"].into_iter().find(|sign| sign.as_bytes() == pair)?)));
+    signs.filter(|(place, sign)| is_order(*place, sign)).map(|(place, _)| place + 1).collect()
 }
 
 /// Characters that show nothing and change how others are shown or read.
@@ -141,6 +140,8 @@ mod tests {
             "x ::error file=a::z",
             "::add-mask::e",
             "a\n\t::error::z",
+            "a,::add-mask::e",
+            "a.::error::z",
         ] {
             let seen = clean(order);
             assert!(!seen.contains("##[") && !seen.contains("##vso[") && !seen.contains("::error") && !seen.contains("::add"), "{seen:?}");

@@ -3,7 +3,7 @@
 
 use crate::out::Look;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
-use railwright_base::text::{clean_line, one_line};
+use railwright_base::text::{clean_line, one_line, orders};
 use railwright_base::{Diagnostic, Label, Severity};
 use railwright_knowledge::spec::{Source, Sources};
 use std::fmt;
@@ -128,7 +128,7 @@ fn cut_around(source: &Source, line: usize, offset: usize) -> Range<usize> {
     start..end.max(start)
 }
 
-/// The same number of bytes, without anything that a terminal obeys.
+/// The same number of bytes, without anything that a terminal or the runner of a pipeline obeys.
 fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -143,6 +143,7 @@ fn harmless(text: &str) -> String {
             c => out.push(c),
         }
     }
+    orders(text).into_iter().for_each(|place| out.replace_range(place..=place, "?"));
     out
 }
 

@@ -94,6 +94,14 @@ fn nothing_that_a_terminal_obeys_is_shown() {
 }
 
 #[test]
+fn a_quoted_line_gives_no_orders_to_a_pipeline_and_keeps_its_carets() {
+    let line = "name##vso[task.prependpath]/tmp/evil: 1 # ##[add-mask]e";
+    let shown = screen(&[Diagnostic::error("RW0105", "unknown key").at("a.yaml", 37..38, "here")], line);
+    assert!(shown.contains("name#?vso[task.prependpath]/tmp/evil: 1 # #?[add-mask]e"), "{shown}");
+    assert!(shown.contains("a.yaml:1:38"), "{shown}");
+}
+
+#[test]
 fn alike_findings_are_one_with_their_hosts_folded() {
     let down = |host: &str| {
         Diagnostic::error("RW0401", format!("{host} is not reachable")).on(format!("host/{host}")).next(format!("ssh {host} true"))
