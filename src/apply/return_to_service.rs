@@ -25,7 +25,7 @@ pub async fn return_to_service(folder: &StateFolder, hosts: &[String], reason: &
     let (who, machine) = (identity::user(), identity::machine());
     let entry = Entry::ReturnedToService { who, machine, reason: reason.to_owned(), hosts: hosts.to_vec() };
     if !journal(entry, &lock, folder, trouble::return_not_recorded).await? {
-        return Err(trouble::return_not_recorded("the state folder has no journal of a run"));
+        return Err(trouble::return_without_journal(&next));
     }
     State::load(folder)?.store(folder)
 }

@@ -28,7 +28,7 @@ enum Command {
     /// Take locks away from a run that is dead, here and on the hosts
     ///
     /// The holder cannot go on with them: a higher fencing number is left on each host, and its journal is closed to it.
-    /// What was taken away, and why, is journalled.
+    /// What was taken away, and why, is journalled where this folder has begun a run.
     Steal {
         /// The inventory
         inventory: PathBuf,

@@ -71,6 +71,14 @@ pub fn return_not_recorded(reason: &str) -> Diagnostic {
         .next("or apply the inventory: a gate that passes the hosts returns them to service as well")
 }
 
+/// The decision about a host has no journal to stand in: what is known of the host came from its record.
+pub fn return_without_journal(next: &Next) -> Diagnostic {
+    Diagnostic::error("RW0657", "the decision cannot be recorded: decisions stand in the journal of a run, and this folder has begun none")
+        .effect("nobody could tell later who took the hosts as in service, and why")
+        .state("nothing was changed: the hosts are still out of service")
+        .next(format!("{}: a gate that passes the hosts returns them to service", next.apply()))
+}
+
 /// As many hosts were lost as may be.
 pub fn failure_budget(skipped: usize, lost: usize, limit: usize, next: &Next) -> Diagnostic {
     Diagnostic::error("RW0620", format!("stopped by the failure budget: {lost} hosts were lost, and at {limit} nothing new is begun"))
