@@ -2,7 +2,8 @@
 //! made up: no NIC of its own is here. `update-initramfs` is a stand-in that only makes the file anew.
 
 use crate::rig::{Host, changes, wish};
-use railwright_resource::{Action, Plane, Reading};
+use railwright_resource::kernel_module::found::FoundModule;
+use railwright_resource::{Action, Plane, Read, Reading};
 use serde_json::json;
 
 /// `ens1` at 0000:19:00.0 with a VLAN and a bond that bear its MAC address, and a virtio NIC `ens2` below 0000:00:03.0.
@@ -86,4 +87,15 @@ fn what_somebody_else_names_is_found_and_its_secrets_stay_there() {
     assert!(found.interrupts[0].contains("10-netplan-a.link does not set WakeOnLanPassword, MTUBytes of it"), "{:?}", found.interrupts);
     host.must("echo Name=fab1 >>/run/systemd/network/10-netplan-a.link");
     assert!(host.assess(&wish).refusal.unwrap().contains("10-netplan-a.link names it fab1"));
+}
+
+/// They go with the module, whatever uses them.
+#[test]
+fn a_module_of_a_link_type_names_its_netdevs() {
+    let Some(host) = host("netdevs of a module") else { return };
+    host.must("mkdir -p /sys/class/net/vx0 /sys/class/net/vlan0; echo DEVTYPE=vxlan >/sys/class/net/vx0/uevent; echo DEVTYPE=vlan >/sys/class/net/vlan0/uevent");
+    for (module, netdevs) in [("vxlan", &["vx0"][..]), ("8021q", &["vlan0"]), ("bonding", &[])] {
+        let answers = host.read(&[Read::KernelModule { name: module.to_owned() }]);
+        assert_eq!(FoundModule::of(module, &answers).unwrap().netdevs, netdevs, "{module}");
+    }
 }

@@ -49,6 +49,24 @@ fn apt_does_not_take_a_repository_with_another_key_and_plans_it_again() {
     assert_eq!(&after.actions[..], std::slice::from_ref(refresh), "the failed refresh is owed");
 }
 
+/// As where a vendor's package named it before us.
+#[test]
+fn a_repository_that_apt_knows_with_another_key_does_not_stop_apt() {
+    let Some(host) = apt_host("package_repository of somebody") else { return };
+    let key = &repositories().key;
+    host.must(&format!(
+        "mkdir -p /usr/share/keyrings; cat >/usr/share/keyrings/somebody.asc <<E\n{key}\nE\n\
+         echo 'deb [signed-by=/usr/share/keyrings/somebody.asc] file:/srv/deb stable main' >/etc/apt/sources.list.d/somebody.list\n\
+         apt-get -q update </dev/null"
+    ));
+    let assessment = host.assess(&apt_repository(key));
+    let (refresh, files) = assessment.actions.split_last().unwrap();
+    host.perform(files);
+    let (code, _, err) = host.sh(&refresh.script());
+    assert!(code != 0 && complaint(&err).unwrap().contains("another file names this repository to apt, with another key"), "{code} {err}");
+    host.must("apt-get -q update </dev/null && apt-get -q -s install rw-alpha </dev/null");
+}
+
 #[test]
 fn apt_brings_a_package_and_takes_it_away() {
     let Some(host) = apt_host("package apt") else { return };

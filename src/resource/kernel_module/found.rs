@@ -34,6 +34,8 @@ pub struct FoundModule {
     pub hidden: BTreeSet<String>,
     /// Netdevs that its driver serves.
     pub netdevs: Vec<String>,
+    /// The host boots with an initial RAM disk, which holds a copy of modprobe.d.
+    pub ram_disk: bool,
     /// Lines of modules-load.d, in the order in which they are read.
     pub at_boot: Vec<ConfigurationLine>,
     /// Lines of modprobe.d, in the order in which they are read.
@@ -107,6 +109,7 @@ fn decode(module: &str, out: &str) -> FoundModule {
             "loaded" => take_loaded(rest, &mut found),
             "builtin" => found.builtin = true,
             "disk" => found.on_disk = true,
+            "ram_disk" => found.ram_disk = true,
             "netdev" => found.netdevs.push(rest.to_owned()),
             "parameter" => {
                 if let Some((key, value)) = rest.split_once('\t') {

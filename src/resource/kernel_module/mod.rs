@@ -189,6 +189,14 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// What is loaded from the initial RAM disk is loaded as its copy of modprobe.d says (initramfs-tools(7), dracut(8)).
+    fn copy_to_ram_disk(&self, module: &FoundModule, assessment: &mut Assessment) {
+        let waits = assessment.needs_reboot || differs_in(assessment, "blacklist", Plane::Persisted);
+        if module.ram_disk && waits {
+            assessment.actions.push(Action::UpdateInitialRamDisks);
+        }
+    }
+
     /// Somebody else's file that would keep our wish from coming true.
     fn contradiction(&self, module: &FoundModule) -> Option<String> {
         let ours = [boot_file(&self.name), modprobe_file(&self.name)];
@@ -198,7 +206,9 @@ impl<'a> Judge<'a> {
             return Some(format!("{} loads {} at boot; remove that line first", line.path, self.name));
         }
         let blacklists = module.blacklisted_by(&self.name).filter(|path| !ours.iter().any(|own| own == path));
-        if let Some(path) = blacklists.filter(|_| flag(body, "blacklist") == Some(false)) {
+        // systemd-modules-load loads nothing that is blacklisted (systemd: src/modules-load/modules-load.c, KMOD_PROBE_APPLY_BLACKLIST).
+        let is_unwanted = flag(body, "blacklist") == Some(false) || flag(body, "at_boot") == Some(true);
+        if let Some(path) = blacklists.filter(|_| is_unwanted) {
             return Some(format!("{path} blacklists {}; remove that line first", self.name));
         }
         let later = |(key, value): (&String, &String)| {
@@ -246,7 +256,8 @@ fn check_options(body: &Value, errors: &mut Vec<BodyError>) {
             is_word(key, "_-") && !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c.is_control() || "\"'#\\`$".contains(c));
         demand(errors, clean, &format!("/options/{key}"), "this is no module option", "a name with a value of one word");
     }
-    if flag(body, "loaded") == Some(true) && flag(body, "blacklist") == Some(true) {
+    let is_loaded = ["loaded", "at_boot"].iter().any(|field| flag(body, field) == Some(true));
+    if is_loaded && flag(body, "blacklist") == Some(true) {
         errors.push(error("/blacklist", "the module is wished both loaded and blacklisted", Some("leave one of the two out")));
     }
 }
@@ -289,6 +300,7 @@ impl Kind for KernelModule {
         }
         if let Ok(module) = &judge.module {
             judge.running_actions(module, &mut assessment);
+            judge.copy_to_ram_disk(module, &mut assessment);
             if let Some(why) = judge.contradiction(module) {
                 assessment.refusal = Some(why);
             }
@@ -370,6 +382,18 @@ mod tests {
     }
 
     #[test]
+    fn the_initial_ram_disk_is_made_anew_where_it_holds_what_the_next_boot_takes() {
+        let of = |body: Value, out: String| words(&assess(body, &out));
+        let option = json!({ "name": "ib_core", "options": { "netns_mode": 0 } });
+        let used = format!("{}ram_disk\n", IDLE.replace("1 0 -", "1 2 rdma_rxe,ib_cm,"));
+        assert_eq!(of(option.clone(), used), "write_file update_initial_ram_disks");
+        assert_eq!(of(option, format!("{IDLE}ram_disk\n")), "write_file unload_module load_module", "no boot is waited for");
+        let blacklist = json!({ "name": "nouveau", "blacklist": true });
+        assert_eq!(of(blacklist.clone(), "kernel\t6.1\nram_disk\n".to_owned()), "write_file update_initial_ram_disks");
+        assert_eq!(of(blacklist, "kernel\t6.1\n".to_owned()), "write_file");
+    }
+
+    #[test]
     fn a_module_in_use_is_not_unloaded_and_its_users_are_named() {
         let body = json!({ "name": "ib_core", "loaded": false });
         let used = assess(body.clone(), "loaded\tib_core 1 2 rdma_rxe, Live 0x0\n");
@@ -402,6 +426,9 @@ mod tests {
     fn a_file_of_somebody_else_that_contradicts_is_named() {
         let boot = assess(json!({ "name": "a", "at_boot": false }), "boot\t/etc/modules-load.d/x.conf\ta\n");
         assert!(boot.refusal.unwrap().starts_with("/etc/modules-load.d/x.conf loads a at boot"));
+        let blacklist = "modprobe\t/etc/modprobe.d/rds.conf\tblacklist a\n";
+        let boot = assess(json!({ "name": "a", "at_boot": true }), blacklist);
+        assert!(boot.refusal.unwrap().starts_with("/etc/modprobe.d/rds.conf blacklists a"));
         let option = assess(json!({ "name": "a", "options": { "k": 1 } }), "modprobe\t/etc/modprobe.d/zzz.conf\toptions a k=2\n");
         assert!(option.refusal.unwrap().starts_with("/etc/modprobe.d/zzz.conf gives a another option"));
     }

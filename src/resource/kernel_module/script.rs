@@ -23,8 +23,8 @@ const FOLDERS: [&str; 10] = [
     "/lib/modprobe.d",
 ];
 
-/// Records `word <tab> text`. bonding and bridge bring netdevs that have no device; each has a folder of that name in /sys
-/// instead, and all of them go with the module. `name` has `_`, as the kernel writes it; file names may have `-` in its place.
+/// Records `word <tab> text`. A module of a link type takes its netdevs along, which have no device, but a DEVTYPE (`SET_NETDEV_DEVTYPE`
+/// in drivers/net and net/8021q; dummy, team and vrf have none, and are not seen here). `name` has `_`, as the kernel writes it; file names may have `-` in its place.
 /// The shell itself looks where it can, and one `grep` looks through all files: a host has many modules and settings that
 /// are asked for, and each program that is started costs it a millisecond.
 pub fn read_script(name: &str) -> String {
@@ -41,8 +41,9 @@ pub fn read_script(name: &str) -> String {
          printf 'parameter\\t%s\\t%s\\n' \"${{f##*/}}\" \"$v\"\n\
          elif [ -e \"$f\" ]; then printf 'hidden\\t%s\\n' \"${{f##*/}}\"; fi\n\
          done\n\
-         case $m in bonding|bridge) v=$m ;; *) v=none ;; esac\n\
-         for n in \"$R\"/sys/class/net/*; do {{ [ ! \"$n/device/driver/module\" -ef \"$R/sys/module/$m\" ] && [ ! -d \"$n/$v\" ]; }} || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
+         case $m in 8021q) v=vlan ;; bonding) v=bond ;; bridge|geneve|ipvlan|macvlan|vxlan|wireguard) v=$m ;; *) v= ;; esac\n\
+         for n in \"$R\"/sys/class/net/*; do {{ [ ! \"$n/device/driver/module\" -ef \"$R/sys/module/$m\" ] && {{ [ -z \"$v\" ] || ! grep -qsx \"DEVTYPE=$v\" \"$n/uevent\"; }}; }} || printf 'netdev\\t%s\\n' \"${{n##*/}}\"; done\n\
+         for f in \"$R\"/boot/init*; do [ ! -f \"$f\" ] || {{ echo ram_disk; break; }}; done\n\
          set --\n\
          for d in etc run usr/local/lib usr/lib lib; do\n\
          [ \"$d\" != lib ] || [ ! \"$R/lib\" -ef \"$R/usr/lib\" ] || continue\n\

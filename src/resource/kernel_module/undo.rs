@@ -19,6 +19,10 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
         let attribute = Attribute::in_plane(Plane::Persisted, earlier.restored_reading(&now), now.content_reading());
         assessment.attributes.insert(path, attribute);
     }
+    let is_modprobe = |action: &Action| matches!(action, Action::RemoveFile { path, .. } | Action::WriteFile { path, .. } if path.contains("/modprobe.d/"));
+    if judge.module.as_ref().is_ok_and(|module| module.ram_disk) && assessment.actions.iter().any(is_modprobe) {
+        assessment.actions.push(Action::UpdateInitialRamDisks);
+    }
     undo_running(&judge, last_applied, before, &mut assessment);
     assessment
 }

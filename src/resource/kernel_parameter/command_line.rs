@@ -55,6 +55,11 @@ impl Parameter {
         }
     }
 
+    /// True when GRUB's script would end the word within the value (GRUB manual, "Shell-like scripting").
+    pub fn needs_quotes(&self) -> bool {
+        self.value.as_ref().is_some_and(|value| value.contains(|c: char| c.is_whitespace() || ";&|<>{}".contains(c)))
+    }
+
     /// The token in a command line that stands for this parameter: the last one, or, where each occurrence
     /// counts, the one with this very value.
     pub fn found_in<'a>(&self, tokens: &'a [String]) -> Option<&'a str> {

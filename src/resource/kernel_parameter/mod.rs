@@ -12,6 +12,7 @@ use super::file::found::{Content, Found, Regular, put};
 use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
 use boot::{Boot, Loader, reading, token_reading};
 use command_line::{Parameter, is_repeated};
+use railwright_base::Digest;
 use serde_json::{Value, json};
 
 /// The kind.
@@ -28,16 +29,19 @@ fn resource_name(parameter: &Parameter) -> String {
     if is_repeated(&parameter.name) { parameter.token() } else { parameter.name.clone() }
 }
 
+/// Of a parameter that counts each time it is given the value is part of the name, however long it is and whatever is in it.
 fn drop_in(parameter: &Parameter) -> String {
-    let name: String =
-        resource_name(parameter).chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
+    let mut name = parameter.name.clone();
+    if is_repeated(&name) {
+        name.push_str(&format!("-{}", Digest::of_bytes(parameter.token().as_bytes()).short()));
+    }
     format!("/etc/default/grub.d/90-railwright-{name}.cfg")
 }
 
 /// The default line comes last in a normal entry, so that ours is the one that counts.
 fn drop_in_content(parameter: &Parameter) -> String {
     let token = match &parameter.value {
-        Some(value) if value.contains(' ') => format!("{}=\\\"{value}\\\"", parameter.name),
+        Some(value) if parameter.needs_quotes() => format!("{}=\\\"{value}\\\"", parameter.name),
         _ => parameter.token(),
     };
     format!("# Written by railwright; a change by hand is drift.\nGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {token}\"\n")
@@ -133,6 +137,11 @@ impl Kind for KernelParameter {
         let differs = |plane| attribute.differences().iter().any(|(p, ..)| *p == plane);
         let (persisted, next_boot) = (differs(Plane::Persisted), differs(Plane::NextBoot));
         match &boot {
+            Ok(Boot { loader: Loader::Grubby, .. }) if next_boot && parameter.needs_quotes() => {
+                let why = "grubby writes a value without quotes, and GRUB ends a word at a blank and at each of `;&|<>{}`: set it by hand";
+                assessment.refusal = Some(why.to_owned());
+                assessment.needs_reboot = false;
+            }
             Ok(Boot { loader: Loader::Grubby, .. }) if next_boot => {
                 assessment.actions.push(Action::SetKernelArgument { argument: parameter.token(), present: true });
             }
@@ -266,6 +275,29 @@ mod tests {
         ] {
             assert_eq!(words(&assess(&boot(running, default, next))), (actions.to_owned(), reboot), "{running}|{default}|{next}");
         }
+    }
+
+    /// GRUB's script ends a word there (GRUB manual, "Shell-like scripting").
+    #[test]
+    fn what_ends_a_word_for_grub_is_quoted_and_read_back() {
+        let acs = json!({ "parameter": "pci", "value": format!("disable_acs_redir={}", vec!["0000:17:00.0"; 24].join(";")) });
+        let wish = wish(&KernelParameter, acs);
+        let parameter = parameter(&wish.body);
+        let content = drop_in_content(&parameter);
+        assert!(content.contains(&format!("pci=\\\"{}\\\"\"", parameter.value.clone().unwrap())), "{content}");
+        assert!(
+            drop_in(&parameter).len() < 100
+                && drop_in(&parameter) != drop_in(&Parameter { value: Some("nomsi".into()), ..parameter.clone() })
+        );
+        let reads = KernelParameter.reads(&wish);
+        let assess =
+            |out: &str| KernelParameter.assess(&wish, &answered(&[(&Read::Boot, 0, out), (&reads[1], 1, "folder /etc/default\n")]));
+        let (quoted, plain) = (parameter.token().replacen("pci=", "pci=\"", 1) + "\"", parameter.token());
+        let line = content.lines().nth(1).unwrap().replace("GRUB_CMDLINE_LINUX_DEFAULT ", "");
+        let default = line.split_once('=').unwrap().1.trim_matches('"');
+        assert!(assess(&boot(&format!("ro {plain}"), &default.replace("$", ""), &quoted)).is_met());
+        let grubby = assess("running\tro\nloader\tgrubby\ngrubby\targs=\"ro\"\n");
+        assert!(grubby.refusal.unwrap().contains("without quotes") && grubby.actions.is_empty());
     }
 
     #[test]

@@ -117,13 +117,26 @@ pub fn remove_script(names: &[String]) -> String {
     format!("{}{}apt remove {words} || verdict\n", prelude(), remove_alone("apt", names))
 }
 
-/// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop us) or of all.
+/// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop us) or of all. One of ours beside which
+/// apt reads no list any more is taken away again: two files that give one repository two keys stop apt as a whole.
 pub fn refresh_script(repository: Option<&str>) -> String {
-    let only = repository.map(|name| {
-        let file = format!("Dir::Etc::sourcelist={}", crate::package_repository::apt_sources_path(name));
-        format!(" -o {} -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0", sh(&file))
-    });
-    format!("{}apt update{} || verdict\n", prelude(), only.unwrap_or_default())
+    let Some(name) = repository else { return format!("{}apt update || verdict\n", prelude()) };
+    let source = sh(&crate::package_repository::apt_sources_path(name));
+    format!(
+        r#"{}f={source}
+lists() {{ LC_ALL=C apt-get indextargets </dev/null 2>"$1" >/dev/null; }}
+if [ -f "$f" ] && ! lists "$e"; then
+ mv -f "$f" "$f.railwright-aside"
+ if lists "$o"; then
+  rm -f "$f.railwright-aside"
+  say 1 "another file names this repository to apt, with another key; ours was taken away again, since apt reads neither: $(sed -n 's/^E: //p' "$e" | head -n 1)"
+ fi
+ mv -f "$f.railwright-aside" "$f"
+fi
+apt update -o Dir::Etc::sourcelist="$f" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 || verdict
+"#,
+        prelude()
+    )
 }
 
 /// Holds packages, or lets them go.

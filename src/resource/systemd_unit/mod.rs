@@ -174,6 +174,8 @@ fn check_files(body: &Value, errors: &mut Vec<BodyError>) {
         demand(errors, flag(body, "masked") != Some(true), "/masked", "a unit with `content` cannot be masked", "leave one of the two out");
     }
     for (file, content) in body.get("dropins").and_then(Value::as_object).into_iter().flatten() {
+        let is_alone = !body["dropins"].get(format!("{file}.conf")).is_some_and(Value::is_string);
+        demand(errors, is_alone, &format!("/dropins/{file}"), &format!("`{file}.conf` is the same file"), "leave one of the two out");
         let clean = is_word(file, "._-") && content.is_string();
         demand(
             errors,
