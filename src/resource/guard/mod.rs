@@ -2,7 +2,8 @@
 //! host itself puts it back unless the change is confirmed over a new connection.
 //!
 //! The guard does not undo actions one by one: it keeps what they touch as it is right before them, and puts that back as
-//! a whole, however far they came. So it needs no inverse of what it does not know, and can be done twice.
+//! a whole, however far they came. So it needs no inverse of what it does not know, and can be done twice. What others put
+//! there meanwhile stays: of what came on, only what the change itself brings is taken away.
 
 pub mod path;
 pub mod script;
@@ -10,12 +11,16 @@ pub mod script;
 pub use path::because;
 
 use super::action::NetworkManagerKind;
+use super::body::scalar;
+use super::file::base64;
 use super::switch::System;
 use super::switch::edit::SwitchEdit;
-use super::sysctl::settings::key_path;
+use super::sysctl::settings::{key_path, normal_value};
 use super::{Action, Wish};
+use ipnet::IpNet;
+use railwright_base::{Digest, secret};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Seconds after which the guard of a host reverts by itself, unless the spec says otherwise. A lost connection is only noticed after
 /// 45 s, and a link may take as long again to come up.
@@ -84,6 +89,9 @@ pub struct Guard {
     pub systemd: bool,
     /// Netdevs whose manager has to read its files again.
     pub reloads: Vec<(String, NetworkManagerKind)>,
+    /// What the change puts there, by path, key and netdev: digests of a file, values of a setting, addresses. Of a path that is
+    /// not among them it is not known.
+    pub ours: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Guard {
@@ -97,9 +105,9 @@ impl Guard {
         for wish in wishes {
             let field = |name: &str| wish.text(name).unwrap_or_default().to_owned();
             match wish.kind.as_str() {
-                "file" => guard.keeps.push(Keep::File { path: field("path") }),
-                "sysctl" => guard.keep_sysctl(&field("key")),
-                "link" => guard.keeps.push(Keep::Link { netdev: field("netdev") }),
+                "file" => guard.keep_file(&field("path"), wish.text("content").unwrap_or_default().as_bytes()),
+                "sysctl" => guard.keep_sysctl(&field("key"), &scalar(&wish.body, "value").unwrap_or_default()),
+                "link" => guard.keep_link(&field("netdev"), &addresses(wish)),
                 "systemd_unit" => guard.keeps.push(Keep::Unit { name: field("name") }),
                 kind if kind.starts_with("switch_") => guard.keep_switch(super::switch::body::system(wish), [field("port")]),
                 other => return Err(other.to_owned()),
@@ -123,8 +131,23 @@ impl Guard {
         }
     }
 
-    fn keep_sysctl(&mut self, key: &str) {
+    /// Secrets are filled in later, so what a file with one will hold is not known here.
+    fn keep_file(&mut self, path: &str, content: &[u8]) {
+        self.keeps.push(Keep::File { path: path.to_owned() });
+        if std::str::from_utf8(content).is_ok_and(|text| !secret::names(text).is_empty()) {
+            return;
+        }
+        self.ours.entry(path.to_owned()).or_default().insert(Digest::of_bytes(content).to_string());
+    }
+
+    fn keep_link(&mut self, netdev: &str, addresses: &[String]) {
+        self.keeps.push(Keep::Link { netdev: netdev.to_owned() });
+        self.ours.entry(netdev.to_owned()).or_default().extend(addresses.iter().cloned());
+    }
+
+    fn keep_sysctl(&mut self, key: &str, value: &str) {
         self.keeps.push(Keep::Sysctl { key: key.to_owned() });
+        self.ours.entry(key.to_owned()).or_default().insert(normal_value(value));
         if key_path(key).starts_with("net/ipv6/conf/") {
             self.keeps.push(Keep::Ipv6);
         }
@@ -134,10 +157,10 @@ impl Guard {
         match action {
             Action::EditSwitch { system, edits } => self.keep_switch(*system, edits.iter().flat_map(SwitchEdit::ports)),
             Action::SaveSwitch { system } => self.keep_switch(*system, []),
-            Action::SetSysctl { key, .. } => self.keep_sysctl(key),
-            Action::SetLink { netdev, .. } => self.keeps.push(Keep::Link { netdev: netdev.clone() }),
+            Action::SetSysctl { key, value } => self.keep_sysctl(key, value),
+            Action::SetLink { netdev, add_addresses, .. } => self.keep_link(netdev, add_addresses),
             Action::ReloadLink { netdev, manager } => {
-                self.keeps.push(Keep::Link { netdev: netdev.clone() });
+                self.keep_link(netdev, &[]);
                 self.reloads.push((netdev.clone(), *manager));
             }
             Action::ModifyConnection { uuid, settings } => {
@@ -145,6 +168,12 @@ impl Guard {
             }
             Action::Unit { name, .. } => self.keeps.push(Keep::Unit { name: name.clone() }),
             Action::ReloadSystemd => self.systemd = true,
+            Action::RemoveFile { path, .. } => {
+                self.keeps.push(Keep::File { path: path.clone() });
+                self.ours.entry(path.clone()).or_default();
+            }
+            Action::WriteFile { path, content, .. } => self.keep_file(path, content.as_bytes()),
+            Action::WriteBinaryFile { path, base64, .. } => self.keep_file(path, &base64::decode(base64).unwrap_or_default()),
             // A folder that was empty holds nothing that anybody could miss.
             other => match other.path() {
                 Some(path) => self.keeps.push(Keep::File { path: path.to_owned() }),
@@ -164,13 +193,22 @@ impl Guard {
         self.keeps.iter().any(|keep| matches!(keep, Keep::Switch { .. }))
     }
 
-    /// True when it also keeps all that the other one would.
+    /// True when it also keeps all that the other one would, and knows what that one's change puts there.
     pub fn covers(&self, other: &Guard) -> bool {
         let systemd = self.systemd || !other.systemd;
+        let knows = |keep: &Keep| {
+            let name = script::named(keep);
+            self.ours.get(&name).is_none_or(|own| other.ours.get(&name).is_some_and(|ours| own.is_superset(ours)))
+        };
         systemd
-            && other.keeps.iter().all(|keep| self.keeps.iter().any(|own| own.covers(keep)))
+            && other.keeps.iter().all(|keep| knows(keep) && self.keeps.iter().any(|own| own.covers(keep)))
             && other.reloads.iter().all(|reload| self.reloads.contains(reload))
     }
+}
+
+fn addresses(wish: &Wish) -> Vec<String> {
+    let addresses: Vec<IpNet> = wish.body.get("addresses").and_then(|list| serde_json::from_value(list.clone()).ok()).unwrap_or_default();
+    addresses.iter().map(ToString::to_string).collect()
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub fn restore_script(guard: &Guard) -> String {
     let files = |keep: &Keep| matches!(keep, Keep::File { .. } | Keep::Connection { .. });
     let kept = || guard.keeps.iter().enumerate();
     for (n, keep) in kept().filter(|(_, keep)| files(keep)) {
-        add(&named(keep), &restore(n, keep));
+        add(&named(keep), &restore(n, keep, guard));
     }
     if guard.systemd {
         add("systemd", "systemctl daemon-reload");
@@ -59,7 +59,12 @@ pub fn restore_script(guard: &Guard) -> String {
         add(&format!("configuration of {netdev}"), &reload_script(netdev, *manager));
     }
     for (n, keep) in kept().filter(|(_, keep)| !files(keep)) {
-        add(&named(keep), &restore(n, keep));
+        add(&named(keep), &restore(n, keep, guard));
+        if let Keep::Switch { system, .. } = keep
+            && let Some(script) = system.others_script()
+        {
+            add("a configuration session of somebody else, which brings the change back when it is committed", &script);
+        }
     }
     out
 }
@@ -70,7 +75,7 @@ pub const SERVER_READS: &str = "s=$(command -v sshd || echo /usr/sbin/sshd); [ -
     e=$(\"$s\" -t 2>&1) || { printf '%s\\n' \"$e\" | head -n 1 | tr -d '\\r'; exit 65; }\n\
     for u in ssh sshd; do ! systemctl is-active --quiet \"$u.service\" || { systemctl reload \"$u.service\" 2>&1; exit; }; done\n";
 
-fn named(keep: &Keep) -> String {
+pub(super) fn named(keep: &Keep) -> String {
     match keep {
         Keep::File { path } => path.clone(),
         Keep::Connection { uuid, .. } => format!("connection {uuid}"),
@@ -82,15 +87,27 @@ fn named(keep: &Keep) -> String {
     }
 }
 
-fn restore(n: usize, keep: &Keep) -> String {
+fn restore(n: usize, keep: &Keep, guard: &Guard) -> String {
+    let ours = |separator: &str| {
+        let of_ours = guard.ours.get(&named(keep)).map(|ours| ours.iter().map(String::as_str).collect::<Vec<_>>().join(separator));
+        of_ours.map(|ours| format!("ours={}\n", sh(&ours)))
+    };
     match keep {
-        Keep::File { path } => format!("n={n}; f={}\n{}{RESTORE_FILE}", sh(path), folder_functions()),
+        Keep::File { path } => {
+            let leave = ours(" ").map(|ours| ours + LEAVE_FILE).unwrap_or_default();
+            format!("n={n}; f={}\n{leave}{}{RESTORE_FILE}", sh(path), folder_functions())
+        }
         Keep::Connection { uuid, settings } => {
             let words = |s: &String| format!(" {s} \"$(cat \"$k/{n}.{s}\")\"", s = sh(s));
             format!("nmcli connection modify {}{}", sh(uuid), settings.iter().map(words).collect::<String>())
         }
-        Keep::Sysctl { key } => format!("n={n}; p={}\n{RESTORE_SYSCTL}", sh(&format!("/proc/sys/{}", key_path(key)))),
-        Keep::Link { netdev } => format!("n={n}; i={}\n{ROUTES}{ADDRESSES}{RESTORE_LINK}", sh(netdev)),
+        Keep::Sysctl { key } => {
+            let path = sh(&format!("/proc/sys/{}", key_path(key)));
+            format!("n={n}; p={path}\n{}{RESTORE_SYSCTL}", ours("\n").unwrap_or_default())
+        }
+        Keep::Link { netdev } => {
+            format!("n={n}; i={}\n{}{ROUTES}{ADDRESSES}{RESTORE_LINK}", sh(netdev), ours(" ").unwrap_or_default())
+        }
         Keep::Ipv6 => format!("n={n}\n{ROUTES}{ADDRESSES}{RESTORE_IPV6}"),
         Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", sh(name)),
         Keep::Switch { system, ports } => system.restore_script(&n.to_string(), ports),
@@ -104,6 +121,14 @@ const KEEP_FILE: &str = "keep_file() {\n\
     e=${2%/*}; while [ -n \"$e\" ] && [ ! -d \"$e\" ]; do e=${e%/*}; done\n\
     printf '%s\\n' \"$e\" >\"$k/$1.absent\" || exit 74\n\
     }\n";
+
+/// Where something stands there that is neither what was there before nor what the change put there (`$ours`), it is somebody else's.
+const LEAVE_FILE: &str = r#"same() { if [ -L "$f" ] || [ -L "$k/$n" ]; then [ "$(readlink "$f")" = "$(readlink "$k/$n")" ]; else cmp -s "$f" "$k/$n"; fi; }
+if [ -e "$f" ] || [ -L "$f" ]; then
+d=$(sha256sum <"$f" 2>&1)
+same || case " $ours " in *" ${d%% *} "*) ;; *) echo "$f: somebody else has written it since, and it stays as it is"; exit 1 ;; esac
+fi
+"#;
 
 const RESTORE_FILE: &str = r#"if [ -e "$k/$n.absent" ]; then
 (set -e; into "${f%/*}" stays; rm -f "./${f##*/}") || exit
@@ -119,53 +144,92 @@ const KEEP_EACH: &str = r#"e=; case $p in */conf/all/*) e="${p%/all/*}/*/${p##*/
 case $p in */ipv4/conf/all/forwarding | */ipv4/ip_forward) e="$e /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/conf/*/accept_redirects" ;; esac
 for v in $e; do echo "$v $(cat "$v")"; done >"$k/$n.each""#;
 
+/// What holds neither its earlier value nor one of the change (`$ours`) is somebody else's. All is read before anything is written: the kernel writes to others with it.
 const RESTORE_SYSCTL: &str = r#"[ -e "$k/$n" ] || exit 0
-cat "$k/$n" >"$p" || exit
-while read -r v value; do [ "$v" = "$p" ] || [ ! -e "$v" ] || echo "$value" >"$v" || exit; done <"$k/$n.each"
+s=0
+plain() { set -f; set -- $1; set +f; echo "$*"; }
+back_to() {
+is=$(plain "$(cat "$1")"); to=$(plain "$2")
+[ "$is" != "$to" ] && [ "${1##*/}" = "${p##*/}" ] || return 0
+printf '%s\n' "$ours" | grep -qxF -e "$is" || { echo "$1: somebody else has set it to $is since, and it stays so"; to=$is; s=1; }
+}
+back_to "$p" "$(cat "$k/$n")"; echo "$p $to" >"$k/$n.back"
+while read -r v value; do
+[ "$v" != "$p" ] && [ -e "$v" ] || continue
+back_to "$v" "$value"; echo "$v $to" >>"$k/$n.back"
+done <"$k/$n.each"
+while read -r v value; do [ "$(plain "$(cat "$v")")" = "$value" ] || echo "$value" >"$v" || s=1; done <"$k/$n.back"
+exit $s
 "#;
 
-/// Routes of a netdev are kept as the kernel has them, by who made them, those of the kernel first, which the others go by: it takes none of a list back after one that it refuses, as
-/// those by the number of a next hop that FRR makes. Lists with these, the next hops themselves, and what goes over several netdevs are kept as text, without what `ip`
-/// only tells of it. Those of the local table are not among them, the kernel makes them with each address. Without /sys nobody knows which netdevs there are.
-const ROUTES: &str = r#"[ -d /sys/class/net ] || { echo 'there is no /sys here' >&2; exit 74; }
-plain() { sed -E 's/\\//g; s/ (dead|linkdown|pervasive|offload|trap|notify|rt_offload|rt_trap|unresolved)//g; s/([0-9])sec/\1/g; s/( nhid [0-9]+) via [^ ]+/\1/; s/( nhid .*)nexthop.*/\1/'; }
-paths() { ip -o "-$1" route show table all type unicast | grep nexthop | plain; }
-keep_routes() {
-ip "-$1" nexthop show dev "$2" 2>/dev/null | plain | sed 's/ scope [^ ]*//' >"$3hops"; c=10
-for q in kernel boot $(ip -o "-$1" route show dev "$2" table all type unicast 2>/dev/null | sed -n 's/.* proto \([^ ]*\).*/\1/p' | grep -vx -e kernel -e boot | sort -u); do
-c=$((c + 1)); t=$(ip -o "-$1" route show dev "$2" table all type unicast proto "$q" 2>/dev/null)
-case $t in
-*' nhid '*) printf '%s\n' "$t" | grep -v nexthop | plain | sed "s/\$/ proto $q/" >"$3$c.text" ;;
-*) ip "-$1" route save dev "$2" table all type unicast proto "$q" >"$3$c.saved" 2>/dev/null || rm -f "$3$c.saved" ;;
-esac
-done
+/// Next hops and routes are kept as `ip` prints them, and what is missing of them is given back, each by itself, again and again until no more comes back: one goes by
+/// another, whoever made them. What a routing daemon has put in the place of one meanwhile is its own decision, and stays. The kernel takes members from a group of next
+/// hops, so one that has lost some is given all again. What has an end gets that of a router's advertisement (RFC 4861, 6.2.1). Groups are of no family: `-o` stands
+/// for none. Without /sys nobody knows which netdevs there are.
+const ROUTES: &str = r#"[ -d /sys/class/net ] && command -v awk >/dev/null || { echo 'there is no /sys or no awk here' >&2; exit 74; }
+paths() {
+for v in -4 -6; do echo "family $v"; ip $v nexthop show 2>/dev/null; done
+echo 'family -o'; ip nexthop show groups 2>/dev/null
+for v in -4 -6; do echo "family $v"; [ $v = -6 ] && [ ! -e /proc/sys/net/ipv6 ] || ip -d -o $v route show table all || return; done
 }
-text_back() { while read -r r; do d=; case $r in *' nhid '* | *nexthop*) ;; *) d="dev $3" ;; esac; set -f; ip "-$1" route replace $r $d || s=1; set +f; done <"$2"; }
+missing() { awk '
+function word(w, i) { for (i = 1; i < NF; i++) if ($i == w) return $(i + 1); return "" }
+$1 == "family" { v = $2; next }
+/^\t/ || /^(local|broadcast|anycast|multicast) .* proto kernel / { next }
+{
+gsub(/[\\ \t]+/, " "); sub(/ $/, ""); sub(/^unicast /, ""); sub(/ error -?[0-9]+/, ""); sub(/ expires [0-9]+sec/, " expires 1800"); sub(/ nh_info .*/, "")
+gsub(/ (dead|linkdown|pervasive|offload|trap|notify|rt_offload|rt_trap|rt_offload_failed|unresolved)/, "")
+ours = word("nhid") in mine
+for (i = 1; i < NF; i++) if ($i == "dev" && index(ENVIRON["links"], " " $(i + 1) " ")) ours = 1
+if ($1 == "id") {
+sub(/ scope [^ ]+/, ""); sub(/ unbalanced_time [^ ]+/, "")
+key = $1 $2; yields = n = split(word("group"), part, "/")
+for (i = 1; i <= n; i++) { sub(/,.*/, "", part[i]); if (part[i] in mine) ours = 1; if (was) member[key, part[i]]; else if (!((key, part[i]) in member)) yields = 0 }
+if (ours && was) mine[$2]
+} else {
+if (match($0, / nhid [0-9]+/)) { l = substr($0, 1, RSTART + RLENGTH - 1); r = substr($0, RSTART + RLENGTH); sub(/ nexthop .*/, "", r); sub(/^.* dev [^ ]+/, "", r); $0 = l r }
+if (match($0, / segs [0-9]+ \[ [^]]* \]/)) { l = substr($0, 1, RSTART); r = substr($0, RSTART + RLENGTH); m = substr($0, RSTART + 1, RLENGTH - 3); sub(/.*\[ /, "", m); gsub(/ /, ",", m); $0 = l "segs " m r }
+key = v " " ($1 ~ /^[a-z]+$/ && $1 != "default" ? $2 : $1) " " word("table") " " word("metric") " " word("tos") " " word("from")
+yields = word("proto") ~ /^(kernel|boot|static|dhcp|ra)$/
+ours = ours && index(ENVIRON["families"], v)
+}
+}
+was { kept[v, $0]; twins[key]++; if (ours) { line[++lines] = $0; to[lines] = key; of[lines] = v } next }
+{ is[v, $0]; if (!((v, $0) in kept) && !yields) theirs[key] }
+END { for (i = 1; i <= lines; i++) { $0 = line[i]
+if (!((of[i], $0) in is) && !(to[i] in theirs) && !("id" word("nhid") in theirs)) print of[i], ($1 == "id" ? "nexthop replace" : twins[to[i]] > 1 ? "route append" : "route replace"), $0 } }
+' was=1 "$1" was= -; }
 routes_back() {
-for f in "$3"*.saved; do
-[ -s "$f" ] || continue
-t=0; until ip "-$1" route restore <"$f" || [ $t = 5 ]; do sleep 1; t=$((t + 1)); done
-[ $t -lt 5 ] || s=1
+export links=" $1 " families="$2"; t=0; e=; o=
+while m=$(paths | missing "$k/$n.routes") || { s=1; return; }; [ -n "$m" ] && [ $t -lt 30 ]; do
+t=$((t + 1)); [ "$m" != "$o" ] || { t=$((t + 5)); sleep 1; }
+o=$m; e=$(set -f; printf '%s\n' "$m" | while read -r v r; do ip $v $r 2>&1 </dev/null; done)
 done
-[ ! -s "$3hops" ] || while read -r r; do set -f; ip "-$1" nexthop replace $r || s=1; set +f; done <"$3hops"
-for f in "$3"*.text; do [ ! -e "$f" ] || text_back "$1" "$f" "$2"; done
+[ -z "$m" ] || { s=1; printf '%s\n' "$e" "$m"; }
 }
 "#;
 
-const KEEP_LINK: &str = r#"if [ -e "/sys/class/net/$i" ]; then
-cat "/sys/class/net/$i/mtu" >"$k/$n.mtu" && cat "/sys/class/net/$i/flags" >"$k/$n.flags" && ip -o addr show dev "$i" >"$k/$n.addresses" || exit 74
-for v in 4 6; do keep_routes "$v" "$i" "$k/$n.route$v:"; paths "$v" | grep -F " dev $i " >"$k/$n.paths$v"; done
-for v in addr_gen_mode disable_ipv6 accept_ra; do cat "/proc/sys/net/ipv6/conf/$i/$v" >"$k/$n.$v" 2>/dev/null || rm -f "$k/$n.$v"; done
+/// With what lies above it: the kernel takes their MTU down with it, never up again, and their addresses and routes with theirs.
+const KEEP_LINK: &str = r#"above() { echo "$1"; for u in "/sys/class/net/$1"/upper_*; do [ ! -e "$u" ] || above "${u##*/upper_}"; done; }
+if [ -e "/sys/class/net/$i" ]; then
+above "$i" >"$k/$n.links" || exit 74
+for i in $(cat "$k/$n.links"); do
+cat "/sys/class/net/$i/mtu" >"$k/$n.$i.mtu" && cat "/sys/class/net/$i/flags" >"$k/$n.$i.flags" && ip -o addr show dev "$i" >>"$k/$n.addresses" || exit 74
+for v in addr_gen_mode disable_ipv6 accept_ra; do cat "/proc/sys/net/ipv6/conf/$i/$v" >"$k/$n.$i.$v" 2>/dev/null || rm -f "$k/$n.$i.$v"; done
+done
+paths >"$k/$n.routes" || exit 74
 fi"#;
 
-/// Of what `ip -o addr show` tells: each address by itself, and the addresses of the kept file that are gone, added again. Of link-local addresses the kernel makes its
-/// own, and one that a lease gave (`dynamic`) is left alone after a boot.
+/// Of what `ip -o addr show` tells: each address by itself, and the addresses of the kept file that are gone, added again. One that a lease
+/// gave (`dynamic`) is left alone after a boot. `drop NETDEV ADDRESSES` takes away those that were not there before.
 const ADDRESSES: &str = r#"names() { while read -r _ _ w a r; do case "$w $a $r" in *' dynamic '*) [ -z "$boot" ] || continue ;; esac; echo "$a"; done; }
+has() { names | grep -qxF -e "$a"; }
+drop() { for a in $2; do ! ip -o addr show dev "$1" | has || grep -F ": $1 " "$k/$n.addresses" | has || ip addr del "$a" dev "$1" || s=1; done; }
 bring_back() {
 while read -r _ d w a r; do
-case "$w $a $r" in 'inet6 fe80:'*) continue ;; *' dynamic '*) [ -z "$boot" ] || continue ;; esac
+case "$w $a $r" in *' dynamic '*) [ -z "$boot" ] || continue ;; esac
 [ -e "/sys/class/net/$d" ] || continue
-! ip -o addr show dev "$d" | names | grep -qxF -e "$a" || continue
+! ip -o addr show dev "$d" | has || continue
 set -f; set -- $r; o=
 while [ $# -gt 0 ]; do case $1 in
 peer|brd|scope|metric) o="$o $1 $2"; shift ;;
@@ -178,47 +242,38 @@ done <"$k/$n.addresses"
 }
 "#;
 
-/// Those of a netdev that is gone by then are left out.
 const KEEP_IPV6: &str = r#"if [ -e /proc/sys/net/ipv6 ]; then
-ip -6 -o addr show >"$k/$n.addresses" || exit 74
-for i in /sys/class/net/*; do i=${i##*/}; keep_routes 6 "$i" "$k/$n:$i:"; done
-paths 6 >"$k/$n.paths"; ip -6 neigh show nud permanent >"$k/$n.neighbours"
-for v in blackhole unreachable prohibit throw; do ip -6 route save table all type "$v" >"$k/$n.$v" 2>/dev/null || rm -f "$k/$n.$v"; done
+ip -6 -o addr show >"$k/$n.addresses" && paths >"$k/$n.routes" && ip -6 neigh show nud permanent >"$k/$n.neighbours" || exit 74
 fi"#;
 
-/// Nothing is taken away. A route that names an address as its source waits until the kernel has found that nobody else has this one.
+/// Nothing is taken away, and what is of a netdev that is gone by then is left out. A route that names an address as its source waits until the kernel has found that
+/// nobody else has this one.
 const RESTORE_IPV6: &str = r#"[ -e "$k/$n.addresses" ] || exit 0
 s=0; bring_back
 [ -z "$boot" ] || exit $s
-for i in /sys/class/net/*; do i=${i##*/}; routes_back 6 "$i" "$k/$n:$i:"; done
-text_back 6 "$k/$n.paths" ""
-for v in blackhole unreachable prohibit throw; do [ ! -s "$k/$n.$v" ] || ip -6 route restore <"$k/$n.$v" || s=1; done
+routes_back "$(ls /sys/class/net | tr '\n' ' ')" -6
 while read -r a _ i _ l _; do [ ! -e "/sys/class/net/$i" ] || ip -6 neigh replace "$a" lladdr "$l" dev "$i" nud permanent || s=1; done <"$k/$n.neighbours"
 exit $s
 "#;
 
-/// MTU first: below 1280 bytes the kernel takes IPv6 from a link, and gives it back with its defaults. What came on is taken
-/// away after what was there is back, so that a secondary address is never left alone. Of routes that came on only those go
-/// along with an address that name it as their source, so all go before the kept ones come.
-const RESTORE_LINK: &str = r#"[ -e "$k/$n.mtu" ] || exit 0
-s=0
-ip link set dev "$i" mtu "$(cat "$k/$n.mtu")" || s=1
-if [ $(($(cat "$k/$n.flags") & 1)) -eq 1 ]; then ip link set dev "$i" up || s=1; else ip link set dev "$i" down || s=1; fi
-for v in addr_gen_mode disable_ipv6 accept_ra; do [ ! -e "$k/$n.$v" ] || cat "$k/$n.$v" >"/proc/sys/net/ipv6/conf/$i/$v"; done
-now=$(ip -o addr show dev "$i" | names)
+/// MTU first: below 1280 bytes the kernel takes IPv6 from a link, and gives it back with its defaults. Of what came on, only the addresses of the change (`$ours`) are
+/// taken away, after what was there is back, so that a secondary address is never left alone; and link-local ones that the kernel makes by those defaults.
+const RESTORE_LINK: &str = r#"[ -e "$k/$n.links" ] || exit 0
+[ -e "/sys/class/net/$i" ] || { echo "$i is gone"; exit 1; }
+s=0; links=
+for l in $(cat "$k/$n.links"); do
+f=$k/$n.$l; c=/sys/class/net/$l; [ -e "$c" ] || continue
+links="$links $l"
+[ "$(cat "$c/mtu")" = "$(cat "$f.mtu")" ] || ip link set dev "$l" mtu "$(cat "$f.mtu")" || s=1
+w=$(($(cat "$f.flags") & 1)); [ $(($(cat "$c/flags") & 1)) -eq $w ] || { [ $w = 0 ] && w=down || w=up; ip link set dev "$l" $w; } || s=1
+for v in addr_gen_mode disable_ipv6 accept_ra; do [ ! -e "$f.$v" ] || cat "$f.$v" >"/proc/sys/net/ipv6/conf/$l/$v"; done
+[ "$(cat "$f.addr_gen_mode" 2>/dev/null)" != 1 ] || drop "$l" "$(ip -6 -o addr show dev "$l" scope link | names)"
+done
 bring_back
-was=$(names <"$k/$n.addresses")
 p=/proc/sys/net/ipv4/conf/$i/promote_secondaries; q=$(cat "$p" 2>/dev/null); echo 1 2>/dev/null >"$p"
-for a in $now; do case "
-$was
-" in *"
-$a
-"*) ;; *) ip addr del "$a" dev "$i" || s=1 ;; esac; done
+drop "$i" "$ours"
 [ -z "$q" ] || echo "$q" >"$p"
-if [ -z "$boot" ]; then for v in 4 6; do
-ip "-$v" route flush dev "$i" table all type unicast; routes_back "$v" "$i" "$k/$n.route$v:"
-text_back "$v" "$k/$n.paths$v" ""
-done; fi
+[ -n "$boot" ] || routes_back "$links" "-4 -6"
 exit $s
 "#;
 

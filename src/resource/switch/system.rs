@@ -147,8 +147,15 @@ impl System {
         )
     }
 
+    /// Ends with another status than 0 where a configuration session of somebody else waits, which began before all was put back and takes that
+    /// back again when it is committed.
+    pub fn others_script(self) -> Option<String> {
+        (self == System::Eos).then(eos::script::others_script)
+    }
+
     /// Makes what is of these ports, or of our own making, run again as it was. Where somebody has saved since, be it we, what runs then is
-    /// saved anew, so that what others saved with it stays; and where that cannot be, the saved file is put back, or there is none again.
+    /// saved anew, so that what others saved with it stays; and where that cannot be, the saved file is put back. Where there was none before,
+    /// what is saved since stays, be it others' or ours, and that is told.
     pub fn restore_script(self, name: &str, ports: &BTreeSet<String>) -> String {
         let ports = sh(&ports.iter().map(String::as_str).collect::<Vec<_>>().join(" "));
         let runs = match self {
@@ -159,12 +166,57 @@ impl System {
         format!(
             "(\n{runs})\ns=$?; f={saved}; o=$k/{name}.file\n\
              if [ -e \"$k/{name}.absent\" ]; then [ -e \"$f\" ] || exit $s; else ! cmp -s \"$f\" \"$o\" || exit $s; fi\n\
-             if [ \"$s\" = 0 ] && [ -s \"$f\" ]; then (\n{save}) && [ -s \"$f\" ] && exit 0; fi\n\
-             if [ -e \"$k/{name}.absent\" ]; then rm -f \"$f\"; exit $s; fi\n\
+             if [ -s \"$f\" ]; then\n\
+             cp -a \"$f\" \"$k/{name}.since\" || exit\n\
+             if [ \"$s\" = 0 ]; then (\n{save}) && [ -s \"$f\" ] && exit 0; s=1; fi\n\
+             if [ -e \"$k/{name}.absent\" ]; then\n\
+             s=1; o=$k/{name}.since; echo \"nothing was saved before; what is saved since stays, and the next boot begins with it\"\n\
+             ! cmp -s \"$f\" \"$o\" || exit $s\n\
+             fi\n\
+             elif [ -e \"$k/{name}.absent\" ]; then rm -f \"$f\"; exit $s; fi\n\
              cp -a \"$o\" \"$f.new\" && mv -f \"$f.new\" \"$f\" || exit\n\
              exit $s\n",
             saved = self.saved(),
             save = self.save_script(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+
+    /// EOS with nothing saved before and `saved` since, whose `copy` does this: the exit status of the way back, and what is saved then.
+    fn put_back(saved: &str, copy: &str) -> (Option<i32>, Option<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let write = |name: &str, text: &str| std::fs::write(at(name), text).unwrap();
+        std::fs::create_dir(at("kept")).unwrap();
+        write("kept/0", "hostname a\nend\n");
+        write("kept/0.absent", "");
+        write("startup", saved);
+        let (startup, copied) = (sh(&at("startup")), "echo 'Copy completed successfully.'");
+        write(
+            "FastCli",
+            &format!(
+                "#!/bin/sh\nf={startup}; ok() {{ {copied}; }}\ncase $4 in show*) printf 'hostname a\\nend\\n' ;; copy*) {copy} ;; esac\n"
+            ),
+        );
+        std::fs::set_permissions(at("FastCli"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let script = System::Eos.restore_script("0", &["Ethernet1/1".to_owned()].into()).replace(System::Eos.saved(), &startup);
+        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+        let ended = Command::new("sh").args(["-c", &script]).env("PATH", path).env("k", at("kept")).output().unwrap();
+        (ended.status.code(), std::fs::read_to_string(at("startup")).ok())
+    }
+
+    #[test]
+    fn what_others_saved_where_nothing_was_saved_before_stays() {
+        let saved = |text: &str| Some(text.to_owned());
+        assert_eq!(put_back("theirs\n", "echo anew >$f; ok"), (Some(0), saved("anew\n")));
+        assert_eq!(put_back("theirs\n", "echo '% Error: no space'"), (Some(1), saved("theirs\n")));
+        assert_eq!(put_back("theirs\n", ": >$f; echo '% Error: no space'"), (Some(1), saved("theirs\n")));
+        assert_eq!(put_back("", "echo anew >$f; ok"), (Some(0), None), "a save of ours that came to nothing");
     }
 }
