@@ -214,6 +214,9 @@ pub enum Action {
         /// The newest revision that was looked at; nothing where there was none. Of another one nothing is changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         looked_at: Option<ReleaseRecord>,
+        /// The digest of the chart that was looked at. Of another one nothing is installed.
+        #[serde(default)]
+        content: String,
     },
     /// Uninstalls a release of Helm.
     UninstallRelease {

@@ -8,8 +8,10 @@ const INV: &str = "inv";
 /// Somebody else's revision, and somebody else's release of the same name.
 const REVISION: &[&str] = &["upgrade rails CHART --set agent.driver=theirs"];
 const ANEW: &[&str] = &["uninstall rails --wait", "install rails CHART --set agent.driver=theirs"];
-/// The third look, of the step, has read Helm's record by then.
-const AFTER_THE_LAST_LOOK: (&str, u32) = ("*\" get \"*", 3);
+/// The third look, of the step, has read Helm's record and the objects by then.
+const AFTER_THE_LAST_LOOK: (&str, u32) = ("*\" upgrade \"*\" --dry-run=\"*", 3);
+/// No dry run has a description.
+const RIGHT_BEFORE_THE_UPGRADE: (&str, u32) = ("*\" --description=\"*", 1);
 
 /// The release of ours with a `helm` that somebody else uses once, right before the call of this pattern of a shell and number.
 fn meddled<'a>(plane: &'a ControlPlane, theirs: &[&str], (pattern, number): (&str, u32)) -> Story<'a> {
@@ -24,7 +26,6 @@ fn meddled<'a>(plane: &'a ControlPlane, theirs: &[&str], (pattern, number): (&st
     let script = format!(
         "#!/bin/sh
 case \" $* \" in
-*--dry-run*) ;;
 {pattern}) echo >>{folder}/count; [ $(wc -l <{folder}/count) -ne {number} ] || {{ {theirs}; }} >/dev/null </dev/null || exit 9 ;;
 esac
 exec {real} \"$@\"
@@ -70,7 +71,7 @@ pub fn a_release_of_somebody_else_with_the_same_number_is_left_alone(plane: &Con
 
 /// Helm has no precondition: what comes between our last look and its own is not held back, but told.
 pub fn a_revision_in_the_very_last_moment_is_told(plane: &ControlPlane) {
-    let story = meddled(plane, REVISION, ("*\" upgrade \"*", 1));
+    let story = meddled(plane, REVISION, RIGHT_BEFORE_THE_UPGRADE);
     let said = story.told(1, &["apply", INV, "--yes"]);
     let told = "somebody else made revision 2 of the release default/rails in the moment before Helm began, and ours is upon it";
     assert!(said.contains(told) && said.contains("helm -n default rollback rails 2"), "{said}");

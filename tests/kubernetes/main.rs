@@ -8,6 +8,7 @@ mod begun;
 mod cluster;
 mod figures;
 mod helm;
+mod helm_charts;
 mod helm_moved;
 mod helm_removal;
 mod image;
@@ -364,6 +365,9 @@ fn helm_releases_are_planned_and_applied() {
     helm::what_helm_may_not_do_is_found_first(&plane);
     helm_removal::what_helm_may_not_delete_is_found_first(&plane);
     helm_removal::a_removal_that_was_stopped_half_way_is_gone_on_with(&plane);
+    helm_charts::what_others_set_meanwhile_is_seen(&plane);
+    helm_charts::hooks_and_definitions_stand_in_the_plan(&plane);
+    helm_charts::what_varies_is_installed_once_and_told(&plane);
     helm::what_others_installed_is_left_to_them(&plane);
     helm_moved::a_revision_of_somebody_else_is_left_alone(&plane);
     helm_moved::a_release_of_somebody_else_with_the_same_number_is_left_alone(&plane);

@@ -246,9 +246,11 @@ fn new_values(members: &[&Member]) -> String {
     values + &made.map(|made| wrapped("makes    ", &made)).unwrap_or_default()
 }
 
-/// Objects that a release makes are told by their kinds, where they are many; `show` names them all. The rest of the parts with it.
+/// Objects that a release makes are told by their kinds, where they are many; `show` names them all. The rest of the parts with it, and
+/// hooks by their names: they are run.
 fn made(member: &Member, parts: Vec<String>) -> (Option<String>, Vec<String>) {
-    let (made, rest): (Vec<String>, Vec<String>) = parts.iter().cloned().partition(|part| part.ends_with(MADE));
+    let (made, rest): (Vec<String>, Vec<String>) =
+        parts.iter().cloned().partition(|part| part.ends_with(MADE) && !part.starts_with("hook "));
     if member.wish.kind != "helm_release" || made.len() <= FIELDS_OF_OBJECT {
         return (None, parts);
     }

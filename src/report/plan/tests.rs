@@ -142,6 +142,7 @@ fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
             members[0].wish = Wish::of("kube/prod/helm_release/rdma/rails".parse().unwrap(), "helm_release", body);
             let found = Arc::make_mut(&mut members[0].found);
             let made = (0..count).map(|n| format!("{} rdma/a{n}", if n == 0 { "DaemonSet.apps" } else { "ConfigMap.core" }));
+            let hook = "hook Job.batch rdma/h (pre-install)".to_owned();
             let of = |attribute: String, wanted: &str| Difference {
                 attribute,
                 plane: Plane::Persisted,
@@ -150,16 +151,19 @@ fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
                 by: None,
             };
             (found.removal, found.residue) = (false, Vec::new());
-            found.differences = std::iter::once(of("chart".to_owned(), "rails")).chain(made.map(|name| of(name, "made"))).collect();
+            let named = [of("chart".to_owned(), "rails"), of(hook, "made")];
+            found.differences = named.into_iter().chain(made.map(|name| of(name, "made"))).collect();
         })
     };
     let text = screen(&release(20), &Next::default());
     assert!(
-        text.contains("       chart rails\n       makes    20 objects: 19 ConfigMap.core, 1 DaemonSet.apps; railwright show PLAN"),
+        text.contains(
+            "       chart rails, hook Job.batch rdma/h (pre-install) made\n       makes    20 objects: 19 ConfigMap.core, 1 DaemonSet.apps; railwright show PLAN"
+        ),
         "{text}"
     );
     let few = screen(&release(3), &Next::default());
-    assert!(few.contains("chart rails, DaemonSet.apps rdma/a0 made, ConfigMap.core rdma/a1 made"), "{few}");
+    assert!(few.contains("chart rails, hook Job.batch rdma/h (pre-install) made, DaemonSet.apps rdma/a0 made"), "{few}");
 }
 
 #[test]

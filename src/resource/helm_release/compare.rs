@@ -2,6 +2,7 @@
 //! and nothing that the values bring as a secret, is part of what comes out.
 
 use super::request::secret_label;
+use crate::assessment::SET_BY;
 use crate::kubernetes_object::manifest::{self, without_servers_part};
 use crate::kubernetes_object::ownership::holders;
 use crate::kubernetes_object::paths::{self, Field, Step};
@@ -49,12 +50,18 @@ const WITH_PODS: [&str; 4] = ["DaemonSet.apps", "Deployment.apps", "StatefulSet.
 /// In the place of what is not shown.
 const HIDDEN: &str = "(not shown)";
 const HIDDEN_OTHER: &str = "(not shown, and another)";
-/// Words in the names of values that may well be secrets, whoever set them.
-const SECRET_WORDS: [&str; 5] = ["secret", "password", "token", "credential", "accesskey"];
+/// Words in the names of values that may well be secrets, whoever set them; `-` and `_` in names are passed over.
+const SECRET_WORDS: [&str; 9] = ["secret", "password", "passwd", "passphrase", "token", "credential", "accesskey", "apikey", "privatekey"];
+/// What is one too, where it stands by itself: `pw`, `db_pw`, `adminPw`, and no `upward`.
+const SECRET_WORD_ALONE: &str = "pw";
 /// Helm's name as a field manager.
 const HELM: &str = "helm";
 /// Objects with this annotation stay when they leave a release (helm.sh/docs/howto/charts_tips_and_tricks).
 const POLICY: &str = "helm.sh/resource-policy";
+/// An object with this annotation is a hook: it is no part of the release, and made when what it names comes (helm.sh/docs/topics/charts_hooks).
+const HOOK: &str = "helm.sh/hook";
+/// Helm deletes the object of a hook before it makes it the next time, or as soon as it came through where this says so.
+const HOOK_DELETION: &str = "helm.sh/hook-delete-policy";
 
 /// The objects of a manifest that Helm rendered, in its order.
 pub fn objects(text: &str) -> Result<Vec<Value>, String> {
@@ -85,11 +92,19 @@ fn documents(text: &str) -> Vec<String> {
 }
 
 /// The objects with their names.
-fn named(objects: &[Value]) -> BTreeMap<String, &Value> {
-    objects.iter().filter_map(|object| Some((manifest::object(object)?.to_string(), object))).collect()
+pub fn named(objects: &[Value]) -> BTreeMap<String, &Value> {
+    objects.iter().filter_map(|object| Some((called(object, &manifest::object(object)?), object))).collect()
 }
 
-/// Objects that a release renders to, against those that it was installed with.
+/// An object by this name, and of a hook when it is made: `hook Job.batch default/migrate (pre-upgrade)`.
+pub fn called(object: &Value, name: &ObjectName) -> String {
+    match annotation(object, HOOK) {
+        Some(events) => format!("hook {name} ({events})"),
+        None => name.to_string(),
+    }
+}
+
+/// Objects that a release renders to, hooks among them, against those that it was installed with.
 pub fn rendered(wanted: &[Value], installed: &[Value]) -> Vec<Change> {
     let (wanted, installed) = (named(wanted), named(installed));
     let new = || Change { rendered: true, ..Change::default() };
@@ -108,12 +123,6 @@ pub fn rendered(wanted: &[Value], installed: &[Value]) -> Vec<Change> {
         out.push(Change { name: name.clone(), found: Some("present".into()), interrupts, ..new() });
     }
     out
-}
-
-/// Leaves out what is another with every rendering (a random word, the time): it is nobody's wish, and would never be met.
-pub fn without_unsteady(changes: &mut Vec<Change>, once: &[Value], again: &[Value]) {
-    let unsteady: BTreeSet<String> = rendered(once, again).into_iter().map(|change| change.name).collect();
-    changes.retain(|change| !unsteady.contains(&change.name));
 }
 
 /// Objects that are not on the cluster as the release has them, with who changed them.
@@ -135,7 +144,11 @@ pub fn drifted(all: &[Live], mends_all: bool) -> Vec<Change> {
         for field in smallest(fields) {
             let others = holders(live, &field.path).into_iter().find(|holder| !holder.manager.eq_ignore_ascii_case(HELM));
             let by = others.map(|holder| holder.told());
-            out.push(Change { by, stays: !mends_all && !is_built_in(&one.manifest), ..changed(&name, &one.manifest, &field) });
+            let mut change = Change { by, stays: !mends_all && !is_built_in(&one.manifest), ..changed(&name, &one.manifest, &field) };
+            if is_secret(&one.manifest) {
+                hide_found(&mut change);
+            }
+            out.push(change);
         }
     }
     out
@@ -203,8 +216,15 @@ pub fn conceal(changes: &mut [Change], installed: &Value, hidden: &[String]) {
     }
     for change in changes.iter_mut().filter(|change| tells(&change.wanted) || tells(&change.found) || (any && is_rendered(change))) {
         change.wanted = change.wanted.as_ref().map(|_| HIDDEN.into());
-        change.found = change.found.as_ref().map(|_| HIDDEN_OTHER.into());
+        hide_found(change);
     }
+}
+
+/// What is not shown is told from what stood there before by when somebody set it, so that a plan of before is not taken for one of now.
+fn hide_found(change: &mut Change) {
+    let time = change.by.as_deref().and_then(|by| Some(by.strip_prefix(SET_BY)?.rsplit_once(" at ")?.1));
+    let hidden = time.map_or(HIDDEN_OTHER.to_owned(), |time| format!("(not shown, and another since {time})"));
+    change.found = change.found.as_ref().map(|_| hidden.into());
 }
 
 /// Places in these values that the labels of a release name.
@@ -266,14 +286,23 @@ pub fn of_uninstall(objects: &[Value]) -> (Vec<String>, Vec<String>, Vec<String>
     (names(&is_kept), defines, names(&has_pods))
 }
 
+/// Of these hooks those that run when a release is uninstalled, and those that left their object on the cluster: an uninstall deletes
+/// none of them (helm/helm: pkg/action/uninstall.go).
+pub fn hooks_of_uninstall(hooks: &[Value]) -> (Vec<String>, Vec<String>) {
+    let all = named(hooks);
+    let says = |object: &Value, name: &str, word: &str| annotation(object, name).is_some_and(|text| text.contains(word));
+    let runs = all.iter().filter(|(_, hook)| says(hook, HOOK, "-delete")).map(|(name, _)| name.clone()).collect();
+    let stays = |hook: &Value| !says(hook, HOOK_DELETION, "hook-succeeded") && !says(hook, HOOK, "test");
+    (runs, all.iter().filter(|(_, hook)| stays(hook)).map(|(name, _)| name.clone()).collect())
+}
+
 /// The objects that are deleted when a release is uninstalled.
 pub fn deleted(objects: &[Value]) -> Vec<ObjectName> {
     objects.iter().filter(|object| !is_kept(object)).filter_map(manifest::object).collect()
 }
 
 fn changed(name: &str, object: &Value, field: &Field) -> Change {
-    let is_secret = object.get("kind").and_then(Value::as_str) == Some("Secret");
-    let (wanted, found) = if is_secret { hide(field) } else { (field.wanted.clone(), field.found.clone()) };
+    let (wanted, found) = if is_secret(object) { hide(field) } else { (field.wanted.clone(), field.found.clone()) };
     let restarts = has_pods(object) && field.shown.starts_with("spec.template.");
     let interrupts = restarts.then(|| match object.pointer("/spec/updateStrategy/type").and_then(Value::as_str) {
         Some("OnDelete") => format!("pods of {name} keep running as they are until somebody deletes them (OnDelete)"),
@@ -299,8 +328,15 @@ fn within(inner: &str, outer: &str) -> bool {
 }
 
 fn says_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET_WORDS.iter().any(|word| name.contains(word))
+    let is_alone = |part: &str| {
+        part.eq_ignore_ascii_case(SECRET_WORD_ALONE) || part.strip_suffix("Pw").is_some_and(|before| before.ends_with(char::is_lowercase))
+    };
+    let plain = name.replace(['-', '_'], "").to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| plain.contains(word)) || name.split(|c: char| !c.is_alphanumeric()).any(is_alone)
+}
+
+fn is_secret(object: &Value) -> bool {
+    object.get("kind").and_then(Value::as_str) == Some("Secret")
 }
 
 fn names_secret(value: &Value) -> bool {
@@ -320,8 +356,11 @@ fn is_definition(object: &Value) -> bool {
 }
 
 fn is_kept(object: &Value) -> bool {
-    let policy = object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(POLICY));
-    policy.and_then(Value::as_str).is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
+    annotation(object, POLICY).is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
+}
+
+fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+    object.pointer("/metadata/annotations")?.get(name)?.as_str()
 }
 
 /// Helm 3 patches its built-in kinds by what is on the cluster; all others by what changed between two revisions alone

@@ -1,13 +1,16 @@
 //! `helm_release`: a release of a Helm chart, owned through Helm: its objects are Helm's, and ours is the release.
 //!
 //! A plan compares three things: the values that the wish gives with those of the newest revision, what the chart renders to with
-//! what that revision was installed with, and what that revision was installed with with the objects on the cluster.
+//! what that revision was installed with, and what that revision was installed with with the objects on the cluster. Hooks are compared
+//! like objects, though Helm counts them as none of the release.
 //!
 //! A release that was never ours is left alone until `adopt: true` takes it over; then it is never uninstalled.
 
 pub mod compare;
+pub mod edits;
 pub mod request;
 pub mod rights;
+pub mod varying;
 
 use self::compare::Change;
 use self::request::{DESCRIPTION, Found, Installed, NO_HELM, Preview, Release};
@@ -17,6 +20,7 @@ use crate::kubernetes_object::{manifest, paths};
 use railwright_base::text::one_line;
 use railwright_base::{TargetKind, secret};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The kind.
 pub struct HelmRelease;
@@ -223,7 +227,7 @@ fn compare(wish: &Wish, found: Found, assessment: &mut Assessment) {
         assessment.refusal = Some(refusal);
         return;
     }
-    match found.preview {
+    let content = match found.preview {
         Preview::Unknown(reason) => {
             // A step of which nobody knows what it would do is none, whether the release is there or not.
             assessment.attributes.clear();
@@ -236,8 +240,13 @@ fn compare(wish: &Wish, found: Found, assessment: &mut Assessment) {
             assessment.refusal = Some(reason);
             return;
         }
-        Preview::Is { chart, version, changes } => judge(wish, installed, (&chart, &version), &changes, assessment),
-    }
+        Preview::Is { chart, version, content, changes } => {
+            judge(wish, installed, (&chart, &version), &changes, assessment);
+            // No attribute of the release: a plan that was made with another chart is not taken for one of this.
+            note(assessment, &format!("content {content}"), Reading::Absent, Reading::Absent);
+            content
+        }
+    };
     if assessment.is_met() {
         return;
     }
@@ -246,7 +255,7 @@ fn compare(wish: &Wish, found: Found, assessment: &mut Assessment) {
     }
     if assessment.refusal.is_none() {
         let looked_at = installed.map(|installed| installed.record.clone());
-        assessment.actions = vec![Action::UpgradeRelease { release: Box::new(release(wish)), looked_at }];
+        assessment.actions = vec![Action::UpgradeRelease { release: Box::new(release(wish)), looked_at, content }];
     }
 }
 
@@ -393,7 +402,10 @@ fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
     assessment.interrupts = installed.runs.iter().map(|object| format!("pods of {object} end")).collect();
     let gone = |kind: &String| format!("every {kind} of the cluster is deleted: its definition is one of the release's own objects");
     assessment.interrupts.extend(installed.defines.iter().map(gone));
+    assessment.interrupts.extend(installed.hooks_run.iter().map(|hook| format!("{hook} runs, as its chart says")));
+    note_edits(&mut assessment, &installed);
     assessment.residue = installed.kept.iter().map(|object| format!("{object} stays: its chart says so")).collect();
+    assessment.residue.extend(installed.hooks_stay.iter().map(|hook| format!("what {hook} made stays: Helm leaves it")));
     let keeps = last_applied.body.get("keeps").and_then(Value::as_array).into_iter().flatten();
     assessment.residue.extend(keeps.filter_map(Value::as_str).map(str::to_owned));
     if assessment.refusal.is_none() {
@@ -402,6 +414,19 @@ fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
         assessment.actions = vec![Action::UninstallRelease { name, namespace, deletes, looked_at }];
     }
     assessment
+}
+
+/// What others changed on objects that go along is lost with them.
+fn note_edits(assessment: &mut Assessment, installed: &Installed) {
+    let goes: BTreeSet<String> = installed.deletes.iter().map(ToString::to_string).collect();
+    for edit in installed.edits.iter().filter(|edit| goes.contains(edits::object_of(edit))) {
+        let found = edit.found.clone().map_or(Reading::Absent, Reading::Is);
+        let attribute = Attribute { by: edit.by.clone(), ..Attribute::in_plane(Plane::Persisted, Reading::Absent, found) };
+        assessment.attributes.insert(edit.name.clone(), attribute);
+    }
+    if let Some(reason) = &installed.unseen {
+        note(assessment, "objects", Reading::Absent, Reading::Unknown(reason.clone()));
+    }
 }
 
 #[cfg(test)]

@@ -76,6 +76,9 @@ pub struct ReleaseRecord {
     /// The value of the label by which a spec knows what is its own; nothing where it bears none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
+    /// The digest of the chart that we installed last; nothing where an earlier railwright did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<String>,
     /// Labels of places where a secret stands or stood in the values, of this revision or of those before.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub secrets: BTreeSet<String>,
@@ -88,6 +91,8 @@ pub fn secret_label(pointer: &str) -> String {
 }
 
 const SECRET: &str = "railwright.io/secret-";
+/// The label with the digest of the chart that a revision of ours is made from.
+pub const CHART: &str = "railwright.io/chart";
 
 impl ReleaseRecord {
     /// Of the Secret; nothing where it is none of Helm's.
@@ -99,6 +104,7 @@ impl ReleaseRecord {
             uid: text("/metadata/uid")?,
             version: text("/metadata/resourceVersion")?,
             part_of: labels.get(MEMBERSHIP).and_then(Value::as_str).map(str::to_owned),
+            chart: labels.get(CHART).and_then(Value::as_str).map(str::to_owned),
             secrets: labels.keys().filter(|label| label.starts_with(SECRET)).cloned().collect(),
         })
     }
@@ -130,6 +136,27 @@ pub struct Installed {
     /// Objects that Helm deletes when the release is uninstalled.
     #[serde(default)]
     pub deletes: Vec<ObjectName>,
+    /// Hooks that run when the release is uninstalled.
+    #[serde(default)]
+    pub hooks_run: Vec<String>,
+    /// Hooks of which Helm leaves the object on the cluster.
+    #[serde(default)]
+    pub hooks_stay: Vec<String>,
+    /// What others changed on its objects.
+    #[serde(default)]
+    pub edits: Vec<Change>,
+    /// Why that is not known.
+    #[serde(default)]
+    pub unseen: Option<String>,
+}
+
+impl Installed {
+    /// True where a revision is due, or was made by somebody else, whatever its objects say. Of a release that was never ours nobody
+    /// knows which chart it was made from.
+    pub fn is_due(&self, (chart, version): (&str, &str), content: &str) -> bool {
+        let is_it = self.description == DESCRIPTION && self.record.chart.as_deref().is_none_or(|chart| chart == content);
+        self.status != "deployed" || self.chart != chart || self.version != version || (self.ours && !is_it)
+    }
 }
 
 /// What the wish would come to.
@@ -142,6 +169,9 @@ pub enum Preview {
         chart: String,
         /// The chart's version.
         version: String,
+        /// The digest of the chart as it was rendered.
+        #[serde(default)]
+        content: String,
         /// What is not as wished: values, rendered objects, and objects that somebody changed on the cluster.
         changes: Vec<Change>,
     },

@@ -31,7 +31,7 @@ fn installed(status: &str, ours: bool) -> Installed {
 }
 
 fn record() -> ReleaseRecord {
-    ReleaseRecord { revision: 3, uid: "u1".to_owned(), version: "7".to_owned(), part_of: None, secrets: BTreeSet::new() }
+    ReleaseRecord { revision: 3, uid: "u1".to_owned(), version: "7".to_owned(), ..ReleaseRecord::default() }
 }
 
 fn config_map() -> ObjectName {
@@ -40,7 +40,7 @@ fn config_map() -> ObjectName {
 }
 
 fn is(version: &str, changes: Vec<Change>) -> Preview {
-    Preview::Is { chart: "rails".to_owned(), version: version.to_owned(), changes }
+    Preview::Is { chart: "rails".to_owned(), version: version.to_owned(), content: "c1".to_owned(), changes }
 }
 
 fn said(found: &Found) -> String {
@@ -120,6 +120,18 @@ fn a_removal_says_what_goes_along_and_what_stays() {
     let half = undone(installed("uninstalling", true), false);
     assert_eq!((&half.actions, half.refusal.as_ref()), (&ours.actions, None), "it can be uninstalled again");
     assert_ne!(half.fingerprint(), ours.fingerprint(), "and is not as it was");
+    let edit = |name: &str| Change { name: format!("{name}: data.v"), found: Some(json!("USERDATA")), ..Change::default() };
+    let edits = vec![edit("ConfigMap.core kube-system/rails"), edit("ConfigMap.core kube-system/kept")];
+    let edited = undone(Installed { edits, ..installed("deployed", true) }, false);
+    assert_ne!(edited.fingerprint(), ours.fingerprint(), "what others set is lost with it");
+    assert_eq!(edited.attributes["ConfigMap.core kube-system/rails: data.v"].differences().len(), 1);
+    assert!(!edited.attributes.contains_key("ConfigMap.core kube-system/kept: data.v"), "{edited:?}");
+    let unseen = undone(Installed { unseen: Some("it may not look".to_owned()), ..installed("deployed", true) }, false);
+    assert!(unseen.has_unknown() && !unseen.actions.is_empty(), "{unseen:?}");
+    let hooks = Installed { hooks_run: vec!["hook a".to_owned()], hooks_stay: vec!["hook b".to_owned()], ..installed("deployed", true) };
+    let hooks = undone(hooks, false);
+    assert!(hooks.interrupts.contains(&"hook a runs, as its chart says".to_owned()), "{hooks:?}");
+    assert!(hooks.residue.contains(&"what hook b made stays: Helm leaves it".to_owned()), "{hooks:?}");
     assert_eq!(ours.residue, ["ConfigMap.core kube-system/kept stays: its chart says so", "drivers on the hosts"]);
     assert!(ours.interrupts[0].contains("every RailDevice.example.org of the cluster is deleted"), "{ours:?}");
     for stays in [undone(installed("deployed", false), false), undone(installed("deployed", true), true)] {
@@ -207,6 +219,79 @@ fn values_are_compared_and_what_may_be_secret_is_not_shown() {
     let names: Vec<&str> = named.iter().map(|change| change.name.as_str()).collect();
     assert_eq!(names, ["ConfigMap.core a: data.(not shown) 0", "ConfigMap.core old-secret", "values.old-secret.version"]);
     assert_eq!(compare::values(&json!({ "a": 2.0, "b": [1.5] }), &json!({ "a": 2, "b": [1.5] }), &[]), []);
+    let hides = |name: &str| {
+        let changes = compare::values(&json!({}), &json!({ "db": { name: "x" } }), &[]);
+        changes[0].found == Some(json!("(not shown, and another)"))
+    };
+    for name in ["pw", "PW", "db_pw", "adminPw", "passwd", "apiKey", "api-key", "PRIVATE_KEY", "privateKey"] {
+        assert!(hides(name), "{name}");
+    }
+    for name in ["upward", "power", "keyboard", "stopWatch"] {
+        assert!(!hides(name), "{name}");
+    }
+}
+
+#[test]
+fn hooks_are_compared_like_objects_and_told_from_them() {
+    let hook = |word: &str, policy: &str| {
+        let annotations = json!({ "helm.sh/hook": "pre-upgrade,post-delete", "helm.sh/hook-delete-policy": policy });
+        let metadata = json!({ "name": "h", "annotations": annotations });
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "a": word } })
+    };
+    let name = "hook ConfigMap.core h (pre-upgrade,post-delete)".to_owned();
+    let changes = compare::rendered(&[hook("EVIL", "x")], &[hook("one", "x")]);
+    assert_eq!(changes.iter().map(|change| change.name.clone()).collect::<Vec<_>>(), [format!("{name}: data.a")]);
+    assert_eq!(compare::rendered(&[hook("one", "x")], &[])[0].name, name);
+    assert_eq!(rights::object(&name), None, "nothing of it is asked about under the name of an object");
+    let of = |policy: &str| compare::hooks_of_uninstall(&[hook("one", policy)]);
+    assert_eq!(of("before-hook-creation"), (vec![name.clone()], vec![name.clone()]));
+    assert_eq!(of("hook-succeeded"), (vec![name], vec![]));
+}
+
+/// A saved plan is refused where the chart is another one, and is carried out with no other.
+#[test]
+fn a_plan_is_made_with_one_chart() {
+    let wish = wish(json!({}));
+    let with = |installed: &Option<Installed>, content: &str| {
+        let preview = Preview::Is { chart: "rails".to_owned(), version: "0.2.0".to_owned(), content: content.to_owned(), changes: vec![] };
+        judged(&wish, 0, &said(&Found { installed: installed.clone(), preview }))
+    };
+    for before in [None, Some(installed("deployed", true))] {
+        let (one, other) = (with(&before, "c1"), with(&before, "c2"));
+        assert_ne!(one.fingerprint(), other.fingerprint());
+        assert!(matches!(&one.actions[..], [Action::UpgradeRelease { content, .. }] if content == "c1"), "{one:?}");
+        assert_eq!(one.is_absent(), before.is_none(), "what is new stays new");
+    }
+    let due = |chart: Option<&str>, description: &str, ours: bool| {
+        let record = ReleaseRecord { chart: chart.map(str::to_owned), ..record() };
+        let installed = Installed { description: description.to_owned(), record, ..installed("deployed", ours) };
+        installed.is_due(("rails", "0.1.0"), "c1")
+    };
+    assert_eq!([Some("c1"), Some("c2"), None].map(|chart| due(chart, DESCRIPTION, true)), [false, true, false]);
+    assert!(due(Some("c1"), "Upgrade complete", true), "its labels go on with a revision of somebody else");
+    assert!(!due(None, "Install complete", false) && installed("failed", true).is_due(("rails", "0.1.0"), "c1"));
+}
+
+/// Two edits of a Secret are told apart, though neither is shown.
+#[test]
+fn an_edit_of_a_secret_counts_and_is_not_shown() {
+    let secret = |word: &str, time: &str| {
+        let held = json!({ "f:data": { "f:k": {} } });
+        let managers = json!([{ "manager": "kubectl-patch", "operation": "Update", "time": time, "fieldsV1": held }]);
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s", "managedFields": managers }, "data": { "k": word } })
+    };
+    let manifest = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" }, "data": { "k": "b25l" } });
+    let found = |word: &str, time: &str| {
+        let live = Live { manifest: manifest.clone(), live: Some(secret(word, time)), preview: Some(manifest.clone()) };
+        let mut changes = compare::drifted(&[live], true);
+        let found = changes[0].found.clone();
+        compare::conceal(&mut changes, &json!({ "token": "hunter22" }), &["/token".to_owned()]);
+        assert_eq!(changes[0].found, found, "concealed once more it is the same");
+        found.unwrap()
+    };
+    let first = found("dHdv", "2026-01-02T03:04:05Z");
+    assert_eq!(first, "(not shown, and another since 2026-01-02T03:04:05Z)");
+    assert_ne!(found("dGhyZWU=", "2026-01-02T03:04:06Z"), first);
 }
 
 #[test]

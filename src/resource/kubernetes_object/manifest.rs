@@ -3,6 +3,7 @@
 use super::known_kinds;
 use super::ownership::ATTEMPT;
 use super::request::ObjectName;
+use super::yaml::Yaml;
 use crate::BodyError;
 use crate::fields::Fields;
 use serde_json::{Map, Value};
@@ -44,8 +45,8 @@ pub fn of_text(text: &str) -> Result<Value, String> {
         legacy_octal_numbers: true,
         alias_limits: serde_yaml::alias_limits! { max_total_replayed_events: ALIASED_VALUES_MAX },
     };
-    match serde_yaml::from_str_with_options::<Value>(text, options) {
-        Ok(manifest @ Value::Object(_)) => Ok(manifest),
+    match serde_yaml::from_str_with_options::<Yaml>(text, options) {
+        Ok(Yaml(manifest @ Value::Object(_))) => Ok(manifest),
         Ok(_) => Err("the template makes no map".to_owned()),
         Err(error) => Err(format!("the template makes no YAML: {}", first_line(&error.to_string()))),
     }
@@ -271,6 +272,10 @@ mod tests {
         assert_eq!((name.to_string().as_str(), name.group(), name.version()), ("DaemonSet.apps b/a", "apps", "v1"));
         let mode = manifest(&json!({ "content": "kind: x\nmode: 0644\nplain: 10\nname: \"0644\"\n" })).unwrap();
         assert_eq!((&mode["mode"], &mode["plain"], &mode["name"]), (&json!(420), &json!(10), &json!("0644")));
+        let keys = "on: { yes: [ { no: off } ] }\n\"n\": 3\nOff: 4\n0644: 5\n8080: 6\n";
+        let go = json!({ "true": { "true": [{ "false": false }] }, "n": 3, "false": 4, "420": 5, "8080": 6 });
+        assert_eq!(of_text(keys).unwrap(), go, "keys without quotes are values of YAML 1.1, as Go has it");
+        assert!(of_text("? [a]\n: b\n").is_err());
         for text in ["- a\n", "a: [\n", "a: 1\na: 2\n", "a: 1\n---\nb: 2\n"] {
             assert_eq!(check(&json!({ "content": text })).len(), 1, "{text}");
         }

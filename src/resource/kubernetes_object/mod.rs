@@ -30,6 +30,7 @@ mod replace;
 pub mod request;
 pub mod rule;
 mod undo;
+mod yaml;
 
 pub use self::ownership::{MANAGER, MEMBERSHIP, keeper, part_of};
 

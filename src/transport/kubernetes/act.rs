@@ -85,7 +85,7 @@ impl KubernetesLink {
             Action::CordonNode { node, mark } => self.cordon(node, mark).await,
             Action::UncordonNode { node } => self.uncordon(node).await,
             Action::EvictPod { namespace, name, uid } => self.evict(namespace, name, uid).await,
-            Action::UpgradeRelease { release, looked_at } => self.upgrade_release(release, looked_at.as_ref()).await,
+            Action::UpgradeRelease { release, looked_at, content } => self.upgrade_release(release, looked_at.as_ref(), content).await,
             Action::UninstallRelease { name, namespace, looked_at, .. } => self.uninstall_release(name, namespace, looked_at).await,
             _ => return Ok(ended(NOT_HERE, "", &complaint("this is for a host, not for an API server"))),
         };

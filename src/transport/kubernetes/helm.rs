@@ -2,6 +2,7 @@
 //! standard input. Cache, plugins and configuration are a folder of our own for as long as the connection lasts; only a pull sees the
 //! user's configuration, where logins of registries are.
 
+use super::chart::digest_of;
 use super::credentials::Credentials;
 use crate::{ClusterAccess, absolute};
 use railwright_base::text::one_line;
@@ -23,7 +24,6 @@ pub const QUESTION: Duration = Duration::from_secs(120);
 /// What is kept of one answer: a dry run brings the whole chart along.
 const OUTPUT_LIMIT_BYTES: usize = 48 << 20;
 const ERROR_LIMIT_BYTES: usize = 16 << 10;
-const CHART_LIMIT_BYTES: u64 = 64 << 20;
 /// Has an uninstall say which object was not deleted, and why: Helm tells that in its log alone (helm/helm: pkg/action/uninstall.go).
 pub const WITH_REASONS: &str = "--debug";
 /// What such a line says, and what every line of the log has, of Helm 3 and of Helm 4.
@@ -96,7 +96,10 @@ impl Failed {
 
 /// A chart that lies on this machine.
 pub enum Chart {
-    Here(PathBuf),
+    Here {
+        path: PathBuf,
+        digest: Digest,
+    },
     /// It is not what the wish says.
     Another(String),
     /// It could not be had.
@@ -194,22 +197,20 @@ impl Helm {
         if !path.is_dir() && !path.is_file() {
             return Ok(Chart::Another(format!("the chart {} is neither a folder nor an ordinary file", path.display())));
         }
-        let Some(wanted) = &release.digest else { return Ok(Chart::Here(path)) };
-        if path.is_dir() {
-            return Ok(Chart::Another(format!(
+        let digest = match digest_of(&path) {
+            Ok(digest) => digest,
+            Err(error) => return Ok(Chart::Unknown(format!("the chart {}: {error}", path.display()))),
+        };
+        match &release.digest {
+            Some(_) if path.is_dir() => Ok(Chart::Another(format!(
                 "{} is a folder, which has no digest: name the archive that `helm package` makes of it",
                 path.display()
-            )));
-        }
-        match files::read_ordinary(&path, CHART_LIMIT_BYTES) {
-            Err(error) => Ok(Chart::Unknown(format!("{}: {error}", path.display()))),
-            Ok(bytes) => match Digest::of_bytes(&bytes) {
-                digest if digest.as_str() == wanted => Ok(Chart::Here(path)),
-                digest => Ok(Chart::Another(format!(
-                    "the chart {} has the digest {digest} and not {wanted}: it is another one than was looked at, and nothing of it is used",
-                    one_line(&release.chart, 200)
-                ))),
-            },
+            ))),
+            Some(wanted) if wanted != digest.as_str() => Ok(Chart::Another(format!(
+                "the chart {} has the digest {digest} and not {wanted}: it is another one than was looked at, and nothing of it is used",
+                one_line(&release.chart, 200)
+            ))),
+            _ => Ok(Chart::Here { path, digest }),
         }
     }
 

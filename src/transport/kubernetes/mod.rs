@@ -4,6 +4,7 @@
 mod access;
 mod act;
 mod answer;
+mod chart;
 mod create;
 mod credentials;
 mod edit;

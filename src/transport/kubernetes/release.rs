@@ -9,11 +9,13 @@ use super::lists::{self, Selection};
 use super::read::Groups;
 use super::{KubernetesLink, ended};
 use crate::Performed;
+use railwright_base::Digest;
 use railwright_base::text::one_line;
-use railwright_resource::helm_release::compare::{self, Live};
+use railwright_resource::helm_release::compare::{self, Change, Live};
 use railwright_resource::helm_release::request::{
-    DESCRIPTION, Found, Installed, MEMBERSHIP, NO_HELM, NOT_SAID, Preview, Release, ReleaseRecord, secret_label,
+    CHART, DESCRIPTION, Found, Installed, MEMBERSHIP, NO_HELM, NOT_SAID, Preview, Release, ReleaseRecord, secret_label,
 };
+use railwright_resource::helm_release::{edits, varying};
 use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::part_of;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
@@ -31,7 +33,10 @@ const HOOKS: Duration = Duration::from_secs(300);
 struct Has {
     installed: Installed,
     values: Value,
-    objects: Vec<Value>,
+    /// Its objects and its hooks.
+    rendered: Vec<Value>,
+    /// Where nothing of its values is shown.
+    hidden: Vec<String>,
 }
 
 impl KubernetesLink {
@@ -65,8 +70,16 @@ impl KubernetesLink {
         let status = json(&self.ask(program, &["status", name, &place, "--output=json"]).await?)?;
         let metadata = json(&self.ask(program, &["get", "metadata", name, &place, "--output=json"]).await?)?;
         let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let objects = self.objects(&text(&status, "/manifest"), release).await?;
+        let (objects, hooks) = self.rendered(&status, release).await?;
+        let values = status.get("config").cloned().unwrap_or_default();
+        let hidden = [release.hidden.clone(), compare::labelled(&values, &record.secrets)].concat();
+        let (mut edits, unseen) = match self.live_objects(&objects).await {
+            Ok(live) => (compare::drifted(&live, program.applies_on_the_server()), None),
+            Err(reason) => (Vec::new(), Some(reason)),
+        };
+        compare::conceal(&mut edits, &values, &hidden);
         let (kept, defines, runs) = compare::of_uninstall(&objects);
+        let (hooks_run, hooks_stay) = compare::hooks_of_uninstall(&hooks);
         let installed = Installed {
             chart: text(&metadata, "/chart"),
             version: text(&metadata, "/version"),
@@ -79,8 +92,12 @@ impl KubernetesLink {
             defines,
             runs,
             deletes: compare::deleted(&objects),
+            hooks_run,
+            hooks_stay,
+            edits,
+            unseen,
         };
-        Ok(Some(Has { installed, values: status.get("config").cloned().unwrap_or_default(), objects }))
+        Ok(Some(Has { installed, values, rendered: [objects, hooks].concat(), hidden }))
     }
 
     /// Helm's record of the newest revision; nothing where there is none. What Helm itself says of one that it does not find it also says of
@@ -111,8 +128,8 @@ impl KubernetesLink {
         let Ok(values) = serde_json::from_str::<Value>(&release.values) else {
             return Ok(Preview::Unknown("a secret of its values is not to be had here".to_owned()));
         };
-        let chart = match self.helm.chart(program, release).await? {
-            Chart::Here(path) => path,
+        let (chart, content) = match self.helm.chart(program, release).await? {
+            Chart::Here { path, digest } => (path, label(&digest)),
             Chart::Another(reason) => return Ok(Preview::Refused(reason)),
             Chart::Unknown(reason) => return Ok(Preview::Unknown(reason)),
         };
@@ -120,7 +137,7 @@ impl KubernetesLink {
         words.extend(["--dry-run=server".to_owned(), "--output=json".to_owned()]);
         let said = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
         if !said.well && has.is_none() && is_for_want_of_a_rule(&said.complaint) {
-            return self.unlooked(program, release, &chart, &said.complaint).await;
+            return self.unlooked(program, release, (&chart, content), &said.complaint).await;
         }
         if !said.well {
             let away = ["is forbidden", "cluster unreachable", "Unauthorized", "connection refused", "timeout"];
@@ -141,48 +158,94 @@ impl KubernetesLink {
                 one_line(&version, 40)
             )));
         }
-        let wanted = self.objects(text("/manifest"), release).await?;
-        let mut changes = compare::rendered(&wanted, has.map_or(&[], |has| &has.objects));
-        if has.is_some() && !changes.is_empty() {
-            let again = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
-            let again = json(&again)?;
-            let again = self.objects(again.pointer("/manifest").and_then(Value::as_str).unwrap_or_default(), release).await?;
-            compare::without_unsteady(&mut changes, &wanted, &again);
+        let wanted = self.rendered(&rendered, release).await.map(|(objects, hooks)| [objects, hooks].concat())?;
+        let before: &[Value] = has.map_or(&[], |has| &has.rendered);
+        let (mut changes, varying) = if wanted == before {
+            (Vec::new(), Vec::new())
+        } else {
+            varying::told_apart(&wanted, &self.rendered_again(program, release, &chart, &words).await?, before)
+        };
+        let Some(Has { installed, values: before, hidden, .. }) = has else {
+            let definitions = self.definitions(program, release, &chart).await?;
+            return Ok(Preview::Is { chart: name, version, content, changes: [changes, varying, definitions].concat() });
+        };
+        if let Some(reason) = &installed.unseen {
+            return Ok(Preview::Unknown(reason.clone()));
         }
-        if let Some(has) = has {
-            let hidden = [release.hidden.clone(), compare::labelled(&has.values, &has.installed.record.secrets)].concat();
-            changes.extend(compare::values(&values, &has.values, &hidden));
-            let stay = has.objects.iter().filter(|object| wanted.iter().any(|wanted| manifest::object(wanted) == manifest::object(object)));
-            match self.live_objects(stay).await {
-                Ok(live) => {
-                    let drifted = compare::drifted(&live, program.applies_on_the_server())
-                        .into_iter()
-                        .filter(|one| !changes.iter().any(|change| change.name == one.name));
-                    changes.extend(drifted.collect::<Vec<_>>());
-                }
-                Err(reason) => return Ok(Preview::Unknown(reason)),
+        changes.extend(compare::values(&values, before, hidden));
+        let is_due = installed.is_due((&name, &version), &content);
+        let mut changes = edits::settled(changes, varying, &installed.edits, &wanted, is_due);
+        compare::conceal(&mut changes, before, hidden);
+        Ok(Preview::Is { chart: name, version, content, changes })
+    }
+
+    /// Another rendering, as a first revision: what goes by the number of the revision, or by whether it is the first, is another one then
+    /// too. Where the chart does not render so, it is rendered as before.
+    async fn rendered_again(&self, program: &Client, release: &Release, chart: &Path, words: &[String]) -> Result<Vec<Value>, Failed> {
+        let path = chart.display().to_string();
+        let mut first = ["install", &release.name, &path, "--values=-", "--dry-run=server", "--output=json"].map(str::to_owned).to_vec();
+        first.push(format!("--namespace={}", release.namespace));
+        let mut said = self.helm.call(program, &first, release.values.as_bytes(), QUESTION).await?;
+        if !said.well {
+            said = self.helm.call(program, words, release.values.as_bytes(), QUESTION).await?;
+        }
+        let (objects, hooks) = self.rendered(&json(&said)?, release).await?;
+        Ok([objects, hooks].concat())
+    }
+
+    /// What the `crds/` of a chart bring, which Helm makes with a first install where they are not there, and never changes (helm/helm:
+    /// pkg/action/install.go, `installCRDs`).
+    async fn definitions(&self, program: &Client, release: &Release, chart: &Path) -> Result<Vec<Change>, Failed> {
+        let said = self.ask(program, &["show", "crds", &chart.display().to_string()]).await?;
+        if !said.well {
+            return Err(Failed::Local(said.complaint));
+        }
+        let objects = self.objects(&said.out, release).await?;
+        let groups = self.groups(&objects).await;
+        let mut new = Vec::new();
+        for object in objects {
+            let Some(name) = manifest::object(&object) else { continue };
+            // Where nobody may look, Helm tries to make it.
+            if !matches!(self.answered(&name, KubernetesRead::Object(name.clone()), &groups).await, Ok(Some(_))) {
+                new.push(object);
             }
-            compare::conceal(&mut changes, &has.values, &hidden);
         }
-        Ok(Preview::Is { chart: name, version, changes })
+        Ok(compare::rendered(&new, &[]))
     }
 
     /// What a first install would come to where its identity may not look whether the objects of the chart are there: the chart is
     /// rendered without the cluster, so that all rules that are missing can be named, and not only the first that Helm stumbles over.
-    async fn unlooked(&self, program: &Client, release: &Release, chart: &Path, complaint: &str) -> Result<Preview, Failed> {
+    async fn unlooked(
+        &self,
+        program: &Client,
+        release: &Release,
+        (chart, content): (&Path, String),
+        complaint: &str,
+    ) -> Result<Preview, Failed> {
         let path = chart.display().to_string();
-        let mut words = ["template", &release.name, &path, "--values=-", "--include-crds", "--no-hooks"].map(str::to_owned).to_vec();
+        let mut words = ["template", &release.name, &path, "--values=-", "--include-crds"].map(str::to_owned).to_vec();
         words.push(format!("--namespace={}", release.namespace));
         words.extend(self.server.version().await.map(|version| format!("--kube-version={version}")));
         let said = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
+        let again = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
         let about = self.ask(program, &["show", "chart", &path]).await?;
-        let about: Option<Value> = serde_yaml::from_str(&about.out).ok().filter(|_| said.well && about.well);
+        let about: Option<Value> = serde_yaml::from_str(&about.out).ok().filter(|_| said.well && again.well && about.well);
         let Some(about) = about else { return Ok(Preview::Unknown(complaint.to_owned())) };
         let text = |field: &str| about.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let mut changes = compare::rendered(&self.objects(&said.out, release).await?, &[]);
+        let (wanted, again) = (self.objects(&said.out, release).await?, self.objects(&again.out, release).await?);
+        let (mut changes, varying) = varying::told_apart(&wanted, &again, &[]);
+        changes.extend(varying);
         let by = format!("not previewed, its identity may not look: {}", one_line(complaint, 200));
         changes.iter_mut().for_each(|change| change.by = Some(by.clone()));
-        Ok(Preview::Is { chart: text("name"), version: text("version"), changes })
+        Ok(Preview::Is { chart: text("name"), version: text("version"), content, changes })
+    }
+
+    /// The objects and the hooks of a release as Helm tells it.
+    async fn rendered(&self, told: &Value, release: &Release) -> Result<(Vec<Value>, Vec<Value>), Failed> {
+        let manifest = told.get("manifest").and_then(Value::as_str).unwrap_or_default();
+        let hooks = told.get("hooks").and_then(Value::as_array).into_iter().flatten();
+        let hooks: Vec<&str> = hooks.filter_map(|hook| hook.get("manifest")?.as_str()).collect();
+        Ok((self.objects(manifest, release).await?, self.objects(&hooks.join("\n---\n"), release).await?))
     }
 
     /// The objects of a manifest; those of a kind that is in namespaces are in the release's where they name none.
@@ -206,11 +269,10 @@ impl KubernetesLink {
     }
 
     /// Objects of the release as they are, and as they would be if they were as the release has them.
-    async fn live_objects(&self, objects: impl Iterator<Item = &Value>) -> Result<Vec<Live>, String> {
-        let objects: Vec<Value> = objects.cloned().collect();
-        let groups = self.groups(&objects).await;
+    async fn live_objects(&self, objects: &[Value]) -> Result<Vec<Live>, String> {
+        let groups = self.groups(objects).await;
         let mut out = Vec::new();
-        for manifest in objects {
+        for manifest in objects.iter().cloned() {
             let Some(object) = manifest::object(&manifest) else { continue };
             let preview = KubernetesRead::Preview { object: object.clone(), manifest: manifest.to_string() };
             let (live, preview) = futures_util::join!(
@@ -233,15 +295,24 @@ impl KubernetesLink {
         }
     }
 
-    pub(super) async fn upgrade_release(&self, release: &Release, looked_at: Option<&ReleaseRecord>) -> Result<Performed, Stop> {
+    pub(super) async fn upgrade_release(
+        &self,
+        release: &Release,
+        looked_at: Option<&ReleaseRecord>,
+        content: &str,
+    ) -> Result<Performed, Stop> {
         let program = self.helm.program().await.map_err(not_done)?;
         let chart = match self.helm.chart(&program, release).await.map_err(not_done)? {
-            Chart::Here(path) => path,
+            Chart::Here { path, digest } if label(&digest) == content => path,
+            Chart::Here { .. } => {
+                let name = one_line(&release.chart, 200);
+                return Err(moved(&format!("nothing was changed; the chart {name} is another one by now than was looked at")));
+            }
             Chart::Another(reason) | Chart::Unknown(reason) => return Err(failed(&format!("nothing was changed; {reason}"))),
         };
         let mut words = upgrade(&program, release, &chart);
         let secrets: String = release.hidden.iter().map(|pointer| format!(",{}=true", secret_label(pointer))).collect();
-        words.push(format!("--labels={MEMBERSHIP}={}{secrets}", part_of(&release.cluster)));
+        words.push(format!("--labels={MEMBERSHIP}={},{CHART}={content}{secrets}", part_of(&release.cluster)));
         words.push(format!("--description={DESCRIPTION}"));
         words.push("--output=json".to_owned());
         if self.release_now(&release.name, &release.namespace, looked_at).await?.is_none() && looked_at.is_some() {
@@ -317,6 +388,11 @@ fn upgrade(program: &Client, release: &Release, chart: &Path) -> Vec<String> {
     }
     words.extend([release.name.clone(), chart.display().to_string()]);
     words
+}
+
+/// A digest as the value of a label, which has 63 characters at most.
+fn label(digest: &Digest) -> String {
+    digest.as_str().chars().take(63).collect()
 }
 
 /// The words of the API server about a right (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go,

@@ -1,0 +1,113 @@
+//! What a chart renders to another word with every rendering (a random word, the time), or with every revision (its number, or whether it is
+//! the first). Nobody wishes for one of these words: by itself it is no reason for a revision, or there would be one for ever. A revision that
+//! is due anyway changes all of it, and a chart that was changed may have put it where something else was.
+
+use super::compare::{Change, called, named, rendered};
+use crate::kubernetes_object::manifest;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// In the place of a word that nobody knows before.
+const ANOTHER: &str = "(another with every revision)";
+/// In the place of such a name.
+const ANOTHER_NAME: &str = "(another name with every revision)";
+
+/// What differs between this rendering and what is installed: first what would differ for every other rendering too, then what varies.
+pub fn told_apart(wanted: &[Value], again: &[Value], installed: &[Value]) -> (Vec<Change>, Vec<Change>) {
+    let unsteady: BTreeSet<String> = rendered(wanted, again).into_iter().map(|change| change.name).collect();
+    let (new, other, old) = (only_in(wanted, again), only_in(again, wanted), only_in(installed, wanted));
+    let objects: BTreeMap<String, &Value> = named(installed).into_iter().chain(named(wanted)).collect();
+    let varies = |change: &mut Change| {
+        // An object goes by its name, and one with another name is known by all but the name.
+        let class = objects.get(&change.name).and_then(|object| class(object));
+        let is_varied = |class: &String| new.contains_key(class) && other.contains_key(class);
+        match class.filter(is_varied).filter(|_| change.found.is_some() || unsteady.contains(&change.name)) {
+            Some(class) => {
+                let is_there = new.get(&class) == old.get(&class);
+                if change.found.is_none() {
+                    change.name = class;
+                }
+                is_there
+            }
+            None if !unsteady.contains(&change.name) => false,
+            None => {
+                if !objects.contains_key(&change.name) {
+                    change.wanted = change.wanted.as_ref().map(|_| ANOTHER.into());
+                }
+                true
+            }
+        }
+    };
+    let (mut steady, mut varying) = (Vec::new(), Vec::new());
+    for mut change in rendered(wanted, installed) {
+        if varies(&mut change) { varying.push(change) } else { steady.push(change) }
+    }
+    (steady, varying)
+}
+
+/// How many objects of each class are in the one and not in the other.
+fn only_in(one: &[Value], other: &[Value]) -> BTreeMap<String, usize> {
+    let others = named(other);
+    let mut count = BTreeMap::new();
+    for (_, object) in named(one).into_iter().filter(|(name, _)| !others.contains_key(name)) {
+        *count.entry(class(object).unwrap_or_default()).or_default() += 1;
+    }
+    count
+}
+
+/// An object without its name: `Job.batch default/(another name with every revision)`.
+fn class(object: &Value) -> Option<String> {
+    let mut name = manifest::object(object)?;
+    name.name = ANOTHER_NAME.to_owned();
+    Some(called(object, &name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn config(name: &str, word: &str) -> Value {
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "k": word, "fixed": "a" } })
+    }
+
+    fn shown(changes: &[Change]) -> Vec<String> {
+        let text = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or("-").to_owned();
+        changes.iter().map(|change| format!("{} {} {}", change.name, text(&change.found), text(&change.wanted))).collect()
+    }
+
+    #[test]
+    fn a_word_that_varies_is_no_reason_by_itself() {
+        let (steady, varying) = told_apart(&[config("a", "x1")], &[config("a", "x2")], &[config("a", "x0")]);
+        assert_eq!((shown(&steady), shown(&varying)), (vec![], vec![format!("ConfigMap.core a: data.k x0 {ANOTHER}")]));
+        let mut before = config("a", "x0");
+        before["data"]["fixed"] = json!("b");
+        let (steady, varying) = told_apart(&[config("a", "x1")], &[config("a", "x2")], &[before]);
+        assert_eq!((shown(&steady), varying.len()), (vec!["ConfigMap.core a: data.fixed b a".to_owned()], 1));
+    }
+
+    #[test]
+    fn an_object_whose_name_varies_is_there_where_as_many_of_its_kind_are() {
+        let of = |installed: &[Value]| told_apart(&[config("m-1", "a")], &[config("m-2", "a")], installed);
+        let made = format!("ConfigMap.core {ANOTHER_NAME} - made");
+        let (steady, varying) = of(&[config("m-0", "a")]);
+        assert_eq!((shown(&steady), shown(&varying)), (vec![], vec![made.clone(), "ConfigMap.core m-0 present -".to_owned()]));
+        let (steady, varying) = of(&[]);
+        assert_eq!((shown(&steady), varying), (vec![made.clone()], vec![]), "the name stands in no plan");
+        let (steady, varying) = of(&[config("m-0", "a"), config("old", "a")]);
+        assert_eq!((steady.len(), varying), (3, vec![]));
+    }
+
+    #[test]
+    fn an_object_of_the_first_revision_or_of_the_others_alone_varies() {
+        let once = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "once" } });
+        let (upgrade, install) = ([config("a", "a"), config("later", "a")], [config("a", "a"), once]);
+        let (steady, varying) = told_apart(&upgrade, &install, &install);
+        assert_eq!(
+            (steady, shown(&varying)),
+            (vec![], vec!["ConfigMap.core later - made".to_owned(), "Secret.core once present -".to_owned()])
+        );
+        let (steady, _) = told_apart(&upgrade[..1], &upgrade[..1], &install);
+        assert_eq!(shown(&steady), ["Secret.core once present -"]);
+    }
+}
