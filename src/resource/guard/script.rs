@@ -60,11 +60,6 @@ pub fn restore_script(guard: &Guard) -> String {
     }
     for (n, keep) in kept().filter(|(_, keep)| !files(keep)) {
         add(&named(keep), &restore(n, keep, guard));
-        if let Keep::Switch { system, .. } = keep
-            && let Some(script) = system.others_script()
-        {
-            add("a configuration session of somebody else, which brings the change back when it is committed", &script);
-        }
     }
     out
 }

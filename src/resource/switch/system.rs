@@ -147,12 +147,6 @@ impl System {
         )
     }
 
-    /// Ends with another status than 0 where a configuration session of somebody else waits, which began before all was put back and takes that
-    /// back again when it is committed.
-    pub fn others_script(self) -> Option<String> {
-        (self == System::Eos).then(eos::script::others_script)
-    }
-
     /// Makes what is of these ports, or of our own making, run again as it was. Where somebody has saved since, be it we, what runs then is
     /// saved anew, so that what others saved with it stays; and where that cannot be, the saved file is put back. Where there was none before,
     /// what is saved since stays, be it others' or ours, and that is told.

@@ -101,15 +101,6 @@ pub fn keep_script(name: &str) -> String {
     )
 }
 
-/// Ends with 1 where a session of somebody else waits to be committed, or its timer runs.
-pub fn others_script() -> String {
-    format!(
-        "{CLI}o=$(cli 'show configuration sessions detail | json' | {sessions} | sed -n 's/^theirs //p' | tr '\\n' ' ')\n\
-         [ -z \"$o\" ] || {{ echo \"configuration sessions of somebody else wait: $o\"; exit 1; }}\n",
-        sessions = program("sessions"),
-    )
-}
-
 /// Makes it so again, where it is not: what of it is of these ports is told in a session, so that what others changed elsewhere since stays.
 /// Where that does not bring it back, twice, all of it is replaced (`configure replace`, https://www.arista.com/en/um-eos/eos-session-management-commands). `of`, the ports, is one word of the shell.
 pub fn restore_script(name: &str, of: &str) -> String {
