@@ -3,15 +3,17 @@
 //!
 //! Each figure comes from a process of its own, so that peak memory is that of one fleet.
 
-use railwright_apply::{Context, GateResult, Gatekeeper, Patience, apply};
+use railwright_apply::{Context, ExecutionOptions, GateResult, Gatekeeper, apply_plan};
 use railwright_base::{Address, Digest, Target, TargetKind};
-use railwright_observe::{HostRequest, observe};
-use railwright_plan::{Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Outages, Plan, RolloutPolicy, Selection, make};
-use railwright_resource::{Disruption, Observation, Want, Wish, kind_named};
+use railwright_observe::{HostRequest, observe_hosts};
+use railwright_plan::{
+    Header, IdentityFindings, InventoryOrigin, LastApplied, Outages, Plan, PlanInputs, PlanSelection, RolloutPolicy, make_plan,
+};
+use railwright_resource::{DesiredResource, Disruption, Observation, Want, kind_named};
 use railwright_state::StateFolder;
 use railwright_state::journal_writer::JournalStore;
 use railwright_transport::sim::modules::ModuleFile;
-use railwright_transport::sim::{Fleet, Host, access};
+use railwright_transport::sim::{Fleet, SimulatedHost, new_simulated_access};
 use railwright_transport::{BoxFuture, Secrets};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -93,8 +95,8 @@ fn bodies() -> Vec<(&'static str, Value)> {
     all
 }
 
-fn host() -> Host {
-    let mut host = Host::fresh();
+fn host() -> SimulatedHost {
+    let mut host = SimulatedHost::fresh();
     let settings = (0..20).map(|n| (format!("net.core.setting_{n}"), "212992".to_owned()));
     host.kernel.defaults = settings.collect();
     host.kernel.sysctls = host.kernel.defaults.clone();
@@ -115,7 +117,7 @@ fn names(hosts: usize) -> Vec<String> {
 }
 
 /// As a spec gives them: what is wanted alike on all hosts is held once.
-fn wishes(names: &[String], bodies: &[(&'static str, Value)]) -> Vec<Wish> {
+fn wishes(names: &[String], bodies: &[(&'static str, Value)]) -> Vec<DesiredResource> {
     let want = |(name, body): &(&'static str, Value)| {
         Arc::new(Want { kind: (*name).to_owned(), body: body.clone(), module: format!("bench/{name}"), places: Vec::new() })
     };
@@ -124,28 +126,32 @@ fn wishes(names: &[String], bodies: &[(&'static str, Value)]) -> Vec<Wish> {
         let kind = kind_named(&want.kind).expect("a kind");
         Address::host("any", &want.kind, &kind.address_name(&want.body).expect("a name"))
     };
-    let all: Vec<Wish> = wants.iter().map(|want| Wish { address: address(want), after: Vec::new(), want: Arc::clone(want) }).collect();
-    let on = |target: &Target| -> Vec<Wish> {
-        let on = |wish: &Wish| Wish { address: Address { target: target.clone(), ..wish.address.clone() }, ..wish.clone() };
+    let all: Vec<DesiredResource> =
+        wants.iter().map(|want| DesiredResource { address: address(want), after: Vec::new(), want: Arc::clone(want) }).collect();
+    let on = |target: &Target| -> Vec<DesiredResource> {
+        let on = |wish: &DesiredResource| DesiredResource {
+            address: Address { target: target.clone(), ..wish.address.clone() },
+            ..wish.clone()
+        };
         all.iter().map(on).collect()
     };
     names.iter().map(Target::host).flat_map(|target| on(&target)).collect()
 }
 
-fn observed(fleet: &Fleet, names: &[String], wishes: &[Wish]) -> Observation {
+fn observed(fleet: &Fleet, names: &[String], wishes: &[DesiredResource]) -> Observation {
     let each = wishes.len() / names.len();
     let request = |(n, name): (usize, &String)| {
         let of_host = &wishes[n * each..(n + 1) * each];
         HostRequest {
-            access: access(name),
+            access: new_simulated_access(name),
             reads: of_host.iter().flat_map(|wish| kind_named(&wish.kind).expect("a kind").reads(wish)).collect(),
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
-    runtime.block_on(observe(fleet, names.iter().enumerate().map(request).collect(), 256, &|_| {}))
+    runtime.block_on(observe_hosts(fleet, names.iter().enumerate().map(request).collect(), 256, &|_| {}))
 }
 
-fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Observation) -> Plan {
+fn made(names: &[String], wishes: &[DesiredResource], last: &LastApplied, observation: &Observation) -> Plan {
     let switches = observation.targets.keys().filter(|target| target.kind == TargetKind::Switch).cloned();
     let targets: Vec<Target> = names.iter().map(Target::host).chain(switches).collect();
     let header = Header {
@@ -164,10 +170,10 @@ fn made(names: &[String], wishes: &[Wish], last: &LastApplied, observation: &Obs
         max_disruption: Disruption::Reboot,
         ..RolloutPolicy::default()
     };
-    let selection = Selection::default();
+    let selection = PlanSelection::default();
     let outages = &Outages::new();
     let identity = &IdentityFindings::default();
-    make(&Inputs {
+    make_plan(&PlanInputs {
         header,
         wishes,
         last,
@@ -197,7 +203,7 @@ fn plan(hosts: usize, own: bool) {
     let plan = made(&names, &wishes, &LastApplied::default(), &observation);
     let took = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let screen = railwright_report::plan::screen(&plan, &Default::default());
+    let screen = railwright_report::plan::render_plan_screen(&plan, &Default::default());
     let rendered = began.elapsed().as_secs_f64();
     let added = peak_mib() - before;
     say(&format!(
@@ -273,14 +279,14 @@ fn plan_of_switches(what: &str, switches: usize) {
             let name = body["port"].as_str().expect("a port").to_owned();
             let address = Address { target: target.clone(), ..Address::host("any", kind, &name) };
             let want = Want { kind: kind.to_owned(), body, module: format!("bench/{kind}"), places: Vec::new() };
-            wishes.push(Wish { address, after: Vec::new(), want: Arc::new(want) });
+            wishes.push(DesiredResource { address, after: Vec::new(), want: Arc::new(want) });
         }
     }
     let began = Instant::now();
     let plan = made(&names, &wishes, &LastApplied::default(), &observation);
     let took = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let screen = railwright_report::plan::screen(&plan, &Default::default());
+    let screen = railwright_report::plan::render_plan_screen(&plan, &Default::default());
     let rendered = began.elapsed().as_secs_f64();
     assert!(screen.contains(&format!("{switches} switches will take ports down")), "{screen}");
     say(&format!(
@@ -352,12 +358,12 @@ fn run(hosts: usize) {
         folder: state,
         connector: Arc::new(fleet.clone()),
         secrets: Arc::new(Secrets::new(None, BTreeMap::new(), BTreeMap::new())),
-        hosts: names.iter().map(|name| (name.clone(), access(name))).collect(),
+        hosts: names.iter().map(|name| (name.clone(), new_simulated_access(name))).collect(),
         nodes: BTreeMap::new(),
         gatekeeper: Arc::new(Open),
         spec_digest: None,
         wished: None,
-        patience: Patience { parallel: 4096, ..Patience::default() },
+        patience: ExecutionOptions { parallel: 4096, ..ExecutionOptions::default() },
         clock: railwright_system::clock::Clock::Real,
         interrupts,
     };
@@ -365,7 +371,7 @@ fn run(hosts: usize) {
     let began = Instant::now();
     let (outcome, virtually) = runtime.block_on(async {
         let start = tokio::time::Instant::now();
-        let outcome = apply(&plan, &context, Arc::new(|_| ())).await;
+        let outcome = apply_plan(&plan, &context, Arc::new(|_| ())).await;
         (outcome, start.elapsed())
     });
     let real: Duration = began.elapsed();

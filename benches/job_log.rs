@@ -1,7 +1,7 @@
 //! `job prove` on the log of a job of 512 ranks, 200 MB of NCCL's lines in pieces as a file is read: how long it takes and with how
 //! much memory. `cargo bench --bench job_log` prints both beside the figures that we hold ourselves to.
 
-use railwright_verify::nccl::{Decoder, Expected, Proven, judge};
+use railwright_verify::nccl::{NcclExpectations, NcclLogDecoder, Proven, check_nccl_log};
 use std::time::Instant;
 
 const RANKS: u32 = 512;
@@ -14,7 +14,7 @@ const MEMORY_MIB_MAX: f64 = 64.0;
 fn main() {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let (mut decoder, mut seconds, mut writer) = (Decoder::default(), 0.0, Writer::default());
+        let (mut decoder, mut seconds, mut writer) = (NcclLogDecoder::default(), 0.0, Writer::default());
         while let Some(piece) = writer.next() {
             let start = Instant::now();
             decoder.feed(piece);
@@ -22,7 +22,7 @@ fn main() {
         }
         let start = Instant::now();
         let log = decoder.finish();
-        let proof = judge(&log, &expected());
+        let proof = check_nccl_log(&log, &expected());
         best = best.min(seconds + start.elapsed().as_secs_f64());
         assert_eq!((proof.proven, log.world, log.processes.len()), (Proven::Proven, Some(RANKS), RANKS as usize));
         assert_eq!(log.bytes as usize, writer.written);
@@ -32,9 +32,9 @@ fn main() {
     say(&format!("peak of the whole process: {:.0} MiB (at most {MEMORY_MIB_MAX})", peak_mib()));
 }
 
-fn expected() -> Expected {
+fn expected() -> NcclExpectations {
     let source = "--expect-gbps".to_owned();
-    Expected {
+    NcclExpectations {
         traffic: None,
         node_gbps: None,
         source,

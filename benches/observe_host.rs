@@ -18,7 +18,7 @@ use fixture::models::MODELS;
 use fixture::{Fixture, repository};
 use railwright_base::Target;
 use railwright_knowledge::spec::{self, SourceFile};
-use railwright_resource::{Read, Wish, kind_named, program};
+use railwright_resource::{DesiredResource, Read, kind_named, program};
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
@@ -76,31 +76,32 @@ fn asks_tools(read: &Read) -> bool {
 /// What the first host of the inventory is asked.
 fn reads() -> Vec<Read> {
     let text = std::fs::read_to_string(repository("inventories/roce-a100/cluster.yaml")).expect("the inventory is there");
-    let loaded =
-        spec::load(vec![SourceFile { name: "cluster.yaml".into(), text }]).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let catalog = railwright_knowledge::catalog::load("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let modules = railwright_knowledge::module::load(railwright_knowledge::module::shipped())
+    let loaded = spec::load_spec(vec![SourceFile { name: "cluster.yaml".into(), text }])
+        .unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let catalog = railwright_knowledge::catalog::load_catalog("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let modules = railwright_knowledge::module::load_modules(railwright_knowledge::module::collect_shipped_modules())
         .unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
     let key = include_str!("../modules/package-repositories/tests/no-os/key.asc");
-    let texts = railwright_knowledge::module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
-    let desired = railwright_knowledge::module::desired(
+    let texts =
+        railwright_knowledge::module::context::list_referenced_files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
+    let desired = railwright_knowledge::module::compute_desired_state(
         &loaded,
         &catalog,
-        &railwright_knowledge::solve::Answers::new(&loaded, &catalog),
+        &railwright_knowledge::solve::SolverAnswers::new(&loaded, &catalog),
         &modules,
         &texts,
     )
     .unwrap_or_else(|errors| panic!("{errors:?}"));
     let first = Target::host(&loaded.hosts[0].name);
     let mine = desired.wishes.iter().filter(|wish| wish.address.target == first);
-    let of = |wish: &Wish| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();
+    let of = |wish: &DesiredResource| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();
     let all: BTreeSet<Read> = mine.flat_map(of).chain([Read::Host, Read::Hardware, Read::CageModules]).collect();
     all.into_iter().collect()
 }
 
 /// Processor time of the shell and of all that it started, in milliseconds, and the bytes of the answer.
 fn observe(host: &Fixture, reads: &[Read]) -> (f64, usize) {
-    let program = program::render(reads, "", "feedc0ffee");
+    let program = program::render_read_program(reads, "", "feedc0ffee");
     // `times` prints what the shell used, and below it what its children used; bash's tells milliseconds, dash's hundredths.
     let script = format!(
         "cat >/run/program <<'END OF PROGRAM'\n{program}\nEND OF PROGRAM\nbash -c 'sh -s </run/program >/run/answer; times'; wc -c </run/answer"

@@ -3,7 +3,7 @@
 //!
 //! Each reading happens in a process of its own, so that peak memory is that of one reader.
 
-use railwright_knowledge::spec::{SourceFile, Spec, load};
+use railwright_knowledge::spec::{SourceFile, Spec, load_spec};
 use std::process::Command;
 use std::time::Instant;
 
@@ -24,8 +24,8 @@ fn main() {
 
 /// The rules over a spec of 10,000 hosts: all alike, and each of a sort of its own.
 fn judge() {
-    let catalog = railwright_knowledge::catalog::load("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let rules = railwright_knowledge::rules::load("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let catalog = railwright_knowledge::catalog::load_catalog("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
+    let rules = railwright_knowledge::rules::load_rules("", []).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
     let mut each = String::new();
     for (n, line) in generated().lines().enumerate() {
         each.push_str(&if line == "    iommu: pt" {
@@ -38,7 +38,7 @@ fn judge() {
         let loaded = with_railwright(text);
         let times = (0..ROUNDS).map(|_| {
             let start = Instant::now();
-            railwright_knowledge::rules::judge(&loaded, &catalog, &rules, "2026-01-01");
+            railwright_knowledge::rules::evaluate_rules(&loaded, &catalog, &rules, "2026-01-01");
             start.elapsed().as_secs_f64()
         });
         let best = times.fold(f64::INFINITY, f64::min);
@@ -50,8 +50,8 @@ fn with_serde_yaml(text: &str) -> Spec {
     serde_yaml_archived::from_str(text).expect("the generated spec is valid")
 }
 
-fn with_railwright(text: String) -> railwright_knowledge::spec::Loaded {
-    match load(vec![SourceFile { name: "cluster.yaml".into(), text }]) {
+fn with_railwright(text: String) -> railwright_knowledge::spec::LoadedSpec {
+    match load_spec(vec![SourceFile { name: "cluster.yaml".into(), text }]) {
         Ok(loaded) => loaded,
         Err(problems) => panic!("the generated spec is valid: {:?}", problems.diagnostics.first()),
     }

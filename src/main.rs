@@ -5,7 +5,7 @@ use railwright::cli;
 
 fn main() -> std::process::ExitCode {
     railwright_system::descriptors::raise_limit();
-    let arguments = match cli::Arguments::try_parse() {
+    let arguments = match cli::CliArguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             // clap exits with 2 on a usage error, which a pipeline would read as "drift".

@@ -1,8 +1,8 @@
 //! The tools that are compared, each with its own form of the same wishes and ready to run against the first of the hosts.
 
 use crate::hosts::Hosts;
-use railwright::cli::pipeline::{Source, prepare};
-use railwright::cli::question::question;
+use railwright::cli::pipeline::{ObservationSource, prepare_inventory};
+use railwright::cli::question::build_observation_request;
 use railwright_resource::{Read, program};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -188,12 +188,12 @@ pub fn lay_out(hosts: &Hosts, count: usize) {
 
 /// The program that `railwright plan` sends to each of these hosts.
 fn the_program(inventory: &Path) -> String {
-    let Ok(prepared) = prepare(inventory, &Source::Nobody) else { panic!("the inventory of the comparison is right") };
-    let Ok(question) = question(&prepared) else { panic!("nothing is remembered of the hosts") };
+    let Ok(prepared) = prepare_inventory(inventory, &ObservationSource::Nobody) else { panic!("the inventory of the comparison is right") };
+    let Ok(question) = build_observation_request(&prepared) else { panic!("nothing is remembered of the hosts") };
     let requests = question.requests(&prepared);
     let mut reads: BTreeSet<Read> = requests.first().expect("a host").reads.iter().cloned().collect();
     reads.insert(Read::Host);
-    program::render(&reads.into_iter().collect::<Vec<_>>(), "", "5eed5eed5eed5eed5eed5eed5eed5eed")
+    program::render_read_program(&reads.into_iter().collect::<Vec<_>>(), "", "5eed5eed5eed5eed5eed5eed5eed5eed")
 }
 
 /// One task a wish, facts not gathered: no task needs them.

@@ -4,15 +4,17 @@
 //! than RBAC decide. First for a whole kind, and by name only where that is not allowed.
 
 use super::context::Context;
-use super::trouble::Next;
-use railwright_base::text::{counted, one_line};
+use super::trouble::NextCommands;
+use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, Target};
-use railwright_plan::{Difference, Member, Node, NodeKind, Plan};
+use railwright_plan::{AttributeDifference, Member, NodeKind, Plan, PlanNode};
 use railwright_resource::helm_release::rights;
-use railwright_resource::kubernetes_object::access::{Level, Right, Verb, lease, of_action, of_drain, of_uncordon, secret, uses};
+use railwright_resource::kubernetes_object::access::{
+    AccessLevel, ApiVerb, Right, build_lease_right, build_secret_right, list_object_uses, of_action, of_drain, of_uncordon,
+};
 use railwright_resource::kubernetes_object::known_kinds::KnownKinds;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName, REFUSED};
-use railwright_resource::kubernetes_object::rule::{Rule, rules};
+use railwright_resource::kubernetes_object::rule::{RbacRule, build_rbac_rules};
 use railwright_resource::{Read, Reading, kind_named};
 use railwright_transport::{Reader, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const TOLD: usize = 12;
 
 /// What was found out.
-pub struct Found {
+pub struct AccessCheckOutcome {
     /// Rights that are missing: nothing may be begun.
     pub refusal: Option<Diagnostic>,
     /// The server did not say.
@@ -29,19 +31,19 @@ pub struct Found {
 }
 
 /// Looks for what the steps of a plan need on a cluster and its identity lacks. `done` are steps that need no more.
-pub async fn look(
+pub async fn check_access_rights(
     plan: &Plan,
     done: &BTreeSet<String>,
     cluster: &str,
     context: &Context,
     reader: &Reader,
     has_record: bool,
-) -> Result<Found, TransportError> {
+) -> Result<AccessCheckOutcome, TransportError> {
     let target = &context.target(cluster);
-    let nodes: Vec<&Node> =
+    let nodes: Vec<&PlanNode> =
         plan.nodes.iter().filter(|node| node.target.as_ref() == Some(target) && node.held.is_none() && !done.contains(&node.id)).collect();
     let wishes = nodes.iter().flat_map(|node| node.members()).map(|member| &member.wish);
-    let needs: BTreeSet<(ObjectName, Verb)> = nodes.iter().flat_map(|node| needs(node)).collect();
+    let needs: BTreeSet<(ObjectName, ApiVerb)> = nodes.iter().flat_map(|node| list_required_verbs(node)).collect();
     let mut kinds = KnownKinds::of(wishes);
     let questions = kinds.questions(needs.iter().map(|(object, _)| object));
     if !questions.is_empty() {
@@ -55,7 +57,7 @@ pub async fn look(
     let members = nodes.iter().flat_map(|node| node.members()).filter(|member| !member.removal);
     rights.extend(members.filter_map(|member| Some(kind_named(&member.wish.kind)?.rights(&member.wish))).flatten().map(|(right, _)| right));
     let emptied = plan.nodes.iter().filter(|node| node.held.is_none() && !done.contains(&node.id));
-    let of_node = |node: &Node| match (node.on_node_of(target), &node.kind) {
+    let of_node = |node: &PlanNode| match (node.on_node_of(target), &node.kind) {
         (Some(name), NodeKind::Drain { .. }) => of_drain(name),
         (Some(name), _) => of_uncordon(name),
         (None, _) => Vec::new(),
@@ -64,28 +66,29 @@ pub async fn look(
     let releases = nodes.iter().flat_map(|node| node.members()).filter(|member| member.wish.kind == "helm_release");
     rights.extend(releases.flat_map(|member| of_release(member, &kinds)));
     rights.extend(of_keeper(&keeps.unwrap_or_default(), reader, has_record).await?);
-    let (lacking, open) = asked(&rights, reader).await?;
-    let lacking = rules(lacking.into_iter().map(|right| (right, String::new())));
-    Ok(Found {
-        refusal: (!lacking.is_empty()).then(|| refusal(&lacking, target, plan)),
-        warning: open.map(|reason| warning(&reason, target)),
+    let (lacking, open) = find_missing_rights(&rights, reader).await?;
+    let lacking = build_rbac_rules(lacking.into_iter().map(|right| (right, String::new())));
+    Ok(AccessCheckOutcome {
+        refusal: (!lacking.is_empty()).then(|| report_missing_rights(&lacking, target, plan)),
+        warning: open.map(|reason| report_unknown_rights(&reason, target)),
     })
 }
 
 /// What a step does with which object. It is read before and after.
-fn needs(node: &Node) -> Vec<(ObjectName, Verb)> {
-    let objects = |member: &Member| uses(&member.wish, !member.removal).into_iter().map(|one| one.object);
-    let looks = |member: &Member| uses(&member.wish, !member.removal).into_iter().filter_map(|one| Some((one.looks()?, one.object)));
-    let mut out: Vec<(ObjectName, Verb)> = node.members().iter().flat_map(looks).map(|(verb, object)| (object, verb)).collect();
+fn list_required_verbs(node: &PlanNode) -> Vec<(ObjectName, ApiVerb)> {
+    let objects = |member: &Member| list_object_uses(&member.wish, !member.removal).into_iter().map(|one| one.object);
+    let looks =
+        |member: &Member| list_object_uses(&member.wish, !member.removal).into_iter().filter_map(|one| Some((one.looks()?, one.object)));
+    let mut out: Vec<(ObjectName, ApiVerb)> = node.members().iter().flat_map(looks).map(|(verb, object)| (object, verb)).collect();
     let NodeKind::Change { members, actions, announced, .. } = &node.kind else { return out };
     out.extend(actions.iter().flat_map(of_action));
-    let patched: BTreeSet<ObjectName> = out.iter().filter(|(_, verb)| *verb == Verb::Patch).map(|(object, _)| object.clone()).collect();
+    let patched: BTreeSet<ObjectName> = out.iter().filter(|(_, verb)| *verb == ApiVerb::Patch).map(|(object, _)| object.clone()).collect();
     for member in members.iter() {
         let absent = member.differences.iter().any(|difference| difference.found == Reading::Absent && difference.attribute == "object");
         let later = actions.is_empty() && !announced.is_empty();
         match kind_named(&member.wish.kind) {
             Some(kind) if later => out.extend(kind.changes(&member.wish, member.removal)),
-            _ if absent => out.extend(objects(member).filter(|object| patched.contains(object)).map(|object| (object, Verb::Create))),
+            _ if absent => out.extend(objects(member).filter(|object| patched.contains(object)).map(|object| (object, ApiVerb::Create))),
             _ => (),
         }
     }
@@ -95,60 +98,60 @@ fn needs(node: &Node) -> Vec<(ObjectName, Verb)> {
 /// What Helm does for a release: to its own records, and to the objects that the plan names; what goes with a release stands in the action
 /// that uninstalls it. Whatever else it touches is not known here.
 fn of_release(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
-    let records = rights::of_records(&member.wish, Level::Apply).into_iter().map(|(right, _)| right);
-    let of_change = |difference: &Difference| {
-        let object = rights::object(&difference.attribute)?;
+    let records = rights::of_records(&member.wish, AccessLevel::Apply).into_iter().map(|(right, _)| right);
+    let of_change = |difference: &AttributeDifference| {
+        let object = rights::parse_changed_object(&difference.attribute)?;
         let is_whole = !difference.attribute.contains(": ");
         let verb = match (is_whole, &difference.wanted) {
-            (true, Reading::Absent) => Verb::Delete,
-            (true, _) => Verb::Create,
-            (false, _) => Verb::Patch,
+            (true, Reading::Absent) => ApiVerb::Delete,
+            (true, _) => ApiVerb::Create,
+            (false, _) => ApiVerb::Patch,
         };
         let right = Right::on(&object, kinds.called(&object)?, verb)?;
-        let (get, patch) = (Right { verb: Verb::Get, ..right.clone() }, Right { verb: Verb::Patch, ..right.clone() });
+        let (get, patch) = (Right { verb: ApiVerb::Get, ..right.clone() }, Right { verb: ApiVerb::Patch, ..right.clone() });
         Some(match verb {
             // A create is a POST, whose path has no name; what was made is compared by a dry run of a patch.
-            Verb::Create => vec![get, patch, right.of_all()],
+            ApiVerb::Create => vec![get, patch, right.of_all()],
             _ => vec![get, right],
         })
     };
     let differences = if member.removal { &[][..] } else { &member.differences[..] };
     let is_new = differences.iter().any(|difference| difference.attribute == "release" && difference.found == Reading::Absent);
     let makes_namespace = is_new && member.wish.body.get("create_namespace").and_then(serde_json::Value::as_bool) == Some(true);
-    let namespace = Right { namespace: None, group: String::new(), resource: "namespaces".to_owned(), name: None, verb: Verb::Create };
+    let namespace = Right { namespace: None, group: String::new(), resource: "namespaces".to_owned(), name: None, verb: ApiVerb::Create };
     records.chain(differences.iter().filter_map(of_change).flatten()).chain(makes_namespace.then_some(namespace)).collect()
 }
 
 /// The lock is taken and let go, the record written; what is there already is not made.
 async fn of_keeper(keeps: &str, reader: &Reader, has_record: bool) -> Result<Vec<Right>, TransportError> {
-    let (lease, secret) = (lease(keeps), secret(keeps));
-    let mut out = vec![lease(Verb::Get), lease(Verb::Update), secret(Verb::Get), secret(Verb::Patch)];
+    let (lease, secret) = (build_lease_right(keeps), build_secret_right(keeps));
+    let mut out = vec![lease(ApiVerb::Get), lease(ApiVerb::Update), secret(ApiVerb::Get), secret(ApiVerb::Patch)];
     let object = ObjectName {
         api_version: "coordination.k8s.io/v1".to_owned(),
         kind: "Lease".to_owned(),
-        namespace: lease(Verb::Get).namespace,
+        namespace: lease(ApiVerb::Get).namespace,
         name: keeps.to_owned(),
     };
     let question = Read::Kubernetes(KubernetesRead::Object(object));
     let answers = reader.read(std::slice::from_ref(&question)).await?;
     // Where it cannot be read, a rule may be missing for both.
     if !matches!(answers.output(&question), Ok((0, _))) {
-        out.extend([Verb::Patch, Verb::Create].map(&lease));
+        out.extend([ApiVerb::Patch, ApiVerb::Create].map(&lease));
     }
     if !has_record {
-        out.push(secret(Verb::Create));
+        out.push(secret(ApiVerb::Create));
     }
     Ok(out)
 }
 
 /// The rights that are lacking, and why the server did not say of some.
-async fn asked(rights: &BTreeSet<Right>, reader: &Reader) -> Result<(BTreeSet<Right>, Option<String>), TransportError> {
+async fn find_missing_rights(rights: &BTreeSet<Right>, reader: &Reader) -> Result<(BTreeSet<Right>, Option<String>), TransportError> {
     let whole: BTreeSet<Right> = rights.iter().map(|right| right.clone().of_all()).collect();
-    let of_whole = answers(&whole, reader).await?;
+    let of_whole = query_access_reviews(&whole, reader).await?;
     let is_refused = |right: &&Right| of_whole.get(&(*right).clone().of_all()) == Some(&Ok(false));
     let (named, unnamed): (BTreeSet<Right>, BTreeSet<Right>) =
         rights.iter().filter(is_refused).cloned().partition(|right| right.name.is_some());
-    let of_named = answers(&named, reader).await?;
+    let of_named = query_access_reviews(&named, reader).await?;
     let mut lacking = unnamed;
     lacking.extend(of_named.iter().filter(|(_, allowed)| **allowed == Ok(false)).map(|(right, _)| right.clone()));
     let open = of_whole.into_values().chain(of_named.into_values()).find_map(Result::err);
@@ -156,7 +159,7 @@ async fn asked(rights: &BTreeSet<Right>, reader: &Reader) -> Result<(BTreeSet<Ri
 }
 
 /// Whether each is allowed; why the server did not say otherwise.
-async fn answers(rights: &BTreeSet<Right>, reader: &Reader) -> Result<BTreeMap<Right, Result<bool, String>>, TransportError> {
+async fn query_access_reviews(rights: &BTreeSet<Right>, reader: &Reader) -> Result<BTreeMap<Right, Result<bool, String>>, TransportError> {
     if rights.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -171,13 +174,13 @@ async fn answers(rights: &BTreeSet<Right>, reader: &Reader) -> Result<BTreeMap<R
     Ok(rights.iter().map(|right| (right.clone(), allowed(right))).collect())
 }
 
-fn refusal(lacking: &[Rule], target: &Target, plan: &Plan) -> Diagnostic {
-    let next = Next::of(plan);
+fn report_missing_rights(lacking: &[RbacRule], target: &Target, plan: &Plan) -> Diagnostic {
+    let next = NextCommands::of(plan);
     let are = if lacking.len() == 1 { "is" } else { "are" };
     let told = format!(
         "our identity may not do all that this plan does on the cluster {}: {} {are} missing in its roles",
         target.name,
-        counted(lacking.len(), "rule")
+        format_count(lacking.len(), "rule")
     );
     let mut refusal = Diagnostic::error("RW0646", told)
         .on(target.to_string())
@@ -191,12 +194,12 @@ fn refusal(lacking: &[Rule], target: &Target, plan: &Plan) -> Diagnostic {
         refusal = refusal.next(format!("add to the rules of {place}: {}", rule.line()));
     }
     if lacking.len() > TOLD {
-        refusal = refusal.next(format!("and {} more", counted(lacking.len() - TOLD, "rule")));
+        refusal = refusal.next(format!("and {} more", format_count(lacking.len() - TOLD, "rule")));
     }
     refusal.next(format!("all that a run needs: {}; then run the same command again", next.rbac()))
 }
 
-fn warning(reason: &str, target: &Target) -> Diagnostic {
+fn report_unknown_rights(reason: &str, target: &Target) -> Diagnostic {
     Diagnostic::warning("RW0647", format!("the API server did not say what we are allowed: {reason}"))
         .on(target.to_string())
         .effect("a right that is missing shows only when its step is refused, after earlier steps were done")

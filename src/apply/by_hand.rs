@@ -2,28 +2,28 @@
 //! steps before it were done, and what waited for it is in effect. Nothing is done to the host here.
 
 use super::change::Finish;
-use super::context::Event;
-use super::precondition::Seen;
-use super::reboot::{before, boot_id, open, settled};
-use super::shared::Shared;
-use super::trouble::{self, Next};
+use super::context::RunEvent;
+use super::precondition::ObservedMember;
+use super::reboot::{boot_id, collect_earlier_members, list_differing_members, wait_until_settled};
+use super::shared::RunContext;
+use super::trouble::{self, NextCommands};
 use railwright_base::{Diagnostic, Target};
 use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{Member, OutageCause};
 use railwright_resource::Read;
-use railwright_state::{Entry, Outcome};
+use railwright_state::{JournalEntry, NodeOutcome};
 use railwright_transport::{BoxFuture, TransportError};
 
 /// Looks whether the power cycle with this number was made.
-pub(super) async fn by_hand(shared: &Shared, n: usize) -> Finish {
+pub(super) async fn by_hand(shared: &RunContext, n: usize) -> Finish {
     let node = &shared.plan.nodes[n];
     let host = node.target.as_ref().map_or("", |target| &*target.name);
-    let finish = looked(shared, n, host).await;
-    if finish.outcome == (Outcome::Done { changed: true }) {
+    let finish = check_power_cycle(shared, n, host).await;
+    if finish.outcome == (NodeOutcome::Done { changed: true }) {
         shared.note_acted(n);
     }
     let _ = shared.finish(node, &finish, None).await;
-    let is_failed = matches!(finish.outcome, Outcome::Failed { .. } | Outcome::Unknown { .. });
+    let is_failed = matches!(finish.outcome, NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. });
     let is_unsaid = is_failed && shared.note_outage(host, OutageCause::StepFailed { node: node.id.clone() });
     if finish.went_out || is_unsaid {
         // Whatever is in the way of it is in the way of the gate too, which tells.
@@ -33,17 +33,17 @@ pub(super) async fn by_hand(shared: &Shared, n: usize) -> Finish {
 }
 
 /// The number of the power cycle by hand that a host waits for in this run.
-pub(super) fn awaited_power_cycle(shared: &Shared, host: &str) -> Option<usize> {
+pub(super) fn awaited_power_cycle(shared: &RunContext, host: &str) -> Option<usize> {
     let own = shared.on_target(Some(&Target::host(host)));
     own.iter().copied().find(|n| is_by_hand(&shared.plan.nodes[*n]) && !shared.has_acted(*n))
 }
 
 /// A host that waits for the power cycle with this number is in this boot now. Where that is another one than this part of the run knew,
 /// it is out of service, which is journalled; that the host writes it down is the caller's. Says whether it is so.
-pub(super) fn note_boot(shared: &Shared, n: usize, host: &str, now: &str) -> bool {
+pub(super) fn note_boot(shared: &RunContext, n: usize, host: &str, now: &str) -> bool {
     let Some(from) = shared.host(host).boot_id.filter(|from| from != now) else { return false };
     shared.booted(host, now.to_owned());
-    shared.journal.note(Entry::Rebooted { host: host.to_owned(), from, to: now.to_owned() });
+    shared.journal.note(JournalEntry::Rebooted { host: host.to_owned(), from, to: now.to_owned() });
     shared.note_outage(host, OutageCause::Unproven { node: shared.plan.nodes[n].id.clone() });
     true
 }
@@ -53,54 +53,54 @@ pub(super) fn may_be_off(problem: Diagnostic) -> Diagnostic {
     problem.next("it waits for a power cycle, so somebody may have switched it off: see that it is switched on again")
 }
 
-async fn looked(shared: &Shared, n: usize, host: &str) -> Finish {
+async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish {
     let node = &shared.plan.nodes[n].id;
     let (writer, now) = match boot_id(shared, host).await {
         Ok(found) => found,
         Err(unready) => {
-            let outcome = Outcome::Unreachable { reason: unready.reason() };
+            let outcome = NodeOutcome::Unreachable { reason: unready.reason() };
             return Finish::told(outcome, may_be_off(unready.told(&Target::host(host), &shared.next)));
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {
-        return Finish::told(Outcome::LockLost { reason: lost.message.clone() }, *lost);
+        return Finish::told(NodeOutcome::LockLost { reason: lost.message.clone() }, *lost);
     }
     let from = boot_before(shared, n, host).filter(|from| *from != now);
     // What was so when this part of the run began is journalled and counted already, and a gate may have proven the host since.
     let went_out = note_boot(shared, n, host, &now);
-    let (members, wanted) = before(shared, n);
+    let (members, wanted) = collect_earlier_members(shared, n);
     let (members, wanted, from) = (&members, &wanted, &from);
     let look = || -> BoxFuture<'_, _> {
         Box::pin(async move {
             match still_open(shared, host, members, wanted).await {
-                Ok(Open::Nothing) => Ok(proven(shared, host, from.is_some())),
+                Ok(Open::Nothing) => Ok(finish_power_cycle(shared, host, from.is_some())),
                 Ok(Open::Waits(_)) if from.is_none() => {
-                    Ok(Finish::of(Outcome::Held { reason: "it waits for a power cycle, which is done by hand".to_owned() }))
+                    Ok(Finish::of(NodeOutcome::Held { reason: "it waits for a power cycle, which is done by hand".to_owned() }))
                 }
                 Ok(Open::Waits(what)) => {
                     let reason = format!("it was rebooted and not switched off, so it waits for its power cycle still: {what}");
-                    Ok(Finish::told(Outcome::Held { reason }, only_rebooted(host, &what, &shared.next)))
+                    Ok(Finish::told(NodeOutcome::Held { reason }, only_rebooted(host, &what, &shared.next)))
                 }
                 Ok(Open::Differs(what)) if from.is_none() => {
-                    Ok(Finish::told(Outcome::Stale { reason: what.clone() }, trouble::stale(node, &what, &shared.next)))
+                    Ok(Finish::told(NodeOutcome::Stale { reason: what.clone() }, trouble::report_stale_target(node, &what, &shared.next)))
                 }
                 Ok(Open::Differs(what)) => Err(what),
                 Err(error) => Err(error.to_string()),
             }
         })
     };
-    Finish { went_out, ..settled(shared, host, "power cycle", look).await }
+    Finish { went_out, ..wait_until_settled(shared, host, "power cycle", look).await }
 }
 
-fn proven(shared: &Shared, host: &str, was_made: bool) -> Finish {
+fn finish_power_cycle(shared: &RunContext, host: &str, was_made: bool) -> Finish {
     if was_made {
-        (shared.sink)(Event::PowerCycled { host: host.to_owned() });
+        (shared.sink)(RunEvent::PowerCycled { host: host.to_owned() });
     }
-    Finish::of(Outcome::Done { changed: was_made })
+    Finish::of(NodeOutcome::Done { changed: was_made })
 }
 
 /// The boot in which the last step before it was done: in this part of the run, or when that was journalled.
-fn boot_before(shared: &Shared, n: usize, host: &str) -> Option<String> {
+fn boot_before(shared: &RunContext, n: usize, host: &str) -> Option<String> {
     let earlier = shared.earlier_on_target(n).into_iter().map(|m| &shared.plan.nodes[m]);
     let changes = earlier.filter(|node| node.is_change()).map(|node| node.id.as_str());
     match shared.earlier.last_done(changes) {
@@ -117,11 +117,11 @@ enum Open {
     Differs(String),
 }
 
-async fn still_open(shared: &Shared, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Open, TransportError> {
+async fn still_open(shared: &RunContext, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Open, TransportError> {
     let answers = shared.connect(host).await?.reader().read(wanted).await?;
-    let open: Vec<Seen> = open(shared, members, &answers).collect();
-    let what = open.iter().map(Seen::what_differs).collect::<Vec<_>>().join("; ");
-    Ok(match open.iter().all(Seen::is_settled) {
+    let open: Vec<ObservedMember> = list_differing_members(shared, members, &answers).collect();
+    let what = open.iter().map(ObservedMember::what_differs).collect::<Vec<_>>().join("; ");
+    Ok(match open.iter().all(ObservedMember::is_settled) {
         _ if open.is_empty() => Open::Nothing,
         true => Open::Waits(what),
         false => Open::Differs(what),
@@ -129,7 +129,7 @@ async fn still_open(shared: &Shared, host: &str, members: &[&Member], wanted: &[
 }
 
 /// The host has another boot id, and what was to come with its power cycle did not come.
-fn only_rebooted(host: &str, what: &str, next: &Next) -> Diagnostic {
+fn only_rebooted(host: &str, what: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::warning("RW0645", format!("the host was rebooted, and what waits for its power cycle is not in effect: {what}"))
         .on(format!("host/{host}"))
         .effect("its NICs run with the settings of before; the rest of the plan on this host waits, and no gate has proven it since")

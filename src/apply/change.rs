@@ -8,35 +8,37 @@ mod settle;
 mod unproven;
 
 use self::look::again_seen;
-use self::settle::{Settled, left_waiting, not_gone, not_ready};
-use super::cluster_node::{Halt, over};
-use super::context::Event;
+use self::settle::{SettleOutcome, left_waiting, not_gone, not_ready};
+use super::cluster_node::{Halt, halt_with_problem};
+use super::context::RunEvent;
 use super::occupied::confirm_empty;
-use super::precondition::{Seen, Verdict, actions_digest, disturbs_too_much, interrupts, judge, judge_again, see};
-use super::shared::Shared;
+use super::precondition::{
+    ObservedMember, StepDecision, actions_digest, decide_step, disturbs_too_much, judge_again, may_interrupt_netdev, observe_member,
+};
+use super::shared::RunContext;
 use super::trouble;
 use railwright_base::{Address, Diagnostic, Digest, Target};
-use railwright_plan::{Applied, Member, Node, NodeKind};
-use railwright_resource::complaint::complaint;
+use railwright_plan::{AppliedResource, Member, NodeKind, PlanNode};
+use railwright_resource::complaint::find_failure_message;
 use railwright_resource::kubernetes_object::request::MOVED;
-use railwright_resource::{Action, Answers};
+use railwright_resource::{Action, ReadResults};
 use railwright_state::journal::MemberIntent;
 use railwright_state::journal_writer::JournalError;
-use railwright_state::run_status::Intent;
-use railwright_state::{Entry, Outcome};
+use railwright_state::run_status::StepIntent;
+use railwright_state::{JournalEntry, NodeOutcome};
 use railwright_system::clock;
-use railwright_transport::{Performed, TransportError, Writer};
+use railwright_transport::{ExecutionOutcome, TransportError, Writer};
 use std::collections::BTreeSet;
 
 /// How a step ended, with what is to be remembered and said.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
     /// How.
-    pub outcome: Outcome,
+    pub outcome: NodeOutcome,
     /// What went wrong.
     pub problems: Vec<Diagnostic>,
     /// What is to be remembered as applied.
-    pub applied: Vec<(Address, Applied)>,
+    pub applied: Vec<(Address, AppliedResource)>,
     /// What is to be forgotten.
     pub removed: Vec<Address>,
     /// Somebody switched the host off and on since this part of the run began.
@@ -47,19 +49,19 @@ pub struct Finish {
 
 impl Finish {
     /// An outcome with nothing more to it.
-    pub fn of(outcome: Outcome) -> Self {
+    pub fn of(outcome: NodeOutcome) -> Self {
         Finish { outcome, problems: Vec::new(), applied: Vec::new(), removed: Vec::new(), went_out: false, spares: None }
     }
 
     /// An outcome that is told.
-    pub fn told(outcome: Outcome, problem: Diagnostic) -> Self {
+    pub fn told(outcome: NodeOutcome, problem: Diagnostic) -> Self {
         Finish { problems: vec![problem], ..Finish::of(outcome) }
     }
 }
 
 /// Carries out the change with this number; the outcome is journalled, and written to the host when it is done.
-pub(super) async fn change(shared: &Shared, n: usize) -> Result<Finish, JournalError> {
-    let mut step = Step::new(shared, n);
+pub(super) async fn apply_change(shared: &RunContext, n: usize) -> Result<Finish, JournalError> {
+    let mut step = ChangeStep::new(shared, n);
     let node = step.node;
     let mut finish = match step.carry_out().await {
         Ok(finish) => finish,
@@ -71,12 +73,12 @@ pub(super) async fn change(shared: &Shared, n: usize) -> Result<Finish, JournalE
 }
 
 /// Compares the host of the drain with this number with the plan: no pod is ended for a host that has moved and is left alone.
-pub(super) async fn compare_before_drain(shared: &Shared, n: usize) -> Result<(), Halt> {
-    Step::new(shared, n).look().await.map(drop)
+pub(super) async fn compare_before_drain(shared: &RunContext, n: usize) -> Result<(), Halt> {
+    ChangeStep::new(shared, n).look().await.map(drop)
 }
 
 /// How the actions of one attempt ended.
-enum Acted {
+enum ActionsOutcome {
     All,
     Failed {
         word: String,
@@ -96,23 +98,23 @@ enum Acted {
     },
 }
 
-struct Step<'a> {
-    shared: &'a Shared,
+struct ChangeStep<'a> {
+    shared: &'a RunContext,
     n: usize,
-    node: &'a Node,
+    node: &'a PlanNode,
     host: &'a str,
     writer: Option<Writer>,
     /// What it began and may have done, unless the host itself puts that back.
-    begun: Option<Intent>,
+    begun: Option<StepIntent>,
     /// The hosts behind it that were in service before it.
     behind: Vec<String>,
 }
 
-impl<'a> Step<'a> {
-    fn new(shared: &'a Shared, n: usize) -> Self {
+impl<'a> ChangeStep<'a> {
+    fn new(shared: &'a RunContext, n: usize) -> Self {
         let node = &shared.plan.nodes[n];
         let host = node.target.as_ref().map_or("", |target| &*target.name);
-        Step { shared, n, node, host, writer: None, begun: None, behind: Vec::new() }
+        ChangeStep { shared, n, node, host, writer: None, begun: None, behind: Vec::new() }
     }
 
     async fn carry_out(&mut self) -> Result<Finish, Halt> {
@@ -133,58 +135,62 @@ impl<'a> Step<'a> {
             seen = self.see(&answers);
         }
         let mut verdict = self.decide(&seen, earlier.as_ref());
-        if matches!(verdict, Verdict::Act(_)) && self.guard_reason(&seen).is_some() && self.ask_behind().await {
+        if matches!(verdict, StepDecision::Act(_)) && self.guard_reason(&seen).is_some() && self.ask_behind().await {
             // Hosts take up to a minute to pass a gate; what was seen before it may have moved since.
             let answers = self.look().await?;
             seen = self.see(&answers);
             verdict = self.decide(&seen, earlier.as_ref());
         }
         match verdict {
-            Verdict::Met => Ok(self.done(&seen, earlier.as_ref())),
-            Verdict::Act(actions) => self.act(actions, seen, earlier).await,
+            StepDecision::Met => Ok(self.done(&seen, earlier.as_ref())),
+            StepDecision::Act(actions) => self.act(actions, seen, earlier).await,
             other => Err(self.refused(other)),
         }
     }
 
-    fn decide(&self, seen: &[Seen], earlier: Option<&Intent>) -> Verdict {
+    fn decide(&self, seen: &[ObservedMember], earlier: Option<&StepIntent>) -> StepDecision {
         let decisions = &self.shared.decisions;
         match earlier {
             Some(intent) => judge_again(&self.node.kind, seen, intent, &decisions.redo, &decisions.accept),
-            None => judge(&self.node.kind, seen),
+            None => decide_step(&self.node.kind, seen),
         }
     }
 
     /// What an earlier part of the run began and did not finish well.
-    fn earlier(&self) -> Option<Intent> {
+    fn earlier(&self) -> Option<StepIntent> {
         self.shared.earlier.nodes.get(&self.node.id)?.intent.clone()
     }
 
-    fn see(&self, answers: &Answers) -> Vec<Seen<'a>> {
+    fn see(&self, answers: &ReadResults) -> Vec<ObservedMember<'a>> {
         let moved_by_us = self.shared.may_have_moved(self.n);
         let prior = |member: &Member| self.shared.prior(&member.wish.address);
-        self.node.members().iter().map(|member| see(member, prior(member), answers, moved_by_us)).collect()
+        self.node.members().iter().map(|member| observe_member(member, prior(member), answers, moved_by_us)).collect()
     }
 
     fn unreachable(&self, error: &TransportError) -> Halt {
         let on = self.node.target.as_ref().map_or_else(String::new, ToString::to_string);
         let problem = trouble::not_reached(on, error, &self.shared.next);
-        over(Outcome::Unreachable { reason: error.one_line() }, problem)
+        halt_with_problem(NodeOutcome::Unreachable { reason: error.one_line() }, problem)
     }
 
-    fn refused(&self, verdict: Verdict) -> Halt {
+    fn refused(&self, verdict: StepDecision) -> Halt {
         let (id, next) = (&self.node.id, &self.shared.next);
         match verdict {
-            Verdict::Unannounced(reason) => over(Outcome::Stale { reason: reason.clone() }, trouble::unannounced(id, &reason, next)),
-            Verdict::Undecided(reason) => self.unknown(reason),
-            Verdict::Stale(reason) => over(Outcome::Stale { reason: reason.clone() }, trouble::stale(id, &reason, next)),
-            Verdict::Met | Verdict::Act(_) => self.unknown("the step came to no decision".to_owned()),
+            StepDecision::Unannounced(reason) => {
+                halt_with_problem(NodeOutcome::Stale { reason: reason.clone() }, trouble::report_unannounced_step(id, &reason, next))
+            }
+            StepDecision::Undecided(reason) => self.unknown(reason),
+            StepDecision::Stale(reason) => {
+                halt_with_problem(NodeOutcome::Stale { reason: reason.clone() }, trouble::report_stale_target(id, &reason, next))
+            }
+            StepDecision::Met | StepDecision::Act(_) => self.unknown("the step came to no decision".to_owned()),
         }
     }
 
     fn unknown(&self, reason: String) -> Halt {
         let resources: Vec<String> = self.node.members().iter().map(|m| m.wish.address.to_string()).collect();
-        let problem = trouble::unknown(&self.node.id, &reason, &resources, &self.shared.next);
-        over(Outcome::Unknown { reason }, problem)
+        let problem = trouble::report_unknown_outcome(&self.node.id, &reason, &resources, &self.shared.next);
+        halt_with_problem(NodeOutcome::Unknown { reason }, problem)
     }
 
     /// What it takes back.
@@ -194,7 +200,12 @@ impl<'a> Step<'a> {
 
     /// Acts until the step is done or given up. A lost connection is looked into over a new one; the step is done again
     /// once where that is safe.
-    async fn act(&mut self, mut actions: Vec<Action>, mut seen: Vec<Seen<'a>>, earlier: Option<Intent>) -> Result<Finish, Halt> {
+    async fn act(
+        &mut self,
+        mut actions: Vec<Action>,
+        mut seen: Vec<ObservedMember<'a>>,
+        earlier: Option<StepIntent>,
+    ) -> Result<Finish, Halt> {
         if let Some(because) = self.guard_reason(&seen) {
             return self.act_guarded(actions, seen, earlier, &because).await;
         }
@@ -208,18 +219,18 @@ impl<'a> Step<'a> {
             let begun = self.intend(&actions, &seen, intent.take(), token.take()).await?;
             let acted = self.perform(&actions, &begun.token).await;
             (intent, token) = (Some(begun.clone()), Some(begun.token.clone()));
-            if let Acted::Failed { code: MOVED, stderr, index: 0, .. } = &acted
+            if let ActionsOutcome::Failed { code: MOVED, stderr, index: 0, .. } = &acted
                 && actions.first().is_some_and(Action::leaves_moved_alone)
             {
-                return Err(self.refused(Verdict::Stale(complaint(stderr).unwrap_or_default())));
+                return Err(self.refused(StepDecision::Stale(find_failure_message(stderr).unwrap_or_default())));
             }
             let is_first = self.begun.is_none();
-            if !matches!(acted, Acted::LockLost { index: 0, .. }) {
+            if !matches!(acted, ActionsOutcome::LockLost { index: 0, .. }) {
                 self.begun.get_or_insert_with(|| begun.clone());
             }
             match acted {
-                Acted::All => return self.confirm(&seen, begun, &actions).await,
-                Acted::Failed { word, code, stdout, stderr, index } => {
+                ActionsOutcome::All => return self.confirm(&seen, begun, &actions).await,
+                ActionsOutcome::Failed { word, code, stdout, stderr, index } => {
                     let untouched = self.is_untouched(&seen).await;
                     if untouched && is_first {
                         self.begun = None;
@@ -228,17 +239,20 @@ impl<'a> Step<'a> {
                     let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)
                         .state(trouble::after_failure(&self.node.id, untouched, done));
                     let problem = trouble::or_forget(problem, &self.removals(), &self.shared.next);
-                    return Err(over(Outcome::Failed { reason: format!("{word} ended with exit status {code}") }, problem));
+                    return Err(halt_with_problem(
+                        NodeOutcome::Failed { reason: format!("{word} ended with exit status {code}") },
+                        problem,
+                    ));
                 }
-                Acted::LockLost { holder, .. } => return Err(self.lock_lost(holder.as_deref())),
-                Acted::Lost(reason) => {
+                ActionsOutcome::LockLost { holder, .. } => return Err(self.lock_lost(holder.as_deref())),
+                ActionsOutcome::Lost(reason) => {
                     let answers = self.look_again(&reason, self.longest(self.node, &actions), &begun.token).await?;
                     seen = again_seen(&seen, &answers);
                     let none = BTreeSet::new();
                     match judge_again(&self.node.kind, &seen, &begun, &none, &none) {
-                        Verdict::Met => return Ok(self.done(&seen, Some(&begun))),
-                        Verdict::Act(once_more) if turn < tries => actions = once_more,
-                        Verdict::Act(_) => return Err(self.unknown(format!("the connection was lost {turn} times: {reason}"))),
+                        StepDecision::Met => return Ok(self.done(&seen, Some(&begun))),
+                        StepDecision::Act(once_more) if turn < tries => actions = once_more,
+                        StepDecision::Act(_) => return Err(self.unknown(format!("the connection was lost {turn} times: {reason}"))),
                         other => return Err(self.refused(other)),
                     }
                 }
@@ -252,20 +266,27 @@ impl<'a> Step<'a> {
         confirm_empty(self.shared, self.n).await.map_err(Halt::Over)
     }
 
-    fn keep_to_the_limit(&self, seen: &[Seen]) -> Result<(), Halt> {
+    fn keep_to_the_limit(&self, seen: &[ObservedMember]) -> Result<(), Halt> {
         match disturbs_too_much(seen, self.node.disruption, self.shared.plan.rollout.max_disruption) {
             None => Ok(()),
-            Some(reason) => {
-                Err(over(Outcome::Stale { reason: reason.clone() }, trouble::unannounced(&self.node.id, &reason, &self.shared.next)))
-            }
+            Some(reason) => Err(halt_with_problem(
+                NodeOutcome::Stale { reason: reason.clone() },
+                trouble::report_unannounced_step(&self.node.id, &reason, &self.shared.next),
+            )),
         }
     }
 
     /// The intent, durable before anything is done.
-    async fn intend(&self, actions: &[Action], seen: &[Seen<'_>], earlier: Option<Intent>, token: Option<String>) -> Result<Intent, Halt> {
+    async fn intend(
+        &self,
+        actions: &[Action],
+        seen: &[ObservedMember<'_>],
+        earlier: Option<StepIntent>,
+        token: Option<String>,
+    ) -> Result<StepIntent, Halt> {
         let attempt = earlier.as_ref().map_or(1, |intent| intent.attempt + 1);
         let latest: Vec<MemberIntent> = seen.iter().map(|seen| seen.intent(self.shared.context.secrets.redaction())).collect();
-        let intent = Intent {
+        let intent = StepIntent {
             attempt,
             token: token.unwrap_or_else(|| format!("{}-{}-{attempt}", self.shared.run, self.n)),
             actions: actions_digest(actions),
@@ -274,7 +295,7 @@ impl<'a> Step<'a> {
             boot_id: self.shared.host(self.host).boot_id,
             sequence: 0,
         };
-        let entry = Entry::NodeStarted {
+        let entry = JournalEntry::NodeStarted {
             node: self.node.id.clone(),
             host: self.shared.host_of(self.n),
             disruptive: self.shared.is_disruptive(self.n),
@@ -292,59 +313,62 @@ impl<'a> Step<'a> {
         Ok(intent)
     }
 
-    async fn perform(&mut self, actions: &[Action], token: &str) -> Acted {
+    async fn perform(&mut self, actions: &[Action], token: &str) -> ActionsOutcome {
         for (index, action) in actions.iter().enumerate().filter(|(_, action)| action.waits_s() == 0) {
             let (node, word) = (self.node.id.clone(), action.word());
-            (self.shared.sink)(Event::ActionStarted { node: node.clone(), index, count: actions.len(), word: word.clone() });
-            self.shared.journal.note(Entry::ActionSent { node: node.clone(), index, word: word.clone() });
+            (self.shared.sink)(RunEvent::ActionStarted { node: node.clone(), index, count: actions.len(), word: word.clone() });
+            self.shared.journal.note(JournalEntry::ActionSent { node: node.clone(), index, word: word.clone() });
             // By its content, not its place: another attempt may have fewer actions.
             let performed = self.perform_one(action, &format!("{token}-{}", Digest::of(action).short())).await;
             let performed = match performed {
-                Err(TransportError::LockLost { holder, .. }) => return Acted::LockLost { holder, index },
-                other => other.unwrap_or_else(|error| Performed::Unknown { reason: error.to_string() }),
+                Err(TransportError::LockLost { holder, .. }) => return ActionsOutcome::LockLost { holder, index },
+                other => other.unwrap_or_else(|error| ExecutionOutcome::Unknown { reason: error.to_string() }),
             };
-            let code = if let Performed::Ended { code, .. } = &performed { Some(*code) } else { None };
-            self.shared.journal.note(Entry::ActionEnded { node, index, code });
+            let code = if let ExecutionOutcome::Ended { code, .. } = &performed { Some(*code) } else { None };
+            self.shared.journal.note(JournalEntry::ActionEnded { node, index, code });
             match performed {
-                Performed::Ended { code: 0, .. } => {}
-                Performed::Ended { code, stdout, stderr } => return Acted::Failed { word, code, stdout, stderr, index },
-                Performed::Unknown { reason } => return Acted::Lost(reason),
+                ExecutionOutcome::Ended { code: 0, .. } => {}
+                ExecutionOutcome::Ended { code, stdout, stderr } => return ActionsOutcome::Failed { word, code, stdout, stderr, index },
+                ExecutionOutcome::Unknown { reason } => return ActionsOutcome::Lost(reason),
             }
         }
-        Acted::All
+        ActionsOutcome::All
     }
 
-    async fn perform_one(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
+    async fn perform_one(&self, action: &Action, token: &str) -> Result<ExecutionOutcome, TransportError> {
         match &self.writer {
             Some(writer) => writer.perform(action, token).await,
-            None => Ok(Performed::Unknown { reason: "there is no connection".to_owned() }),
+            None => Ok(ExecutionOutcome::Unknown { reason: "there is no connection".to_owned() }),
         }
     }
 
     /// Somebody else has the lock of the target, and nothing of this step is written any more.
     fn lock_lost(&self, holder: Option<&str>) -> Halt {
         let lost = self.shared.heart.lost(self.host, holder);
-        over(Outcome::LockLost { reason: lost.message.clone() }, lost)
+        halt_with_problem(NodeOutcome::LockLost { reason: lost.message.clone() }, lost)
     }
 
     /// Reads again until all is as wished. A change that interrupts a netdev is proven over a new connection.
-    async fn confirm(&mut self, seen: &[Seen<'a>], intent: Intent, actions: &[Action]) -> Result<Finish, Halt> {
+    async fn confirm(&mut self, seen: &[ObservedMember<'a>], intent: StepIntent, actions: &[Action]) -> Result<Finish, Halt> {
         let wanted = self.wanted();
         let waits = actions.iter().map(Action::waits_s).max().filter(|seconds| *seconds > 0);
-        let interrupts =
-            matches!(&self.node.kind, NodeKind::Change { interrupts_netdevs, .. } if !interrupts_netdevs.is_empty()) || interrupts(seen);
+        let interrupts = matches!(&self.node.kind, NodeKind::Change { interrupts_netdevs, .. } if !interrupts_netdevs.is_empty())
+            || may_interrupt_netdev(seen);
         if interrupts && let Err(error) = self.reconnect().await {
             return Err(self.unknown(format!("no new connection could be made after it: {error}")));
         }
         let (now, trouble) = match self.settled(seen, &wanted, waits).await? {
-            Settled::As(now) => return Ok(self.done(&now, Some(&intent))),
-            Settled::Interrupted(what) => {
+            SettleOutcome::As(now) => return Ok(self.done(&now, Some(&intent))),
+            SettleOutcome::Interrupted(what) => {
                 let problem = left_waiting(&self.node.id, &what, &self.shared.next);
-                return Err(over(Outcome::Unknown { reason: format!("stopped while it was waited for: {what}") }, problem));
+                return Err(halt_with_problem(
+                    NodeOutcome::Unknown { reason: format!("stopped while it was waited for: {what}") },
+                    problem,
+                ));
             }
-            Settled::Not { now, trouble } => (now, trouble),
+            SettleOutcome::Not { now, trouble } => (now, trouble),
         };
-        let open: Vec<&Seen> = now.iter().filter(|s| !s.is_settled()).collect();
+        let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
         let hopeless = open.iter().find_map(|s| s.assessment.hopeless.as_ref().map(|hopeless| hopeless.why.clone()));
         let what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
         let what = what.into_iter().chain(hopeless).chain(trouble).collect::<Vec<_>>().join("; ");
@@ -362,13 +386,13 @@ impl<'a> Step<'a> {
                 trouble::or_forget(problem, &self.removals(), &self.shared.next)
             }
         };
-        let finish = Finish::told(Outcome::Failed { reason: format!("not as wished after it: {what}") }, problem);
+        let finish = Finish::told(NodeOutcome::Failed { reason: format!("not as wished after it: {what}") }, problem);
         Err(Halt::Over(Box::new(Finish { spares, ..finish })))
     }
 
     /// Done: what is remembered of each member, and what is forgotten.
-    fn done(&self, seen: &[Seen], intent: Option<&Intent>) -> Finish {
-        let mut finish = Finish::of(Outcome::Done { changed: intent.is_some() });
+    fn done(&self, seen: &[ObservedMember], intent: Option<&StepIntent>) -> Finish {
+        let mut finish = Finish::of(NodeOutcome::Done { changed: intent.is_some() });
         for s in seen {
             if s.member.removal {
                 finish.removed.push(s.address().clone());
@@ -384,10 +408,10 @@ impl<'a> Step<'a> {
     /// A step that acted and was then left alone is not as it was: nobody knows how it stands.
     fn after_acting(&self, finish: Finish) -> Finish {
         match finish.outcome {
-            Outcome::Stale { reason } if self.begun.is_some() => {
+            NodeOutcome::Stale { reason } if self.begun.is_some() => {
                 let told = "the step acted before that, and its connection was lost; how it stands is not known";
                 let problems = finish.problems.into_iter().map(|problem| problem.state(told)).collect();
-                Finish { outcome: Outcome::Unknown { reason }, problems, ..finish }
+                Finish { outcome: NodeOutcome::Unknown { reason }, problems, ..finish }
             }
             outcome => Finish { outcome, ..finish },
         }
@@ -395,20 +419,23 @@ impl<'a> Step<'a> {
 
     /// What a step that did not come through may have made of resources that were never applied, so that it is taken back should their
     /// wish go.
-    fn unfinished(&self) -> Vec<(Address, Applied)> {
+    fn unfinished(&self) -> Vec<(Address, AppliedResource)> {
         let of = |member: &Member| {
             let address = &member.wish.address;
             let first = self.begun.as_ref()?.first.iter().find(|first| first.address == *address && !first.met)?;
             if member.removal || self.shared.prior(address).is_some_and(|prior| !prior.unfinished) {
                 return None;
             }
-            Some((address.clone(), Applied::unfinished(&member.wish, first.before.clone(), &self.shared.run, clock::now())))
+            Some((
+                address.clone(),
+                AppliedResource::unfinished(&member.wish, first.before.clone(), &self.shared.run, clock::read_current_time()),
+            ))
         };
         self.node.members().iter().filter_map(of).collect()
     }
 
-    fn applied(&self, seen: &Seen, first: MemberIntent) -> Applied {
+    fn applied(&self, seen: &ObservedMember, first: MemberIntent) -> AppliedResource {
         let adopted = first.met && seen.prior.as_ref().is_none_or(|prior| prior.adopted);
-        Applied::of(&seen.member.wish, first.before, adopted, &self.shared.run, clock::now())
+        AppliedResource::of(&seen.member.wish, first.before, adopted, &self.shared.run, clock::read_current_time())
     }
 }

@@ -1,19 +1,19 @@
 //! A step on the node of a Kubernetes cluster that a host is: what emptying it and giving it back have in common.
 
 use super::change::Finish;
-use super::context::Event;
-use super::shared::Shared;
+use super::context::RunEvent;
+use super::shared::RunContext;
 use super::trouble;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Digest, Target};
-use railwright_resource::complaint::complaint;
+use railwright_resource::complaint::find_failure_message;
 use railwright_resource::kubernetes_object::nodes::{NodeNow, PodNow};
 use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName};
 use railwright_resource::{Action, Read};
 use railwright_state::journal_writer::JournalError;
-use railwright_state::{Entry, Outcome};
+use railwright_state::{JournalEntry, NodeOutcome};
 use railwright_system::clock;
-use railwright_transport::{Performed, Writer};
+use railwright_transport::{ExecutionOutcome, Writer};
 use std::time::Duration;
 
 /// Between two looks, at most.
@@ -32,13 +32,13 @@ impl From<JournalError> for Halt {
 }
 
 /// It is over, and told.
-pub(super) fn over(outcome: Outcome, problem: Diagnostic) -> Halt {
+pub(super) fn halt_with_problem(outcome: NodeOutcome, problem: Diagnostic) -> Halt {
     Halt::Over(Box::new(Finish::told(outcome, problem)))
 }
 
 /// A step on a node.
 pub(super) struct NodeStep<'a> {
-    pub shared: &'a Shared,
+    pub shared: &'a RunContext,
     /// Its number in the plan.
     pub n: usize,
     /// The step's id.
@@ -52,7 +52,7 @@ pub(super) struct NodeStep<'a> {
 
 impl<'a> NodeStep<'a> {
     /// The step with this number, on this node of this cluster.
-    pub fn new(shared: &'a Shared, n: usize, cluster: &'a Target, node: &'a str) -> Self {
+    pub fn new(shared: &'a RunContext, n: usize, cluster: &'a Target, node: &'a str) -> Self {
         let pause = shared.context.patience.settle_poll;
         NodeStep { shared, n, id: shared.plan.nodes[n].id.clone(), cluster: &cluster.name, node, writer: None, pause }
     }
@@ -60,11 +60,11 @@ impl<'a> NodeStep<'a> {
     /// A new connection to the cluster, whose lock is ours still.
     pub async fn connect(&mut self) -> Result<(), Halt> {
         let writer = self.shared.connect(self.cluster).await.map_err(|error| {
-            let outcome = Outcome::Unreachable { reason: error.one_line() };
-            over(outcome, trouble::not_reached(format!("kube/{}", self.cluster), &error, &self.shared.next))
+            let outcome = NodeOutcome::Unreachable { reason: error.one_line() };
+            halt_with_problem(outcome, trouble::not_reached(format!("kube/{}", self.cluster), &error, &self.shared.next))
         })?;
         if let Err(lost) = self.shared.heart.confirm(self.cluster, &writer).await {
-            return Err(over(Outcome::LockLost { reason: lost.message.clone() }, *lost));
+            return Err(halt_with_problem(NodeOutcome::LockLost { reason: lost.message.clone() }, *lost));
         }
         self.writer = Some(writer);
         Ok(())
@@ -76,7 +76,7 @@ impl<'a> NodeStep<'a> {
         let attempt = earlier.map_or(1, |intent| intent.attempt + 1);
         let token = format!("{}-{}-{attempt}", self.shared.run, self.n);
         let actions = Digest::of(&self.shared.plan.nodes[self.n].kind);
-        let entry = Entry::NodeStarted {
+        let entry = JournalEntry::NodeStarted {
             node: self.id.clone(),
             host: self.shared.host_of(self.n),
             disruptive: self.shared.is_disruptive(self.n),
@@ -117,23 +117,23 @@ impl<'a> NodeStep<'a> {
     /// Has an action done, and journals it; why it was not done otherwise.
     pub async fn perform(&self, action: Action) -> Result<(), String> {
         let (node, word) = (self.id.clone(), action.word());
-        (self.shared.sink)(Event::ActionStarted { node: node.clone(), index: 0, count: 1, word: word.clone() });
-        self.shared.journal.note(Entry::ActionSent { node: node.clone(), index: 0, word: word.clone() });
+        (self.shared.sink)(RunEvent::ActionStarted { node: node.clone(), index: 0, count: 1, word: word.clone() });
+        self.shared.journal.note(JournalEntry::ActionSent { node: node.clone(), index: 0, word: word.clone() });
         let performed = self.ask(&action).await;
-        let code = if let Performed::Ended { code, .. } = &performed { Some(*code) } else { None };
-        self.shared.journal.note(Entry::ActionEnded { node, index: 0, code });
+        let code = if let ExecutionOutcome::Ended { code, .. } = &performed { Some(*code) } else { None };
+        self.shared.journal.note(JournalEntry::ActionEnded { node, index: 0, code });
         match performed {
-            Performed::Ended { code: 0, .. } => Ok(()),
-            Performed::Ended { stderr, .. } => Err(complaint(&stderr).unwrap_or_else(|| format!("{word} was refused"))),
-            Performed::Unknown { reason } => Err(reason),
+            ExecutionOutcome::Ended { code: 0, .. } => Ok(()),
+            ExecutionOutcome::Ended { stderr, .. } => Err(find_failure_message(&stderr).unwrap_or_else(|| format!("{word} was refused"))),
+            ExecutionOutcome::Unknown { reason } => Err(reason),
         }
     }
 
     /// Has an action done.
-    pub async fn ask(&self, action: &Action) -> Performed {
-        let Some(writer) = &self.writer else { return Performed::Unknown { reason: "there is no connection".to_owned() } };
+    pub async fn ask(&self, action: &Action) -> ExecutionOutcome {
+        let Some(writer) = &self.writer else { return ExecutionOutcome::Unknown { reason: "there is no connection".to_owned() } };
         let token = format!("{}-{}-{}", self.shared.run, self.n, Digest::of(action).short());
-        writer.perform(action, &token).await.unwrap_or_else(|error| Performed::Unknown { reason: error.one_line() })
+        writer.perform(action, &token).await.unwrap_or_else(|error| ExecutionOutcome::Unknown { reason: error.one_line() })
     }
 
     /// What the cluster refused, or did not say.
@@ -144,7 +144,7 @@ impl<'a> NodeStep<'a> {
                 .effect("whether pods are put on the node is not known, so nothing after this step was begun on its host")
                 .state(format!("whether it is cordoned: kubectl get node {}", self.node))
                 .next(format!("mend what keeps it, then {}", self.shared.next.resume()));
-        over(Outcome::Failed { reason: one_line(reason, 200) }, problem)
+        halt_with_problem(NodeOutcome::Failed { reason: one_line(reason, 200) }, problem)
     }
 
     /// The user asked to stop.
@@ -156,13 +156,13 @@ impl<'a> NodeStep<'a> {
     pub fn tell(&self, words: &str, said: &mut String) {
         if words != said {
             words.clone_into(said);
-            (self.shared.sink)(Event::StepWaits { node: self.id.clone(), words: words.to_owned() });
+            (self.shared.sink)(RunEvent::StepWaits { node: self.id.clone(), words: words.to_owned() });
         }
     }
 
     /// Waits before the next look, a little longer each time.
     pub async fn pause(&mut self) {
-        clock::pause(self.pause).await;
+        clock::sleep_for(self.pause).await;
         self.pause = (self.pause * 5 / 4).min(LONGEST_PAUSE.max(self.shared.context.patience.settle_poll));
     }
 

@@ -1,12 +1,12 @@
 //! What a run needs besides its plan, and what it tells while it goes on.
 
 use super::gate::{GateResult, Gatekeeper};
-use super::trouble::Locked;
+use super::trouble::LockedTarget;
 use railwright_base::{Digest, Target};
 use railwright_plan::RolloutPolicy;
-use railwright_resource::Wish;
+use railwright_resource::DesiredResource;
 use railwright_state::lock::HEARTBEAT_S;
-use railwright_state::{OrderKind, Outcome, Skip, StateFolder};
+use railwright_state::{NodeOutcome, OrderKind, Skip, StateFolder};
 use railwright_system::clock::Clock;
 use railwright_system::signals;
 use railwright_transport::{Connector, HostAccess, Secrets};
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 /// How much at once, and how long to wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patience {
+pub struct ExecutionOptions {
     /// Steps at the same time, and connections at the start.
     pub parallel: usize,
     /// How long a host may take to come back from a reboot. A server with eight GPUs needs ten minutes and more.
@@ -36,9 +36,9 @@ pub struct Patience {
     pub heartbeat: Duration,
 }
 
-impl Default for Patience {
+impl Default for ExecutionOptions {
     fn default() -> Self {
-        Patience {
+        ExecutionOptions {
             parallel: 32,
             reboot: Duration::from_secs(20 * 60),
             reboot_poll: Duration::from_secs(5),
@@ -51,7 +51,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl ExecutionOptions {
     /// How many looks a resource gets to settle; at least one.
     pub fn looks(&self) -> u32 {
         let looks = self.settle.as_millis() / self.settle_poll.as_millis().max(1);
@@ -60,9 +60,9 @@ impl Patience {
 }
 
 /// What a plan may do: the spec, as its modules understand it.
-pub struct Wished {
+pub struct DesiredSpec {
     /// Every wish.
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<DesiredResource>,
     /// The spec's limits.
     pub rollout: RolloutPolicy,
 }
@@ -85,9 +85,9 @@ pub struct Context {
     /// The spec's digest now; a plan that was made from another is refused. None where there is no spec to compare.
     pub spec_digest: Option<Digest>,
     /// What the spec wishes now. None where there is no spec to compare.
-    pub wished: Option<Arc<Wished>>,
+    pub wished: Option<Arc<DesiredSpec>>,
     /// How much and how long.
-    pub patience: Patience,
+    pub patience: ExecutionOptions,
     /// What time it is, for maintenance windows and the deadline.
     pub clock: Clock,
     /// How many times the user has asked to stop.
@@ -101,8 +101,8 @@ impl Context {
     }
 
     /// The lock of the host or cluster of this name.
-    pub fn locked(&self, name: &str) -> Locked {
-        self.hosts.get(name).map_or_else(|| Locked::host(name), Locked::of)
+    pub fn locked(&self, name: &str) -> LockedTarget {
+        self.hosts.get(name).map_or_else(|| LockedTarget::host(name), LockedTarget::of)
     }
 
     /// Whether the user has asked to stop.
@@ -115,14 +115,14 @@ impl Context {
         let mut interrupts = self.interrupts.clone();
         tokio::select! {
             of_work = work => Some(of_work),
-            () = signals::interrupted(&mut interrupts, 1) => None,
+            () = signals::wait_for_interrupts(&mut interrupts, 1) => None,
         }
     }
 }
 
 /// What happens, as it happens.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum RunEvent {
     /// The run began; nothing was changed yet.
     RunStarted {
         /// Its name.
@@ -205,7 +205,7 @@ pub enum Event {
         /// The node's id.
         node: String,
         /// How.
-        outcome: Outcome,
+        outcome: NodeOutcome,
     },
     /// A host is rebooting.
     Rebooting {
@@ -273,4 +273,4 @@ pub enum Event {
 }
 
 /// Where events go. Called from many tasks; must not block.
-pub type EventSink = Arc<dyn Fn(Event) + Send + Sync>;
+pub type EventSink = Arc<dyn Fn(RunEvent) + Send + Sync>;

@@ -3,19 +3,19 @@
 //! (kubereboot/kured#1129: a node that stays cordoned after a failed drain is missed for weeks). One that was cordoned before stays so.
 
 use super::change::{Finish, compare_before_drain};
-use super::cluster_node::{Halt, NodeStep, over};
-use super::trouble::Next;
+use super::cluster_node::{Halt, NodeStep, halt_with_problem};
+use super::trouble::NextCommands;
 use railwright_base::Diagnostic;
-use railwright_base::text::{counted, duration, one_line};
+use railwright_base::text::{format_count, format_duration, one_line};
 use railwright_plan::DrainPolicy;
 use railwright_resource::Action;
-use railwright_resource::complaint::complaint;
+use railwright_resource::complaint::find_failure_message;
 use railwright_resource::kubernetes_object::nodes::PodNow;
 use railwright_resource::kubernetes_object::request::NOT_NOW;
 use railwright_state::journal_writer::JournalError;
-use railwright_state::{Entry, Outcome};
+use railwright_state::{JournalEntry, NodeOutcome};
 use railwright_system::clock;
-use railwright_transport::Performed;
+use railwright_transport::ExecutionOutcome;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -27,14 +27,14 @@ const TAKEN_BACK: &str = "somebody uncordoned it while it was emptied, so pods a
 const TOLD: usize = 5;
 
 /// Empties the node of the drain with this number.
-pub(super) async fn drain(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
-    let finish = match emptied(&mut step).await {
-        Ok(Emptied { changed, gone: true, .. }) => Finish::told(Outcome::Done { changed }, gone(step.node, &step.id)),
-        Ok(Emptied { changed, disturbed, lost, .. }) => {
+pub(super) async fn drain_node(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
+    let finish = match cordon_and_empty_node(&mut step).await {
+        Ok(DrainedNode { changed, gone: true, .. }) => Finish::told(NodeOutcome::Done { changed }, report_node_gone(step.node, &step.id)),
+        Ok(DrainedNode { changed, disturbed, lost, .. }) => {
             let disturbed = disturbed.map(|pods| keep_devices(step.node, &pods, &step.id));
             let lost = lost.map(|pods| count_as_gone(step.node, &pods, &step.id));
             let problems = disturbed.into_iter().chain(lost).collect();
-            Finish { problems, ..Finish::of(Outcome::Done { changed }) }
+            Finish { problems, ..Finish::of(NodeOutcome::Done { changed }) }
         }
         Err(Halt::Journal(broken)) => return Err(broken),
         Err(Halt::Over(finish)) => *finish,
@@ -44,7 +44,7 @@ pub(super) async fn drain(mut step: NodeStep<'_>) -> Result<Finish, JournalError
 }
 
 /// A node that is empty.
-struct Emptied {
+struct DrainedNode {
     /// It was cordoned by us, or pods were ended.
     changed: bool,
     /// Because it is no node any more.
@@ -55,10 +55,10 @@ struct Emptied {
     lost: Option<String>,
 }
 
-async fn emptied(step: &mut NodeStep<'_>) -> Result<Emptied, Halt> {
+async fn cordon_and_empty_node(step: &mut NodeStep<'_>) -> Result<DrainedNode, Halt> {
     step.connect().await?;
     let Some(now) = step.now().await.map_err(|reason| step.unreadable(&reason))? else {
-        return Ok(Emptied { changed: false, gone: true, disturbed: None, lost: None });
+        return Ok(DrainedNode { changed: false, gone: true, disturbed: None, lost: None });
     };
     let policy = step.shared.plan.rollout.drain.clone().ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
     compare_before_drain(step.shared, step.n).await?;
@@ -68,7 +68,7 @@ async fn emptied(step: &mut NodeStep<'_>) -> Result<Emptied, Halt> {
         step.perform(Action::CordonNode { node: step.node.to_owned(), mark }).await.map_err(|reason| step.unreadable(&reason))?;
     }
     match until_empty(step, &policy).await {
-        Ok(looked) => Ok(Emptied { changed: true, gone: looked.gone, disturbed: looked.disturbed, lost: looked.lost }),
+        Ok(looked) => Ok(DrainedNode { changed: true, gone: looked.gone, disturbed: looked.disturbed, lost: looked.lost }),
         Err(stay) => {
             // What an earlier run cordoned it may have changed, and no gate has proven it.
             let state = if now.schedulable { given_back(step).await } else { STAYS.to_owned() };
@@ -76,11 +76,11 @@ async fn emptied(step: &mut NodeStep<'_>) -> Result<Emptied, Halt> {
             Err(match stay {
                 Stay::Interrupted(words) => {
                     let reason = format!("stopped while the node was emptied: {words}");
-                    over(Outcome::Unknown { reason }, left_emptying(node, &words, &step.id, next).state(state))
+                    halt_with_problem(NodeOutcome::Unknown { reason }, left_emptying(node, &words, &step.id, next).state(state))
                 }
                 Stay::For(words) => {
                     let reason = format!("the node could not be emptied: {}", one_line(&words, 200));
-                    over(Outcome::Failed { reason }, not_emptied(node, &words, &step.id, next).state(state))
+                    halt_with_problem(NodeOutcome::Failed { reason }, not_emptied(node, &words, &step.id, next).state(state))
                 }
             })
         }
@@ -97,29 +97,29 @@ enum Stay {
 pub(super) type Kept = BTreeMap<String, String>;
 
 /// The look that found it empty.
-async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<Looked, Stay> {
+async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<NodePodsSnapshot, Stay> {
     let end = clock::Deadline::after(Duration::from_secs(policy.timeout_s.into()));
     let mut said = String::new();
     loop {
-        let words = match look(step).await {
+        let words = match observe_node_pods(step).await {
             Err(reason) => {
                 // A server that is away for a moment is asked again.
                 let _ = step.connect().await;
                 format!("the cluster does not say: {reason}")
             }
             // Pods are put on it as fast as they are ended.
-            Ok(Looked { takes_pods: true, .. }) => return Err(Stay::For(TAKEN_BACK.to_owned())),
+            Ok(NodePodsSnapshot { takes_pods: true, .. }) => return Err(Stay::For(TAKEN_BACK.to_owned())),
             Ok(looked) if looked.gone || looked.open.is_empty() => return Ok(looked),
-            Ok(Looked { open, .. }) => {
+            Ok(NodePodsSnapshot { open, .. }) => {
                 if let Some(words) = must_stay(&open, policy) {
                     return Err(Stay::For(words));
                 }
-                let kept = if policy.evict { evict(step, &open, &end).await } else { Kept::new() };
-                left(&open, &kept)
+                let kept = if policy.evict { evict_pods(step, &open, &end).await } else { Kept::new() };
+                describe_remaining_pods(&open, &kept)
             }
         };
         if end.left().is_zero() {
-            return Err(Stay::For(format!("after {}, {words}", duration(policy.timeout_s.into()))));
+            return Err(Stay::For(format!("after {}, {words}", format_duration(policy.timeout_s.into()))));
         }
         if step.is_interrupted() {
             return Err(Stay::Interrupted(words));
@@ -130,7 +130,7 @@ async fn until_empty(step: &mut NodeStep<'_>, policy: &DrainPolicy) -> Result<Lo
 }
 
 /// One look at the node.
-pub(super) struct Looked {
+pub(super) struct NodePodsSnapshot {
     /// The pods that have to go.
     pub open: Vec<PodNow>,
     /// Those of the others that have devices of the node, in words.
@@ -144,19 +144,20 @@ pub(super) struct Looked {
 }
 
 /// The node is read last, so that no pod was put on one that is empty.
-pub(super) async fn look(step: &NodeStep<'_>) -> Result<Looked, String> {
+pub(super) async fn observe_node_pods(step: &NodeStep<'_>) -> Result<NodePodsSnapshot, String> {
     let pods = step.pods().await?;
     let keep: Vec<&PodNow> = pods.iter().filter(|pod| pod.keeps_devices()).collect();
-    let disturbed = (!keep.is_empty()).then(|| some(keep.into_iter().map(|pod| format!("{}: {}", pod.shown(), pod.devices.join(", ")))));
+    let disturbed =
+        (!keep.is_empty()).then(|| join_first_names(keep.into_iter().map(|pod| format!("{}: {}", pod.shown(), pod.devices.join(", ")))));
     let (lost, open): (Vec<PodNow>, Vec<PodNow>) = pods.into_iter().filter(|pod| !pod.stays()).partition(|pod| pod.lost);
-    let lost = (!lost.is_empty()).then(|| some(lost.iter().map(PodNow::shown)));
+    let lost = (!lost.is_empty()).then(|| join_first_names(lost.iter().map(PodNow::shown)));
     let now = step.now().await?;
-    Ok(Looked { open, disturbed, lost, gone: now.is_none(), takes_pods: now.is_some_and(|now| now.schedulable) })
+    Ok(NodePodsSnapshot { open, disturbed, lost, gone: now.is_none(), takes_pods: now.is_some_and(|now| now.schedulable) })
 }
 
 /// Pods that nobody allowed us to end.
 fn must_stay(open: &[PodNow], policy: &DrainPolicy) -> Option<String> {
-    let named = |pods: Vec<&PodNow>| (!pods.is_empty()).then(|| some(pods.iter().map(|pod| pod.shown())));
+    let named = |pods: Vec<&PodNow>| (!pods.is_empty()).then(|| join_first_names(pods.iter().map(|pod| pod.shown())));
     let asked = || open.iter().filter(|pod| policy.evict && !pod.ends);
     let alone = named(asked().filter(|pod| pod.owner.is_none() && !policy.evict_unmanaged).collect());
     let data = named(asked().filter(|pod| !pod.local_data.is_empty() && !policy.delete_local_data).collect());
@@ -167,7 +168,7 @@ fn must_stay(open: &[PodNow], policy: &DrainPolicy) -> Option<String> {
 }
 
 /// Has every pod end that was not told to; what keeps the others. The server may take seconds to refuse one.
-async fn evict(step: &NodeStep<'_>, open: &[PodNow], end: &clock::Deadline) -> Kept {
+async fn evict_pods(step: &NodeStep<'_>, open: &[PodNow], end: &clock::Deadline) -> Kept {
     let mut kept = Kept::new();
     for pod in open.iter().filter(|pod| !pod.ends) {
         if !kept.is_empty() && (end.left().is_zero() || step.is_interrupted()) {
@@ -175,12 +176,12 @@ async fn evict(step: &NodeStep<'_>, open: &[PodNow], end: &clock::Deadline) -> K
         }
         let action = Action::EvictPod { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone() };
         let why = match step.ask(&action).await {
-            Performed::Ended { code: 0, .. } => continue,
-            Performed::Ended { code: NOT_NOW, stderr, .. } => {
-                complaint(&stderr).unwrap_or_else(|| "its disruption budget has no room".to_owned())
+            ExecutionOutcome::Ended { code: 0, .. } => continue,
+            ExecutionOutcome::Ended { code: NOT_NOW, stderr, .. } => {
+                find_failure_message(&stderr).unwrap_or_else(|| "its disruption budget has no room".to_owned())
             }
-            Performed::Ended { stderr, .. } => complaint(&stderr).unwrap_or_else(|| "the API server refused".to_owned()),
-            Performed::Unknown { reason } => reason,
+            ExecutionOutcome::Ended { stderr, .. } => find_failure_message(&stderr).unwrap_or_else(|| "the API server refused".to_owned()),
+            ExecutionOutcome::Unknown { reason } => reason,
         };
         kept.insert(pod.uid.clone(), one_line(&why, 200));
     }
@@ -188,7 +189,7 @@ async fn evict(step: &NodeStep<'_>, open: &[PodNow], end: &clock::Deadline) -> K
 }
 
 /// The pods that are left, in words, with what keeps them.
-pub(super) fn left(open: &[PodNow], kept: &Kept) -> String {
+pub(super) fn describe_remaining_pods(open: &[PodNow], kept: &Kept) -> String {
     let one = |pod: &PodNow| match kept.get(&pod.uid) {
         Some(why) => format!("{}: {why}", pod.shown()),
         None => pod.shown(),
@@ -196,10 +197,10 @@ pub(super) fn left(open: &[PodNow], kept: &Kept) -> String {
     // Those that are kept first: the others go by themselves.
     let (held, rest): (Vec<&PodNow>, Vec<&PodNow>) = open.iter().partition(|pod| kept.contains_key(&pod.uid));
     let go = if open.len() == 1 { "is" } else { "are" };
-    format!("{} {go} on it still: {}", counted(open.len(), "pod"), some(held.into_iter().chain(rest).map(one)))
+    format!("{} {go} on it still: {}", format_count(open.len(), "pod"), join_first_names(held.into_iter().chain(rest).map(one)))
 }
 
-fn some(names: impl Iterator<Item = String>) -> String {
+fn join_first_names(names: impl Iterator<Item = String>) -> String {
     let mut all: Vec<String> = names.collect();
     let more = all.len().saturating_sub(TOLD);
     all.truncate(TOLD);
@@ -211,21 +212,21 @@ fn some(names: impl Iterator<Item = String>) -> String {
 async fn given_back(step: &NodeStep<'_>) -> String {
     match step.perform(Action::UncordonNode { node: step.node.to_owned() }).await {
         Ok(()) => {
-            step.shared.journal.note(Entry::HostLeftAsItWas { node: step.id.clone() });
+            step.shared.journal.note(JournalEntry::HostLeftAsItWas { node: step.id.clone() });
             "this step did nothing to the host; the node takes pods again, unless somebody else had cordoned it before".to_owned()
         }
         Err(reason) => format!("this step did nothing to the host; the node may still be cordoned, and could not be given back: {reason}"),
     }
 }
 
-fn not_emptied(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
+fn not_emptied(node: &str, words: &str, id: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0648", format!("the node {node} cannot be emptied: {}", one_line(words, 900)))
         .on(id)
         .effect("its host would be disturbed with these pods on it, so nothing was begun there")
         .next(format!("have the pods end or their budgets allow it, then {}; or change rollout.drain in the spec", next.resume()))
 }
 
-fn gone(node: &str, id: &str) -> Diagnostic {
+fn report_node_gone(node: &str, id: &str) -> Diagnostic {
     Diagnostic::warning("RW0652", format!("{node} is no longer a node of the cluster, so there is nothing to empty"))
         .on(id)
         .effect("its host is disturbed as it is; a kubelet that registers anew takes pods at once")
@@ -249,7 +250,7 @@ fn count_as_gone(node: &str, pods: &str, id: &str) -> Diagnostic {
         .next(format!("kubectl get node {node}; where its host runs after all, find out why its kubelet does not reach the API server"))
 }
 
-fn left_emptying(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
+fn left_emptying(node: &str, words: &str, id: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::warning("RW0634", format!("the run was stopped while the node {node} was emptied: {}", one_line(words, 600)))
         .on(id)
         .effect("pods that were told to end are gone; nothing after this step was begun on the host")
@@ -291,7 +292,7 @@ mod tests {
     fn what_is_kept_is_told_first() {
         let open: Vec<PodNow> = (0..7).map(|n| pod(&format!("train-{n}"), Some("Job/train"))).collect();
         let kept = Kept::from([("train-6".to_owned(), "The disruption budget train needs 7 healthy pods".to_owned())]);
-        insta::assert_snapshot!(left(&open, &kept), @"7 pods are on it still: ml/train-6 (Job train): The disruption budget train needs 7 healthy pods, ml/train-0 (Job train), ml/train-1 (Job train), ml/train-2 (Job train), ml/train-3 (Job train), and 2 more");
-        assert_eq!(left(&open[..1], &Kept::new()), "1 pod is on it still: ml/train-0 (Job train)");
+        insta::assert_snapshot!(describe_remaining_pods(&open, &kept), @"7 pods are on it still: ml/train-6 (Job train): The disruption budget train needs 7 healthy pods, ml/train-0 (Job train), ml/train-1 (Job train), ml/train-2 (Job train), ml/train-3 (Job train), and 2 more");
+        assert_eq!(describe_remaining_pods(&open[..1], &Kept::new()), "1 pod is on it still: ml/train-0 (Job train)");
     }
 }

@@ -1,7 +1,7 @@
 //! How long a run will likely take, by the journals of earlier ones: the median of each kind of step, of a reboot, of a
 //! gate. Pure. Where there is nothing to go by it says so; a guess would only look like knowledge.
 
-use super::steps::{Role, Step};
+use super::steps::{ScheduledStep, StepRole};
 use jiff::Timestamp;
 use railwright_base::Target;
 use serde::Deserialize;
@@ -33,7 +33,7 @@ pub struct Estimate {
 
 /// A line of a journal, as far as a forecast goes by it.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct JournalTimingLine<'a> {
     #[serde(borrow)]
     at: Cow<'a, str>,
     #[serde(borrow)]
@@ -60,7 +60,7 @@ struct LineOutcome {
 }
 
 /// The word that steps of the same kind share: that of the transaction, or of the resource.
-pub fn kind(node: &str) -> &str {
+pub fn extract_step_kind(node: &str) -> &str {
     let mut parts = node.split('/');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some("gate"), ..) => "gate",
@@ -77,7 +77,7 @@ impl Past {
         let mut begun: BTreeMap<String, Timestamp> = BTreeMap::new();
         let mut learned = false;
         for line in journal.split(|byte| *byte == b'\n') {
-            let Ok(line) = serde_json::from_slice::<Line>(line) else { continue };
+            let Ok(line) = serde_json::from_slice::<JournalTimingLine>(line) else { continue };
             let (Ok(at), entry) = (line.at.parse::<Timestamp>(), line.entry) else { continue };
             match (entry.record.as_ref(), entry.node) {
                 ("node_started" | "gate_started", Some(node)) => drop(begun.insert(node.into_owned(), at)),
@@ -88,7 +88,7 @@ impl Past {
                     let done = (is_gate && entry.failure.is_none()) || entry.outcome.is_some_and(|outcome| outcome.changed);
                     let took = begun.remove(node.as_ref()).and_then(|from| u64::try_from(at.as_second() - from.as_second()).ok());
                     if let (Some(seconds), true) = (took, done) {
-                        self.took.entry(kind(&node).to_owned()).or_default().push(seconds);
+                        self.took.entry(extract_step_kind(&node).to_owned()).or_default().push(seconds);
                         learned = true;
                     }
                 }
@@ -107,7 +107,13 @@ impl Past {
 
     /// How long these steps will take that are not over: wave after wave, in each as long as its slowest host, or as the
     /// hosts need that have to take turns because only so many may be out of service. Nothing without a past.
-    pub fn estimate(&self, steps: &[Step], over: &dyn Fn(&Step) -> bool, max_unavailable: usize, parallel: usize) -> Option<Estimate> {
+    pub fn estimate(
+        &self,
+        steps: &[ScheduledStep],
+        over: &dyn Fn(&ScheduledStep) -> bool,
+        max_unavailable: usize,
+        parallel: usize,
+    ) -> Option<Estimate> {
         if self.runs == 0 {
             return None;
         }
@@ -116,15 +122,15 @@ impl Past {
         let mut reboots = false;
         for step in steps.iter().filter(|step| step.held.is_none() && !over(step)) {
             let wave = waves.entry(step.wave).or_default();
-            let kind = kind(&step.id);
+            let kind = extract_step_kind(&step.id);
             let seconds = self.median(kind);
-            if seconds.is_none() && step.role != Role::Barrier {
+            if seconds.is_none() && step.role != StepRole::Barrier {
                 never_seen.insert(kind.to_owned());
             }
             let seconds = seconds.unwrap_or_default();
             reboots |= kind == "reboot";
             match (&step.role, &step.target) {
-                (Role::Gate(_), _) => wave.gate += seconds,
+                (StepRole::Gate(_), _) => wave.gate += seconds,
                 (_, Some(target)) => {
                     let host = wave.hosts.entry(target).or_default();
                     host.0 += seconds;
@@ -162,18 +168,24 @@ mod tests {
     use super::*;
     use railwright_base::Digest;
     use railwright_state::journal::Chain;
-    use railwright_state::{Entry, Outcome};
+    use railwright_state::{JournalEntry, NodeOutcome};
 
-    fn started(node: &str) -> Entry {
+    fn started(node: &str) -> JournalEntry {
         let (node, token, actions) = (node.to_owned(), String::new(), Digest::of(&0));
-        Entry::NodeStarted { node, host: None, disruptive: false, attempt: 1, token, actions, members: vec![], boot_id: None }
+        JournalEntry::NodeStarted { node, host: None, disruptive: false, attempt: 1, token, actions, members: vec![], boot_id: None }
     }
 
-    fn finished(node: &str, changed: bool) -> Entry {
-        Entry::NodeFinished { node: node.to_owned(), host: None, outcome: Outcome::Done { changed }, applied: vec![], removed: vec![] }
+    fn finished(node: &str, changed: bool) -> JournalEntry {
+        JournalEntry::NodeFinished {
+            node: node.to_owned(),
+            host: None,
+            outcome: NodeOutcome::Done { changed },
+            applied: vec![],
+            removed: vec![],
+        }
     }
 
-    fn journal(entries: Vec<(i64, Entry)>) -> Vec<u8> {
+    fn journal(entries: Vec<(i64, JournalEntry)>) -> Vec<u8> {
         let mut chain = Chain::default();
         let line = |(second, entry)| chain.seal(Timestamp::from_second(1_700_000_000 + second).unwrap().to_string(), entry);
         entries.into_iter().map(line).collect::<String>().into_bytes()
@@ -193,17 +205,17 @@ mod tests {
             (50, finished(packages, true)),
             (50, started("host/a/file/x")),
             (51, finished("host/a/file/x", false)),
-            (60, Entry::GateStarted { node: "gate/0".to_owned(), hosts: hosts() }),
-            (80, Entry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(), failure: None }),
+            (60, JournalEntry::GateStarted { node: "gate/0".to_owned(), hosts: hosts() }),
+            (80, JournalEntry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(), failure: None }),
         ]));
-        past.learn(&journal(vec![(0, Entry::LockTaken { fence: 1, part: String::new() })]));
+        past.learn(&journal(vec![(0, JournalEntry::LockTaken { fence: 1, part: String::new() })]));
         past
     }
 
-    fn step(id: &str, host: &str, wave: usize, disruptive: bool) -> Step {
-        Step {
+    fn step(id: &str, host: &str, wave: usize, disruptive: bool) -> ScheduledStep {
+        ScheduledStep {
             id: id.to_owned(),
-            role: if host.is_empty() { Role::Gate(BTreeSet::new()) } else { Role::Work },
+            role: if host.is_empty() { StepRole::Gate(BTreeSet::new()) } else { StepRole::Work },
             target: (!host.is_empty()).then(|| Target::host(host)),
             disruptive,
             needs_window: false,
@@ -227,9 +239,12 @@ mod tests {
             (Some(240), Some(50), Some(20), None)
         );
         assert_eq!(past.runs, 2, "a journal that nothing can be learned from is none");
-        assert_eq!([kind("host/a/link/ens4"), kind("host/a/transaction/boot_loader"), kind("gate/12")], ["link", "boot_loader", "gate"]);
+        assert_eq!(
+            [extract_step_kind("host/a/link/ens4"), extract_step_kind("host/a/transaction/boot_loader"), extract_step_kind("gate/12")],
+            ["link", "boot_loader", "gate"]
+        );
         let mut interrupted = Past::default();
-        let resumed = Entry::RunResumed { who: String::new(), machine: String::new(), process: 0, redo: vec![], accept: vec![] };
+        let resumed = JournalEntry::RunResumed { who: String::new(), machine: String::new(), process: 0, redo: vec![], accept: vec![] };
         interrupted.learn(&journal(vec![(0, started("host/a/link/x")), (9999, resumed), (10_000, finished("host/a/link/x", true))]));
         assert_eq!(interrupted, Past::default());
         interrupted.learn(b"\n{\"at\":1}\n\xff{{{\n{\"sequence\":1,\"at\":\"t\",\"entry\":{\"record\":\"node_started\"");
@@ -244,7 +259,7 @@ mod tests {
             steps.push(step(&format!("host/{host}/reboot"), host, 1, true));
         }
         steps.push(step("gate/1", "", 1, false));
-        let none = |_: &Step| false;
+        let none = |_: &ScheduledStep| false;
         let seconds = |max_unavailable| past().estimate(&steps, &none, max_unavailable, 32).unwrap().seconds;
         assert_eq!(seconds(4), 240 + 20 + 290 + 20);
         assert_eq!(seconds(2), 240 + 20 + 2 * 290 + 2 * 20);

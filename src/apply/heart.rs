@@ -3,11 +3,11 @@
 //! target's own matter.
 
 use super::context::Context;
-use super::preflight::{HostNow, connect};
+use super::preflight::{HostNow, connect_target};
 use super::trouble;
 use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_observe::crowd;
-use railwright_state::Holder;
+use railwright_state::LockHolder;
 use railwright_system::clock::{Clock, Moment, Ticker};
 use railwright_transport::{BoxFuture, Fence, TransportError, Writer};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(super) struct Heart {
 impl Heart {
     /// For a run with these locks. Each is seen for the first time by the host's first step, which also tells the host
     /// which run it is that has its lock.
-    pub fn new(holder: &Holder, run: &str, context: &Context, ready: &BTreeMap<String, HostNow>) -> Self {
+    pub fn new(holder: &LockHolder, run: &str, context: &Context, ready: &BTreeMap<String, HostNow>) -> Self {
         let others = context.hosts.iter().map(|(name, access)| (name.clone(), access.target()));
         Heart {
             fences: ready.iter().map(|(host, now)| (host.clone(), now.fence(holder))).collect(),
@@ -88,7 +88,7 @@ impl Heart {
             let (heart, context) = (&self, &context);
             Box::pin(async move {
                 // A host that reboots or is lost has no heartbeat to give; its steps tell.
-                if let Ok(locker) = connect(&host, context).await {
+                if let Ok(locker) = connect_target(&host, context).await {
                     let _ = heart.beat(&host, &locker.writer(heart.fence(&host))).await;
                 }
             })
@@ -96,7 +96,7 @@ impl Heart {
         loop {
             ticker.tick().await;
             let hosts = self.fences.keys().cloned().collect();
-            crowd::each(hosts, context.patience.parallel, &work).await;
+            crowd::run_each_bounded(hosts, context.patience.parallel, &work).await;
         }
     }
 }

@@ -4,13 +4,13 @@
 use super::context::Context;
 use super::idle::Busy;
 use super::locks::HeldLock;
-use super::preflight::{HostNow, connect};
-use super::trouble::{self, Locked, Next};
+use super::preflight::{HostNow, connect_target};
+use super::trouble::{self, LockedTarget, NextCommands};
 use super::unready::Unready;
 use railwright_base::Diagnostic;
 use railwright_observe::crowd;
-use railwright_state::{ClusterLock, Holder};
-use railwright_system::identity::Life;
+use railwright_state::{ClusterLock, LockHolder};
+use railwright_system::identity::ProcessLiveness;
 use railwright_transport::{BoxFuture, Fence, Grounds, LockOutcome, Locker, StealOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,40 +26,40 @@ pub(super) enum NotLocked {
 const FURTHEST_AHEAD: u64 = 1_000_000;
 
 /// Why a target whose fencing number is this one cannot be worked on, where ours is so far behind that no runs came to it.
-pub(super) fn beyond_reach(seen: u64, ours: u64, of: &Locked) -> Option<String> {
+pub(super) fn beyond_reach(seen: u64, ours: u64, of: &LockedTarget) -> Option<String> {
     let is_beyond = seen.saturating_sub(ours) > FURTHEST_AHEAD;
     is_beyond.then(|| format!("its fencing number {seen} is higher than any number of runs; see {}", of.fence()))
 }
 
 /// Lets the locks of these hosts go; a host that cannot be reached keeps a lock that a later run takes over once this process
 /// is gone.
-pub async fn release(ready: &BTreeMap<String, HostNow>, context: &Context, holder: &Holder) {
+pub async fn release_host_locks(ready: &BTreeMap<String, HostNow>, context: &Context, holder: &LockHolder) {
     let work = |(host, fence): (String, Fence)| -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            if let Ok(locker) = connect(&host, context).await {
+            if let Ok(locker) = connect_target(&host, context).await {
                 // Whoever took it over meanwhile keeps it.
                 let _ = locker.writer(fence).unlock().await;
             }
         })
     };
     let fences = ready.iter().map(|(host, now)| (host.clone(), now.fence(holder))).collect();
-    crowd::each(fences, context.patience.parallel, &work).await;
+    crowd::run_each_bounded(fences, context.patience.parallel, &work).await;
 }
 
 /// Lets go of locks that a dead run left on hosts where nothing is left to do. Whoever cannot be reached keeps its lock until
 /// a run from here works on it again.
-pub async fn sweep(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLock) {
+pub async fn release_dead_locks(hosts: BTreeSet<String>, context: &Context, lock: &ClusterLock) {
     let work = |host: String| -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            if let Ok(locker) = connect(&host, context).await
+            if let Ok(locker) = connect_target(&host, context).await
                 && let Ok(Some(reading)) = locker.reader().lock().await.map(Result::unwrap_or_default)
-                && HeldLock::from_reading(reading.clone(), &context.folder.process()).life == Life::Dead
+                && HeldLock::from_reading(reading.clone(), &context.folder.process()).life == ProcessLiveness::Dead
             {
                 let _ = locker.steal(&reading.holder, lock.fence, Grounds::Dead).await;
             }
         })
     };
-    crowd::each(hosts.into_iter().collect(), context.patience.parallel, &work).await;
+    crowd::run_each_bounded(hosts.into_iter().collect(), context.patience.parallel, &work).await;
 }
 
 /// Takes the lock of one target for something short: what writes there in its name, and the digest of the record that stood there.
@@ -72,7 +72,7 @@ pub(super) async fn lock_one(
     match take_lock(name, context, locker, &lock.holder, lock.fence).await {
         Ok((number, record)) => Ok((locker.writer(Fence::new(&lock.holder.line(), number)), record)),
         Err(NotLocked::Refused(refusal)) => Err(*refusal),
-        Err(NotLocked::Unready(unready)) => Err(unready.told(&context.target(name), &Next::beside(&context.folder))),
+        Err(NotLocked::Unready(unready)) => Err(unready.told(&context.target(name), &NextCommands::beside(&context.folder))),
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn take_lock(
     host: &str,
     context: &Context,
     locker: &Locker,
-    holder: &Holder,
+    holder: &LockHolder,
     ours: u64,
 ) -> Result<(u64, Option<String>), NotLocked> {
     let of = &context.locked(host);
@@ -108,8 +108,9 @@ pub(super) async fn take_lock(
                 // Another one is looked at again, and so is one that was let go meanwhile.
                 let Some(reading) = reading.filter(|reading| reading.holder == line) else { continue };
                 let held = HeldLock::from_reading(reading, &context.folder.process());
-                let refused =
-                    |held: &HeldLock| NotLocked::Refused(Box::new(trouble::locked(&of.target, held, &Next::beside(&context.folder))));
+                let refused = |held: &HeldLock| {
+                    NotLocked::Refused(Box::new(trouble::report_locked_target(&of.target, held, &NextCommands::beside(&context.folder))))
+                };
                 let grounds = held.grounds().ok_or_else(|| refused(&held))?;
                 let stolen = context.unless_interrupted(locker.steal(&line, number, grounds)).await.ok_or_else(interrupted)?;
                 match stolen.map_err(unready)? {

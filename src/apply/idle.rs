@@ -1,9 +1,9 @@
 //! Waits until no step of ours runs on a host any more: one that lost its connection goes on by itself, and what it is
 //! doing must neither be read as its result nor be begun a second time.
 
-use super::context::{Context, Event, EventSink};
+use super::context::{Context, EventSink, RunEvent};
 use railwright_system::clock;
-use railwright_transport::{Performed, TransportError, Writer};
+use railwright_transport::{ExecutionOutcome, TransportError, Writer};
 use std::time::Duration;
 
 /// Why a host is not idle.
@@ -23,7 +23,7 @@ pub enum Busy {
 
 /// Asks until the host is idle, for at most so long: no short step runs, no long one but those of this run, none of that
 /// attempt, and no guard is armed but those of this run, which its own steps settle. Whether there was something to wait for.
-pub async fn idle(
+pub async fn wait_until_idle(
     host: &str,
     writer: &Writer,
     context: &Context,
@@ -38,21 +38,21 @@ pub async fn idle(
     let looks = limit.as_millis() / poll.as_millis().max(1);
     for look in 0..=looks {
         match writer.idle(attempt, run).await.map_err(Busy::NotAsked)? {
-            Performed::Ended { code: 0, .. } => return Ok(look > 0),
-            Performed::Ended { code: 77, .. } => guarded = false,
-            Performed::Ended { code: 78, stdout, .. } if stdout.lines().all(ours) => return Ok(look > 0),
-            Performed::Ended { code: 78, .. } => guarded = true,
-            Performed::Ended { code, stderr, .. } => return Err(Busy::NotTold(format!("exit status {code}: {stderr}"))),
-            Performed::Unknown { reason } => return Err(Busy::NotTold(reason)),
+            ExecutionOutcome::Ended { code: 0, .. } => return Ok(look > 0),
+            ExecutionOutcome::Ended { code: 77, .. } => guarded = false,
+            ExecutionOutcome::Ended { code: 78, stdout, .. } if stdout.lines().all(ours) => return Ok(look > 0),
+            ExecutionOutcome::Ended { code: 78, .. } => guarded = true,
+            ExecutionOutcome::Ended { code, stderr, .. } => return Err(Busy::NotTold(format!("exit status {code}: {stderr}"))),
+            ExecutionOutcome::Unknown { reason } => return Err(Busy::NotTold(reason)),
         }
         if context.is_interrupted() {
             return Err(Busy::Interrupted);
         }
         if look == 0 {
             let host = host.to_owned();
-            sink(if guarded { Event::HostGuarded { host } } else { Event::HostBusy { host } });
+            sink(if guarded { RunEvent::HostGuarded { host } } else { RunEvent::HostBusy { host } });
         }
-        clock::pause(poll).await;
+        clock::sleep_for(poll).await;
     }
     Err(if guarded { Busy::Guarded(limit.as_secs()) } else { Busy::Runs(limit.as_secs()) })
 }

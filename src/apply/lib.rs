@@ -48,10 +48,10 @@ pub mod unready;
 mod watch;
 mod wished;
 
-pub use context::{Context, Event, EventSink, Patience, Wished};
+pub use context::{Context, DesiredSpec, EventSink, ExecutionOptions, RunEvent};
 pub use estimate::{Estimate, Past};
 pub use gate::{GateResult, Gatekeeper};
-pub use outcome::{ApplyOutcome, Counts, Ending};
-pub use resume::{Decisions, resume};
+pub use outcome::{ApplyOutcome, RunExitClass, StepCounts};
+pub use resume::{Decisions, resume_run};
 pub use return_to_service::return_to_service;
-pub use run::apply;
+pub use run::apply_plan;

@@ -2,15 +2,15 @@
 
 use super::context::Context;
 use super::host_locks::beyond_reach;
-use super::preflight::connect;
+use super::preflight::connect_target;
 use super::trouble;
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_observe::crowd;
 use railwright_state::journal_writer::JournalError;
 use railwright_state::lock::{HEARTBEAT_S, YOUNG_S};
-use railwright_state::{ClusterLock, Entry, Holder, StateFolder};
-use railwright_system::identity::{self, Life, ProcessIdentity};
+use railwright_state::{ClusterLock, JournalEntry, LockHolder, StateFolder};
+use railwright_system::identity::{self, ProcessIdentity, ProcessLiveness};
 use railwright_transport::{BoxFuture, Grounds, LockReading, StealOutcome};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -37,13 +37,13 @@ pub struct HeldLock {
     /// The holder's line, as it stands in the lock.
     pub line: String,
     /// The holder, if the line can be read.
-    pub holder: Option<Holder>,
+    pub holder: Option<LockHolder>,
     /// What came with its latest heartbeat.
     pub note: String,
     /// Seconds since then, by the host's own monotonic clock.
     pub age_s: u64,
     /// Whether its process lives, as far as this machine can tell.
-    pub life: Life,
+    pub life: ProcessLiveness,
     /// The highest fencing number that the host has seen.
     pub fence: u64,
 }
@@ -51,7 +51,7 @@ pub struct HeldLock {
 impl HeldLock {
     /// For people.
     pub fn describe(&self) -> String {
-        let who = self.holder.as_ref().map_or_else(|| format!("`{}`", one_line(&self.line, 120)), Holder::describe);
+        let who = self.holder.as_ref().map_or_else(|| format!("`{}`", one_line(&self.line, 120)), LockHolder::describe);
         if self.note.is_empty() { who } else { format!("{who}, {}", one_line(&self.note, 60)) }
     }
 
@@ -63,17 +63,17 @@ impl HeldLock {
     /// On which grounds it may be taken without being forced.
     pub fn grounds(&self) -> Option<Grounds> {
         match self.life {
-            Life::Dead => Some(Grounds::Dead),
-            Life::Alive => None,
-            Life::Unknown => (self.age_s >= YOUNG_S).then_some(Grounds::Silent(YOUNG_S)),
+            ProcessLiveness::Dead => Some(Grounds::Dead),
+            ProcessLiveness::Alive => None,
+            ProcessLiveness::Unknown => (self.age_s >= YOUNG_S).then_some(Grounds::Silent(YOUNG_S)),
         }
     }
 
     /// As it was read; `here` is this process.
     pub(super) fn from_reading(reading: LockReading, here: &ProcessIdentity) -> Self {
         let LockReading { holder: line, note, silence_s, highest } = reading;
-        let holder = Holder::parse(&line);
-        let life = holder.as_ref().map_or(Life::Unknown, |holder| holder.life(here));
+        let holder = LockHolder::parse(&line);
+        let life = holder.as_ref().map_or(ProcessLiveness::Unknown, |holder| holder.life(here));
         HeldLock { holder, line, note, age_s: silence_s, life, fence: highest }
     }
 }
@@ -97,24 +97,24 @@ pub enum Stolen {
 }
 
 /// The locks of these hosts.
-pub async fn list(hosts: &[String], context: &Context) -> BTreeMap<String, HostLock> {
+pub async fn list_host_locks(hosts: &[String], context: &Context) -> BTreeMap<String, HostLock> {
     let found = Mutex::new(BTreeMap::new());
     let work = |host: String| -> BoxFuture<'_, ()> {
         let found = &found;
         Box::pin(async move {
-            let lock = read(&host, context).await;
+            let lock = read_host_lock(&host, context).await;
             found.lock().unwrap_or_else(PoisonError::into_inner).insert(host, lock);
         })
     };
-    crowd::each(hosts.to_vec(), context.patience.parallel, &work).await;
+    crowd::run_each_bounded(hosts.to_vec(), context.patience.parallel, &work).await;
     std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-async fn read(host: &str, context: &Context) -> HostLock {
+async fn read_host_lock(host: &str, context: &Context) -> HostLock {
     if context.hosts.get(host).is_some_and(|access| !access.keeps_locks()) {
         return HostLock::NotKept;
     }
-    let reading = match connect(host, context).await {
+    let reading = match connect_target(host, context).await {
         Ok(locker) => locker.reader().lock().await,
         Err(error) => Err(error),
     };
@@ -128,9 +128,14 @@ async fn read(host: &str, context: &Context) -> HostLock {
 
 /// Takes the cluster's lock, and those of these hosts, away from whoever has them, each with a number that is higher than any
 /// that was seen there. Holders that are neither provably dead nor silent keep them unless it is forced. All of it is journalled.
-pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Context) -> Result<BTreeMap<String, Stolen>, Vec<Diagnostic>> {
+pub async fn steal_locks(
+    hosts: &[String],
+    reason: &str,
+    force: bool,
+    context: &Context,
+) -> Result<BTreeMap<String, Stolen>, Vec<Diagnostic>> {
     let (lock, from) = ClusterLock::take_away(&context.folder, "lock steal", force).map_err(|problem| vec![problem])?;
-    let found = within_reach(list(hosts, context).await, lock.fence, context);
+    let found = within_reach(list_host_locks(hosts, context).await, lock.fence, context);
     let mut stolen = BTreeMap::new();
     let mut taken = BTreeMap::new();
     for (host, lock_of_host) in found {
@@ -145,9 +150,9 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
             },
         }
     }
-    let entry = Entry::LockStolen {
-        who: identity::user(),
-        machine: identity::machine(),
+    let entry = JournalEntry::LockStolen {
+        who: identity::find_user_name(),
+        machine: identity::read_machine_name(),
         reason: reason.to_owned(),
         fence: lock.fence,
         from: from.iter().cloned().chain(taken.values().map(|(held, _)| held.describe())).collect(),
@@ -155,7 +160,7 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
     };
     // The record comes first: what is taken away is taken away for a reason that stays.
     if from.is_some() || !taken.is_empty() {
-        journal(entry, &lock, &context.folder, trouble::steal_not_recorded).await.map_err(|problem| vec![problem])?;
+        append_to_newest_journal(entry, &lock, &context.folder, trouble::steal_not_recorded).await.map_err(|problem| vec![problem])?;
     }
     let stolen = Mutex::new(stolen);
     let work = |(host, (held, grounds)): (String, (HeldLock, Grounds))| -> BoxFuture<'_, ()> {
@@ -166,7 +171,7 @@ pub async fn steal(hosts: &[String], reason: &str, force: bool, context: &Contex
             stolen.lock().unwrap_or_else(PoisonError::into_inner).insert(host, one);
         })
     };
-    crowd::each(taken.into_iter().collect(), context.patience.parallel, &work).await;
+    crowd::run_each_bounded(taken.into_iter().collect(), context.patience.parallel, &work).await;
     Ok(std::mem::take(&mut *stolen.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
@@ -183,7 +188,7 @@ fn within_reach(found: BTreeMap<String, HostLock>, ours: u64, context: &Context)
 }
 
 async fn take_one(host: &str, held: HeldLock, fence: u64, grounds: Grounds, context: &Context) -> Stolen {
-    let locker = match connect(host, context).await {
+    let locker = match connect_target(host, context).await {
         Ok(locker) => locker,
         Err(error) => return Stolen::Unknown { reason: error.one_line() },
     };
@@ -198,8 +203,8 @@ async fn take_one(host: &str, held: HeldLock, fence: u64, grounds: Grounds, cont
 }
 
 /// Into the journal of the newest run, which is the one that somebody may ask about; false where there is none.
-pub(super) async fn journal(
-    entry: Entry,
+pub(super) async fn append_to_newest_journal(
+    entry: JournalEntry,
     lock: &ClusterLock,
     folder: &StateFolder,
     not_recorded: fn(&str) -> Diagnostic,
@@ -215,6 +220,6 @@ pub(super) async fn journal(
 }
 
 /// How long after its latest heartbeat a holder is taken for dead, in words.
-pub fn rule() -> String {
+pub fn describe_heartbeat_rule() -> String {
     format!("a holder gives a heartbeat every {HEARTBEAT_S} s, and is taken for dead after {YOUNG_S} s without")
 }

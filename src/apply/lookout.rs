@@ -5,15 +5,15 @@
 
 use super::by_hand::{awaited_power_cycle, note_boot};
 use super::locks::HeldLock;
-use super::preflight::{connect, read_record};
-use super::shared::{Shared, guard};
+use super::preflight::{connect_target, read_record};
+use super::shared::{RunContext, lock_ignoring_poison};
 use railwright_base::text::one_line;
 use railwright_base::{Target, TargetKind};
 use railwright_observe::crowd;
 use railwright_plan::Unavailability;
 use railwright_resource::Read;
-use railwright_resource::host::facts;
-use railwright_resource::kubernetes_object::nodes::nodes;
+use railwright_resource::host::decode_host_facts;
+use railwright_resource::kubernetes_object::nodes::read_cluster_nodes;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
 use railwright_state::TargetIdentity;
 use railwright_system::clock::{self, Moment, Stopwatch};
@@ -31,10 +31,10 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// What was seen so far.
 #[derive(Default)]
-pub(super) struct Lookout(Mutex<Seen>);
+pub(super) struct Lookout(Mutex<ExternalOutageState>);
 
 #[derive(Default)]
-struct Seen {
+struct ExternalOutageState {
     /// Hosts that did not answer, that another run has, or that it left.
     silent: BTreeMap<Target, Unavailability>,
     /// Hosts whose nodes are out of service.
@@ -48,20 +48,20 @@ struct Seen {
 impl Lookout {
     /// The hosts that were out of service at the last look.
     pub fn out(&self) -> BTreeMap<Target, Unavailability> {
-        let seen = guard(&self.0);
+        let seen = lock_ignoring_poison(&self.0);
         seen.of_nodes.iter().chain(&seen.silent).map(|(host, why)| (host.clone(), why.clone())).collect()
     }
 
     /// The power cycles by hand of this run that somebody made meanwhile, once.
     pub fn power_cycles(&self) -> BTreeSet<usize> {
-        std::mem::take(&mut guard(&self.0).power_cycles)
+        std::mem::take(&mut lock_ignoring_poison(&self.0).power_cycles)
     }
 
     /// Looks at these hosts, by name, and at the nodes of the cluster.
-    pub async fn look(&self, shared: &Shared, hosts: BTreeMap<String, Target>) {
+    pub async fn look(&self, shared: &RunContext, hosts: BTreeMap<String, Target>) {
         self.look_at_nodes(shared).await;
         let (all, silent) = {
-            let mut seen = guard(&self.0);
+            let mut seen = lock_ignoring_poison(&self.0);
             // Whoever is not asked any more counts by what the run did.
             seen.silent.retain(|host, _| hosts.contains_key(&*host.name));
             let is_fresh = |(at, pause): (Moment, Duration)| shared.context.clock.moment().since(at) < pause;
@@ -70,37 +70,37 @@ impl Lookout {
         let asked = hosts.into_iter().filter(|(_, host)| all || silent.contains_key(host)).collect();
         let watch = Stopwatch::start();
         self.ask(shared, asked).await;
-        let switched: Vec<String> = guard(&self.0).power_cycles.iter().filter_map(|n| shared.host_of(*n)).collect();
+        let switched: Vec<String> = lock_ignoring_poison(&self.0).power_cycles.iter().filter_map(|n| shared.host_of(*n)).collect();
         // Whatever is in the way of it is in the way of the next step too, which tells.
         let _ = shared.record_hosts(switched).await;
         if all {
-            guard(&self.0).all = Some((shared.context.clock.moment(), PAUSE.max(watch.elapsed() * SHARE)));
+            lock_ignoring_poison(&self.0).all = Some((shared.context.clock.moment(), PAUSE.max(watch.elapsed() * SHARE)));
         }
     }
 
-    async fn ask(&self, shared: &Shared, hosts: Vec<(String, Target)>) {
+    async fn ask(&self, shared: &RunContext, hosts: Vec<(String, Target)>) {
         let work = |(name, host): (String, Target)| -> BoxFuture<'_, ()> {
             Box::pin(async move {
-                let out = clock::within(ANSWER_LIMIT, self.look_at_host(shared, &name))
+                let out = clock::await_with_timeout(ANSWER_LIMIT, self.look_at_host(shared, &name))
                     .await
                     .unwrap_or_else(|| Some(Unavailability::Unreachable { reason: "it can be reached and answers nothing".to_owned() }));
-                let silent = &mut guard(&self.0).silent;
+                let silent = &mut lock_ignoring_poison(&self.0).silent;
                 match out {
                     None => drop(silent.remove(&host)),
                     Some(why) => drop(silent.insert(host, why)),
                 }
             })
         };
-        crowd::each(hosts, shared.context.patience.parallel, &work).await;
+        crowd::run_each_bounded(hosts, shared.context.patience.parallel, &work).await;
     }
 
     /// Whether a host is out of service by others. One that was switched off and on for this run is so by the run.
-    async fn look_at_host(&self, shared: &Shared, name: &str) -> Option<Unavailability> {
+    async fn look_at_host(&self, shared: &RunContext, name: &str) -> Option<Unavailability> {
         let (identity, other) = match ask_host(shared, name).await {
             Ok(found) => found,
             Err(why) => return Some(why),
         };
-        let conflict = guard(&shared.state).refusal(&shared.plan.cluster, &Target::host(name), &identity);
+        let conflict = lock_ignoring_poison(&shared.state).refusal(&shared.plan.cluster, &Target::host(name), &identity);
         if let Some(conflict) = conflict {
             return Some(Unavailability::Refused { reason: conflict.words() });
         }
@@ -110,17 +110,17 @@ impl Lookout {
         if let (Some(n), Some(boot)) = (awaited_power_cycle(shared, name), &identity.boot_id)
             && note_boot(shared, n, name, boot)
         {
-            guard(&self.0).power_cycles.insert(n);
+            lock_ignoring_poison(&self.0).power_cycles.insert(n);
         }
         left_by_others(shared, name, &identity)
     }
 
     /// A cluster that does not say leaves what it said last.
-    async fn look_at_nodes(&self, shared: &Shared) {
+    async fn look_at_nodes(&self, shared: &RunContext) {
         let clusters = shared.context.hosts.iter().filter(|(_, access)| access.target().kind == TargetKind::Kube);
         for (cluster, _) in clusters.filter(|_| !shared.context.nodes.is_empty()) {
             if let Some(out) = out_by_nodes(shared, cluster).await {
-                guard(&self.0).of_nodes = out;
+                lock_ignoring_poison(&self.0).of_nodes = out;
             }
         }
     }
@@ -128,16 +128,16 @@ impl Lookout {
 
 /// What a host says of itself, and who else holds its lock; why it is out of service where it says nothing. A login is no answer yet, a
 /// host with a dead disk may give one.
-async fn ask_host(shared: &Shared, name: &str) -> Result<(TargetIdentity, Option<HeldLock>), Unavailability> {
+async fn ask_host(shared: &RunContext, name: &str) -> Result<(TargetIdentity, Option<HeldLock>), Unavailability> {
     let look = async {
-        let reader = connect(name, &shared.context).await?.reader();
+        let reader = connect_target(name, &shared.context).await?.reader();
         let answers = reader.read(&[Read::Host]).await?;
         // The lock first: whoever lets it go has written the record before.
         let lock = reader.lock().await?;
         Ok::<_, TransportError>((answers, lock, read_record(&Target::host(name), &reader).await?))
     };
     let (answers, lock, record) = look.await.map_err(|error| Unavailability::Unreachable { reason: error.trouble().alike })?;
-    let facts = facts(&answers).map_err(|reason| Unavailability::Unreachable { reason: one_line(&reason, 200) })?;
+    let facts = decode_host_facts(&answers).map_err(|reason| Unavailability::Unreachable { reason: one_line(&reason, 200) })?;
     let held = lock.ok().flatten().map(|reading| HeldLock::from_reading(reading, &shared.context.folder.process()));
     let other = held.filter(|held| held.line != shared.heart.fence(name).holder && held.is_young());
     let (machine_id, boot_id, running) = (facts.machine_id.clone(), facts.boot(), facts.running_machine());
@@ -145,18 +145,18 @@ async fn ask_host(shared: &Shared, name: &str) -> Result<(TargetIdentity, Option
 }
 
 /// What other runs left of a host that answers.
-fn left_by_others(shared: &Shared, name: &str, identity: &TargetIdentity) -> Option<Unavailability> {
-    let mut outage = guard(&shared.state).outage_by_others(name, identity, &shared.run)?;
+fn left_by_others(shared: &RunContext, name: &str, identity: &TargetIdentity) -> Option<Unavailability> {
+    let mut outage = lock_ignoring_poison(&shared.state).outage_by_others(name, identity, &shared.run)?;
     outage.redact(shared.context.secrets.redaction());
     Some(Unavailability::LeftByRun(outage))
 }
 
 /// The hosts whose nodes the cluster says are out of service. Those that this run cordoned are among them: another copy of its folder may
 /// have done that, and nothing counts twice.
-async fn out_by_nodes(shared: &Shared, cluster: &str) -> Option<BTreeMap<Target, Unavailability>> {
+async fn out_by_nodes(shared: &RunContext, cluster: &str) -> Option<BTreeMap<Target, Unavailability>> {
     let read = Read::Kubernetes(KubernetesRead::Nodes);
     let answers = shared.connect(cluster).await.ok()?.reader().read(std::slice::from_ref(&read)).await.ok()?;
-    let known = nodes(&answers).ok()?;
+    let known = read_cluster_nodes(&answers).ok()?;
     let one = |(name, host): (&String, &Target)| Some((host.clone(), Unavailability::of_node(known.get(name)?, &shared.plan.cluster)?));
     Some(shared.context.nodes.iter().filter_map(one).collect())
 }

@@ -4,8 +4,8 @@
 
 use super::change::Finish;
 use super::cluster_node::{Halt, NodeStep};
-use super::drain::{Kept, left, look};
-use super::shared::Shared;
+use super::drain::{Kept, describe_remaining_pods, observe_node_pods};
+use super::shared::RunContext;
 use super::trouble;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target};
@@ -14,57 +14,57 @@ use railwright_plan::{NodeKind, NotEmptied};
 use railwright_resource::Read;
 use railwright_resource::kubernetes_object::nodes::PodNow;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_state::Outcome;
+use railwright_state::NodeOutcome;
 
 /// Goes on only while the node that the plan emptied for this step is empty, and no host that it did not empty has become a node with
 /// pods; how the step is over otherwise. Nothing of it was begun.
-pub(super) async fn confirm_empty(shared: &Shared, n: usize) -> Result<(), Box<Finish>> {
+pub(super) async fn confirm_empty(shared: &RunContext, n: usize) -> Result<(), Box<Finish>> {
     let Some((cluster, node)) = emptied_node(shared, n) else { return confirm_no_pods(shared, n).await };
     let mut step = NodeStep::new(shared, n, cluster, node);
     let looked = match step.connect().await {
-        Err(Halt::Over(finish)) if matches!(finish.outcome, Outcome::LockLost { .. }) => return Err(finish),
+        Err(Halt::Over(finish)) if matches!(finish.outcome, NodeOutcome::LockLost { .. }) => return Err(finish),
         Err(_) => Err("the cluster is not reached".to_owned()),
-        Ok(()) => look(&step).await,
+        Ok(()) => observe_node_pods(&step).await,
     };
     let words = match looked {
         Ok(looked) if looked.gone || (looked.open.is_empty() && !looked.takes_pods) => return Ok(()),
         Ok(looked) if looked.open.is_empty() => "somebody uncordoned it, so pods are put on it again".to_owned(),
-        Ok(looked) => left(&looked.open, &Kept::new()),
+        Ok(looked) => describe_remaining_pods(&looked.open, &Kept::new()),
         Err(reason) => format!("whether it is still empty is not known: {reason}"),
     };
     let reason = format!("the node is not empty any more: {}", one_line(&words, 200));
-    Err(Box::new(Finish::told(Outcome::Failed { reason }, occupied(&step, &words))))
+    Err(Box::new(Finish::told(NodeOutcome::Failed { reason }, report_occupied_node(&step, &words))))
 }
 
-async fn confirm_no_pods(shared: &Shared, n: usize) -> Result<(), Box<Finish>> {
+async fn confirm_no_pods(shared: &RunContext, n: usize) -> Result<(), Box<Finish>> {
     let step = &shared.plan.nodes[n];
     let of_host = shared.plan.not_emptied.iter().find(|one| step.target.as_ref() == Some(&one.host) && needs_empty_node(shared, n));
     let Some(NotEmptied { cluster, node, .. }) = of_host else { return Ok(()) };
     // What the cluster does not say is as it was in the plan.
     let Some(pods) = pods_on(shared, cluster, node).await else { return Ok(()) };
     let reason = format!("it was no node of {cluster}, and is {node} now: {}", one_line(&pods, 200));
-    let problem = trouble::stale(&step.id, &reason, &shared.next);
-    Err(Box::new(Finish::told(Outcome::Stale { reason }, problem)))
+    let problem = trouble::report_stale_target(&step.id, &reason, &shared.next);
+    Err(Box::new(Finish::told(NodeOutcome::Stale { reason }, problem)))
 }
 
 /// The pods that would have to go from a node, in words.
-async fn pods_on(shared: &Shared, cluster: &Target, node: &str) -> Option<String> {
+async fn pods_on(shared: &RunContext, cluster: &Target, node: &str) -> Option<String> {
     let read = Read::Kubernetes(KubernetesRead::PodsOn(node.to_owned()));
     let answers = shared.connect(&cluster.name).await.ok()?.reader().read(std::slice::from_ref(&read)).await.ok()?;
     let (_, text) = answers.output(&read).ok().filter(|(code, _)| *code == 0)?;
     let mut pods: Vec<PodNow> = serde_json::from_str(text).ok()?;
     pods.retain(|pod| !pod.stays());
-    (!pods.is_empty()).then(|| left(&pods, &Kept::new()))
+    (!pods.is_empty()).then(|| describe_remaining_pods(&pods, &Kept::new()))
 }
 
 /// Whether a step disturbs so much that its host's node has to be empty.
-fn needs_empty_node(shared: &Shared, n: usize) -> bool {
+fn needs_empty_node(shared: &RunContext, n: usize) -> bool {
     let (node, policy) = (&shared.plan.nodes[n], shared.plan.rollout.drain.as_ref());
     policy.is_some_and(|policy| node.disruption >= policy.from) && !is_by_hand(node)
 }
 
 /// The node that was emptied for this step, with its cluster.
-fn emptied_node(shared: &Shared, n: usize) -> Option<(&Target, &str)> {
+fn emptied_node(shared: &RunContext, n: usize) -> Option<(&Target, &str)> {
     if !needs_empty_node(shared, n) {
         return None;
     }
@@ -75,7 +75,7 @@ fn emptied_node(shared: &Shared, n: usize) -> Option<(&Target, &str)> {
     })
 }
 
-fn occupied(step: &NodeStep<'_>, words: &str) -> Diagnostic {
+fn report_occupied_node(step: &NodeStep<'_>, words: &str) -> Diagnostic {
     let node = step.node;
     Diagnostic::error("RW0729", format!("the node {node} is not empty any more: {}", one_line(words, 900)))
         .on(step.id.clone())

@@ -1,13 +1,13 @@
 //! How a run ended, as a value for the screen and for the exit code.
 
 use railwright_base::{Diagnostic, Severity};
-use railwright_state::{Outcome, Skip};
+use railwright_state::{NodeOutcome, Skip};
 use std::collections::BTreeSet;
 
 /// The exit classes of a run, worst first (design: exit codes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum RunExitClass {
     /// The user stopped it.
     Interrupted,
     /// Refused: nothing was changed.
@@ -24,24 +24,24 @@ pub enum Ending {
     Done,
 }
 
-impl Ending {
+impl RunExitClass {
     /// The word in the journal.
     pub fn word(self) -> &'static str {
         match self {
-            Ending::Interrupted => "interrupted",
-            Ending::Refused => "refused",
-            Ending::Stopped => "stopped",
-            Ending::Failed => "failed",
-            Ending::Incomplete => "incomplete",
-            Ending::Waiting => "waiting",
-            Ending::Done => "done",
+            RunExitClass::Interrupted => "interrupted",
+            RunExitClass::Refused => "refused",
+            RunExitClass::Stopped => "stopped",
+            RunExitClass::Failed => "failed",
+            RunExitClass::Incomplete => "incomplete",
+            RunExitClass::Waiting => "waiting",
+            RunExitClass::Done => "done",
         }
     }
 }
 
 /// How many steps ended how; gates and barriers are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-pub struct Counts {
+pub struct StepCounts {
     /// Changed.
     pub done: usize,
     /// As wished before anything was done.
@@ -60,19 +60,19 @@ pub struct Counts {
     pub skipped: usize,
 }
 
-impl Counts {
+impl StepCounts {
     /// Counts one step.
-    pub fn add(&mut self, outcome: &Outcome) {
+    pub fn add(&mut self, outcome: &NodeOutcome) {
         *match outcome {
-            Outcome::Done { changed: true } => &mut self.done,
-            Outcome::Done { changed: false } => &mut self.already,
-            Outcome::Failed { .. } => &mut self.failed,
+            NodeOutcome::Done { changed: true } => &mut self.done,
+            NodeOutcome::Done { changed: false } => &mut self.already,
+            NodeOutcome::Failed { .. } => &mut self.failed,
             // Whoever has the lock now may have changed what it was about.
-            Outcome::Unknown { .. } | Outcome::LockLost { .. } => &mut self.unknown,
-            Outcome::Unreachable { .. } => &mut self.unreachable,
-            Outcome::Stale { .. } => &mut self.stale,
-            Outcome::Held { .. } => &mut self.held,
-            Outcome::Skipped { .. } => &mut self.skipped,
+            NodeOutcome::Unknown { .. } | NodeOutcome::LockLost { .. } => &mut self.unknown,
+            NodeOutcome::Unreachable { .. } => &mut self.unreachable,
+            NodeOutcome::Stale { .. } => &mut self.stale,
+            NodeOutcome::Held { .. } => &mut self.held,
+            NodeOutcome::Skipped { .. } => &mut self.skipped,
         } += 1;
     }
 }
@@ -81,11 +81,11 @@ impl Counts {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplyOutcome {
     /// The exit class.
-    pub ending: Ending,
+    pub ending: RunExitClass,
     /// The run's name; nothing when it was refused before it began.
     pub run: Option<String>,
     /// How many steps ended how.
-    pub counts: Counts,
+    pub counts: StepCounts,
     /// True when `resume` has something to go on with.
     pub resumable: bool,
     /// Hosts that wait for a power cycle, wave by wave.
@@ -93,28 +93,28 @@ pub struct ApplyOutcome {
     /// What went wrong, in the order in which it was seen; warnings among it.
     pub problems: Vec<Diagnostic>,
     /// Every node of the plan with its outcome, in the plan's order.
-    pub outcomes: Vec<(String, Outcome)>,
+    pub outcomes: Vec<(String, NodeOutcome)>,
 }
 
 impl ApplyOutcome {
     /// A plan with nothing to do; incomplete when something was unknown or held.
     pub fn without_work(incomplete: bool) -> Self {
-        let ending = if incomplete { Ending::Incomplete } else { Ending::Done };
+        let ending = if incomplete { RunExitClass::Incomplete } else { RunExitClass::Done };
         ApplyOutcome { ending, ..ApplyOutcome::refused(Vec::new()) }
     }
 
     /// Ended before anything was changed.
     pub fn not_begun(problems: Vec<Diagnostic>, is_interrupted: bool) -> Self {
-        let ending = if is_interrupted { Ending::Interrupted } else { Ending::Refused };
+        let ending = if is_interrupted { RunExitClass::Interrupted } else { RunExitClass::Refused };
         ApplyOutcome { ending, ..ApplyOutcome::refused(problems) }
     }
 
     /// Refused before anything was changed.
     pub fn refused(problems: Vec<Diagnostic>) -> Self {
         ApplyOutcome {
-            ending: Ending::Refused,
+            ending: RunExitClass::Refused,
             run: None,
-            counts: Counts::default(),
+            counts: StepCounts::default(),
             resumable: false,
             power_cycles: Vec::new(),
             problems,
@@ -124,23 +124,28 @@ impl ApplyOutcome {
 }
 
 /// The exit class of a run with these outcomes; `waits` are the steps that wait for nothing but a power cycle.
-pub fn ending(outcomes: &[(String, Outcome)], waits: &BTreeSet<usize>, interrupted: bool, problems: &[Diagnostic]) -> Ending {
-    let of_one = |(n, (_, outcome)): (usize, &(String, Outcome))| match outcome {
-        Outcome::Held { .. } if waits.contains(&n) => Ending::Waiting,
-        Outcome::Skipped { because: Skip::Interrupted } => Ending::Interrupted,
-        Outcome::Skipped { because: Skip::Budget | Skip::Gate { .. } } => Ending::Stopped,
-        Outcome::Skipped { because: Skip::Window | Skip::Deadline } => Ending::Incomplete,
-        Outcome::Failed { .. } => Ending::Failed,
-        Outcome::Done { .. } => Ending::Done,
-        _ => Ending::Incomplete,
+pub fn compute_exit_class(
+    outcomes: &[(String, NodeOutcome)],
+    waits: &BTreeSet<usize>,
+    interrupted: bool,
+    problems: &[Diagnostic],
+) -> RunExitClass {
+    let of_one = |(n, (_, outcome)): (usize, &(String, NodeOutcome))| match outcome {
+        NodeOutcome::Held { .. } if waits.contains(&n) => RunExitClass::Waiting,
+        NodeOutcome::Skipped { because: Skip::Interrupted } => RunExitClass::Interrupted,
+        NodeOutcome::Skipped { because: Skip::Budget | Skip::Gate { .. } } => RunExitClass::Stopped,
+        NodeOutcome::Skipped { because: Skip::Window | Skip::Deadline } => RunExitClass::Incomplete,
+        NodeOutcome::Failed { .. } => RunExitClass::Failed,
+        NodeOutcome::Done { .. } => RunExitClass::Done,
+        _ => RunExitClass::Incomplete,
     };
-    let gate_failed = outcomes.iter().any(|(id, outcome)| id.starts_with("gate/") && matches!(outcome, Outcome::Failed { .. }));
-    let mut worst = outcomes.iter().enumerate().map(of_one).min().unwrap_or(Ending::Done);
+    let gate_failed = outcomes.iter().any(|(id, outcome)| id.starts_with("gate/") && matches!(outcome, NodeOutcome::Failed { .. }));
+    let mut worst = outcomes.iter().enumerate().map(of_one).min().unwrap_or(RunExitClass::Done);
     if gate_failed {
-        worst = worst.min(Ending::Stopped);
+        worst = worst.min(RunExitClass::Stopped);
     }
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
-        worst = worst.min(Ending::Incomplete);
+        worst = worst.min(RunExitClass::Incomplete);
     }
-    if interrupted && worst != Ending::Done { Ending::Interrupted } else { worst }
+    if interrupted && worst != RunExitClass::Done { RunExitClass::Interrupted } else { worst }
 }

@@ -6,18 +6,18 @@
 
 mod seen;
 
-pub use seen::{Seen, moves_by_plan, reads, see};
+pub use seen::{ObservedMember, collect_member_reads, moves_by_plan, observe_member};
 
 use railwright_base::{Address, Digest};
 use railwright_plan::{NodeKind, Reason, join_actions};
 use railwright_resource::{Action, Disruption};
-use railwright_state::run_status::Intent;
-use seen::planned;
+use railwright_state::run_status::StepIntent;
+use seen::describe_planned_state;
 use std::collections::BTreeSet;
 
 /// What is to be done with a step.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
+pub enum StepDecision {
     /// It is as wished; nothing to do.
     Met,
     /// Carry these actions out.
@@ -31,79 +31,89 @@ pub enum Verdict {
 }
 
 /// Judges a step that was not begun yet.
-pub fn judge(node: &NodeKind, seen: &[Seen]) -> Verdict {
-    if seen.iter().all(Seen::is_settled) {
-        return Verdict::Met;
+pub fn decide_step(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
+    if seen.iter().all(ObservedMember::is_settled) {
+        return StepDecision::Met;
     }
     // What is only written down has no action that could mend it.
     let adopts = matches!(node, NodeKind::Adopt { .. });
-    let moved = |s: &&Seen| (adopts || !s.may_have_moved) && !s.is_settled() && !s.is_as_planned();
+    let moved = |s: &&ObservedMember| (adopts || !s.may_have_moved) && !s.is_settled() && !s.is_as_planned();
     if let Some(moved) = seen.iter().find(moved) {
-        return Verdict::Stale(format!("{} (when planned: {})", moved.what_differs(), planned(moved.member)));
+        return StepDecision::Stale(format!("{} (when planned: {})", moved.what_differs(), describe_planned_state(moved.member)));
     }
-    act(node, seen)
+    decide_actions(node, seen)
 }
 
 /// A resource that has moved although nobody of us touched it.
-pub fn has_moved(seen: &Seen) -> Option<String> {
+pub fn has_moved(seen: &ObservedMember) -> Option<String> {
     (!seen.may_have_moved && !seen.is_settled() && !seen.is_as_planned())
-        .then(|| format!("{} (when planned: {})", seen.what_differs(), planned(seen.member)))
+        .then(|| format!("{} (when planned: {})", seen.what_differs(), describe_planned_state(seen.member)))
 }
 
 /// Judges a step that was begun in an earlier part of the run, or whose connection was lost on the way: as wished is
 /// done; as it was before is done again; anything else is done again where that is safe.
-pub fn judge_again(node: &NodeKind, seen: &[Seen], intent: &Intent, redo: &BTreeSet<Address>, accept: &BTreeSet<Address>) -> Verdict {
-    let open: Vec<&Seen> = seen.iter().filter(|s| !s.is_settled() && !accept.contains(s.address())).collect();
+pub fn judge_again(
+    node: &NodeKind,
+    seen: &[ObservedMember],
+    intent: &StepIntent,
+    redo: &BTreeSet<Address>,
+    accept: &BTreeSet<Address>,
+) -> StepDecision {
+    let open: Vec<&ObservedMember> = seen.iter().filter(|s| !s.is_settled() && !accept.contains(s.address())).collect();
     if open.is_empty() {
-        return Verdict::Met;
+        return StepDecision::Met;
     }
-    let was = |s: &Seen| intent.latest.iter().find(|m| m.address == *s.address()).map(|m| &m.fingerprint);
-    let untouched = |s: &&Seen| Some(&s.assessment.fingerprint()) == was(s) || s.is_as_planned();
+    let was = |s: &ObservedMember| intent.latest.iter().find(|m| m.address == *s.address()).map(|m| &m.fingerprint);
+    let untouched = |s: &&ObservedMember| Some(&s.assessment.fingerprint()) == was(s) || s.is_as_planned();
     let decided = open.iter().all(|s| redo.contains(s.address()) || untouched(s) || s.is_convergent());
     if !decided {
         let what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
-        return Verdict::Undecided(format!("neither as it was nor as wished: {}", what.join("; ")));
+        return StepDecision::Undecided(format!("neither as it was nor as wished: {}", what.join("; ")));
     }
-    let open: Vec<Seen> = seen.iter().filter(|s| !accept.contains(s.address())).cloned().collect();
-    act(node, &open)
+    let open: Vec<ObservedMember> = seen.iter().filter(|s| !accept.contains(s.address())).cloned().collect();
+    decide_actions(node, &open)
 }
 
 /// Judges a step in the middle, after some of its actions: what is still to be done, if it was announced.
-pub fn go_on(node: &NodeKind, seen: &[Seen]) -> Verdict {
-    if seen.iter().all(Seen::is_settled) { Verdict::Met } else { act(node, seen) }
+pub fn go_on(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
+    if seen.iter().all(ObservedMember::is_settled) { StepDecision::Met } else { decide_actions(node, seen) }
 }
 
 /// The planned actions where everything is as planned, else those of now, if they were announced.
-fn act(node: &NodeKind, seen: &[Seen]) -> Verdict {
-    let NodeKind::Change { actions, announced, members, .. } = node else { return Verdict::Met };
-    let open: Vec<&Seen> = seen.iter().filter(|s| !s.is_settled()).collect();
+fn decide_actions(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
+    let NodeKind::Change { actions, announced, members, .. } = node else { return StepDecision::Met };
+    let open: Vec<&ObservedMember> = seen.iter().filter(|s| !s.is_settled()).collect();
     if let Some((s, why)) = open.iter().find_map(|s| Some((s, s.assessment.refusal.as_ref()?))) {
-        return Verdict::Unannounced(format!("{}: {why}", s.address().within_target()));
+        return StepDecision::Unannounced(format!("{}: {why}", s.address().within_target()));
     }
-    if seen.len() == members.len() && seen.iter().all(Seen::is_as_planned) && !actions.is_empty() {
+    if seen.len() == members.len() && seen.iter().all(ObservedMember::is_as_planned) && !actions.is_empty() {
         // A plan file can be edited: what it does has to be what its resources need.
         let needed = join_actions(seen.iter().flat_map(|s| &s.assessment.actions));
         return match *needed == **actions {
-            true => Verdict::Act(needed),
-            false => Verdict::Unannounced("its actions in the plan are not those that its resources need".to_owned()),
+            true => StepDecision::Act(needed),
+            false => StepDecision::Unannounced("its actions in the plan are not those that its resources need".to_owned()),
         };
     }
     let now = join_actions(open.iter().flat_map(|s| &s.assessment.actions));
     if let Some(stuck) = open.iter().find(|s| s.assessment.actions.is_empty()) {
-        return Verdict::Unannounced(format!("nothing that railwright can do would mend {}", stuck.what_differs()));
+        return StepDecision::Unannounced(format!("nothing that railwright can do would mend {}", stuck.what_differs()));
     }
     let planned: BTreeSet<String> = actions.iter().map(Action::word).chain(announced.iter().cloned()).collect();
     // What an earlier step resets takes whatever applying the same wish again takes (`*`): its kind makes that of a wish
     // that was held against the spec, and how much it may disturb is held to the limit. For no other resource.
-    let is_held = |s: &&&Seen| !(planned.contains("*") && matches!(s.member.reason, Reason::Disturbed { .. }));
+    let is_held = |s: &&&ObservedMember| !(planned.contains("*") && matches!(s.member.reason, Reason::Disturbed { .. }));
     let taken = open.iter().filter(is_held).flat_map(|s| &s.assessment.actions).map(Action::word);
     let extra: Vec<String> = taken.filter(|word| !planned.contains(word)).collect::<BTreeSet<_>>().into_iter().collect();
-    if extra.is_empty() { Verdict::Act(now) } else { Verdict::Unannounced(format!("it would now also take {}", extra.join(", "))) }
+    if extra.is_empty() {
+        StepDecision::Act(now)
+    } else {
+        StepDecision::Unannounced(format!("it would now also take {}", extra.join(", ")))
+    }
 }
 
 /// Why a step disturbs more than it may: the limit holds for what was not known when the plan was made too, and what was
 /// known then is as the plan says, so that the host is counted as out of service where it is.
-pub fn disturbs_too_much(seen: &[Seen], planned: Disruption, limit: Disruption) -> Option<String> {
+pub fn disturbs_too_much(seen: &[ObservedMember], planned: Disruption, limit: Disruption) -> Option<String> {
     seen.iter().filter(|s| !s.is_settled()).find_map(|s| {
         let (now, name) = (s.assessment.disruption, s.address().within_target());
         if now > limit {
@@ -115,7 +125,7 @@ pub fn disturbs_too_much(seen: &[Seen], planned: Disruption, limit: Disruption) 
 }
 
 /// Whether the actions of now would interrupt a netdev.
-pub fn interrupts(seen: &[Seen]) -> bool {
+pub fn may_interrupt_netdev(seen: &[ObservedMember]) -> bool {
     seen.iter().any(|s| !s.is_settled() && !s.assessment.interrupts_netdevs.is_empty())
 }
 
@@ -127,15 +137,15 @@ pub fn actions_digest(actions: &[Action]) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use railwright_plan::{Found, Member};
-    use railwright_resource::{Answer, AnswerStatus, Answers, Want, Wish, kind_named};
+    use railwright_plan::{Member, PlannedDiff};
+    use railwright_resource::{AnswerStatus, DesiredResource, ReadResult, ReadResults, Want, kind_named};
     use serde_json::json;
     use std::sync::Arc;
 
     const PATH: &str = "/etc/x";
 
-    fn wish(content: &str) -> Wish {
-        Wish {
+    fn wish(content: &str) -> DesiredResource {
+        DesiredResource {
             address: Address::host("a", "file", PATH),
             after: Vec::new(),
             want: Want {
@@ -148,14 +158,14 @@ mod tests {
         }
     }
 
-    fn answers(wish: &Wish, found: Option<&str>) -> Answers {
-        let mut answers = Answers::default();
+    fn answers(wish: &DesiredResource, found: Option<&str>) -> ReadResults {
+        let mut answers = ReadResults::default();
         for read in kind_named("file").unwrap().reads(wish) {
             let (code, out) = match found {
                 Some(text) => (0, format!("644 root root {} regular file\n{text}", text.len())),
                 None => (1, String::new()),
             };
-            answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out });
+            answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out });
         }
         answers
     }
@@ -165,7 +175,7 @@ mod tests {
         let assessment = kind_named("file").unwrap().assess(&wish, &answers(&wish, found_when_planned));
         Member {
             reason,
-            found: Arc::new(Found {
+            found: Arc::new(PlannedDiff {
                 removal: false,
                 differences: Vec::new(),
                 fingerprint: assessment.fingerprint(),
@@ -197,13 +207,13 @@ mod tests {
         }
     }
 
-    fn judged(member: &Member, found_now: Option<&str>, announced: &[&str], moved_by_us: bool) -> Verdict {
-        judge(&node(member, announced), &[see(member, None, &answers(&member.wish, found_now), moved_by_us)])
+    fn judged(member: &Member, found_now: Option<&str>, announced: &[&str], moved_by_us: bool) -> StepDecision {
+        decide_step(&node(member, announced), &[observe_member(member, None, &answers(&member.wish, found_now), moved_by_us)])
     }
 
-    fn words(verdict: Verdict) -> Vec<String> {
+    fn words(verdict: StepDecision) -> Vec<String> {
         match verdict {
-            Verdict::Act(actions) => actions.iter().map(Action::word).collect(),
+            StepDecision::Act(actions) => actions.iter().map(Action::word).collect(),
             other => vec![format!("{other:?}").split('(').next().unwrap().to_owned()],
         }
     }
@@ -240,7 +250,7 @@ mod tests {
                 interrupts_netdevs: Arc::default(),
                 guard: None,
             };
-            words(judge(&node, &[see(&member, None, &answers(&member.wish, Some("other\n")), true)]))
+            words(decide_step(&node, &[observe_member(&member, None, &answers(&member.wish, Some("other\n")), true)]))
         };
         assert_eq!(now(Reason::Disturbed { by: "x".into() }), ["write_file"]);
         assert_eq!(now(Reason::Drifted), ["Unannounced"]);
@@ -252,7 +262,7 @@ mod tests {
         let (drifted, disturbed) =
             (member("new\n", Some("old\n"), Reason::Drifted), member("new\n", None, Reason::Disturbed { by: "x".into() }));
         let told = |member: &Member, planned: Disruption, limit: Disruption| {
-            let mut seen = see(member, None, &answers(&member.wish, Some("old\n")), false);
+            let mut seen = observe_member(member, None, &answers(&member.wish, Some("old\n")), false);
             seen.assessment.disruption = Disruption::Restart;
             disturbs_too_much(&[seen], planned, limit).is_some()
         };
@@ -265,8 +275,8 @@ mod tests {
     #[test]
     fn what_was_begun_is_done_again_when_that_is_safe_or_said() {
         let member = member("new\n", Some("old\n"), Reason::Drifted);
-        let seen = |now: &str| see(&member, None, &answers(&member.wish, Some(now)), false);
-        let intent = Intent {
+        let seen = |now: &str| observe_member(&member, None, &answers(&member.wish, Some(now)), false);
+        let intent = StepIntent {
             attempt: 1,
             token: String::new(),
             actions: Digest::of(&0),

@@ -2,18 +2,18 @@
 
 use super::access;
 use super::by_hand::may_be_off;
-use super::context::{Context, Event, EventSink};
-use super::host_locks::{NotLocked, release, take_lock};
-use super::idle::{Busy, idle};
-use super::trouble::{self, Next};
+use super::context::{Context, EventSink, RunEvent};
+use super::host_locks::{NotLocked, release_host_locks, take_lock};
+use super::idle::{Busy, wait_until_idle};
+use super::trouble::{self, NextCommands};
 use super::unready::Unready;
 use railwright_base::{Diagnostic, MachineId, Target, TargetKind};
 use railwright_observe::crowd;
 use railwright_plan::{NodeKind, Plan};
 use railwright_resource::guard::Guard;
-use railwright_resource::host::{MachineIdReading, RunningMachine, facts};
-use railwright_resource::{AnswerStatus, Answers, Read};
-use railwright_state::{ClusterLock, Holder, TargetIdentity, TargetRecord};
+use railwright_resource::host::{MachineIdReading, RunningMachine, decode_host_facts};
+use railwright_resource::{AnswerStatus, Read, ReadResults};
+use railwright_state::{ClusterLock, LockHolder, TargetIdentity, TargetRecord};
 use railwright_system::clock;
 use railwright_transport::{BoxFuture, Fence, HostAccess, Locker, Reader, RecordReading, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ pub struct HostNow {
 
 impl HostNow {
     /// What this holder shows when it writes there.
-    pub fn fence(&self, holder: &Holder) -> Fence {
+    pub fn fence(&self, holder: &LockHolder) -> Fence {
         Fence::new(&holder.line(), self.token)
     }
 }
@@ -60,14 +60,14 @@ pub struct Preflight {
     pub refusals: Vec<Diagnostic>,
 }
 
-struct Ready {
+struct ReadyHost {
     now: HostNow,
     record: TargetRecord,
     warnings: Vec<Diagnostic>,
 }
 
 enum One {
-    Ready(Box<Ready>),
+    Ready(Box<ReadyHost>),
     Unready(Unready),
     Refused(Box<Diagnostic>),
 }
@@ -83,7 +83,7 @@ impl From<NotLocked> for One {
 
 /// Which hosts to reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PreflightScope {
     /// All of them.
     pub hosts: BTreeSet<String>,
     /// Those among them that may be on their way through a reboot that an earlier part of the run asked for.
@@ -98,46 +98,46 @@ pub struct Wanted {
 
 /// What is the same for every host of a run.
 #[derive(Clone, Copy)]
-struct Run<'a> {
+struct PreflightContext<'a> {
     plan: &'a Plan,
-    wanted: &'a Wanted,
+    wanted: &'a PreflightScope,
     fence: u64,
 }
 
 /// Reaches and locks these hosts. With refusals the locks are let go again.
-pub async fn preflight(plan: &Plan, wanted: Wanted, context: &Context, lock: &ClusterLock, sink: &EventSink) -> Preflight {
+pub async fn run_preflight(plan: &Plan, wanted: PreflightScope, context: &Context, lock: &ClusterLock, sink: &EventSink) -> Preflight {
     let found = Mutex::new(Preflight::default());
     let work = |host: String| -> BoxFuture<'_, ()> {
         let (found, rebooting) = (&found, wanted.rebooting.contains(&host));
-        let run = Run { plan, wanted: &wanted, fence: lock.fence };
+        let run = PreflightContext { plan, wanted: &wanted, fence: lock.fence };
         Box::pin(async move {
             let one = match rebooting {
                 true => after_reboot(&host, context, &lock.holder, run, sink).await,
                 false => one_host(&host, context, &lock.holder, run, sink).await,
             };
-            take(&mut found.lock().unwrap_or_else(PoisonError::into_inner), context, &host, one, sink);
+            add_host_result(&mut found.lock().unwrap_or_else(PoisonError::into_inner), context, &host, one, sink);
         })
     };
-    crowd::each(wanted.hosts.iter().cloned().collect(), context.patience.parallel, &work).await;
+    crowd::run_each_bounded(wanted.hosts.iter().cloned().collect(), context.patience.parallel, &work).await;
     let mut found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     found.refusals.extend(cut_connections(plan, &found.ready));
     if context.is_interrupted() {
         found.refusals = vec![trouble::interrupted_early()];
     }
     if !found.refusals.is_empty() {
-        release(&found.ready, context, &lock.holder).await;
+        release_host_locks(&found.ready, context, &lock.holder).await;
     }
     found
 }
 
-fn take(found: &mut Preflight, context: &Context, host: &str, one: One, sink: &EventSink) {
+fn add_host_result(found: &mut Preflight, context: &Context, host: &str, one: One, sink: &EventSink) {
     let target = context.target(host);
     match one {
         One::Ready(ready) => {
-            let Ready { now, record, warnings } = *ready;
+            let ReadyHost { now, record, warnings } = *ready;
             let locked = context.hosts.get(host).is_none_or(HostAccess::keeps_locks);
             let host = host.to_owned();
-            sink(Event::HostReady { host: host.clone(), locked });
+            sink(RunEvent::HostReady { host: host.clone(), locked });
             let (machine_id, boot_id, running) = (now.machine_id.clone(), now.boot_id.clone(), now.running.clone());
             found.identities.insert(target, TargetIdentity { machine_id, boot_id, running, record });
             found.warnings.extend(warnings);
@@ -151,7 +151,7 @@ fn take(found: &mut Preflight, context: &Context, host: &str, one: One, sink: &E
 }
 
 /// A new connection to a target.
-pub async fn connect(host: &str, context: &Context) -> Result<Locker, TransportError> {
+pub async fn connect_target(host: &str, context: &Context) -> Result<Locker, TransportError> {
     let access = context.hosts.get(host).ok_or_else(|| TransportError::Local { reason: format!("{host} is not in the inventory") })?;
     context.connector.connect(access).await.map(Locker::new)
 }
@@ -161,7 +161,7 @@ pub async fn connect(host: &str, context: &Context) -> Result<Locker, TransportE
 const GOES_DOWN: u32 = 3;
 
 /// A host that may be on its way through a reboot: waited for, and again where it went down under our hands.
-async fn after_reboot(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sink: &EventSink) -> One {
+async fn after_reboot(host: &str, context: &Context, holder: &LockHolder, run: PreflightContext<'_>, sink: &EventSink) -> One {
     let mut left = GOES_DOWN;
     loop {
         let Some(back) = context.unless_interrupted(come_back(host, context, sink)).await else {
@@ -180,32 +180,38 @@ async fn come_back(host: &str, context: &Context, sink: &EventSink) -> bool {
     let patience = &context.patience;
     let back = async {
         for look in 0u32.. {
-            if connect(host, context).await.is_ok() {
+            if connect_target(host, context).await.is_ok() {
                 return true;
             }
             if look == 0 {
-                sink(Event::Rebooting { host: host.to_owned() });
+                sink(RunEvent::Rebooting { host: host.to_owned() });
             }
-            clock::pause(patience.reboot_poll).await;
+            clock::sleep_for(patience.reboot_poll).await;
         }
         false
     };
     // Whoever is not back by then is told as not reachable.
-    clock::within(patience.reboot, back).await.unwrap_or(false)
+    clock::await_with_timeout(patience.reboot, back).await.unwrap_or(false)
 }
 
-async fn one_host(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sink: &EventSink) -> One {
-    let ready = match ready(host, context, holder, run, sink).await {
+async fn one_host(host: &str, context: &Context, holder: &LockHolder, run: PreflightContext<'_>, sink: &EventSink) -> One {
+    let ready = match lock_and_read_host(host, context, holder, run, sink).await {
         Ok(ready) => ready,
         Err(one) => return one,
     };
     One::Ready(Box::new(ready))
 }
 
-async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sink: &EventSink) -> Result<Ready, One> {
+async fn lock_and_read_host(
+    host: &str,
+    context: &Context,
+    holder: &LockHolder,
+    run: PreflightContext<'_>,
+    sink: &EventSink,
+) -> Result<ReadyHost, One> {
     let unready = |error: TransportError| One::Unready(error.into());
     let look = async {
-        let locker = connect(host, context).await?;
+        let locker = connect_target(host, context).await?;
         let answers = locker.reader().read(&[Read::Host]).await?;
         Ok((locker, answers))
     };
@@ -218,7 +224,8 @@ async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sin
     let mut warnings = Vec::new();
     if context.target(host).kind == TargetKind::Kube {
         let has_record = matches!(locker.reader().record().await.map_err(unready)?, RecordReading::Text(_));
-        let found = access::look(run.plan, &run.wanted.done, host, context, &locker.reader(), has_record).await.map_err(unready)?;
+        let found =
+            access::check_access_rights(run.plan, &run.wanted.done, host, context, &locker.reader(), has_record).await.map_err(unready)?;
         if let Some(refusal) = found.refusal {
             return Err(One::Refused(Box::new(refusal)));
         }
@@ -229,7 +236,7 @@ async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sin
     // With the lock in hand nobody begins another step. What the host is like is read after that, its record too: whoever had
     // the lock before has written it.
     let earlier = context.patience.earlier_step;
-    if let Err(busy) = idle(host, &writer, context, sink, earlier, run.wanted.run.as_deref(), None).await {
+    if let Err(busy) = wait_until_idle(host, &writer, context, sink, earlier, run.wanted.run.as_deref(), None).await {
         let _ = writer.unlock().await;
         return Err(One::Unready(busy.into()));
     }
@@ -241,7 +248,7 @@ async fn ready(host: &str, context: &Context, holder: &Holder, run: Run<'_>, sin
         }
     };
     now.is_recorded_out = record.read().is_some_and(|record| record.outage.is_some());
-    Ok(Ready { now, record, warnings })
+    Ok(ReadyHost { now, record, warnings })
 }
 
 /// The record that a target keeps of itself. Where nobody knows what it keeps, the connection counts as lost.
@@ -256,13 +263,14 @@ pub(super) async fn read_record(target: &Target, reader: &Reader) -> Result<Targ
 
 /// Who the host is, from its answers. Answers that break off mean that the connection was lost under them: a host on its way
 /// down for a reboot is no host that cannot be worked on.
-pub fn host_now(target: &Target, answers: &Answers) -> Result<HostNow, Unready> {
+pub fn host_now(target: &Target, answers: &ReadResults) -> Result<HostNow, Unready> {
     let host = &*target.name;
     if target.kind != TargetKind::Host {
-        let (machine_id, running) = facts(answers).map(|facts| (facts.machine_id.clone(), facts.running_machine())).unwrap_or_default();
+        let (machine_id, running) =
+            decode_host_facts(answers).map(|facts| (facts.machine_id.clone(), facts.running_machine())).unwrap_or_default();
         return Ok(HostNow { machine_id, running, ..HostNow::default() });
     }
-    let facts = facts(answers).map_err(|reason| match answers.get(&Read::Host).map(|answer| &answer.status) {
+    let facts = decode_host_facts(answers).map_err(|reason| match answers.get(&Read::Host).map(|answer| &answer.status) {
         Some(AnswerStatus::CutOff) => TransportError::Lost { host: host.to_owned(), reason }.into(),
         _ => Unready::Unfit(format!("who it is could not be read: {reason}")),
     })?;
@@ -272,7 +280,7 @@ pub fn host_now(target: &Target, answers: &Answers) -> Result<HostNow, Unready> 
 
 /// What can cut our own connection and cannot be put back by a guard on the host is refused.
 fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagnostic> {
-    let cuts = |node: &railwright_plan::Node| {
+    let cuts = |node: &railwright_plan::PlanNode| {
         let NodeKind::Change { interrupts_netdevs, actions, members, guard, .. } = &node.kind else { return None };
         let host = &node.target.as_ref()?.name;
         let ours = &ready.get(&**host)?.ssh_netdevs;
@@ -288,7 +296,7 @@ fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagno
 
 impl Preflight {
     /// What is told of the hosts that cannot be worked on; some of them wait for a power cycle.
-    pub fn told(&self, next: &Next, power_cycled: &BTreeSet<&Target>) -> Vec<Diagnostic> {
+    pub fn told(&self, next: &NextCommands, power_cycled: &BTreeSet<&Target>) -> Vec<Diagnostic> {
         let one = |(target, unready): (&Target, &Unready)| match unready {
             Unready::NotReached(_) if power_cycled.contains(target) => may_be_off(unready.told(target, next)),
             _ => unready.told(target, next),

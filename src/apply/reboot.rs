@@ -1,57 +1,62 @@
 //! Reboots a host and proves it: the boot id is another one, and what waited for the reboot is in effect.
 
 use super::change::Finish;
-use super::context::Event;
+use super::context::RunEvent;
 use super::occupied::confirm_empty;
-use super::precondition::{Seen, see};
+use super::precondition::{ObservedMember, observe_member};
 use super::preflight::host_now;
-use super::shared::Shared;
+use super::shared::RunContext;
 use super::trouble;
 use super::unready::Unready;
 use railwright_base::{Digest, Target};
 use railwright_plan::Member;
-use railwright_resource::{Action, Answers, Read};
+use railwright_resource::{Action, Read, ReadResults};
 use railwright_state::journal_writer::JournalError;
-use railwright_state::{Entry, Outcome};
+use railwright_state::{JournalEntry, NodeOutcome};
 use railwright_system::clock;
-use railwright_transport::{BoxFuture, Performed, TransportError, Writer};
+use railwright_transport::{BoxFuture, ExecutionOutcome, TransportError, Writer};
 use std::collections::BTreeSet;
 
 /// Carries out the reboot with this number.
-pub(super) async fn reboot(shared: &Shared, n: usize) -> Result<Finish, JournalError> {
+pub(super) async fn reboot_host(shared: &RunContext, n: usize) -> Result<Finish, JournalError> {
     let node = &shared.plan.nodes[n];
     let host = node.target.as_ref().map_or("", |target| &*target.name);
-    let finish = rebooted(shared, n, host).await?;
+    let finish = reboot_and_verify(shared, n, host).await?;
     let _ = shared.finish(node, &finish, None).await;
     Ok(finish)
 }
 
-async fn rebooted(shared: &Shared, n: usize, host: &str) -> Result<Finish, JournalError> {
-    let mut order = Order::default();
-    let before = match begin(shared, n, host, &mut order).await? {
+async fn reboot_and_verify(shared: &RunContext, n: usize, host: &str) -> Result<Finish, JournalError> {
+    let mut order = RebootRequest::default();
+    let before = match start_reboot(shared, n, host, &mut order).await? {
         Ok(before) => before,
         Err(finish) => return Ok(*finish),
     };
-    (shared.sink)(Event::Rebooting { host: host.to_owned() });
+    (shared.sink)(RunEvent::Rebooting { host: host.to_owned() });
     let limit = shared.context.patience.reboot;
     let mut answered = 0;
-    match clock::within(limit, come_back(shared, n, host, &before, &mut order, &mut answered)).await {
+    match clock::await_with_timeout(limit, come_back(shared, n, host, &before, &mut order, &mut answered)).await {
         Some(back) => {
             let after = match back? {
                 Ok(after) => after,
                 Err(finish) => return Ok(*finish),
             };
             shared.booted(host, after.clone());
-            shared.journal.note(Entry::Rebooted { host: host.to_owned(), from: before, to: after });
-            (shared.sink)(Event::Rebooted { host: host.to_owned() });
-            Ok(prove(shared, n, host).await)
+            shared.journal.note(JournalEntry::Rebooted { host: host.to_owned(), from: before, to: after });
+            (shared.sink)(RunEvent::Rebooted { host: host.to_owned() });
+            Ok(verify_reboot(shared, n, host).await)
         }
-        None => Ok(missing(shared, host, answered > 0)),
+        None => Ok(finish_missed_reboot(shared, host, answered > 0)),
     }
 }
 
 /// Asks for the reboot, unless an earlier part of the run has: the boot that it is to end, or how the step is over already.
-async fn begin(shared: &Shared, n: usize, host: &str, order: &mut Order) -> Result<Result<String, Box<Finish>>, JournalError> {
+async fn start_reboot(
+    shared: &RunContext,
+    n: usize,
+    host: &str,
+    order: &mut RebootRequest,
+) -> Result<Result<String, Box<Finish>>, JournalError> {
     let over = |finish: Finish| Ok(Err(Box::new(finish)));
     let earlier = shared.earlier.nodes.get(&shared.plan.nodes[n].id).and_then(|status| status.intent.as_ref());
     let asked_in = earlier.and_then(|intent| intent.boot_id.clone());
@@ -64,61 +69,65 @@ async fn begin(shared: &Shared, n: usize, host: &str, order: &mut Order) -> Resu
             return Ok(Ok(before));
         }
         (Err(unready), _) => {
-            let outcome = Outcome::Unreachable { reason: unready.reason() };
+            let outcome = NodeOutcome::Unreachable { reason: unready.reason() };
             return over(Finish::told(outcome, unready.told(&Target::host(host), &shared.next)));
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {
-        return over(Finish::told(Outcome::LockLost { reason: lost.message.clone() }, *lost));
+        return over(Finish::told(NodeOutcome::LockLost { reason: lost.message.clone() }, *lost));
     }
     match asked_in {
         // It has happened since.
         Some(before) if before != now => Ok(Ok(before)),
-        _ if !is_needed(shared, n, &writer).await => over(Finish::of(Outcome::Done { changed: false })),
+        _ if !is_needed(shared, n, &writer).await => over(Finish::of(NodeOutcome::Done { changed: false })),
         _ => {
             if let Err(finish) = confirm_empty(shared, n).await {
                 return Ok(Err(finish));
             }
             order.attempt += 1;
-            Ok(ask(shared, n, host, &writer, &now, order).await?.map(|()| now))
+            Ok(request_reboot(shared, n, host, &writer, &now, order).await?.map(|()| now))
         }
     }
 }
 
 /// Whether something that came before it on the host still waits for it: somebody may have rebooted the host meanwhile,
 /// and a plan file may hold a reboot that no step needs. A host that gives no answer may be on its way down already.
-async fn is_needed(shared: &Shared, n: usize, writer: &Writer) -> bool {
-    let (members, wanted) = before(shared, n);
+async fn is_needed(shared: &RunContext, n: usize, writer: &Writer) -> bool {
+    let (members, wanted) = collect_earlier_members(shared, n);
     match writer.reader().read(&wanted).await {
-        Ok(answers) => open(shared, &members, &answers).next().is_some(),
+        Ok(answers) => list_differing_members(shared, &members, &answers).next().is_some(),
         Err(_) => true,
     }
 }
 
 /// Those that are not as they are to be. What was taken back is remembered by the plan alone; where it does not say what
 /// was there before, its own step has proven it.
-pub(super) fn open<'a>(shared: &'a Shared, members: &'a [&'a Member], answers: &'a Answers) -> impl Iterator<Item = Seen<'a>> {
+pub(super) fn list_differing_members<'a>(
+    shared: &'a RunContext,
+    members: &'a [&'a Member],
+    answers: &'a ReadResults,
+) -> impl Iterator<Item = ObservedMember<'a>> {
     let prior = |member: &Member| shared.prior(&member.wish.address);
     let told = move |member: &&&Member| !member.removal || !member.before.is_null() || prior(member).is_some();
-    let seen = move |member: &&'a Member| see(member, prior(member), answers, true);
+    let seen = move |member: &&'a Member| observe_member(member, prior(member), answers, true);
     members.iter().filter(told).map(seen).filter(|seen| !seen.assessment.is_met())
 }
 
 /// The resources that come before the reboot on its host, and what has to be read to judge them.
-pub(super) fn before(shared: &Shared, n: usize) -> (Vec<&Member>, Vec<Read>) {
+pub(super) fn collect_earlier_members(shared: &RunContext, n: usize) -> (Vec<&Member>, Vec<Read>) {
     let members: Vec<&Member> = shared.earlier_on_target(n).into_iter().flat_map(|m| shared.plan.nodes[m].members()).collect();
     let wanted: BTreeSet<Read> = members.iter().flat_map(|member| shared.reads(member)).collect();
     (members, wanted.into_iter().collect())
 }
 
-fn missing(shared: &Shared, host: &str, answered: bool) -> Finish {
+fn finish_missed_reboot(shared: &RunContext, host: &str, answered: bool) -> Finish {
     let minutes = shared.context.patience.reboot.as_secs() / 60;
     if answered {
         let problem = trouble::not_rebooted(host, minutes, &shared.next);
-        Finish::told(Outcome::Failed { reason: "the host did not reboot".to_owned() }, problem)
+        Finish::told(NodeOutcome::Failed { reason: "the host did not reboot".to_owned() }, problem)
     } else {
         let problem = trouble::not_back(host, minutes, &shared.next);
-        Finish::told(Outcome::Unknown { reason: "the host did not come back from its reboot".to_owned() }, problem)
+        Finish::told(NodeOutcome::Unknown { reason: "the host did not come back from its reboot".to_owned() }, problem)
     }
 }
 
@@ -129,7 +138,7 @@ const STILL_UP: u32 = 3;
 
 /// What is known of the order to reboot.
 #[derive(Default)]
-struct Order {
+struct RebootRequest {
     /// Counts from 1 within the run.
     attempt: u32,
     /// The connection was lost before the host answered, so the order may never have arrived.
@@ -140,18 +149,18 @@ struct Order {
 
 /// Journals the intent and asks for the reboot. A lost connection is what a reboot looks like, so only a plain refusal
 /// of the host ends the step here.
-async fn ask(
-    shared: &Shared,
+async fn request_reboot(
+    shared: &RunContext,
     n: usize,
     host: &str,
     writer: &Writer,
     boot: &str,
-    order: &mut Order,
+    order: &mut RebootRequest,
 ) -> Result<Result<(), Box<Finish>>, JournalError> {
     let node = &shared.plan.nodes[n];
     let attempt = order.attempt;
     let token = format!("{}-{n}-{attempt}", shared.run);
-    let entry = Entry::NodeStarted {
+    let entry = JournalEntry::NodeStarted {
         node: node.id.clone(),
         host: shared.host_of(n),
         disruptive: shared.is_disruptive(n),
@@ -164,19 +173,19 @@ async fn ask(
     shared.journal.commit(entry).await?;
     shared.note_acted(n);
     shared.record_leaving(n, writer).await;
-    (shared.sink)(Event::ActionStarted { node: node.id.clone(), index: 0, count: 1, word: Action::Reboot.word() });
+    (shared.sink)(RunEvent::ActionStarted { node: node.id.clone(), index: 0, count: 1, word: Action::Reboot.word() });
     match writer.perform(&Action::Reboot, &token).await {
-        Ok(Performed::Ended { code, stdout, stderr }) if code != 0 => {
+        Ok(ExecutionOutcome::Ended { code, stdout, stderr }) if code != 0 => {
             let problem = trouble::action_failed(&node.id, "reboot", code, &stdout, &stderr, &shared.next);
-            let outcome = Outcome::Failed { reason: format!("{host} refused to reboot (exit status {code})") };
+            let outcome = NodeOutcome::Failed { reason: format!("{host} refused to reboot (exit status {code})") };
             Ok(Err(Box::new(Finish::told(outcome, problem))))
         }
         Err(TransportError::LockLost { holder, .. }) => {
             let lost = shared.heart.lost(host, holder.as_deref());
-            Ok(Err(Box::new(Finish::told(Outcome::LockLost { reason: lost.message.clone() }, lost))))
+            Ok(Err(Box::new(Finish::told(NodeOutcome::LockLost { reason: lost.message.clone() }, lost))))
         }
         performed => {
-            order.unheard = !matches!(performed, Ok(Performed::Ended { .. }));
+            order.unheard = !matches!(performed, Ok(ExecutionOutcome::Ended { .. }));
             Ok(Ok(()))
         }
     }
@@ -186,11 +195,11 @@ async fn ask(
 /// up in the boot of before. Where it may not have heard the order, it is asked again: over a connection of the old boot,
 /// so that the order cannot reach the new one.
 async fn come_back(
-    shared: &Shared,
+    shared: &RunContext,
     n: usize,
     host: &str,
     before: &str,
-    order: &mut Order,
+    order: &mut RebootRequest,
     answered: &mut u32,
 ) -> Result<Result<String, Box<Finish>>, JournalError> {
     loop {
@@ -201,19 +210,19 @@ async fn come_back(
                 if order.unheard && order.again < ASKED_AGAIN && *answered > STILL_UP {
                     *answered = 1;
                     (order.again, order.attempt) = (order.again + 1, order.attempt + 1);
-                    if let Err(finish) = ask(shared, n, host, &writer, before, order).await? {
+                    if let Err(finish) = request_reboot(shared, n, host, &writer, before, order).await? {
                         return Ok(Err(finish));
                     }
                 }
             }
             Err(_) => *answered = 0,
         }
-        clock::pause(shared.context.patience.reboot_poll).await;
+        clock::sleep_for(shared.context.patience.reboot_poll).await;
     }
 }
 
 /// A new connection, and the boot that the host is in.
-pub(super) async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, String), Unready> {
+pub(super) async fn boot_id(shared: &RunContext, host: &str) -> Result<(Writer, String), Unready> {
     let look = async {
         let writer = shared.connect(host).await?;
         let answers = writer.reader().read(&[Read::Host]).await?;
@@ -226,23 +235,23 @@ pub(super) async fn boot_id(shared: &Shared, host: &str) -> Result<(Writer, Stri
 }
 
 /// All that was done on the host before the reboot must be as wished now, in every plane.
-async fn prove(shared: &Shared, n: usize, host: &str) -> Finish {
-    let (members, wanted) = before(shared, n);
+async fn verify_reboot(shared: &RunContext, n: usize, host: &str) -> Finish {
+    let (members, wanted) = collect_earlier_members(shared, n);
     let (members, wanted) = (&members, &wanted);
     let look = || -> BoxFuture<'_, _> {
         Box::pin(async move {
-            match differs(shared, host, members, wanted).await {
-                Ok(None) => Ok(Finish::of(Outcome::Done { changed: true })),
+            match find_differences(shared, host, members, wanted).await {
+                Ok(None) => Ok(Finish::of(NodeOutcome::Done { changed: true })),
                 Ok(Some(what)) | Err(what) => Err(what),
             }
         })
     };
-    settled(shared, host, "reboot", look).await
+    wait_until_settled(shared, host, "reboot", look).await
 }
 
 /// Looks until there is something to say of what a reboot was to bring, or patience ends with what still differed.
-pub(super) async fn settled<'a>(
-    shared: &Shared,
+pub(super) async fn wait_until_settled<'a>(
+    shared: &RunContext,
     host: &str,
     after: &str,
     look: impl Fn() -> BoxFuture<'a, Result<Finish, String>> + Sync,
@@ -251,7 +260,7 @@ pub(super) async fn settled<'a>(
     let mut last = String::new();
     for turn in 0..patience.looks() {
         if turn > 0 {
-            clock::pause(patience.settle_poll).await;
+            clock::sleep_for(patience.settle_poll).await;
         }
         match look().await {
             Ok(finish) => return finish,
@@ -259,12 +268,12 @@ pub(super) async fn settled<'a>(
         }
     }
     let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
-    Finish::told(Outcome::Failed { reason: format!("not as wished after the {after}: {last}") }, problem)
+    Finish::told(NodeOutcome::Failed { reason: format!("not as wished after the {after}: {last}") }, problem)
 }
 
-async fn differs(shared: &Shared, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Option<String>, String> {
+async fn find_differences(shared: &RunContext, host: &str, members: &[&Member], wanted: &[Read]) -> Result<Option<String>, String> {
     let look = async { shared.connect(host).await?.reader().read(wanted).await };
     let answers = look.await.map_err(|error: TransportError| error.to_string())?;
-    let what: Vec<String> = open(shared, members, &answers).map(|seen| seen.what_differs()).collect();
+    let what: Vec<String> = list_differing_members(shared, members, &answers).map(|seen| seen.what_differs()).collect();
     Ok((!what.is_empty()).then(|| what.join("; ")))
 }

@@ -4,14 +4,14 @@
 //! crash leaves unwritten is in the journal, and is written when the run goes on.
 
 use super::gate::GateResult;
-use super::shared::{Shared, guard, lost_by};
+use super::shared::{RunContext, lock_ignoring_poison, lost_by};
 use super::trouble;
 use railwright_base::{Diagnostic, Digest, Target, TargetKind, bounded, nodeset};
 use railwright_observe::crowd;
 use railwright_plan::{NodeKind, Outage, OutageCause, note_outage};
 use railwright_resource::kubernetes_object::applyset::is_member;
 use railwright_state::journal::GateFailure;
-use railwright_state::{Entry, HostRecord};
+use railwright_state::{HostRecord, JournalEntry};
 use railwright_system::clock::{self, Deadline, Stopwatch};
 use railwright_transport::{BoxFuture, RECORD_LIMIT_BYTES, RecordOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ const GIVEN_UP_LIMIT: Duration = Duration::from_secs(10);
 pub(super) type Records = BTreeMap<Target, Deadline>;
 
 /// The objects of a record that are members of the cluster's set.
-pub(super) fn members(record: &HostRecord) -> Vec<String> {
+pub(super) fn list_record_members(record: &HostRecord) -> Vec<String> {
     let made = record.resources.iter().filter(|(_, applied)| is_member(&applied.kind, &applied.body, &applied.before));
     made.map(|(address, _)| address.within_target()).collect()
 }
@@ -45,7 +45,7 @@ pub(super) fn too_large(target: &Target, record: &HostRecord, json: &str) -> Opt
     })
 }
 
-impl Shared {
+impl RunContext {
     /// Clusters write down what is coming, before the first step of this part of the run.
     pub(super) async fn begin_records(&self) {
         for target in self.clusters() {
@@ -53,19 +53,19 @@ impl Shared {
                 // Whatever is in the way of it is in the way of the next one too, which tells.
                 let _ = self.write_record(&target, &writer, self.coming(&target)).await;
             }
-            guard(&self.records).insert(target, Deadline::after(PAUSE));
+            lock_ignoring_poison(&self.records).insert(target, Deadline::after(PAUSE));
         }
     }
 
     /// After a step on this target.
     pub(super) async fn note_record(&self, target: &Target, writer: &Writer) -> Option<Diagnostic> {
-        let is_early = guard(&self.records).get(target).is_some_and(|next| !next.left().is_zero());
+        let is_early = lock_ignoring_poison(&self.records).get(target).is_some_and(|next| !next.left().is_zero());
         if is_early {
             return None;
         }
         let watch = Stopwatch::start();
         let problem = self.write_record(target, writer, self.coming(target)).await;
-        if let Some(next) = guard(&self.records).get_mut(target) {
+        if let Some(next) = lock_ignoring_poison(&self.records).get_mut(target) {
             *next = Deadline::after(PAUSE.max(watch.elapsed() * SHARE));
         }
         problem
@@ -85,11 +85,11 @@ impl Shared {
         let changed = hosts.iter().filter(|host| match failure {
             None => {
                 let now = self.host(host);
-                guard(&self.state).end_outage(host, now.boot_id.as_deref()) || now.is_recorded_out
+                lock_ignoring_poison(&self.state).end_outage(host, now.boot_id.as_deref()) || now.is_recorded_out
             }
             Some(GateFailure { code, check }) => {
                 let cause = OutageCause::GateFailed { gate: gate.to_owned(), code: code.clone(), check: check.clone() };
-                let is_news = note_outage(&mut guard(&self.state).outages, (*host).clone(), self.outage(cause));
+                let is_news = note_outage(&mut lock_ignoring_poison(&self.state).outages, (*host).clone(), self.outage(cause));
                 is_news || !self.host(host).is_recorded_out
             }
         });
@@ -103,7 +103,7 @@ impl Shared {
         let hosts = steps.into_iter().filter_map(|n| Some((self.host_of(n)?, lost_by(&self.plan.nodes[n]))));
         let is_unsaid = |(host, cause): &(String, OutageCause)| self.note_outage(host, cause.clone());
         let hosts: Vec<String> = hosts.filter(is_unsaid).map(|(host, _)| host).collect();
-        clock::within(GIVEN_UP_LIMIT, self.record_hosts(hosts)).await.unwrap_or_default()
+        clock::await_with_timeout(GIVEN_UP_LIMIT, self.record_hosts(hosts)).await.unwrap_or_default()
     }
 
     /// These hosts write down what is remembered of them now.
@@ -117,11 +117,11 @@ impl Shared {
                     Ok(writer) => self.write_record(&target, &writer, Vec::new()).await,
                     Err(error) => Some(trouble::record_not_written(&target, &error.to_string())),
                 };
-                guard(problems).extend(problem);
+                lock_ignoring_poison(problems).extend(problem);
             })
         };
-        crowd::each(hosts, self.context.patience.parallel, &work).await;
-        std::mem::take(&mut *guard(&problems))
+        crowd::run_each_bounded(hosts, self.context.patience.parallel, &work).await;
+        std::mem::take(&mut *lock_ignoring_poison(&problems))
     }
 
     /// A gate without a check of a host ends no outage of it that a check began.
@@ -129,17 +129,17 @@ impl Shared {
         if result.first_failure().is_some() {
             return None;
         }
-        let state = guard(&self.state);
+        let state = lock_ignoring_poison(&self.state);
         let failed = |host: &&String| state.outages.get(*host).is_some_and(|outage| outage.cause.is_of_check());
         let failed: Vec<&String> = hosts.iter().filter(|host| !result.checked.contains(*host)).filter(failed).collect();
-        (!failed.is_empty()).then(|| trouble::nothing_to_check(&nodeset::fold(&failed), &self.next))
+        (!failed.is_empty()).then(|| trouble::nothing_to_check(&nodeset::fold_node_set(&failed), &self.next))
     }
 
     /// The host is out of service, if it was not before, or only in doubt. Says whether the host still has to write it down: another
     /// folder's run may have written since that it is in service, or it could not write when this side came to know.
     pub(super) fn note_outage(&self, host: &str, cause: OutageCause) -> bool {
         let is_news = {
-            let outages = &mut guard(&self.state).outages;
+            let outages = &mut lock_ignoring_poison(&self.state).outages;
             let is_news = outages.get(host).is_none_or(|before| before.cause.weight() < cause.weight());
             if is_news {
                 outages.insert(host.to_owned(), self.outage(cause));
@@ -150,12 +150,12 @@ impl Shared {
     }
 
     fn outage(&self, cause: OutageCause) -> Outage {
-        Outage { cause, since: clock::now(), run: self.run.clone() }
+        Outage { cause, since: clock::read_current_time(), run: self.run.clone() }
     }
 
     /// Clusters write down what was done, while their lock is still ours.
     pub(super) async fn end_records(&self) -> Vec<Diagnostic> {
-        let targets: Vec<Target> = guard(&self.records).keys().cloned().collect();
+        let targets: Vec<Target> = lock_ignoring_poison(&self.records).keys().cloned().collect();
         let mut problems = Vec::new();
         for target in targets {
             match self.connect(&target.name).await {
@@ -193,8 +193,14 @@ impl Shared {
         // A step and a gate may end at once on one host.
         let recorded = self.recorded(&target.name);
         let mut may_stand = recorded.lock().await;
-        let record = guard(&self.state).next_record(&self.cluster, &target.name, &self.by, &self.plan.digest, clock::now());
-        let members = members(&record).into_iter().chain(coming).collect();
+        let record = lock_ignoring_poison(&self.state).next_record(
+            &self.cluster,
+            &target.name,
+            &self.by,
+            &self.plan.digest,
+            clock::read_current_time(),
+        );
+        let members = list_record_members(&record).into_iter().chain(coming).collect();
         let (json, replaces) = (record.to_json(), may_stand.clone());
         if let Some(too_large) = too_large(target, &record, &json) {
             return Some(too_large);
@@ -212,7 +218,7 @@ impl Shared {
         let (host, serial) = (target.name.to_string(), record.serial);
         let reason = match written {
             Ok(RecordOutcome::Written) => {
-                self.journal.note(Entry::HostRecordWritten { host, serial });
+                self.journal.note(JournalEntry::HostRecordWritten { host, serial });
                 return None;
             }
             // It has no place for a record: the folder alone remembers.
@@ -223,7 +229,7 @@ impl Shared {
             Ok(RecordOutcome::Unknown(reason)) => reason,
             Err(error) => error.to_string(),
         };
-        self.journal.note(Entry::HostRecordTried { host, serial });
+        self.journal.note(JournalEntry::HostRecordTried { host, serial });
         Some(trouble::record_not_written(target, &reason))
     }
 }

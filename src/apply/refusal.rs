@@ -1,15 +1,15 @@
 //! What is wrong with a plan before anybody looks at a host: nothing is changed, and the run does not begin.
 
 use super::context::Context;
-use super::trouble::{self, Next};
+use super::trouble::{self, NextCommands};
 use jiff::Timestamp;
 use railwright_base::{Diagnostic, Target, secret};
-use railwright_knowledge::spec::window::{Standing, standing};
+use railwright_knowledge::spec::window::{WindowState, compute_window_state};
 use railwright_plan::by_hand::is_by_hand;
-use railwright_plan::{Node, NodeKind, Plan, content};
+use railwright_plan::{NodeKind, Plan, PlanNode, content};
 use railwright_resource::file::sealed;
-use railwright_resource::{Wish, kind_named};
-use railwright_state::{State, identity_conflict};
+use railwright_resource::{DesiredResource, kind_named};
+use railwright_state::{ClusterState, identity_conflict};
 use railwright_transport::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     // A plan that comes from a file was read by `plan::file::parse`, which says more; this covers every other way.
-    if content::digest(plan).as_str() != plan.digest {
+    if content::compute_plan_digest(plan).as_str() != plan.digest {
         problems.push(
             Diagnostic::error("RW0602", "the plan does not have the digest that it carries: it was changed after it was made")
                 .effect("what would be applied is not what was planned and reviewed")
                 .state("nothing was changed")
-                .next(Next::of(plan).anew()),
+                .next(NextCommands::of(plan).anew()),
         );
     }
     if context.spec_digest.as_ref().is_some_and(|now| *now != plan.spec_digest) {
@@ -31,7 +31,7 @@ pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
                 .on(plan.inventory.path.clone())
                 .effect("the plan would bring the cluster to what the spec said then")
                 .state("nothing was changed")
-                .next(Next::of(plan).anew()),
+                .next(NextCommands::of(plan).anew()),
         );
     }
     problems.extend(of_steps(plan, context));
@@ -40,14 +40,14 @@ pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
 
 /// Steps that this railwright cannot carry out.
 pub fn of_steps(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
-    let next = Next::of(plan);
+    let next = NextCommands::of(plan);
     plan.nodes.iter().filter(|node| node.held.is_none()).filter_map(|node| cannot_be_done(node, context, &next)).collect()
 }
 
 /// Secrets that these steps need and that cannot be had, or are not those that the plan was made with.
-pub fn of_secrets<'a>(plan: &Plan, nodes: impl Iterator<Item = &'a Node>, secrets: &Secrets) -> Vec<Diagnostic> {
+pub fn of_secrets<'a>(plan: &Plan, nodes: impl Iterator<Item = &'a PlanNode>, secrets: &Secrets) -> Vec<Diagnostic> {
     let mut problems: BTreeMap<String, Diagnostic> = BTreeMap::new();
-    let nodes: Vec<&Node> = nodes.filter(|node| node.held.is_none()).collect();
+    let nodes: Vec<&PlanNode> = nodes.filter(|node| node.held.is_none()).collect();
     let wanted = nodes.iter().flat_map(|node| node.members()).filter(|member| !member.removal).map(|member| &member.wish);
     for wish in wanted {
         let named = secret::names_in(&wish.body).into_iter();
@@ -61,47 +61,47 @@ pub fn of_secrets<'a>(plan: &Plan, nodes: impl Iterator<Item = &'a Node>, secret
 }
 
 /// The seal in the plan is not that of the content as it would be written now.
-fn has_other_value(wish: &Wish, secrets: &Secrets) -> bool {
-    let Some(Ok(planned)) = sealed::wanted(wish) else { return false };
+fn has_other_value(wish: &DesiredResource, secrets: &Secrets) -> bool {
+    let Some(Ok(planned)) = sealed::find_desired_seal(wish) else { return false };
     let mut now = wish.clone();
     let filled = secrets.fill(wish.text("content").unwrap_or_default());
     sealed::seal_wish(&mut now, secrets.key(), filled.as_deref().map_err(Clone::clone), None);
-    sealed::wanted(&now) != Some(Ok(planned))
+    sealed::find_desired_seal(&now) != Some(Ok(planned))
 }
 
-fn other_secret(plan: &Plan, wish: &Wish) -> Diagnostic {
+fn other_secret(plan: &Plan, wish: &DesiredResource) -> Diagnostic {
     Diagnostic::error("RW0625", "a secret has another value than when the plan was made, or the plan was made in another folder")
         .on(wish.address.to_string())
         .effect("what would be written is not what was compared with the hosts")
         .state("nothing was changed")
-        .next(Next::of(plan).plan())
+        .next(NextCommands::of(plan).plan())
 }
 
 /// Steps that begin only inside a maintenance window, while none is open.
-pub fn of_windows<'a>(plan: &Plan, mut nodes: impl Iterator<Item = &'a Node>, now: Timestamp, next: &str) -> Option<Diagnostic> {
+pub fn of_windows<'a>(plan: &Plan, mut nodes: impl Iterator<Item = &'a PlanNode>, now: Timestamp, next: &str) -> Option<Diagnostic> {
     let waits = nodes.any(|node| node.held.is_none() && plan.rollout.needs_window(node.disruption) && !is_by_hand(node));
-    let closed = || matches!(standing(&plan.rollout.openings(), now), Standing::Closed { .. });
+    let closed = || matches!(compute_window_state(&plan.rollout.openings(), now), WindowState::Closed { .. });
     (waits && closed()).then(|| trouble::outside_windows(&plan.rollout, now, next))
 }
 
 /// The state that the plan was made against has moved on, as far as the plan works on it.
-pub fn of_state(plan: &Plan, state: &State) -> Option<Diagnostic> {
+pub fn of_state(plan: &Plan, state: &ClusterState) -> Option<Diagnostic> {
     (state.last_applied.digest_of(&plan.targets_of_work()) != plan.state_digest).then(|| {
         Diagnostic::error("RW0604", "something was applied or forgotten after the plan was made")
             .effect("what the plan calls new, changed or removed may no longer be so")
             .state("nothing was changed")
-            .next(Next::of(plan).anew())
+            .next(NextCommands::of(plan).anew())
     })
 }
 
 /// The plan was made with the state of another cluster.
-pub fn of_cluster(plan: &Plan, state: &State) -> Option<Diagnostic> {
+pub fn of_cluster(plan: &Plan, state: &ClusterState) -> Option<Diagnostic> {
     let (planned, ours) = (plan.cluster_id.as_ref()?, state.cluster.as_ref()?);
     (*planned != ours.id).then(|| {
         Diagnostic::error("RW0727", format!("the plan was made for the cluster of the id {planned}, and this folder is of {}", ours.id))
             .effect("what it calls new, changed or removed is so by the memory of another cluster")
             .state("nothing was changed")
-            .next(Next::of(plan).anew())
+            .next(NextCommands::of(plan).anew())
     })
 }
 
@@ -109,18 +109,18 @@ pub fn of_cluster(plan: &Plan, state: &State) -> Option<Diagnostic> {
 pub fn of_machines(plan: &Plan, reinstalled: &BTreeMap<Target, usize>) -> Option<Diagnostic> {
     let planned: BTreeSet<&Target> = plan.reinstalled.iter().map(|one| &one.host).collect();
     let since = reinstalled.iter().filter(|(host, _)| !planned.contains(host));
-    let problem = identity_conflict::reinstalled(&since.map(|(host, count)| (host.clone(), *count)).collect())?;
+    let problem = identity_conflict::warn_reinstalled_hosts(&since.map(|(host, count)| (host.clone(), *count)).collect())?;
     let refused = Diagnostic::error("RW0723", problem.message).effect("the plan was made against what the machine before said");
-    Some(refused.state("nothing was changed").next(Next::of(plan).anew()))
+    Some(refused.state("nothing was changed").next(NextCommands::of(plan).anew()))
 }
 
 /// The names of the hosts, switches and clusters that the plan works on, and of the hosts that its gates verify.
-pub fn hosts(plan: &Plan) -> BTreeSet<&str> {
-    let verified = plan.nodes.iter().filter(|node| node.held.is_none()).flat_map(Node::verified).map(String::as_str);
+pub fn list_target_names(plan: &Plan) -> BTreeSet<&str> {
+    let verified = plan.nodes.iter().filter(|node| node.held.is_none()).flat_map(PlanNode::verified).map(String::as_str);
     plan.targets_of_work().into_iter().map(|target| &*target.name).chain(verified).collect()
 }
 
-fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnostic> {
+fn cannot_be_done(node: &PlanNode, context: &Context, next: &NextCommands) -> Option<Diagnostic> {
     let what = match (&node.kind, &node.target) {
         (NodeKind::Gate { .. } | NodeKind::Barrier, _) => return None,
         (NodeKind::Drain { cluster, .. } | NodeKind::Uncordon { cluster, .. }, _) if !context.hosts.contains_key(&*cluster.name) => {
@@ -137,11 +137,11 @@ fn cannot_be_done(node: &Node, context: &Context, next: &Next) -> Option<Diagnos
             .on(node.id.clone())
             .effect("the rest of the plan may need it")
             .state("nothing was changed")
-            .next(format!("leave it out: {} --exclude {}", next.plan(), trouble::excluded(&node.id))),
+            .next(format!("leave it out: {} --exclude {}", next.plan(), trouble::extract_exclude_address(&node.id))),
     )
 }
 
-fn unknown_kind(node: &Node) -> Option<String> {
+fn unknown_kind(node: &PlanNode) -> Option<String> {
     let kind = node.members().iter().map(|member| &member.wish.kind).find(|kind| kind_named(kind).is_none())?;
     Some(format!("this railwright has no resource kind `{}`", railwright_base::text::one_line(kind, 40)))
 }

@@ -1,18 +1,18 @@
 //! Goes on with the last run: its own copy of the plan, its journal, and another look at every step that has an intent
 //! and no good outcome.
 
-use super::context::{Context, EventSink, Wished};
-use super::host_locks::{release, sweep};
+use super::context::{Context, DesiredSpec, EventSink};
+use super::host_locks::{release_dead_locks, release_host_locks};
 use super::outcome::ApplyOutcome;
-use super::preflight::{Wanted, preflight};
-use super::run::{Begun, is_done, lock_taken, recognize_hosts};
+use super::preflight::{PreflightScope, run_preflight};
+use super::run::{PreparedRun, is_done, lock_taken, recognize_hosts};
 use super::shared::{Earlier, RunParts};
-use super::steps::{Role, Step, steps};
-use super::{refusal, trouble::Next};
+use super::steps::{ScheduledStep, StepRole, build_steps};
+use super::{refusal, trouble::NextCommands};
 use railwright_base::{Address, Diagnostic};
-use railwright_plan::by_hand::released;
-use railwright_plan::{Node, NodeKind, Plan};
-use railwright_state::{ClusterLock, Entry, IdentityConflict, RunStatus, State, StateFolder, run_status};
+use railwright_plan::by_hand::release_power_cycles;
+use railwright_plan::{NodeKind, Plan, PlanNode};
+use railwright_state::{ClusterLock, ClusterState, IdentityConflict, JournalEntry, RunStatus, StateFolder, run_status};
 use railwright_system::identity;
 use std::collections::BTreeSet;
 
@@ -25,70 +25,68 @@ pub struct Decisions {
     pub accept: BTreeSet<Address>,
 }
 
-fn is_left(steps: &[Step], n: usize, status: &RunStatus) -> bool {
+fn is_left(steps: &[ScheduledStep], n: usize, status: &RunStatus) -> bool {
     steps[n].held.is_none() && !is_done(steps, n, status)
 }
 
 /// Whether something is left of a run that it may go on with: what its plan holds is left to another plan.
-pub(super) fn is_resumable(steps: &[Step], status: &RunStatus) -> bool {
-    (0..steps.len()).any(|n| is_left(steps, n, status) && steps[n].role != Role::Barrier)
+pub(super) fn is_resumable(steps: &[ScheduledStep], status: &RunStatus) -> bool {
+    (0..steps.len()).any(|n| is_left(steps, n, status) && steps[n].role != StepRole::Barrier)
 }
 
 /// Goes on with the newest run of the state folder.
-pub async fn resume(context: &Context, decisions: Decisions, sink: EventSink) -> ApplyOutcome {
-    match begin(context, decisions, sink).await {
+pub async fn resume_run(context: &Context, decisions: Decisions, sink: EventSink) -> ApplyOutcome {
+    match prepare_resume(context, decisions, sink).await {
         Ok(begun) => begun.carry_out().await,
         Err(problems) => ApplyOutcome::not_begun(problems, context.is_interrupted()),
     }
 }
 
-async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Result<Begun, Vec<Diagnostic>> {
+async fn prepare_resume(context: &Context, decisions: Decisions, sink: EventSink) -> Result<PreparedRun, Vec<Diagnostic>> {
     let one = |problem: Diagnostic| vec![problem];
     let lock = ClusterLock::take(&context.folder, "resume").map_err(one)?;
-    let run = context
-        .folder
-        .newest_run()
-        .map_err(one)?
-        .ok_or_else(|| vec![nothing("no run was ever begun here", &Next::beside(&context.folder))])?;
+    let beside = NextCommands::beside(&context.folder);
+    let newest = context.folder.newest_run().map_err(one)?;
+    let run = newest.ok_or_else(|| vec![report_nothing_to_resume("no run was ever begun here", &beside)])?;
     let told = context.folder.read_order(&run);
     let journal = context.folder.read_journal(&run).map_err(one)?;
-    let status = run_status::fold(&journal.records);
+    let status = run_status::fold_journal_records(&journal.records);
     if journal.records.is_empty() {
-        return Err(vec![nothing(&format!("run {run} ended before it did anything"), &Next::beside(&context.folder))]);
+        return Err(vec![report_nothing_to_resume(&format!("run {run} ended before it did anything"), &beside)]);
     }
     let now = context.wished.clone();
     let context = Context { spec_digest: None, wished: None, ..context.clone() };
     let mut plan = taken_up(context.folder.read_plan(&run).map_err(one)?, &context)?;
     keep_windows_of_now(&mut plan, now.as_deref());
-    let steps = steps(&plan).map_err(one)?;
+    let steps = build_steps(&plan).map_err(one)?;
     let left: BTreeSet<&str> = (0..steps.len()).filter(|n| is_left(&steps, *n, &status)).map(|n| steps[n].id.as_str()).collect();
     if !is_resumable(&steps, &status) {
         // It may have died before it let its hosts go.
-        sweep(refusal::hosts(&plan).into_iter().map(str::to_owned).collect(), &context, &lock).await;
-        return Err(vec![nothing(&format!("run {run} is done"), &Next::of(&plan))]);
+        release_dead_locks(refusal::list_target_names(&plan).into_iter().map(str::to_owned).collect(), &context, &lock).await;
+        return Err(vec![report_nothing_to_resume(&format!("run {run} is done"), &NextCommands::of(&plan))]);
     }
-    check(&plan, &left, &status, &decisions)?;
+    check_decisions(&plan, &left, &status, &decisions)?;
     let nodes = || plan.nodes.iter().filter(|node| left.contains(node.id.as_str()));
     let mut problems = refusal::of_secrets(&plan, nodes(), &context.secrets);
-    problems.extend(refusal::of_windows(&plan, nodes(), context.clock.now(), &Next::of(&plan).resume()));
+    problems.extend(refusal::of_windows(&plan, nodes(), context.clock.now(), &NextCommands::of(&plan).resume()));
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut state = state_of(&status, &context.folder, &Next::of(&plan)).map_err(one)?;
+    let mut state = state_of(&status, &context.folder, &NextCommands::of(&plan)).map_err(one)?;
     let hosts = hosts_left(&plan, &left);
-    let through = refusal::hosts(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();
-    sweep(through, &context, &lock).await;
+    let through = refusal::list_target_names(&plan).into_iter().filter(|host| !hosts.contains(*host)).map(str::to_owned).collect();
+    release_dead_locks(through, &context, &lock).await;
     let done = plan.nodes.iter().map(|node| &node.id).filter(|id| !left.contains(id.as_str())).cloned().collect();
     let machines = state.machines.clone();
-    let wanted = Wanted { rebooting: rebooting(&plan, &status), hosts, run: Some(run.clone()), done, machines };
-    let mut found = preflight(&plan, wanted, &context, &lock, &sink).await;
+    let wanted = PreflightScope { rebooting: find_rebooting_hosts(&plan, &status), hosts, run: Some(run.clone()), done, machines };
+    let mut found = run_preflight(&plan, wanted, &context, &lock, &sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
     let recognition = recognize_hosts(&mut state, &plan, &found, &context);
     let conflicts = IdentityConflict::refusals(&recognition.conflicts, &context.folder.inventory());
     if !conflicts.is_empty() {
-        release(&found.ready, &context, &lock.holder).await;
+        release_host_locks(&found.ready, &context, &lock.holder).await;
         return Err(conflicts);
     }
     found.warnings.extend(recognition.warnings);
@@ -98,29 +96,29 @@ async fn begin(context: &Context, decisions: Decisions, sink: EventSink) -> Resu
     let store = context.folder.continue_run(&run, &journal).map_err(one)?;
     let store = lock.fenced(&context.folder, store).map_err(one)?;
     let writer = context.folder.writer(store, journal.chain).map_err(one)?;
-    let entries = vec![resumed(&decisions), lock_taken(&lock)];
+    let entries = vec![new_resume_entry(&decisions), lock_taken(&lock)];
     let parts = RunParts { plan, context, sink, run, cluster, journal: writer, state };
-    Ok(Begun::new(parts, lock, steps, Earlier { status, decisions, told }, found, entries))
+    Ok(PreparedRun::new(parts, lock, steps, Earlier { status, decisions, told }, found, entries))
 }
 
 /// The state that goes on with the newest run's journal. What is written after an older copy of it, or after the journal of an older run,
 /// would never be read.
-pub(super) fn state_of(run: &RunStatus, folder: &StateFolder, next: &Next) -> Result<State, Diagnostic> {
-    let state = State::load(folder)?;
+pub(super) fn state_of(run: &RunStatus, folder: &StateFolder, next: &NextCommands) -> Result<ClusterState, Diagnostic> {
+    let state = ClusterState::load(folder)?;
     match state.known_sequence(run) {
         Some(known) if known <= run.sequence => Ok(state),
-        Some(_) => Err(shortened(
+        Some(_) => Err(report_truncated_journal(
             format!("the journal of run {} ends before what the state knows of it: an older copy is in its place", run.run),
             next,
         )),
-        None => Err(shortened(
+        None => Err(report_truncated_journal(
             format!("the state has gone beyond run {}, the newest that has a journal here: that of a later run was moved away", run.run),
             next,
         )),
     }
 }
 
-fn shortened(why: String, next: &Next) -> Diagnostic {
+fn report_truncated_journal(why: String, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0705", why)
         .effect("whatever was done after that, and what gates found, would be forgotten")
         .state("nothing was changed")
@@ -130,7 +128,7 @@ fn shortened(why: String, next: &Next) -> Diagnostic {
 /// The plan of the run, with what waits for power cycles as steps of it.
 fn taken_up(plan: Plan, context: &Context) -> Result<Plan, Vec<Diagnostic>> {
     let mut problems = refusal::of_plan(&plan, context);
-    let plan = released(&plan).unwrap_or(plan);
+    let plan = release_power_cycles(&plan).unwrap_or(plan);
     if problems.is_empty() {
         problems = refusal::of_steps(&plan, context);
     }
@@ -138,35 +136,35 @@ fn taken_up(plan: Plan, context: &Context) -> Result<Plan, Vec<Diagnostic>> {
 }
 
 /// The steps are those that were reviewed; when they may begin is what the spec says now: a freeze holds for every run.
-fn keep_windows_of_now(plan: &mut Plan, now: Option<&Wished>) {
-    if let Some(Wished { rollout, .. }) = now {
+fn keep_windows_of_now(plan: &mut Plan, now: Option<&DesiredSpec>) {
+    if let Some(DesiredSpec { rollout, .. }) = now {
         (plan.rollout.windows, plan.rollout.windows_for) = (rollout.windows.clone(), rollout.windows_for);
     }
 }
 
-fn resumed(decisions: &Decisions) -> Entry {
-    Entry::RunResumed {
-        who: identity::user(),
-        machine: identity::machine(),
-        process: identity::process(),
+fn new_resume_entry(decisions: &Decisions) -> JournalEntry {
+    JournalEntry::RunResumed {
+        who: identity::find_user_name(),
+        machine: identity::read_machine_name(),
+        process: identity::read_process_id(),
         redo: decisions.redo.iter().cloned().collect(),
         accept: decisions.accept.iter().cloned().collect(),
     }
 }
 
 fn hosts_left(plan: &Plan, left: &BTreeSet<&str>) -> BTreeSet<String> {
-    let all = refusal::hosts(plan);
+    let all = refusal::list_target_names(plan);
     let nodes = plan.nodes.iter().filter(|node| left.contains(node.id.as_str()));
     let targets = nodes.clone().flat_map(|node| node.target.iter().chain(node.cluster()));
     let names = targets.map(|target| target.name.to_string());
     // A gate may be the only thing that is left of a host: whoever passes is the machine that the run was about, and nobody else's.
-    let verified = nodes.flat_map(Node::verified).cloned();
+    let verified = nodes.flat_map(PlanNode::verified).cloned();
     names.chain(verified).filter(|name| all.contains(name.as_str())).collect()
 }
 
 /// Hosts whose reboot was asked for and not seen to its end.
-fn rebooting(plan: &Plan, status: &RunStatus) -> BTreeSet<String> {
-    let open = |node: &&Node| {
+fn find_rebooting_hosts(plan: &Plan, status: &RunStatus) -> BTreeSet<String> {
+    let open = |node: &&PlanNode| {
         let of_node = status.nodes.get(&node.id);
         of_node.is_some_and(|node| node.intent.is_some() && !node.outcome.as_ref().is_some_and(|outcome| outcome.is_done()))
     };
@@ -175,7 +173,7 @@ fn rebooting(plan: &Plan, status: &RunStatus) -> BTreeSet<String> {
 }
 
 /// A decision is about a step that was begun and is not done.
-fn check(plan: &Plan, left: &BTreeSet<&str>, status: &RunStatus, decisions: &Decisions) -> Result<(), Vec<Diagnostic>> {
+fn check_decisions(plan: &Plan, left: &BTreeSet<&str>, status: &RunStatus, decisions: &Decisions) -> Result<(), Vec<Diagnostic>> {
     let open: BTreeSet<&Address> = plan
         .nodes
         .iter()
@@ -191,13 +189,13 @@ fn check(plan: &Plan, left: &BTreeSet<&str>, status: &RunStatus, decisions: &Dec
         .map(|address| {
             Diagnostic::error("RW0624", format!("{address} was not left open by the run, so there is nothing to decide about it"))
                 .state("nothing was changed")
-                .next(Next::of(plan).resume())
+                .next(NextCommands::of(plan).resume())
         })
         .collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-fn nothing(why: &str, next: &Next) -> Diagnostic {
+fn report_nothing_to_resume(why: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0623", format!("there is nothing to resume: {why}"))
         .state("nothing was changed")
         .next(format!("{} shows what is to be done now", next.plan()))

@@ -16,27 +16,27 @@ mod fate;
 mod outside;
 mod start;
 
-use self::outside::Look;
-use super::signal::{Command, GIVEN_UP, History, Limits, Signal};
-use super::steps::{OnNode, Role, Step};
+use self::outside::OutageCheckState;
+use super::signal::{GIVEN_UP, History, Limits, SchedulerCommand, Signal};
+use super::steps::{OnNode, ScheduledStep, StepRole};
 use railwright_base::{Target, TargetKind};
-use railwright_state::{Outcome, Skip};
+use railwright_state::{NodeOutcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, PartialEq)]
-enum Progress {
+enum StepProgress {
     Waiting,
     Ready,
     Running,
-    Over(Outcome),
+    Over(NodeOutcome),
 }
 
 /// The state machine.
 #[derive(Debug, Clone, Default)]
 pub struct Scheduler {
-    steps: Vec<Step>,
+    steps: Vec<ScheduledStep>,
     limits: Limits,
-    progress: Vec<Progress>,
+    progress: Vec<StepProgress>,
     /// Prerequisites that are not over, by step.
     waits_for: Vec<usize>,
     /// Steps that are not over, by wave.
@@ -57,7 +57,7 @@ pub struct Scheduler {
     outside: BTreeSet<Target>,
     /// Hosts that count as out of service, by what runs did or as it was looked at last, and may be in service all the same.
     in_doubt: BTreeSet<Target>,
-    look: Look,
+    look: OutageCheckState,
     /// Hosts lost in this run, which stops further waves.
     lost_in_run: BTreeSet<Target>,
     /// Gates with the steps that give back what they have proven: these wait for them no longer, though the gate is not over.
@@ -82,12 +82,14 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Before the first signal.
-    pub fn new(steps: Vec<Step>, limits: Limits, history: &History) -> Self {
-        let progress: Vec<Progress> = steps
+    pub fn new(steps: Vec<ScheduledStep>, limits: Limits, history: &History) -> Self {
+        let progress: Vec<StepProgress> = steps
             .iter()
-            .map(|s| if history.done.contains(&s.id) { Progress::Over(Outcome::Done { changed: false }) } else { Progress::Waiting })
+            .map(|s| {
+                if history.done.contains(&s.id) { StepProgress::Over(NodeOutcome::Done { changed: false }) } else { StepProgress::Waiting }
+            })
             .collect();
-        let is_over = |n: &usize| matches!(progress[*n], Progress::Over(_));
+        let is_over = |n: &usize| matches!(progress[*n], StepProgress::Over(_));
         let waits_for: Vec<usize> = steps.iter().map(|s| s.after.iter().filter(|n| !is_over(n)).count()).collect();
         let mut left_in_wave = BTreeMap::new();
         let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
@@ -98,13 +100,13 @@ impl Scheduler {
                 of_target.entry(target.clone()).or_default().push(n);
             }
             match &step.role {
-                Role::Gate(_) if is_over(&n) => drop(passed_before.insert(n)),
-                Role::Gate(hosts) => gated.extend(hosts.iter().cloned()),
+                StepRole::Gate(_) if is_over(&n) => drop(passed_before.insert(n)),
+                StepRole::Gate(hosts) => gated.extend(hosts.iter().cloned()),
                 _ => {}
             }
         }
         left_in_wave.retain(|_, left| *left > 0);
-        let is_done = |step: &&Step| history.done.contains(&step.id);
+        let is_done = |step: &&ScheduledStep| history.done.contains(&step.id);
         let touched = steps.iter().filter(is_done).filter_map(|step| step.target.clone());
         let begun = touched.chain(history.out_of_service.iter().cloned()).collect();
         Scheduler {
@@ -120,7 +122,7 @@ impl Scheduler {
             lost: BTreeSet::new(),
             outside: BTreeSet::new(),
             in_doubt: history.in_doubt.clone(),
-            look: if limits.looks { Look::Due } else { Look::Fresh },
+            look: if limits.looks { OutageCheckState::Due } else { OutageCheckState::Fresh },
             lost_in_run: BTreeSet::new(),
             let_go: BTreeSet::new(),
             spared: BTreeMap::new(),
@@ -141,7 +143,7 @@ impl Scheduler {
     }
 
     /// The one transition.
-    pub fn step(mut self, signal: Signal) -> (Self, Vec<Command>) {
+    pub fn step(mut self, signal: Signal) -> (Self, Vec<SchedulerCommand>) {
         let mut commands = Vec::new();
         match signal {
             Signal::Begin { unreachable } => self.begin(unreachable, &mut commands),
@@ -175,14 +177,14 @@ impl Scheduler {
     }
 
     /// The steps, as they were given.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[ScheduledStep] {
         &self.steps
     }
 
     /// How each step ended, by number; nothing for what is not over.
-    pub fn outcomes(&self) -> impl Iterator<Item = (&Step, Option<&Outcome>)> {
+    pub fn outcomes(&self) -> impl Iterator<Item = (&ScheduledStep, Option<&NodeOutcome>)> {
         self.steps.iter().zip(&self.progress).map(|(step, progress)| match progress {
-            Progress::Over(outcome) => (step, Some(outcome)),
+            StepProgress::Over(outcome) => (step, Some(outcome)),
             _ => (step, None),
         })
     }
@@ -197,11 +199,11 @@ impl Scheduler {
         self.lost_in_run.len()
     }
 
-    fn begin(&mut self, unreachable: BTreeMap<Target, String>, commands: &mut Vec<Command>) {
+    fn begin(&mut self, unreachable: BTreeMap<Target, String>, commands: &mut Vec<SchedulerCommand>) {
         self.is_begun = true;
         for n in 0..self.steps.len() {
             if let (Some(reason), false) = (self.steps[n].held.clone(), self.is_over(n)) {
-                self.settle(n, Outcome::Held { reason }, commands);
+                self.settle(n, NodeOutcome::Held { reason }, commands);
             }
         }
         for (target, reason) in unreachable {
@@ -212,15 +214,15 @@ impl Scheduler {
             for n in self.of_target.get(&target).cloned().unwrap_or_default() {
                 self.isolated.insert(target.clone(), n);
                 if !self.is_over(n) {
-                    self.settle(n, Outcome::Unreachable { reason: reason.clone() }, commands);
+                    self.settle(n, NodeOutcome::Unreachable { reason: reason.clone() }, commands);
                 }
             }
         }
-        let free = (0..self.steps.len()).filter(|n| self.waits_for[*n] == 0 && self.progress[*n] == Progress::Waiting);
+        let free = (0..self.steps.len()).filter(|n| self.waits_for[*n] == 0 && self.progress[*n] == StepProgress::Waiting);
         self.unblocked.extend(free.collect::<Vec<_>>());
     }
 
-    fn finished(&mut self, step: usize, outcome: Outcome) {
+    fn finished(&mut self, step: usize, outcome: NodeOutcome) {
         if self.release(step) {
             if outcome.is_loss()
                 && let Some(host) = self.steps[step].host().cloned()
@@ -232,7 +234,7 @@ impl Scheduler {
             if let (true, Some(OnNode::GivesBack), Some(host)) = (outcome.is_done(), self.steps[step].on_node, self.steps[step].host()) {
                 self.disturbed.remove(host);
             }
-            if matches!(outcome, Outcome::Stale { .. }) {
+            if matches!(outcome, NodeOutcome::Stale { .. }) {
                 // Nothing was begun, so the step took nobody out of service.
                 self.disturbed.retain(|_, by| *by != Some(step));
             }
@@ -240,14 +242,14 @@ impl Scheduler {
         }
     }
 
-    fn gate_answered(&mut self, step: usize, hosts: &BTreeSet<Target>, problem: Option<String>, commands: &mut Vec<Command>) {
+    fn gate_answered(&mut self, step: usize, hosts: &BTreeSet<Target>, problem: Option<String>, commands: &mut Vec<SchedulerCommand>) {
         if !self.release(step) {
             return;
         }
         match problem {
             Some(reason) => {
                 self.stopped = Some(Skip::Gate { node: self.steps[step].id.clone() });
-                self.settle(step, Outcome::Failed { reason }, commands);
+                self.settle(step, NodeOutcome::Failed { reason }, commands);
             }
             None => {
                 let waiting = self.give_back(step, hosts);
@@ -256,7 +258,7 @@ impl Scheduler {
                 if self.waits_for[step] == 0 {
                     self.settle(step, self.passed(step), commands);
                 } else {
-                    self.progress[step] = Progress::Waiting;
+                    self.progress[step] = StepProgress::Waiting;
                 }
             }
         }
@@ -281,7 +283,7 @@ impl Scheduler {
 
     fn no_longer_waits(&mut self, n: usize) {
         self.waits_for[n] -= 1;
-        if self.waits_for[n] == 0 && self.progress[n] == Progress::Waiting {
+        if self.waits_for[n] == 0 && self.progress[n] == StepProgress::Waiting {
             self.unblocked.push(n);
         }
     }
@@ -309,29 +311,29 @@ impl Scheduler {
         self.running.remove(&step)
     }
 
-    fn abandon(&mut self, commands: &mut Vec<Command>) {
+    fn abandon(&mut self, commands: &mut Vec<SchedulerCommand>) {
         self.interrupted = true;
-        self.look = Look::Due;
+        self.look = OutageCheckState::Due;
         for n in std::mem::take(&mut self.running) {
             let outcome = match self.steps[n].role {
-                Role::Work => Outcome::Unknown { reason: GIVEN_UP.to_owned() },
-                _ => Outcome::Skipped { because: Skip::Interrupted },
+                StepRole::Work => NodeOutcome::Unknown { reason: GIVEN_UP.to_owned() },
+                _ => NodeOutcome::Skipped { because: Skip::Interrupted },
             };
             self.settle(n, outcome, commands);
         }
     }
 
     fn is_over(&self, n: usize) -> bool {
-        matches!(self.progress[n], Progress::Over(_))
+        matches!(self.progress[n], StepProgress::Over(_))
     }
 
     /// Ends a step that nobody else reports on.
-    fn settle(&mut self, n: usize, outcome: Outcome, commands: &mut Vec<Command>) {
-        commands.push(Command::Settle { step: n, outcome: outcome.clone() });
+    fn settle(&mut self, n: usize, outcome: NodeOutcome, commands: &mut Vec<SchedulerCommand>) {
+        commands.push(SchedulerCommand::Settle { step: n, outcome: outcome.clone() });
         self.over(n, outcome);
     }
 
-    fn over(&mut self, n: usize, outcome: Outcome) {
+    fn over(&mut self, n: usize, outcome: NodeOutcome) {
         self.ready.remove(&(self.steps[n].wave, n));
         if let Some(left) = self.left_in_wave.get_mut(&self.steps[n].wave) {
             *left -= 1;
@@ -342,10 +344,10 @@ impl Scheduler {
         let target = self.steps[n].target.clone();
         if let (Some(target), true) = (&target, outcome.isolates() && !self.spared.contains_key(&n)) {
             self.isolated.entry(target.clone()).or_insert(n);
-            let waiting = self.of_target.get(target).into_iter().flatten().filter(|m| self.progress[**m] == Progress::Ready);
+            let waiting = self.of_target.get(target).into_iter().flatten().filter(|m| self.progress[**m] == StepProgress::Ready);
             self.unblocked.extend(waiting.copied().collect::<Vec<_>>());
         }
-        self.progress[n] = Progress::Over(outcome);
+        self.progress[n] = StepProgress::Over(outcome);
         for dependant in self.steps[n].before.clone() {
             if !self.let_go.contains(&(n, dependant)) {
                 self.no_longer_waits(dependant);
@@ -361,7 +363,7 @@ impl Scheduler {
     }
 
     /// Goes on until something runs or all is over.
-    fn advance(&mut self, commands: &mut Vec<Command>) {
+    fn advance(&mut self, commands: &mut Vec<SchedulerCommand>) {
         loop {
             while let Some(n) = self.unblocked.pop() {
                 self.look_at(n, commands);
@@ -376,7 +378,7 @@ impl Scheduler {
             if self.left_in_wave.is_empty() {
                 if !self.ended {
                     self.ended = true;
-                    commands.push(Command::End);
+                    commands.push(SchedulerCommand::End);
                 }
                 return;
             }
@@ -387,19 +389,19 @@ impl Scheduler {
     }
 
     /// All prerequisites are over: what becomes of the step?
-    fn look_at(&mut self, n: usize, commands: &mut Vec<Command>) {
+    fn look_at(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) {
         if self.is_over(n) || self.running.contains(&n) {
             return;
         }
         let fate = match &self.steps[n].role {
-            Role::Work => self.obstacle(n),
-            Role::Barrier => Some(self.pass_barrier(n)),
-            Role::Gate(hosts) => self.gate_obstacle(n, hosts),
+            StepRole::Work => self.obstacle(n),
+            StepRole::Barrier => Some(self.pass_barrier(n)),
+            StepRole::Gate(hosts) => self.gate_obstacle(n, hosts),
         };
         match fate {
             Some(outcome) => self.settle(n, outcome, commands),
             None => {
-                self.progress[n] = Progress::Ready;
+                self.progress[n] = StepProgress::Ready;
                 self.ready.insert((self.steps[n].wave, n));
             }
         }

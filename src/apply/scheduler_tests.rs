@@ -4,17 +4,17 @@ mod interleavings;
 mod nodes;
 
 use super::scheduler::Scheduler;
-use super::signal::{Command, History, Limits, Signal};
-use super::steps::{OnNode, Role, Step};
+use super::signal::{History, Limits, SchedulerCommand, Signal};
+use super::steps::{OnNode, ScheduledStep, StepRole};
 use railwright_base::Target;
-use railwright_state::{Outcome, Skip};
+use railwright_state::{NodeOutcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A step: `id host wave after,after flags` where flags are `d` disruptive, `w` only
 /// in a window, `h` held, `p` a power cycle by hand, `D` empties the host's node, `U` gives it back, `W` only
 /// waits; a host `gate:a,b` makes a gate, `-` a barrier, `kube` is a cluster.
-fn plan(lines: &[&str]) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+fn plan(lines: &[&str]) -> Vec<ScheduledStep> {
+    let mut steps: Vec<ScheduledStep> = Vec::new();
     for line in lines {
         let words: Vec<&str> = line.split(' ').collect();
         let flags = words.get(4).copied().unwrap_or_default();
@@ -25,12 +25,12 @@ fn plan(lines: &[&str]) -> Vec<Step> {
             steps[*before].before.push(n);
         }
         let gate = words[1].strip_prefix("gate:");
-        steps.push(Step {
+        steps.push(ScheduledStep {
             id: words[0].to_owned(),
             role: match (gate, words[1]) {
-                (Some(hosts), _) => Role::Gate(hosts.split(',').map(Target::host).collect()),
-                (None, "-") => Role::Barrier,
-                _ => Role::Work,
+                (Some(hosts), _) => StepRole::Gate(hosts.split(',').map(Target::host).collect()),
+                (None, "-") => StepRole::Barrier,
+                _ => StepRole::Work,
             },
             target: (gate.is_none() && words[1] != "-")
                 .then(|| if words[1] == "kube" { Target::kube("kube") } else { Target::host(words[1]) }),
@@ -57,7 +57,7 @@ fn plan(lines: &[&str]) -> Vec<Step> {
 
 struct Driven {
     scheduler: Scheduler,
-    last: Vec<Command>,
+    last: Vec<SchedulerCommand>,
 }
 
 impl Driven {
@@ -86,7 +86,7 @@ impl Driven {
         self.scheduler.steps().iter().position(|s| s.id == id).unwrap()
     }
 
-    fn finish(&mut self, id: &str, outcome: Outcome) -> &mut Self {
+    fn finish(&mut self, id: &str, outcome: NodeOutcome) -> &mut Self {
         let step = self.number(id);
         self.send(Signal::Finished { step, outcome })
     }
@@ -106,11 +106,11 @@ impl Driven {
     }
 
     fn done(&mut self, id: &str) -> &mut Self {
-        self.finish(id, Outcome::Done { changed: true })
+        self.finish(id, NodeOutcome::Done { changed: true })
     }
 
     fn fail(&mut self, id: &str) -> &mut Self {
-        self.finish(id, Outcome::Failed { reason: "x".to_owned() })
+        self.finish(id, NodeOutcome::Failed { reason: "x".to_owned() })
     }
 
     fn answer(&mut self, id: &str, hosts: &[&str], passed: bool) -> &mut Self {
@@ -123,24 +123,24 @@ impl Driven {
     fn asked(&self) -> String {
         let steps = self.scheduler.steps();
         let words = self.last.iter().filter_map(|command| match command {
-            Command::Run { step } => Some(steps[*step].id.clone()),
-            Command::Check { step, hosts } => {
+            SchedulerCommand::Run { step } => Some(steps[*step].id.clone()),
+            SchedulerCommand::Check { step, hosts } => {
                 Some(format!("{}({})", steps[*step].id, hosts.iter().map(|h| &*h.name).collect::<Vec<_>>().join(",")))
             }
-            Command::End => Some("end".to_owned()),
-            Command::Look => Some("look".to_owned()),
-            Command::Settle { .. } => None,
+            SchedulerCommand::End => Some("end".to_owned()),
+            SchedulerCommand::Look => Some("look".to_owned()),
+            SchedulerCommand::Settle { .. } => None,
         });
         words.collect::<Vec<_>>().join(" ")
     }
 
-    fn outcome(&self, id: &str) -> Outcome {
+    fn outcome(&self, id: &str) -> NodeOutcome {
         self.scheduler.outcomes().find(|(step, _)| step.id == id).unwrap().1.unwrap().clone()
     }
 }
 
-fn skipped(because: Skip) -> Outcome {
-    Outcome::Skipped { because }
+fn skipped(because: Skip) -> NodeOutcome {
+    NodeOutcome::Skipped { because }
 }
 
 const TWO_WAVES: &[&str] = &["a1 a 0 - d", "a2 a 0 a1", "g0 gate:a 0 a2", "b1 b 1 g0 d", "c1 c 1 g0 d", "g1 gate:b,c 1 b1,c1"];
@@ -170,7 +170,7 @@ fn a_failed_gate_stops_the_rollout() {
     let mut run = Driven::new(TWO_WAVES, 2);
     run.done("a1").done("a2");
     assert_eq!(run.answer("g0", &["a"], false).asked(), "end");
-    assert!(matches!(run.outcome("g0"), Outcome::Failed { .. }));
+    assert!(matches!(run.outcome("g0"), NodeOutcome::Failed { .. }));
     assert_eq!(run.outcome("c1"), skipped(Skip::Gate { node: "g0".into() }));
 }
 
@@ -209,14 +209,14 @@ fn who_is_down_already_takes_a_slot() {
     assert_eq!(run.asked(), "b1");
     assert_eq!(run.done("b1").asked(), "end");
     assert_eq!(run.outcome("a1"), skipped(Skip::Budget));
-    assert!(matches!(run.outcome("c1"), Outcome::Unreachable { .. }));
+    assert!(matches!(run.outcome("c1"), NodeOutcome::Unreachable { .. }));
 }
 
 #[test]
 fn held_steps_hold_what_needs_them_and_nothing_else() {
     let mut run = Driven::new(&["a1 a 0 - h", "a2 a 0 a1", "a3 a 0 -", "g0 gate:a 0 a3"], 1);
     assert_eq!(run.asked(), "a3");
-    assert!(matches!(run.outcome("a2"), Outcome::Held { .. }));
+    assert!(matches!(run.outcome("a2"), NodeOutcome::Held { .. }));
     assert_eq!(run.done("a3").asked(), "g0(a)");
 }
 
@@ -236,11 +236,11 @@ fn a_barrier_leaves_the_lost_behind() {
 fn a_stale_host_is_left_alone_and_is_not_out_of_service() {
     let mut run = Driven::new(&["a1 a 0 -", "a2 a 0 -", "b1 b 0 - d"], 1);
     assert_eq!(run.asked(), "a1 b1");
-    run.done("b1").finish("a1", Outcome::Stale { reason: "moved".into() });
+    run.done("b1").finish("a1", NodeOutcome::Stale { reason: "moved".into() });
     assert_eq!(run.outcome("a2"), skipped(Skip::Target { node: "a1".into() }));
     assert_eq!(run.scheduler.unavailable(), 0, "b has no gate and is through");
     let mut run = Driven::new(&["a1 a 0 - d", "b1 b 0 - d", "g0 gate:a,b 0 a1,b1", "c1 c 1 -"], 1);
-    assert_eq!(run.finish("a1", Outcome::Stale { reason: "moved".into() }).asked(), "b1");
+    assert_eq!(run.finish("a1", NodeOutcome::Stale { reason: "moved".into() }).asked(), "b1");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn the_first_interrupt_waits_for_what_runs_and_the_second_does_not() {
     let mut run = Driven::new(TWO_WAVES, 2);
     run.send(Signal::Interrupt);
     assert_eq!(run.send(Signal::Abandon).asked(), "end");
-    assert!(matches!(run.outcome("a1"), Outcome::Unknown { .. }));
+    assert!(matches!(run.outcome("a1"), NodeOutcome::Unknown { .. }));
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn what_an_earlier_part_of_the_run_did_is_not_done_again() {
     let history = History { done: ["a1".to_owned()].into(), out_of_service: [Target::host("a")].into(), ..History::default() };
     let scheduler = Scheduler::new(plan(TWO_WAVES), Limits { parallel: 8, max_unavailable: 1, failure_budget: 1, looks: false }, &history);
     let (scheduler, commands) = scheduler.step(Signal::Begin { unreachable: BTreeMap::new() });
-    assert_eq!(commands, [Command::Run { step: 1 }]);
+    assert_eq!(commands, [SchedulerCommand::Run { step: 1 }]);
     assert_eq!(scheduler.unavailable(), 1);
 }
 
@@ -335,8 +335,8 @@ fn going_on(rebooted: &[&str]) -> Driven {
     Driven { scheduler, last }
 }
 
-fn waits() -> Outcome {
-    Outcome::Held { reason: "by hand".to_owned() }
+fn waits() -> NodeOutcome {
+    NodeOutcome::Held { reason: "by hand".to_owned() }
 }
 
 #[test]
@@ -367,14 +367,14 @@ const FOUND: &[&str] = &["aw a 0 -", "f b 0 -", "g0 gate:a 0 aw", "bw b 1 g0", "
 #[test]
 fn a_gate_that_was_not_passed_stops_all_waves_after_it_not_the_next_alone() {
     let mut run = Driven::new(FOUND, 3);
-    run.done("f").finish("aw", Outcome::Stale { reason: "it was changed".to_owned() });
+    run.done("f").finish("aw", NodeOutcome::Stale { reason: "it was changed".to_owned() });
     assert_eq!(run.asked(), "end");
-    let skipped = |node: &str| Outcome::Skipped { because: Skip::Gate { node: node.to_owned() } };
+    let skipped = |node: &str| NodeOutcome::Skipped { because: Skip::Gate { node: node.to_owned() } };
     assert_eq!((run.outcome("bw"), run.outcome("g1"), run.outcome("cw")), (skipped("g0"), skipped("g0"), skipped("g1")));
     let mut waits_for_somebody = Driven::new(FOUND, 3);
     waits_for_somebody.done("f").finish("aw", waits());
     assert_eq!(waits_for_somebody.asked(), "end");
-    assert_eq!(waits_for_somebody.outcome("cw"), Outcome::Held { reason: "it needs g1, which is held".to_owned() });
+    assert_eq!(waits_for_somebody.outcome("cw"), NodeOutcome::Held { reason: "it needs g1, which is held".to_owned() });
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
     assert_eq!(run.asked(), "bp cp", "the gate has nobody to prove");
     run.done("bp").finish("cp", waits());
     assert_eq!((run.asked().as_str(), run.scheduler.unavailable()), ("end", 1));
-    assert_eq!(run.outcome("bf"), Outcome::Held { reason: "it needs g2, which is held".to_owned() });
+    assert_eq!(run.outcome("bf"), NodeOutcome::Held { reason: "it needs g2, which is held".to_owned() });
     let mut run = going_on(&["a", "b"]);
     run.done("ap").done("af");
     run.answer("g2", &["a"], true).done("bp").finish("cp", waits());
@@ -392,7 +392,7 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
     assert_eq!(run.answer("g3", &["b"], true).asked(), "end");
     assert_eq!(
         (run.outcome("g3"), run.outcome("cf")),
-        (Outcome::Done { changed: false }, Outcome::Held { reason: "it needs cp, which is held".to_owned() })
+        (NodeOutcome::Done { changed: false }, NodeOutcome::Held { reason: "it needs cp, which is held".to_owned() })
     );
 }
 

@@ -3,20 +3,20 @@
 use super::change::Finish;
 use super::context::{Context, EventSink};
 use super::heart::Heart;
-use super::precondition::reads;
-use super::preflight::{HostNow, connect};
+use super::precondition::collect_member_reads;
+use super::preflight::{HostNow, connect_target};
 use super::records::Records;
 use super::resume::Decisions;
-use super::steps::{Step, takes_out_of_service};
-use super::trouble::Next;
-pub(super) use railwright_base::mutex::guard;
+use super::steps::{ScheduledStep, takes_out_of_service};
+use super::trouble::NextCommands;
+pub(super) use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Address, Diagnostic, Target, TargetKind};
-use railwright_plan::{Applied, Member, Node, OutageCause, Plan};
+use railwright_plan::{AppliedResource, Member, OutageCause, Plan, PlanNode};
 use railwright_resource::Read;
 use railwright_state::journal_writer::JournalWriter;
 use railwright_state::lineage::RunPart;
-use railwright_state::run_status::{Intent, NodeStatus};
-use railwright_state::{ClusterIdentity, Entry, Order, Outcome, RunStatus, State};
+use railwright_state::run_status::{NodeStatus, StepIntent};
+use railwright_state::{ClusterIdentity, ClusterState, JournalEntry, NodeOutcome, RunOrder, RunStatus};
 use railwright_transport::{TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ pub(super) struct RunParts {
     pub run: String,
     pub cluster: ClusterIdentity,
     pub journal: JournalWriter,
-    pub state: State,
+    pub state: ClusterState,
 }
 
 /// What an earlier part of the run left, and what the user says about it.
@@ -38,25 +38,25 @@ pub(super) struct Earlier {
     pub status: RunStatus,
     pub decisions: Decisions,
     /// The order that lay there when the cluster's lock was taken.
-    pub told: Option<Order>,
+    pub told: Option<RunOrder>,
 }
 
 /// What every step of a run sees.
-pub(super) struct Shared {
+pub(super) struct RunContext {
     pub plan: Plan,
     pub context: Context,
     pub run: String,
     /// This part of the run.
     pub by: RunPart,
     pub cluster: ClusterIdentity,
-    pub next: Next,
+    pub next: NextCommands,
     pub journal: JournalWriter,
     pub sink: EventSink,
     pub earlier: RunStatus,
     pub decisions: Decisions,
-    pub told: Option<Order>,
+    pub told: Option<RunOrder>,
     pub heart: Arc<Heart>,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<ClusterState>,
     pub(super) records: Mutex<Records>,
     /// The digests of the records that may stand on each target: ours, or the one that was found. One record is written after the other.
     recorded: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<BTreeSet<String>>>>>,
@@ -78,13 +78,20 @@ pub(super) struct Shared {
     compared: Mutex<BTreeSet<String>>,
 }
 
-impl Shared {
+impl RunContext {
     /// At the beginning of a run or of its resumed part.
-    pub fn new(parts: RunParts, part: String, steps: &[Step], earlier: Earlier, ready: BTreeMap<String, HostNow>, heart: Heart) -> Self {
+    pub fn new(
+        parts: RunParts,
+        part: String,
+        steps: &[ScheduledStep],
+        earlier: Earlier,
+        ready: BTreeMap<String, HostNow>,
+        heart: Heart,
+    ) -> Self {
         // A power cycle by hand has no intent; where it was made, all that comes after it may have moved.
-        let has_acted = |node: &NodeStatus| node.intent.is_some() || node.outcome == Some(Outcome::Done { changed: true });
+        let has_acted = |node: &NodeStatus| node.intent.is_some() || node.outcome == Some(NodeOutcome::Done { changed: true });
         // What an earlier part of the run only found moved, it has not begun.
-        let has_begun = |node: &NodeStatus| node.intent.is_some() || node.outcome.as_ref().is_some_and(Outcome::is_done);
+        let has_begun = |node: &NodeStatus| node.intent.is_some() || node.outcome.as_ref().is_some_and(NodeOutcome::is_done);
         let earlier_steps = |is_so: &dyn Fn(&NodeStatus) -> bool| -> BTreeSet<usize> {
             (0..steps.len()).filter(|n| earlier.status.nodes.get(&steps[*n].id).is_some_and(is_so)).collect()
         };
@@ -96,8 +103,8 @@ impl Shared {
         let found = |now: &HostNow| Arc::new(tokio::sync::Mutex::new(now.record.iter().cloned().collect()));
         let recorded = ready.iter().map(|(host, now)| (host.clone(), found(now))).collect();
         let before_on_target = steps.iter().map(|step| step.after_on_target(steps).collect()).collect();
-        Shared {
-            next: Next::of(&parts.plan),
+        RunContext {
+            next: NextCommands::of(&parts.plan),
             plan: parts.plan,
             context: parts.context,
             by: RunPart { run: parts.run.clone(), part },
@@ -125,43 +132,43 @@ impl Shared {
 
     /// A new connection to a host, with the fence of its lock.
     pub async fn connect(&self, host: &str) -> Result<Writer, TransportError> {
-        Ok(connect(host, &self.context).await?.writer(self.heart.fence(host)))
+        Ok(connect_target(host, &self.context).await?.writer(self.heart.fence(host)))
     }
 
     /// What its record may be now, as digests: held while another one is written.
     pub(super) fn recorded(&self, target: &str) -> Arc<tokio::sync::Mutex<BTreeSet<String>>> {
-        guard(&self.recorded).entry(target.to_owned()).or_default().clone()
+        lock_ignoring_poison(&self.recorded).entry(target.to_owned()).or_default().clone()
     }
 
     /// What is remembered of a resource.
-    pub fn prior(&self, address: &Address) -> Option<Applied> {
-        guard(&self.state).last_applied.resources.get(address).cloned()
+    pub fn prior(&self, address: &Address) -> Option<AppliedResource> {
+        lock_ignoring_poison(&self.state).last_applied.resources.get(address).cloned()
     }
 
     /// What must be read to judge a member.
     pub fn reads(&self, member: &Member) -> Vec<Read> {
         let prior = member.removal.then(|| self.prior(&member.wish.address)).flatten();
-        reads(member, prior.as_ref())
+        collect_member_reads(member, prior.as_ref())
     }
 
     /// What is known of a host.
     pub fn host(&self, host: &str) -> HostNow {
-        guard(&self.hosts).get(host).cloned().unwrap_or_default()
+        lock_ignoring_poison(&self.hosts).get(host).cloned().unwrap_or_default()
     }
 
     /// True where the target was reached and locked.
     pub fn is_ready(&self, name: &str) -> bool {
-        guard(&self.hosts).contains_key(name)
+        lock_ignoring_poison(&self.hosts).contains_key(name)
     }
 
     /// The host is in another boot.
     pub fn booted(&self, host: &str, boot_id: String) {
-        guard(&self.hosts).entry(host.to_owned()).or_default().boot_id = Some(boot_id);
+        lock_ignoring_poison(&self.hosts).entry(host.to_owned()).or_default().boot_id = Some(boot_id);
     }
 
     /// Whether the record of a host says that it is out of service, as far as that is known to stand there.
     pub(super) fn note_recorded_out(&self, host: &str, is_out: bool) {
-        guard(&self.hosts).get_mut(host).into_iter().for_each(|now| now.is_recorded_out = is_out);
+        lock_ignoring_poison(&self.hosts).get_mut(host).into_iter().for_each(|now| now.is_recorded_out = is_out);
     }
 
     /// Somebody ordered the run to end.
@@ -187,35 +194,35 @@ impl Shared {
 
     /// The step acts from now on.
     pub fn note_acted(&self, n: usize) {
-        guard(&self.acted).insert(n);
+        lock_ignoring_poison(&self.acted).insert(n);
     }
 
     /// Whether a step acted, in this part of the run or before.
     pub fn has_acted(&self, n: usize) -> bool {
-        guard(&self.acted).contains(&n)
+        lock_ignoring_poison(&self.acted).contains(&n)
     }
 
     /// What an earlier part of the run began and does not know the end of: it may run on its host to this day, and must be found under
     /// the same token rather than be started twice.
-    pub fn may_still_run(&self, node: &Node) -> Option<&Intent> {
+    pub fn may_still_run(&self, node: &PlanNode) -> Option<&StepIntent> {
         let status = self.earlier.nodes.get(&node.id)?;
-        let is_over = matches!(status.outcome, Some(Outcome::Failed { .. } | Outcome::Done { .. }));
+        let is_over = matches!(status.outcome, Some(NodeOutcome::Failed { .. } | NodeOutcome::Done { .. }));
         status.intent.as_ref().filter(|_| !is_over)
     }
 
     /// The step looks at its resources from now on.
     pub fn note_look(&self, n: usize) {
-        guard(&self.looked_at).insert(n);
+        lock_ignoring_poison(&self.looked_at).insert(n);
     }
 
     /// Whether a step looked at its resources already, or an earlier part of the run began it.
     pub fn is_looked_at(&self, n: usize) -> bool {
-        guard(&self.looked_at).contains(&n)
+        lock_ignoring_poison(&self.looked_at).contains(&n)
     }
 
     /// True when no step of the host has compared its resources with the plan yet.
     pub fn is_first_on(&self, host: &str) -> bool {
-        guard(&self.compared).insert(host.to_owned())
+        lock_ignoring_poison(&self.compared).insert(host.to_owned())
     }
 
     /// The steps of one target, in the plan's order.
@@ -234,23 +241,29 @@ impl Shared {
 
     /// An earlier step of this run acted on the same target, so its resources may have moved by our own doing.
     pub fn may_have_moved(&self, n: usize) -> bool {
-        let acted = guard(&self.acted);
+        let acted = lock_ignoring_poison(&self.acted);
         self.earlier_on_target(n).iter().any(|m| acted.contains(m))
     }
 
     /// Journals how a step ended, takes it into the state, and has the target write it down as well.
-    pub async fn finish(&self, node: &Node, finish: &Finish, writer: Option<&Writer>) -> Option<Diagnostic> {
+    pub async fn finish(&self, node: &PlanNode, finish: &Finish, writer: Option<&Writer>) -> Option<Diagnostic> {
         let (outcome, applied, removed) = (finish.outcome.clone(), finish.applied.clone(), finish.removed.clone());
         let host = node.target.as_ref().filter(|target| target.kind == TargetKind::Host).map(|target| target.name.to_string());
-        self.journal.note(Entry::NodeFinished { node: node.id.clone(), host, outcome, applied: applied.clone(), removed: removed.clone() });
+        self.journal.note(JournalEntry::NodeFinished {
+            node: node.id.clone(),
+            host,
+            outcome,
+            applied: applied.clone(),
+            removed: removed.clone(),
+        });
         let target = node.target.clone()?;
-        let is_lost = matches!(finish.outcome, Outcome::Failed { .. } | Outcome::Unknown { .. });
+        let is_lost = matches!(finish.outcome, NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. });
         let left = is_lost && target.kind == TargetKind::Host && writer.is_some() && self.note_outage(&target.name, lost_by(node));
         if applied.is_empty() && removed.is_empty() && !left {
             return None;
         }
         {
-            let mut state = guard(&self.state);
+            let mut state = lock_ignoring_poison(&self.state);
             state.last_applied.resources.extend(applied);
             for address in &removed {
                 state.last_applied.resources.remove(address);
@@ -261,7 +274,7 @@ impl Shared {
 }
 
 /// Why a host is out of service of which this step failed, or nobody knows how it ended.
-pub(super) fn lost_by(node: &Node) -> OutageCause {
+pub(super) fn lost_by(node: &PlanNode) -> OutageCause {
     let id = node.id.clone();
     match takes_out_of_service(node.disruption) {
         true => OutageCause::StepFailed { node: id },

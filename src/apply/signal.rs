@@ -1,7 +1,7 @@
 //! What the scheduler is told, what it wants done, and the limits that it keeps to.
 
 use railwright_base::Target;
-use railwright_state::Outcome;
+use railwright_state::NodeOutcome;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the scheduler is told.
@@ -17,7 +17,7 @@ pub enum Signal {
         /// Its number.
         step: usize,
         /// How.
-        outcome: Outcome,
+        outcome: NodeOutcome,
     },
     /// Somebody switched the host of this step off and on under the run.
     WentOut {
@@ -67,7 +67,7 @@ pub const GIVEN_UP: &str = "given up while it ran";
 
 /// What the scheduler wants done.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Command {
+pub enum SchedulerCommand {
     /// Carry out this step.
     Run {
         /// Its number.
@@ -87,7 +87,7 @@ pub enum Command {
         /// Its number.
         step: usize,
         /// The fate.
-        outcome: Outcome,
+        outcome: NodeOutcome,
     },
     /// All is over.
     End,

@@ -3,18 +3,18 @@
 
 use super::estimate::{Estimate, Past};
 use super::resume::is_resumable;
-use super::steps::{Role, Step};
+use super::steps::{ScheduledStep, StepRole};
 use railwright_base::{Target, nodeset};
-use railwright_plan::{Node, NodeKind, Plan, Unavailable};
+use railwright_plan::{NodeKind, Plan, PlanNode, Unavailable};
 use railwright_state::run_status::GateStatus;
-use railwright_state::{Outcome, RunStatus};
+use railwright_state::{NodeOutcome, RunStatus};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Life {
+pub enum RunPhase {
     /// It goes on.
     Running,
     /// It goes on and starts nothing new until it is told to.
@@ -25,14 +25,14 @@ pub enum Life {
     Dead,
 }
 
-impl Life {
+impl RunPhase {
     /// The word on the screen.
     pub fn word(self) -> &'static str {
         match self {
-            Life::Running => "running",
-            Life::Paused => "paused",
-            Life::Over => "over",
-            Life::Dead => "dead",
+            RunPhase::Running => "running",
+            RunPhase::Paused => "paused",
+            RunPhase::Over => "over",
+            RunPhase::Dead => "dead",
         }
     }
 }
@@ -142,7 +142,7 @@ pub struct RolloutStatus {
     /// When its journal was written last.
     pub latest_at: String,
     /// Whether it goes on.
-    pub life: Life,
+    pub life: RunPhase,
     /// Since when it is paused.
     pub paused_since: Option<String>,
     /// How it ended.
@@ -179,25 +179,26 @@ pub struct RolloutStatus {
 }
 
 /// The status of a run, by its plan with what a power cycle keeps waiting taken up. `live` says whether some process holds the cluster's lock for it.
-pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &Past) -> RolloutStatus {
+pub fn compute_rollout_status(plan: &Plan, steps: &[ScheduledStep], run: &RunStatus, live: bool, past: &Past) -> RolloutStatus {
     let life = match (&run.ending, live, &run.paused) {
-        (Some(_), ..) => Life::Over,
-        (None, false, _) => Life::Dead,
-        (None, true, Some(_)) => Life::Paused,
-        (None, true, None) => Life::Running,
+        (Some(_), ..) => RunPhase::Over,
+        (None, false, _) => RunPhase::Dead,
+        (None, true, Some(_)) => RunPhase::Paused,
+        (None, true, None) => RunPhase::Running,
     };
-    let is_live = matches!(life, Life::Running | Life::Paused);
+    let is_live = matches!(life, RunPhase::Running | RunPhase::Paused);
     let waits_s = plan.nodes.iter().filter_map(|node| Some((node.id.as_str(), waits_s(node)?))).collect();
-    let seen = Seen { run, waits_s, steps, by_host: by_host(steps), is_over: life == Life::Over, is_live };
-    let lost = seen.hosts(|host| seen.states(host).any(|(_, outcome)| outcome.is_some_and(Outcome::is_loss)));
+    let seen = RunJournalView { run, waits_s, steps, by_host: by_host(steps), is_over: life == RunPhase::Over, is_live };
+    let lost = seen.hosts(|host| seen.states(host).any(|(_, outcome)| outcome.is_some_and(NodeOutcome::is_loss)));
     let outages = run.outages();
     let unavailable = seen.hosts(|host| lost.contains(host) || seen.is_out(host) || (!is_live && outages.contains_key(&*host.name)));
-    let work = || steps.iter().filter(|step| step.role == Role::Work && step.held.is_none());
-    let is_over = |step: &Step| seen.outcome(step).is_some();
-    let was_begun = |step: &Step| seen.outcome(step).is_some_and(|o| !matches!(o, Outcome::Skipped { .. } | Outcome::Held { .. }));
+    let work = || steps.iter().filter(|step| step.role == StepRole::Work && step.held.is_none());
+    let is_over = |step: &ScheduledStep| seen.outcome(step).is_some();
+    let was_begun =
+        |step: &ScheduledStep| seen.outcome(step).is_some_and(|o| !matches!(o, NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. }));
     let steps_over = work().filter(|step| was_begun(step)).count();
-    let done = |step: &Step| match &step.role {
-        Role::Gate(_) => matches!(seen.gate(&step.id), GateState::Passed { .. }),
+    let done = |step: &ScheduledStep| match &step.role {
+        StepRole::Gate(_) => matches!(seen.gate(&step.id), GateState::Passed { .. }),
         _ => is_over(step),
     };
     let left = if run.ending.is_some() { None } else { past.estimate(steps, &done, plan.rollout.max_unavailable, usize::MAX) };
@@ -209,15 +210,15 @@ pub fn status(plan: &Plan, steps: &[Step], run: &RunStatus, live: bool, past: &P
         started_at: run.started_at.clone(),
         latest_at: run.latest_at.clone(),
         life,
-        paused_since: run.paused.clone().filter(|_| life == Life::Paused),
+        paused_since: run.paused.clone().filter(|_| life == RunPhase::Paused),
         ending: run.ending.clone(),
-        waves: waves(plan, &seen),
+        waves: list_wave_statuses(plan, &seen),
         steps_over,
         steps: work().count(),
-        unavailable: folded(&unavailable),
+        unavailable: fold_host_names(&unavailable),
         unavailable_count: unavailable.len(),
         max_unavailable: plan.rollout.max_unavailable,
-        lost: folded(&lost),
+        lost: fold_host_names(&lost),
         failure_budget: plan.rollout.failure_budget(),
         power_cycles: seen.power_cycles(),
         out_of_service: Vec::new(),
@@ -232,34 +233,34 @@ impl RolloutStatus {
     /// With the hosts that runs left out of service, which count in the budget whatever this run has to do on them.
     pub fn with_left_by_runs(self, left: Vec<Unavailable>) -> Self {
         let sets = left.iter().map(|one| one.hosts.as_str()).chain([self.unavailable.as_str()]);
-        let hosts: BTreeSet<String> = sets.flat_map(|set| nodeset::expand(set).unwrap_or_default()).collect();
-        let unavailable = nodeset::fold(&hosts.iter().map(String::as_str).collect::<Vec<_>>());
+        let hosts: BTreeSet<String> = sets.flat_map(|set| nodeset::expand_node_set(set).unwrap_or_default()).collect();
+        let unavailable = nodeset::fold_node_set(&hosts.iter().map(String::as_str).collect::<Vec<_>>());
         RolloutStatus { unavailable, unavailable_count: hosts.len(), out_of_service: left, ..self }
     }
 }
 
-fn waits_for_power_cycle(step: &Step, outcome: Option<&Outcome>) -> bool {
-    step.by_hand && matches!(outcome, Some(Outcome::Held { .. }))
+fn waits_for_power_cycle(step: &ScheduledStep, outcome: Option<&NodeOutcome>) -> bool {
+    step.by_hand && matches!(outcome, Some(NodeOutcome::Held { .. }))
 }
 
-fn waits_s(node: &Node) -> Option<u64> {
+fn waits_s(node: &PlanNode) -> Option<u64> {
     let NodeKind::Change { actions, .. } = &node.kind else { return None };
     Some(actions.iter().map(|action| u64::from(action.waits_s())).sum()).filter(|seconds| *seconds > 0)
 }
 
-fn by_host(steps: &[Step]) -> BTreeMap<&Target, Vec<&Step>> {
-    let mut by_host: BTreeMap<&Target, Vec<&Step>> = BTreeMap::new();
+fn by_host(steps: &[ScheduledStep]) -> BTreeMap<&Target, Vec<&ScheduledStep>> {
+    let mut by_host: BTreeMap<&Target, Vec<&ScheduledStep>> = BTreeMap::new();
     for step in steps {
         step.host().into_iter().for_each(|host| by_host.entry(host).or_default().push(step));
     }
     by_host
 }
 
-fn folded(hosts: &BTreeSet<&Target>) -> String {
-    nodeset::fold(&hosts.iter().map(|host| &*host.name).collect::<Vec<_>>())
+fn fold_host_names(hosts: &BTreeSet<&Target>) -> String {
+    nodeset::fold_node_set(&hosts.iter().map(|host| &*host.name).collect::<Vec<_>>())
 }
 
-fn waves(plan: &Plan, seen: &Seen<'_>) -> Vec<WaveStatus> {
+fn list_wave_statuses(plan: &Plan, seen: &RunJournalView<'_>) -> Vec<WaveStatus> {
     let mut waves: BTreeMap<usize, WaveStatus> = BTreeMap::new();
     for node in &plan.nodes {
         let NodeKind::Gate { hosts } = &node.kind else { continue };
@@ -267,38 +268,38 @@ fn waves(plan: &Plan, seen: &Seen<'_>) -> Vec<WaveStatus> {
         for host in hosts {
             states.entry(seen.state(&Target::host(host), node.wave)).or_default().push(host);
         }
-        let hosts = states.into_iter().map(|(state, names)| (state, nodeset::fold(&names))).collect();
+        let hosts = states.into_iter().map(|(state, names)| (state, nodeset::fold_node_set(&names))).collect();
         waves.insert(node.wave, WaveStatus { wave: node.wave + 1, hosts, gate: seen.gate(&node.id) });
     }
     waves.into_values().collect()
 }
 
 /// A journal, asked about steps and hosts.
-struct Seen<'a> {
+struct RunJournalView<'a> {
     run: &'a RunStatus,
     /// How long steps wait at most for what comes about by itself, by their ids.
     waits_s: BTreeMap<&'a str, u64>,
-    steps: &'a [Step],
-    by_host: BTreeMap<&'a Target, Vec<&'a Step>>,
+    steps: &'a [ScheduledStep],
+    by_host: BTreeMap<&'a Target, Vec<&'a ScheduledStep>>,
     is_over: bool,
     is_live: bool,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> RunJournalView<'a> {
     fn hosts(&self, wanted: impl Fn(&Target) -> bool) -> BTreeSet<&'a Target> {
         self.by_host.keys().copied().filter(|host| wanted(host)).collect()
     }
 
-    fn outcome(&self, step: &Step) -> Option<&'a Outcome> {
+    fn outcome(&self, step: &ScheduledStep) -> Option<&'a NodeOutcome> {
         self.run.nodes.get(&step.id)?.outcome.as_ref()
     }
 
     /// The steps of a host with their outcomes.
-    fn states(&self, host: &Target) -> impl Iterator<Item = (&'a Step, Option<&'a Outcome>)> {
+    fn states(&self, host: &Target) -> impl Iterator<Item = (&'a ScheduledStep, Option<&'a NodeOutcome>)> {
         self.by_host.get(host).into_iter().flatten().map(|step| (*step, self.outcome(step)))
     }
 
-    fn is_open(&self, step: &Step) -> bool {
+    fn is_open(&self, step: &ScheduledStep) -> bool {
         self.run.nodes.get(&step.id).is_some_and(|node| node.is_open())
     }
 
@@ -307,20 +308,20 @@ impl<'a> Seen<'a> {
         for step in self.steps.iter().filter(|step| waits_for_power_cycle(step, self.outcome(step)) && self.is_due(step)) {
             hosts.entry(step.wave).or_default().extend(step.host());
         }
-        hosts.values().map(folded).collect()
+        hosts.values().map(fold_host_names).collect()
     }
 
     /// What comes before it on its host is done.
-    fn is_due(&self, step: &Step) -> bool {
-        step.after_on_target(self.steps).all(|n| self.outcome(&self.steps[n]).is_some_and(Outcome::is_done))
+    fn is_due(&self, step: &ScheduledStep) -> bool {
+        step.after_on_target(self.steps).all(|n| self.outcome(&self.steps[n]).is_some_and(NodeOutcome::is_done))
     }
 
     /// Begun and not proven since: the rule by which a resumed run counts as well. What goes on and disturbs nobody is fine
     /// as long as somebody watches it.
     fn is_out(&self, host: &Target) -> bool {
-        let by_hand = |step: &Step| step.by_hand && self.run.rebooted_unproven(&host.name, None);
+        let by_hand = |step: &ScheduledStep| step.by_hand && self.run.rebooted_unproven(&host.name, None);
         self.states(host).any(|(step, outcome)| {
-            let counts = step.disruptive || !(self.is_live || outcome.is_some_and(Outcome::is_done));
+            let counts = step.disruptive || !(self.is_live || outcome.is_some_and(NodeOutcome::is_done));
             let since = self.run.nodes.get(&step.id).map_or(0, |node| node.out_since(counts));
             by_hand(step) || self.run.in_service_since(&host.name) < since
         })
@@ -328,12 +329,13 @@ impl<'a> Seen<'a> {
 
     /// As far as this wave; a host that waits for a power cycle comes again in a later one.
     fn state(&self, host: &Target, wave: usize) -> HostState {
-        let all: Vec<(&Step, Option<&Outcome>)> = self.states(host).filter(|(step, _)| step.wave <= wave).collect();
-        let any = |wanted: &dyn Fn(&Step, Option<&Outcome>) -> bool| all.iter().any(|(step, outcome)| wanted(step, *outcome));
-        let is_held = |step: &Step, outcome: Option<&Outcome>| step.held.is_some() || matches!(outcome, Some(Outcome::Held { .. }));
-        let is_done = |outcome: Option<&Outcome>| outcome.is_some_and(Outcome::is_done);
+        let all: Vec<(&ScheduledStep, Option<&NodeOutcome>)> = self.states(host).filter(|(step, _)| step.wave <= wave).collect();
+        let any = |wanted: &dyn Fn(&ScheduledStep, Option<&NodeOutcome>) -> bool| all.iter().any(|(step, outcome)| wanted(step, *outcome));
+        let is_held =
+            |step: &ScheduledStep, outcome: Option<&NodeOutcome>| step.held.is_some() || matches!(outcome, Some(NodeOutcome::Held { .. }));
+        let is_done = |outcome: Option<&NodeOutcome>| outcome.is_some_and(NodeOutcome::is_done);
         let left = any(&|step, outcome| !is_done(outcome) && !is_held(step, outcome));
-        if any(&|_, outcome| outcome.is_some_and(Outcome::isolates)) {
+        if any(&|_, outcome| outcome.is_some_and(NodeOutcome::isolates)) {
             HostState::Failed
         } else if any(&|step, _| self.is_open(step)) {
             HostState::Running
@@ -354,8 +356,8 @@ impl<'a> Seen<'a> {
         let settled = self.run.nodes.get(node).and_then(|node| node.outcome.as_ref());
         match (self.run.gates.get(node), settled) {
             (Some(GateStatus { checking_since: Some(since), .. }), _) if !self.is_over => GateState::Checking { since: since.clone() },
-            (_, Some(Outcome::Held { .. })) => GateState::Waiting,
-            (_, Some(Outcome::Skipped { .. })) => GateState::Skipped,
+            (_, Some(NodeOutcome::Held { .. })) => GateState::Waiting,
+            (_, Some(NodeOutcome::Skipped { .. })) => GateState::Skipped,
             (Some(GateStatus { checked: Some((false, at)), .. }), _) => GateState::Failed { at: at.clone() },
             // A gate that let some hosts through early is asked again for the others.
             (Some(GateStatus { checked: Some((true, at)), .. }), Some(_)) => GateState::Passed { at: at.clone() },
@@ -364,7 +366,7 @@ impl<'a> Seen<'a> {
     }
 
     fn active(&self) -> Vec<StepNote> {
-        let step = |step: &Step| {
+        let step = |step: &ScheduledStep| {
             let since = self.run.nodes.get(&step.id)?.begun_at.clone()?;
             let waits_s = self.waits_s.get(step.id.as_str()).copied();
             self.is_open(step).then(|| StepNote { node: step.id.clone(), what: "running".to_owned(), since, waits_s })
@@ -377,15 +379,15 @@ impl<'a> Seen<'a> {
     }
 
     fn failed(&self) -> Vec<StepNote> {
-        let note = |step: &Step| {
+        let note = |step: &ScheduledStep| {
             let node = self.run.nodes.get(&step.id)?;
             let (outcome, since) = (node.outcome.as_ref()?, node.over_at.clone()?);
             let reason = match outcome {
-                Outcome::Failed { reason }
-                | Outcome::Unknown { reason }
-                | Outcome::Unreachable { reason }
-                | Outcome::LockLost { reason }
-                | Outcome::Stale { reason } => reason,
+                NodeOutcome::Failed { reason }
+                | NodeOutcome::Unknown { reason }
+                | NodeOutcome::Unreachable { reason }
+                | NodeOutcome::LockLost { reason }
+                | NodeOutcome::Stale { reason } => reason,
                 _ => return None,
             };
             Some(StepNote { node: step.id.clone(), what: format!("{}: {reason}", outcome.word()), since, waits_s: None })

@@ -1,16 +1,16 @@
 //! The plan's graph as the scheduler sees it: numbers, targets, waves, and nothing of what a step does. Pure.
 
-use super::trouble::Next;
+use super::trouble::NextCommands;
 use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_graph::{Cycle, Graph};
 use railwright_plan::by_hand::is_by_hand;
-use railwright_plan::{Node, NodeKind, Plan};
+use railwright_plan::{NodeKind, Plan, PlanNode};
 use railwright_resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a step is to the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
+pub enum StepRole {
     /// Work on a target.
     Work,
     /// The functional check of these hosts.
@@ -30,11 +30,11 @@ pub enum OnNode {
 
 /// One node of the plan, as the scheduler sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct ScheduledStep {
     /// The node's id.
     pub id: String,
     /// What it is.
-    pub role: Role,
+    pub role: StepRole,
     /// The target of work.
     pub target: Option<Target>,
     /// It takes its host out of service until a gate has passed.
@@ -61,9 +61,9 @@ pub struct Step {
     pub held: Option<String>,
 }
 
-impl Step {
+impl ScheduledStep {
     /// Direct prerequisites on its own target, of these steps.
-    pub fn after_on_target<'s>(&'s self, steps: &'s [Step]) -> impl Iterator<Item = usize> + 's {
+    pub fn after_on_target<'s>(&'s self, steps: &'s [ScheduledStep]) -> impl Iterator<Item = usize> + 's {
         self.after.iter().copied().filter(|n| self.target.is_some() && steps[*n].target == self.target)
     }
 
@@ -79,8 +79,8 @@ pub(super) fn takes_out_of_service(disruption: Disruption) -> bool {
 }
 
 /// The steps of a plan, in the plan's order. A plan whose edges name nothing or run in a ring is refused.
-pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
-    let broken = |what: String| broken(what, &Next::of(plan));
+pub fn build_steps(plan: &Plan) -> Result<Vec<ScheduledStep>, Diagnostic> {
+    let broken = |what: String| report_broken_order(what, &NextCommands::of(plan));
     let mut number = BTreeMap::new();
     for (n, node) in plan.nodes.iter().enumerate() {
         if number.insert(node.id.as_str(), n).is_some() {
@@ -93,10 +93,10 @@ pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
             number.get(id.as_str()).copied().ok_or_else(|| broken(format!("{} comes after {id}, which is not in the plan", node.id)))
         };
         let after = node.after.iter().map(find).collect::<Result<BTreeSet<_>, _>>()?;
-        steps.push(step(node, after.into_iter().collect(), plan.rollout.needs_window(node.disruption)));
+        steps.push(new_step(node, after.into_iter().collect(), plan.rollout.needs_window(node.disruption)));
     }
-    let edges: Vec<(usize, usize)> = edges(&steps).collect();
-    let order = order(&steps)
+    let edges: Vec<(usize, usize)> = list_edges(&steps).collect();
+    let order = sort_steps(&steps)
         .map_err(|ring| broken(format!("{} waits for itself", ring.0.first().map_or("a step", |n| plan.nodes[*n].id.as_str()))))?;
     if let Some((own, _)) = edges.iter().find(|(before, after)| before == after) {
         return Err(broken(format!("{} waits for itself", plan.nodes[*own].id)));
@@ -116,7 +116,7 @@ pub fn steps(plan: &Plan) -> Result<Vec<Step>, Diagnostic> {
 }
 
 /// Leaves for `resume` what the plan itself holds and only a power cycle keeps waiting, with the gates after it.
-pub fn hold(steps: &mut [Step], plan: &Plan) {
+pub fn mark_blocked_steps(steps: &mut [ScheduledStep], plan: &Plan) {
     for (n, step) in steps.iter_mut().enumerate() {
         let held = match plan.nodes.get(n) {
             Some(node) => node.held.clone(),
@@ -128,24 +128,24 @@ pub fn hold(steps: &mut [Step], plan: &Plan) {
 }
 
 /// Which step comes right before which.
-fn edges(steps: &[Step]) -> impl Iterator<Item = (usize, usize)> {
+fn list_edges(steps: &[ScheduledStep]) -> impl Iterator<Item = (usize, usize)> {
     steps.iter().enumerate().flat_map(|(n, step)| step.after.iter().map(move |before| (*before, n)))
 }
 
 /// Every step after its prerequisites.
-pub fn order(steps: &[Step]) -> Result<Vec<usize>, Cycle> {
-    Graph::new(steps.len(), edges(steps)).order()
+pub fn sort_steps(steps: &[ScheduledStep]) -> Result<Vec<usize>, Cycle> {
+    Graph::new(steps.len(), list_edges(steps)).order()
 }
 
-fn step(node: &Node, after: Vec<usize>, needs_window: bool) -> Step {
+fn new_step(node: &PlanNode, after: Vec<usize>, needs_window: bool) -> ScheduledStep {
     let role = match &node.kind {
-        NodeKind::Gate { hosts } => Role::Gate(hosts.iter().map(Target::host).collect()),
-        NodeKind::Barrier => Role::Barrier,
+        NodeKind::Gate { hosts } => StepRole::Gate(hosts.iter().map(Target::host).collect()),
+        NodeKind::Barrier => StepRole::Barrier,
         NodeKind::Change { .. } | NodeKind::Adopt { .. } | NodeKind::Reboot | NodeKind::Drain { .. } | NodeKind::Uncordon { .. } => {
-            Role::Work
+            StepRole::Work
         }
     };
-    Step {
+    ScheduledStep {
         id: node.id.clone(),
         role,
         target: node.target.clone(),
@@ -168,11 +168,11 @@ fn step(node: &Node, after: Vec<usize>, needs_window: bool) -> Step {
     }
 }
 
-fn is_of_cluster(node: &Node) -> bool {
+fn is_of_cluster(node: &PlanNode) -> bool {
     node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Kube)
 }
 
-fn broken(what: String, next: &Next) -> Diagnostic {
+fn report_broken_order(what: String, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0605", format!("the plan's order cannot be followed: {what}"))
         .effect("which step has to wait for which is not known")
         .state("nothing was changed")

@@ -3,13 +3,13 @@
 
 use super::context::Context;
 use super::host_locks::lock_one;
-use super::preflight::{connect, host_now, read_record};
-use super::records::{members, too_large};
-use super::trouble::{Next, not_workable, record_not_written};
+use super::preflight::{connect_target, host_now, read_record};
+use super::records::{list_record_members, too_large};
+use super::trouble::{NextCommands, not_workable, record_not_written};
 use railwright_base::{Diagnostic, MachineId, Target, TargetKind};
 use railwright_resource::Read;
 use railwright_state::lineage::RunPart;
-use railwright_state::{ClusterIdentity, ClusterLock, IdentityConflict, State, TakeOver, TargetRecord};
+use railwright_state::{ClusterIdentity, ClusterLock, ClusterState, IdentityConflict, TakeOver, TargetRecord};
 use railwright_system::{clock, identity};
 use railwright_transport::{RecordOutcome, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ pub struct TakeOverDecision {
 pub type TakenOver = BTreeMap<Target, Result<TakeOver, Diagnostic>>;
 
 /// A target that is locked and may be taken over.
-struct Taken {
+struct TakeOverCandidate {
     writer: Writer,
     /// The digest of its record, where the target tells it.
     replaces: BTreeSet<String>,
@@ -45,13 +45,13 @@ struct Taken {
 /// Takes them over. What is decided is written down on this side before anything is written on a target.
 pub async fn take_over(decision: &TakeOverDecision, context: &Context) -> Result<TakenOver, Diagnostic> {
     let lock = ClusterLock::take(&context.folder, "state take-over")?;
-    let mut state = State::load(&context.folder)?;
+    let mut state = ClusterState::load(&context.folder)?;
     state.cluster = decision.cluster.clone().or(state.cluster.take());
     let cluster = context.folder.identify(&mut state, None, &decision.name)?;
     let mut out = TakenOver::new();
     let mut taken = BTreeMap::new();
     for (target, conflict) in &decision.targets {
-        match look(target, conflict, decision, context, &lock).await {
+        match lock_and_read_target(target, conflict, decision, context, &lock).await {
             Ok(one) => drop(taken.insert(target.clone(), one)),
             Err(problem) => drop(out.insert(target.clone(), Err(problem))),
         }
@@ -69,7 +69,7 @@ pub async fn take_over(decision: &TakeOverDecision, context: &Context) -> Result
     // Whoever knows more than the records say did not write this.
     let by = lock.holder.part();
     for (target, one) in &taken {
-        out.insert(target.clone(), write(target, one, &cluster, &by, &mut state).await);
+        out.insert(target.clone(), write_take_over_record(target, one, &cluster, &by, &mut state).await);
     }
     state.store(&context.folder)?;
     for one in taken.values() {
@@ -78,15 +78,15 @@ pub async fn take_over(decision: &TakeOverDecision, context: &Context) -> Result
     Ok(out)
 }
 
-fn entry(record: &TargetRecord, decision: &TakeOverDecision) -> TakeOver {
-    let at = clock::now();
+fn new_take_over_entry(record: &TargetRecord, decision: &TakeOverDecision) -> TakeOver {
+    let at = clock::read_current_time();
     let not_managed = record.read().filter(|_| !decision.keep_record);
     // A name of its own for each, of letters and digits alone.
     let name = || format!("record-{}.json", at.chars().filter(char::is_ascii_alphanumeric).collect::<String>());
     TakeOver {
         from: record.cluster().cloned(),
-        who: identity::user(),
-        machine: identity::machine(),
+        who: identity::find_user_name(),
+        machine: identity::read_machine_name(),
         reason: decision.reason.clone(),
         resources: not_managed.map(|record| record.resources.keys().cloned().collect()).unwrap_or_default(),
         set_aside: record.read().is_none().then(name),
@@ -95,16 +95,16 @@ fn entry(record: &TargetRecord, decision: &TakeOverDecision) -> TakeOver {
 }
 
 /// Locks a target and reads what it is once more.
-async fn look(
+async fn lock_and_read_target(
     target: &Target,
     conflict: &IdentityConflict,
     decision: &TakeOverDecision,
     context: &Context,
     lock: &ClusterLock,
-) -> Result<Taken, Diagnostic> {
-    let next = Next::beside(&context.folder);
+) -> Result<TakeOverCandidate, Diagnostic> {
+    let next = NextCommands::beside(&context.folder);
     let unfit = |reason: &str| not_workable(target, reason, &next);
-    let locker = connect(&target.name, context).await.map_err(|error| error.diagnostic())?;
+    let locker = connect_target(&target.name, context).await.map_err(|error| error.diagnostic())?;
     let answers = locker.reader().read(&[Read::Host]).await.map_err(|error| error.diagnostic())?;
     let machine = host_now(target, &answers).map_err(|unready| unready.told(target, &next))?.machine_id.known().cloned();
     let (writer, replaced) = lock_one(&target.name, context, &locker, lock).await?;
@@ -127,8 +127,8 @@ async fn look(
     };
     match decided.await {
         Ok(record) => {
-            let entry = entry(&record, decision);
-            Ok(Taken { writer, replaces: replaced.into_iter().collect(), record, machine, entry })
+            let entry = new_take_over_entry(&record, decision);
+            Ok(TakeOverCandidate { writer, replaces: replaced.into_iter().collect(), record, machine, entry })
         }
         Err(problem) => {
             let _ = writer.unlock().await;
@@ -137,16 +137,22 @@ async fn look(
     }
 }
 
-async fn write(target: &Target, one: &Taken, cluster: &ClusterIdentity, by: &RunPart, state: &mut State) -> Result<TakeOver, Diagnostic> {
+async fn write_take_over_record(
+    target: &Target,
+    one: &TakeOverCandidate,
+    cluster: &ClusterIdentity,
+    by: &RunPart,
+    state: &mut ClusterState,
+) -> Result<TakeOver, Diagnostic> {
     let plan = one.record.read().map(|record| record.plan.clone()).unwrap_or_default();
-    let record = state.next_record(cluster, &target.name, by, &plan, clock::now());
+    let record = state.next_record(cluster, &target.name, by, &plan, clock::read_current_time());
     let json = record.to_json();
     if let Some(too_large) = too_large(target, &record, &json) {
         return Err(too_large);
     }
     let written = match one.entry.set_aside.clone() {
         Some(name) => one.writer.record_beside(json, one.replaces.clone(), name).await,
-        None => one.writer.record(json, members(&record), one.replaces.clone()).await,
+        None => one.writer.record(json, list_record_members(&record), one.replaces.clone()).await,
     };
     let reason = match written {
         Ok(RecordOutcome::Written) => {

@@ -7,29 +7,29 @@ pub use of_locks::*;
 pub use of_the_run::*;
 
 use railwright_base::quote::sh_words;
-use railwright_base::text::{clean, one_line};
+use railwright_base::text::{one_line, sanitize_text};
 use railwright_base::{Diagnostic, seal};
 use railwright_plan::Plan;
-use railwright_resource::complaint::{LOCKED, complaint, status_word};
+use railwright_resource::complaint::{LOCKED, find_failure_message, status_word};
 use railwright_resource::{Action, Assessment, Plane, Reading};
 use railwright_state::StateFolder;
 use railwright_transport::TransportError;
 
 /// Says which commands go on from here.
 #[derive(Debug, Clone)]
-pub struct Next {
+pub struct NextCommands {
     pub(super) inventory: String,
 }
 
-impl Next {
+impl NextCommands {
     /// For the inventory that the plan was made from.
     pub fn of(plan: &Plan) -> Self {
-        Next { inventory: if plan.inventory.path.is_empty() { "INVENTORY".to_owned() } else { plan.inventory.word() } }
+        NextCommands { inventory: if plan.inventory.path.is_empty() { "INVENTORY".to_owned() } else { plan.inventory.word() } }
     }
 
     /// For the inventory that the state folder lies in, where there is no plan to ask.
     pub fn beside(folder: &StateFolder) -> Self {
-        Next { inventory: folder.inventory() }
+        NextCommands { inventory: folder.inventory() }
     }
 
     /// The command that goes on with the run.
@@ -69,9 +69,9 @@ impl Next {
 }
 
 /// One reading for a message.
-fn shown(reading: &Reading) -> String {
+fn format_reading(reading: &Reading) -> String {
     match reading {
-        Reading::Is(serde_json::Value::String(text)) => one_line(seal::veiled(text), 80),
+        Reading::Is(serde_json::Value::String(text)) => one_line(seal::mask_seal(text), 80),
         Reading::Is(value) => one_line(&value.to_string(), 80),
         Reading::Absent => "absent".to_owned(),
         Reading::NotApplicable(why) => format!("not applicable ({})", one_line(why, 60)),
@@ -80,24 +80,24 @@ fn shown(reading: &Reading) -> String {
 }
 
 /// `mtu (running): wanted 9000, found 1500; ...`, at most a handful.
-pub fn differences(assessment: &Assessment) -> String {
+pub fn describe_differences(assessment: &Assessment) -> String {
     let all: Vec<String> = assessment
         .attributes
         .iter()
         .flat_map(|(name, attribute)| {
-            attribute.differences().into_iter().map(move |(plane, wanted, found)| line(name, plane, wanted, found))
+            attribute.differences().into_iter().map(move |(plane, wanted, found)| format_difference(name, plane, wanted, found))
         })
         .collect();
     let more = if all.len() > 4 { format!("; and {} more", all.len() - 4) } else { String::new() };
     format!("{}{more}", all.iter().take(4).cloned().collect::<Vec<_>>().join("; "))
 }
 
-fn line(name: &str, plane: Plane, wanted: &Reading, found: &Reading) -> String {
-    format!("{name} ({}): wanted {}, found {}", plane.word(), shown(wanted), shown(found))
+fn format_difference(name: &str, plane: Plane, wanted: &Reading, found: &Reading) -> String {
+    format!("{name} ({}): wanted {}, found {}", plane.word(), format_reading(wanted), format_reading(found))
 }
 
 /// What a step is on, in words.
-fn place(node: &str) -> &'static str {
+fn describe_target_kind(node: &str) -> &'static str {
     match node.split('/').next() {
         Some("kube") => "cluster",
         Some("switch") => "switch",
@@ -107,7 +107,7 @@ fn place(node: &str) -> &'static str {
 
 /// What becomes of a host or switch whose step did not end well; of a cluster nothing is told.
 fn out_of_service(node: &str) -> &'static str {
-    match place(node) {
+    match describe_target_kind(node) {
         "host" => "the host counts as out of service until a later run mends it",
         "switch" => "the switch counts as out of service until a later run mends it",
         _ => "what needs it is not begun",
@@ -115,8 +115,8 @@ fn out_of_service(node: &str) -> &'static str {
 }
 
 /// The target was changed by somebody else since the plan was made.
-pub fn stale(node: &str, reason: &str, next: &Next) -> Diagnostic {
-    let place = place(node);
+pub fn report_stale_target(node: &str, reason: &str, next: &NextCommands) -> Diagnostic {
+    let place = describe_target_kind(node);
     Diagnostic::error("RW0610", format!("the {place} is not as it was when the plan was made: {reason}"))
         .on(node)
         .effect(format!("the plan's reasons and previews no longer hold for this {place}"))
@@ -125,20 +125,20 @@ pub fn stale(node: &str, reason: &str, next: &Next) -> Diagnostic {
 }
 
 /// The step would need more than the plan announced.
-pub fn unannounced(node: &str, reason: &str, next: &Next) -> Diagnostic {
+pub fn report_unannounced_step(node: &str, reason: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0611", format!("the step cannot be done as it was announced: {reason}"))
         .on(node)
-        .effect(format!("it would disturb the {} in a way that nobody saw in the plan", place(node)))
-        .state(format!("this step and the rest of this {} were left alone; earlier steps of it stand", place(node)))
+        .effect(format!("it would disturb the {} in a way that nobody saw in the plan", describe_target_kind(node)))
+        .state(format!("this step and the rest of this {} were left alone; earlier steps of it stand", describe_target_kind(node)))
         .next(format!("{} shows what is to be done now", next.plan()))
 }
 
 /// An action ended with an error.
-pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &str, next: &Next) -> Diagnostic {
+pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &str, next: &NextCommands) -> Diagnostic {
     let text = if stderr.trim().is_empty() { stdout } else { stderr };
     let tail: Vec<&str> = text.trim().lines().rev().take(6).collect();
-    let tail = clean(&tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
-    let said = match (complaint(stderr), tail.is_empty()) {
+    let tail = sanitize_text(&tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
+    let said = match (find_failure_message(stderr), tail.is_empty()) {
         (Some(sentence), _) => sentence,
         (None, false) => format!("it said: {tail}"),
         (None, true) => "it said nothing".to_owned(),
@@ -150,12 +150,17 @@ pub fn action_failed(node: &str, word: &str, code: i32, stdout: &str, stderr: &s
         .state(after_failure(node, false, &[]))
         .next(match code {
             LOCKED => format!("when that program has ended: {}", next.resume()),
-            _ => format!("mend the cause on the {}, then {}; or correct the spec, then {}", place(node), next.resume(), next.plan()),
+            _ => format!(
+                "mend the cause on the {}, then {}; or correct the spec, then {}",
+                describe_target_kind(node),
+                next.resume(),
+                next.plan()
+            ),
         })
 }
 
 /// What cannot be taken back, such as a package that no repository has any more, would fail with every run.
-pub fn or_forget(problem: Diagnostic, removals: &[String], next: &Next) -> Diagnostic {
+pub fn or_forget(problem: Diagnostic, removals: &[String], next: &NextCommands) -> Diagnostic {
     match removals {
         [] => problem,
         _ => problem.next(format!("or leave what cannot be taken back as it is, for good: {}", next.forget(removals))),
@@ -170,12 +175,12 @@ pub fn after_failure(node: &str, untouched: bool, done: &[Action]) -> String {
         (false, true) => "this step may be half done".to_owned(),
         (false, false) => format!("this step is half done: {} ended well before it", done.join(", ")),
     };
-    format!("{what}; the rest of this {} was left alone", place(node))
+    format!("{what}; the rest of this {} was left alone", describe_target_kind(node))
 }
 
 /// All actions ended well, and the resource is not as wished.
-pub fn not_as_wished(node: &str, what: &str, next: &Next) -> Diagnostic {
-    let place = place(node);
+pub fn not_as_wished(node: &str, what: &str, next: &NextCommands) -> Diagnostic {
+    let place = describe_target_kind(node);
     let counts = if place == "host" { "; the host counts as out of service" } else { "" };
     Diagnostic::error("RW0613", format!("every action ended well, but read again it is not as wished: {what}"))
         .on(node)
@@ -185,25 +190,25 @@ pub fn not_as_wished(node: &str, what: &str, next: &Next) -> Diagnostic {
 }
 
 /// All actions ended well, and somebody else set the resource otherwise again.
-pub fn fought_over(node: &str, what: &str, rival: &str, next: &Next) -> Diagnostic {
+pub fn fought_over(node: &str, what: &str, rival: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0653", format!("somebody else sets it back as soon as it is applied: {}", one_line(what, 600)))
         .on(node)
         .effect(format!("two owners of one field undo each other for ever ({rival}), and what needs it would not last"))
         .state(format!(
             "it was applied, and looked at again; it is not applied a second time, and the rest of this {} was left alone",
-            place(node)
+            describe_target_kind(node)
         ))
         .next(format!("end the other one's ownership (its own resource sets the field, as a rule), then {}", next.resume()))
         .next(format!("or take the field out of the spec, which leaves it to the other one, then {}", next.plan()))
 }
 
 /// Nobody knows how the step ended.
-pub fn unknown(node: &str, reason: &str, resources: &[String], next: &Next) -> Diagnostic {
+pub fn report_unknown_outcome(node: &str, reason: &str, resources: &[String], next: &NextCommands) -> Diagnostic {
     let mut diagnostic = Diagnostic::error("RW0614", format!("how the step ended is not known: {}", one_line(reason, 300)))
         .on(node)
         .effect(out_of_service(node))
-        .state(format!("the step was begun; the rest of this {} was left alone", place(node)))
-        .next(format!("{} looks at the {} again", next.resume(), place(node)));
+        .state(format!("the step was begun; the rest of this {} was left alone", describe_target_kind(node)))
+        .next(format!("{} looks at the {} again", next.resume(), describe_target_kind(node)));
     for resource in resources.iter().take(3) {
         diagnostic = diagnostic.next(format!("or, after looking yourself: {} --redo {resource} (or --accept {resource})", next.resume()));
     }
@@ -215,19 +220,19 @@ const NOT_BEGUN: &str = "nothing was begun on it in this step; it counts as out 
 
 /// The same of whatever it is.
 fn not_begun(on: &str) -> &'static str {
-    match place(on) {
+    match describe_target_kind(on) {
         "host" | "switch" => NOT_BEGUN,
         _ => "nothing was begun on it in this step, and the rest of the plan on it is left",
     }
 }
 
 /// A host or a cluster cannot be reached: what the transport has to say about it, and the command that goes on with the run.
-pub fn not_reached(on: String, error: &TransportError, next: &Next) -> Diagnostic {
+pub fn not_reached(on: String, error: &TransportError, next: &NextCommands) -> Diagnostic {
     error.told(not_begun(&on), &format!("then {}", next.resume())).on(on)
 }
 
 /// A step of an earlier run does not end.
-pub fn still_runs(host: &str, reason: &str, next: &Next) -> Diagnostic {
+pub fn still_runs(host: &str, reason: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0627", format!("the host cannot be worked on: {}", one_line(reason, 300)))
         .on(format!("host/{host}"))
         .effect("begun a second time beside itself, the step could leave the host half configured")
@@ -237,7 +242,7 @@ pub fn still_runs(host: &str, reason: &str, next: &Next) -> Diagnostic {
 }
 
 /// The host answers, and has not rebooted.
-pub fn not_rebooted(host: &str, minutes: u64, next: &Next) -> Diagnostic {
+pub fn not_rebooted(host: &str, minutes: u64, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0616", format!("the host was told to reboot and still runs the same boot after {minutes} min"))
         .on(format!("host/{host}"))
         .effect("what waits for the reboot (kernel command line, drivers) is not in effect")
@@ -247,7 +252,7 @@ pub fn not_rebooted(host: &str, minutes: u64, next: &Next) -> Diagnostic {
 }
 
 /// The host did not come back.
-pub fn not_back(host: &str, minutes: u64, next: &Next) -> Diagnostic {
+pub fn not_back(host: &str, minutes: u64, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0617", format!("the host did not come back within {minutes} min after its reboot"))
         .on(format!("host/{host}"))
         .effect("it carries no traffic; it keeps its place in the budget")
@@ -257,7 +262,7 @@ pub fn not_back(host: &str, minutes: u64, next: &Next) -> Diagnostic {
 }
 
 /// The host came back, not as it should be.
-pub fn wrong_after_reboot(host: &str, what: &str, next: &Next) -> Diagnostic {
+pub fn wrong_after_reboot(host: &str, what: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0618", format!("the host rebooted and is not as wished: {what}"))
         .on(format!("host/{host}"))
         .effect("it may have booted another kernel or entry than the one that was configured")
@@ -277,32 +282,32 @@ pub fn cuts_connection(node: &str, host: &str, netdev: Option<&str>, word: &str)
         .effect("if it went wrong nobody could reach the host any more, and nothing would put it back")
         .state("nothing was changed on any host")
         .next(format!("reach {host} over another interface (`ssh.address` in the spec)"))
-        .next(format!("or leave it out: --exclude {}", excluded(node)))
+        .next(format!("or leave it out: --exclude {}", extract_exclude_address(node)))
 }
 
 /// Why something on the host failed, in one line.
 pub fn complaint_of(code: i32, stderr: &str) -> String {
-    let said = complaint(stderr).unwrap_or_else(|| one_line(stderr.trim(), 200));
+    let said = find_failure_message(stderr).unwrap_or_else(|| one_line(stderr.trim(), 200));
     if said.is_empty() { format!("exit status {code}") } else { format!("exit status {code}: {said}") }
 }
 
 /// The host could not be made to watch over the step.
-pub fn guard_not_armed(node: &str, reason: &str, next: &Next) -> Diagnostic {
+pub fn guard_not_armed(node: &str, reason: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0642", format!("the guard of the step could not be armed: {}", one_line(reason, 300)))
         .on(node)
         .effect("without it nobody could reach the host any more if the step went wrong; the host counts as out of service")
         .state("nothing of the step was done; the rest of this host was left alone")
         .next(format!("mend the cause on the host, then {}", next.resume()))
-        .next(format!("or leave it out: {} --exclude {}", next.plan(), excluded(node)))
+        .next(format!("or leave it out: {} --exclude {}", next.plan(), extract_exclude_address(node)))
 }
 
 /// What a plan leaves out so that it has no such step: a transaction has no address of its own there, and goes with its target.
-pub fn excluded(node: &str) -> &str {
+pub fn extract_exclude_address(node: &str) -> &str {
     node.split("/transaction/").next().unwrap_or(node)
 }
 
 /// The step was not confirmed, and the host has put back what was there before.
-pub fn taken_back(node: &str, host: &str, why: &str, as_before: bool, failed: &str, next: &Next) -> Diagnostic {
+pub fn taken_back(node: &str, host: &str, why: &str, as_before: bool, failed: &str, next: &NextCommands) -> Diagnostic {
     let state = match (as_before, failed.is_empty()) {
         (true, _) => format!("{host} is as it was before the change; the rest of it was left alone"),
         (false, true) => format!("{host} can be reached again, and is not as it was before in all that the step touches"),
@@ -317,7 +322,7 @@ pub fn taken_back(node: &str, host: &str, why: &str, as_before: bool, failed: &s
 }
 
 /// The guard's time is over, and nobody has seen what it did.
-pub fn guard_not_seen(node: &str, host: &str, token: &str, why: &str, next: &Next) -> Diagnostic {
+pub fn guard_not_seen(node: &str, host: &str, token: &str, why: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error(
         "RW0643",
         format!("the step was not confirmed ({}), and whether its guard has put everything back is not known", one_line(why, 200)),

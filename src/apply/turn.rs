@@ -2,31 +2,31 @@
 //! journals both.
 
 use super::by_hand::by_hand;
-use super::change::{Finish, change};
+use super::change::{Finish, apply_change};
 use super::cluster_node::NodeStep;
-use super::context::Event;
-use super::drain::drain;
+use super::context::RunEvent;
+use super::drain::drain_node;
 use super::gate::GateResult;
 use super::lookout::Lookout;
-use super::outcome::{ApplyOutcome, Counts, Ending, ending};
-use super::reboot::reboot;
+use super::outcome::{ApplyOutcome, RunExitClass, StepCounts, compute_exit_class};
+use super::reboot::reboot_host;
 use super::scheduler::Scheduler;
-use super::shared::Shared;
-use super::signal::{Command, Signal};
-use super::steps::{Role, Step};
+use super::shared::RunContext;
+use super::signal::{SchedulerCommand, Signal};
+use super::steps::{ScheduledStep, StepRole};
 use super::trouble;
-use super::uncordon::{may_be_cordoned, stay_cordoned, uncordon};
-use super::watch::{Notice, Watch};
+use super::uncordon::{may_be_cordoned, stay_cordoned, uncordon_node};
+use super::watch::{Notice, RunMonitor};
 use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{NodeKind, Outage, Unavailability};
 use railwright_state::journal_writer::JournalError;
-use railwright_state::{Entry, Order, OrderKind, Outcome, Skip, State};
+use railwright_state::{ClusterState, JournalEntry, NodeOutcome, OrderKind, RunOrder, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-enum Done {
+enum FinishedTask {
     Look,
     Step(Box<Finish>),
     /// With what kept hosts from writing it down.
@@ -39,15 +39,15 @@ enum Done {
 
 /// A run that goes on.
 pub(super) struct Turn {
-    shared: Arc<Shared>,
+    shared: Arc<RunContext>,
     scheduler: Scheduler,
-    tasks: JoinSet<Result<Done, JournalError>>,
+    tasks: JoinSet<Result<FinishedTask, JournalError>>,
     of_task: BTreeMap<tokio::task::Id, usize>,
     problems: Vec<Diagnostic>,
     /// Hosts that passed a gate, in this part of the run or before.
     proven: BTreeSet<String>,
     interrupts: u32,
-    watch: Watch,
+    watch: RunMonitor,
     lookout: Arc<Lookout>,
     /// The task that looks who else is out of service.
     looking: Option<tokio::task::Id>,
@@ -57,9 +57,9 @@ pub(super) struct Turn {
 
 impl Turn {
     /// Before the first signal.
-    pub fn new(shared: Arc<Shared>, scheduler: Scheduler, problems: Vec<Diagnostic>) -> Self {
+    pub fn new(shared: Arc<RunContext>, scheduler: Scheduler, problems: Vec<Diagnostic>) -> Self {
         let proven = shared.earlier.proven.keys().cloned().collect();
-        let watch = Watch::of(&shared.context, &shared.plan.rollout, &shared.run, shared.told.clone());
+        let watch = RunMonitor::of(&shared.context, &shared.plan.rollout, &shared.run, shared.told.clone());
         Turn {
             shared,
             scheduler,
@@ -110,7 +110,7 @@ impl Turn {
 
     async fn joined(
         &mut self,
-        joined: Result<(tokio::task::Id, Result<Done, JournalError>), tokio::task::JoinError>,
+        joined: Result<(tokio::task::Id, Result<FinishedTask, JournalError>), tokio::task::JoinError>,
     ) -> Result<bool, JournalError> {
         let (id, done) = match joined {
             Ok((id, done)) => (id, Some(done?)),
@@ -128,29 +128,29 @@ impl Turn {
         let Some(step) = self.of_task.remove(&id) else { return Ok(false) };
         let node = self.shared.plan.nodes[step].id.clone();
         let signal = match done {
-            Some(Done::Step(finish)) => {
+            Some(FinishedTask::Step(finish)) => {
                 self.problems.extend(finish.problems);
                 if let Some(hosts) = finish.spares {
                     self.signal(Signal::Spare { step, hosts }).await;
                 }
-                (self.shared.sink)(Event::StepFinished { node, outcome: finish.outcome.clone() });
+                (self.shared.sink)(RunEvent::StepFinished { node, outcome: finish.outcome.clone() });
                 if finish.went_out {
                     self.signal(Signal::WentOut { step }).await;
                 }
                 Signal::Finished { step, outcome: finish.outcome }
             }
-            Some(Done::Gate { hosts, result, unwritten }) => {
+            Some(FinishedTask::Gate { hosts, result, unwritten }) => {
                 let problem = result.failure();
                 self.problems.extend(unwritten);
                 self.problems.extend(result.problems.iter().cloned());
                 if problem.is_none() {
                     self.proven.extend(hosts.iter().cloned());
                 }
-                (self.shared.sink)(Event::GateFinished { node, hosts: hosts.clone(), result });
+                (self.shared.sink)(RunEvent::GateFinished { node, hosts: hosts.clone(), result });
                 Signal::GateAnswered { step, hosts: hosts.iter().map(Target::host).collect(), problem }
             }
-            Some(Done::Look) | None => {
-                let outcome = Outcome::Unknown { reason: "railwright itself failed in this step".to_owned() };
+            Some(FinishedTask::Look) | None => {
+                let outcome = NodeOutcome::Unknown { reason: "railwright itself failed in this step".to_owned() };
                 self.problems.push(self.unknown(step, "railwright itself failed in this step; this is a bug"));
                 self.shared.finish(&self.shared.plan.nodes[step], &Finish::of(outcome.clone()), None).await;
                 Signal::Finished { step, outcome }
@@ -162,7 +162,7 @@ impl Turn {
     fn unknown(&self, step: usize, reason: &str) -> Diagnostic {
         let node = &self.shared.plan.nodes[step];
         let resources: Vec<String> = node.members().iter().map(|m| m.wish.address.to_string()).collect();
-        trouble::unknown(&node.id, reason, &resources, &self.shared.next)
+        trouble::report_unknown_outcome(&node.id, reason, &resources, &self.shared.next)
     }
 
     /// What the watch saw is journalled where somebody ordered it, shown, and told to the scheduler.
@@ -170,9 +170,9 @@ impl Turn {
         let (signal, because) = match notice {
             Notice::Closed => (Signal::Close, Skip::Window),
             Notice::Expired => (Signal::Expire, Skip::Deadline),
-            Notice::Ordered(Order { order, who, machine, .. }) => {
-                self.shared.journal.note(Entry::Ordered { order, who: who.clone(), machine });
-                (self.shared.sink)(Event::Ordered { order, who });
+            Notice::Ordered(RunOrder { order, who, machine, .. }) => {
+                self.shared.journal.note(JournalEntry::Ordered { order, who: who.clone(), machine });
+                (self.shared.sink)(RunEvent::Ordered { order, who });
                 return match order {
                     OrderKind::Pause => self.signal(Signal::Pause).await,
                     OrderKind::Continue => self.signal(Signal::Continue).await,
@@ -185,7 +185,7 @@ impl Turn {
         };
         let over = self.signal(signal).await;
         if self.scheduler.stopped() == Some(&because) {
-            (self.shared.sink)(Event::Halted { because, running: self.tasks.len() });
+            (self.shared.sink)(RunEvent::Halted { because, running: self.tasks.len() });
         }
         over
     }
@@ -197,7 +197,7 @@ impl Turn {
             let running: Vec<_> = self.of_task.values().map(|step| &self.shared.plan.nodes[*step]).collect();
             let reboots = running.iter().any(|node| node.kind == NodeKind::Reboot && !is_by_hand(node));
             let reboot_limit = reboots.then_some(self.shared.context.patience.reboot);
-            (self.shared.sink)(Event::Interrupted { running: running.into_iter().map(|node| node.id.clone()).collect(), reboot_limit });
+            (self.shared.sink)(RunEvent::Interrupted { running: running.into_iter().map(|node| node.id.clone()).collect(), reboot_limit });
             over = self.signal(Signal::Interrupt).await;
         }
         if before < 2 && count >= 2 && !over {
@@ -214,11 +214,13 @@ impl Turn {
         let mut over = false;
         for command in commands {
             match command {
-                Command::Run { step } => self.start_step(step),
-                Command::Check { step, hosts } => self.start_gate(step, hosts.into_iter().map(|host| host.name.to_string()).collect()),
-                Command::Look => self.start_look(),
-                Command::Settle { step, outcome } => self.settle(step, outcome).await,
-                Command::End => over = true,
+                SchedulerCommand::Run { step } => self.start_step(step),
+                SchedulerCommand::Check { step, hosts } => {
+                    self.start_gate(step, hosts.into_iter().map(|host| host.name.to_string()).collect())
+                }
+                SchedulerCommand::Look => self.start_look(),
+                SchedulerCommand::Settle { step, outcome } => self.settle(step, outcome).await,
+                SchedulerCommand::End => over = true,
             }
         }
         over
@@ -226,16 +228,16 @@ impl Turn {
 
     fn start_step(&mut self, step: usize) {
         let shared = self.shared.clone();
-        (shared.sink)(Event::StepStarted { node: shared.plan.nodes[step].id.clone() });
+        (shared.sink)(RunEvent::StepStarted { node: shared.plan.nodes[step].id.clone() });
         let handle = self.tasks.spawn(async move {
             let finish = match &shared.plan.nodes[step].kind {
                 NodeKind::Reboot if is_by_hand(&shared.plan.nodes[step]) => by_hand(&shared, step).await,
-                NodeKind::Reboot => reboot(&shared, step).await?,
-                NodeKind::Drain { cluster, node } => drain(NodeStep::new(&shared, step, cluster, node)).await?,
-                NodeKind::Uncordon { cluster, node, .. } => uncordon(NodeStep::new(&shared, step, cluster, node)).await?,
-                _ => change(&shared, step).await?,
+                NodeKind::Reboot => reboot_host(&shared, step).await?,
+                NodeKind::Drain { cluster, node } => drain_node(NodeStep::new(&shared, step, cluster, node)).await?,
+                NodeKind::Uncordon { cluster, node, .. } => uncordon_node(NodeStep::new(&shared, step, cluster, node)).await?,
+                _ => apply_change(&shared, step).await?,
             };
-            Ok(Done::Step(Box::new(finish)))
+            Ok(FinishedTask::Step(Box::new(finish)))
         });
         self.of_task.insert(handle.id(), step);
     }
@@ -255,7 +257,7 @@ impl Turn {
             hosts.filter(|(_, target)| target.kind == TargetKind::Host && !self.scheduler.is_out_for_certain_by_run(target)).collect();
         let handle = self.tasks.spawn(async move {
             lookout.look(&shared, asked).await;
-            Ok(Done::Look)
+            Ok(FinishedTask::Look)
         });
         self.looking = Some(handle.id());
     }
@@ -265,8 +267,8 @@ impl Turn {
         // Whoever left service since then proves nothing about others: it may be switched off.
         let is_in = |host: &&String| !self.scheduler.is_out(&Target::host(host.as_str()));
         let proven: Vec<String> = self.proven.iter().filter(is_in).cloned().collect();
-        shared.journal.note(Entry::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
-        (shared.sink)(Event::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
+        shared.journal.note(JournalEntry::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
+        (shared.sink)(RunEvent::GateStarted { node: shared.plan.nodes[step].id.clone(), hosts: hosts.clone() });
         let handle = self.tasks.spawn(async move {
             let mut result = shared.context.gatekeeper.check(&hosts, &proven).await;
             result.problems.extend(shared.proves_nothing(&hosts, &result));
@@ -274,20 +276,23 @@ impl Turn {
             let named = result.failed.iter().filter(|host| failure.is_some() && !hosts.contains(host));
             let judged: Vec<String> = hosts.iter().chain(named).cloned().collect();
             // Before any host knows it: what they know is known here, whenever this ends.
-            shared.journal.commit(Entry::GateChecked { node: node.clone(), hosts: judged.clone(), failure: failure.clone() }).await?;
+            shared
+                .journal
+                .commit(JournalEntry::GateChecked { node: node.clone(), hosts: judged.clone(), failure: failure.clone() })
+                .await?;
             let unwritten = shared.record_gate(&node, &judged, failure.as_ref()).await;
-            Ok(Done::Gate { hosts, result, unwritten })
+            Ok(FinishedTask::Gate { hosts, result, unwritten })
         });
         self.of_task.insert(handle.id(), step);
     }
 
-    async fn settle(&mut self, step: usize, outcome: Outcome) {
-        if matches!(outcome, Outcome::Unknown { .. }) {
+    async fn settle(&mut self, step: usize, outcome: NodeOutcome) {
+        if matches!(outcome, NodeOutcome::Unknown { .. }) {
             self.problems.push(self.unknown(step, "it was given up while it ran"));
             self.given_up.push(step);
         }
         self.shared.finish(&self.shared.plan.nodes[step], &Finish::of(outcome.clone()), None).await;
-        (self.shared.sink)(Event::StepFinished { node: self.shared.plan.nodes[step].id.clone(), outcome });
+        (self.shared.sink)(RunEvent::StepFinished { node: self.shared.plan.nodes[step].id.clone(), outcome });
     }
 
     /// The steps that were given up while they ran, once.
@@ -302,41 +307,41 @@ impl Turn {
 
     /// How the run ended; its end is journalled, and the state made of the journal.
     pub async fn outcome(mut self, broken: Option<JournalError>) -> ApplyOutcome {
-        let outcomes: Vec<(String, Outcome)> =
+        let outcomes: Vec<(String, NodeOutcome)> =
             self.scheduler.outcomes().map(|(step, outcome)| (step.id.clone(), or_unknown(outcome))).collect();
-        let mut counts = Counts::default();
-        let worked = |step: &Step| step.role == Role::Work;
+        let mut counts = StepCounts::default();
+        let worked = |step: &ScheduledStep| step.role == StepRole::Work;
         self.scheduler.outcomes().filter(|(step, _)| worked(step)).for_each(|(_, outcome)| counts.add(&or_unknown(outcome)));
         self.problems.extend(self.summary(&outcomes));
         self.problems.extend(stay_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
         self.problems.extend(may_be_cordoned(&self.shared.plan.nodes, &outcomes, &self.shared.next));
         let (waits, power_cycles) = self.waiting(&outcomes);
-        let is_left = |(step, outcome): (&Step, Option<&Outcome>)| {
-            step.role != Role::Barrier && step.held.is_none() && !outcome.is_some_and(Outcome::is_done)
+        let is_left = |(step, outcome): (&ScheduledStep, Option<&NodeOutcome>)| {
+            step.role != StepRole::Barrier && step.held.is_none() && !outcome.is_some_and(NodeOutcome::is_done)
         };
         let resumable = !waits.is_empty() || self.scheduler.outcomes().any(is_left);
-        let mut ending = ending(&outcomes, &waits, self.interrupts > 0, &self.problems);
+        let mut ending = compute_exit_class(&outcomes, &waits, self.interrupts > 0, &self.problems);
         let finished = match broken {
             Some(broken) => Err(broken),
-            None => self.shared.journal.commit(Entry::RunFinished { ending: ending.word().to_owned() }).await,
+            None => self.shared.journal.commit(JournalEntry::RunFinished { ending: ending.word().to_owned() }).await,
         };
         let stored = match finished {
-            Ok(()) => State::load(&self.shared.context.folder)
+            Ok(()) => ClusterState::load(&self.shared.context.folder)
                 .and_then(|mut state| state.store(&self.shared.context.folder).map(|()| state.outages)),
             Err(broken) => Err(trouble::journal_broken(&broken.to_string(), &self.shared.next)),
         };
         match stored {
-            Ok(outages) if ending == Ending::Done => {
+            Ok(outages) if ending == RunExitClass::Done => {
                 let known = outages.iter().filter(|(host, _)| self.shared.context.hosts.contains_key(*host));
                 let known: BTreeMap<&str, &Outage> = known.map(|(host, outage)| (host.as_str(), outage)).collect();
                 if !known.is_empty() {
-                    ending = Ending::Incomplete;
+                    ending = RunExitClass::Incomplete;
                     self.problems.push(trouble::still_out_of_service(&known, &self.shared.next));
                 }
             }
             Ok(_) => {}
             Err(problem) => {
-                ending = ending.min(Ending::Failed);
+                ending = ending.min(RunExitClass::Failed);
                 self.problems.push(problem);
             }
         }
@@ -345,9 +350,9 @@ impl Turn {
 
     /// The steps that wait for nothing but a power cycle, and the hosts that wait for one, wave by wave. The plan of a run holds
     /// nothing of them itself.
-    fn waiting(&self, outcomes: &[(String, Outcome)]) -> (BTreeSet<usize>, Vec<Vec<String>>) {
+    fn waiting(&self, outcomes: &[(String, NodeOutcome)]) -> (BTreeSet<usize>, Vec<Vec<String>>) {
         let nodes = &self.shared.plan.nodes;
-        let is_held = |n: &usize| matches!(outcomes[*n].1, Outcome::Held { .. });
+        let is_held = |n: &usize| matches!(outcomes[*n].1, NodeOutcome::Held { .. });
         let waits: BTreeSet<usize> = (0..nodes.len()).filter(|n| nodes[*n].held.is_none() && is_held(n)).collect();
         let mut hosts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         let is_due = |n: &usize| self.shared.earlier_on_target(*n).iter().all(|m| outcomes[*m].1.is_done());
@@ -367,21 +372,21 @@ impl Turn {
     }
 
     /// One sentence for all that was skipped.
-    fn summary(&self, outcomes: &[(String, Outcome)]) -> Option<Diagnostic> {
+    fn summary(&self, outcomes: &[(String, NodeOutcome)]) -> Option<Diagnostic> {
         let skipped =
-            |wanted: &Skip| outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Skipped { because } if because == wanted)).count();
+            |wanted: &Skip| outcomes.iter().filter(|(_, o)| matches!(o, NodeOutcome::Skipped { because } if because == wanted)).count();
         let next = &self.shared.next;
         let rollout = &self.shared.plan.rollout;
         let told = |because: Skip| match (skipped(&because), because) {
             (0, _) => None,
-            (count, Skip::Interrupted) => Some(trouble::interrupted(count, next)),
+            (count, Skip::Interrupted) => Some(trouble::report_interrupted_run(count, next)),
             (count, Skip::Window) => Some(trouble::window_closed(count, rollout, self.shared.context.clock.now(), next)),
-            (count, Skip::Deadline) => Some(trouble::deadline(count, rollout.deadline_s.unwrap_or_default(), next)),
+            (count, Skip::Deadline) => Some(trouble::report_deadline_passed(count, rollout.deadline_s.unwrap_or_default(), next)),
             (count, _) => match rollout.failure_budget {
                 Some(failures) if self.scheduler.lost() >= failures => {
                     Some(trouble::failure_budget(count, self.scheduler.lost(), failures, next))
                 }
-                _ => Some(trouble::budget(count, &self.unavailable(), rollout.max_unavailable, next)),
+                _ => Some(trouble::report_budget_stop(count, &self.unavailable(), rollout.max_unavailable, next)),
             },
         };
         [Skip::Interrupted, Skip::Window, Skip::Deadline, Skip::Budget].into_iter().find_map(told)
@@ -389,6 +394,6 @@ impl Turn {
 }
 
 /// Only a run whose journal broke ends with steps that have no outcome.
-fn or_unknown(outcome: Option<&Outcome>) -> Outcome {
-    outcome.cloned().unwrap_or_else(|| Outcome::Unknown { reason: "the run ended before it".to_owned() })
+fn or_unknown(outcome: Option<&NodeOutcome>) -> NodeOutcome {
+    outcome.cloned().unwrap_or_else(|| NodeOutcome::Unknown { reason: "the run ended before it".to_owned() })
 }

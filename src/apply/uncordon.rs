@@ -2,16 +2,16 @@
 //! looks in a row. A node that somebody else cordoned, or gave back meanwhile, is left as it is.
 
 use super::change::Finish;
-use super::cluster_node::{Halt, NodeStep, over};
+use super::cluster_node::{Halt, NodeStep, halt_with_problem};
 use super::signal::GIVEN_UP;
-use super::trouble::Next;
-use railwright_base::text::{duration, one_line};
+use super::trouble::NextCommands;
+use railwright_base::text::{format_duration, one_line};
 use railwright_base::{Diagnostic, Target, nodeset};
 use railwright_knowledge::spec::rollout::DRAIN_DEFAULT_S;
-use railwright_plan::{Node, NodeKind};
+use railwright_plan::{NodeKind, PlanNode};
 use railwright_resource::Action;
 use railwright_resource::kubernetes_object::nodes::Cordon;
-use railwright_state::Outcome;
+use railwright_state::NodeOutcome;
 use railwright_state::journal_writer::JournalError;
 use railwright_system::clock;
 use std::time::Duration;
@@ -21,9 +21,9 @@ use std::time::Duration;
 const STEADY_LOOKS: u32 = 2;
 
 /// Gives back the node of the step with this number.
-pub(super) async fn uncordon(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
+pub(super) async fn uncordon_node(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
     let finish = match given_back(&mut step).await {
-        Ok(changed) => Finish::of(Outcome::Done { changed }),
+        Ok(changed) => Finish::of(NodeOutcome::Done { changed }),
         Err(Halt::Journal(broken)) => return Err(broken),
         Err(Halt::Over(finish)) => *finish,
     };
@@ -40,7 +40,7 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
         let now = step.now().await;
         gone = if matches!(now, Ok(None)) { gone + 1 } else { 0 };
         if gone >= STEADY_LOOKS {
-            return Err(over(Outcome::Done { changed: false }, gone_from(step.node, &step.id)));
+            return Err(halt_with_problem(NodeOutcome::Done { changed: false }, gone_from(step.node, &step.id)));
         }
         let words = match now {
             Err(reason) => {
@@ -51,12 +51,12 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
             Ok(Some(now)) => match &now.cordoned {
                 None if now.schedulable && now.ready => return Ok(false),
                 None if now.schedulable => now.lacks(&Cordon::default()),
-                None => return Err(over(Outcome::Done { changed: false }, left_to_others(step.node, &step.id))),
+                None => return Err(halt_with_problem(NodeOutcome::Done { changed: false }, left_to_others(step.node, &step.id))),
                 Some(mark) if !Cordon::read(mark).is_of(&step.shared.plan.cluster) => {
                     if now.schedulable {
                         return Ok(false);
                     }
-                    return Err(over(Outcome::Done { changed: false }, left_to_others(step.node, &step.id)));
+                    return Err(halt_with_problem(NodeOutcome::Done { changed: false }, left_to_others(step.node, &step.id)));
                 }
                 // Somebody gave it back by hand: only our mark is left to take.
                 Some(_) if now.schedulable => None,
@@ -70,12 +70,12 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
         let words = words.unwrap_or_else(|| "it gives again what it gave; looked at once more".to_owned());
         if end.left().is_zero() {
             let reason = format!("the node does not come back: {}", one_line(&words, 200));
-            let problem = not_back(step.node, &format!("after {}, {words}", duration(limit_s.into())), &step.id, &step.shared.next);
-            return Err(over(Outcome::Failed { reason }, problem));
+            let problem = not_back(step.node, &format!("after {}, {words}", format_duration(limit_s.into())), &step.id, &step.shared.next);
+            return Err(halt_with_problem(NodeOutcome::Failed { reason }, problem));
         }
         if step.is_interrupted() {
             let reason = format!("stopped before the node was given back: {}", one_line(&words, 200));
-            return Err(over(Outcome::Unknown { reason }, left_cordoned(step.node, &words, &step.id, &step.shared.next)));
+            return Err(halt_with_problem(NodeOutcome::Unknown { reason }, left_cordoned(step.node, &words, &step.id, &step.shared.next)));
         }
         step.tell(&words, &mut said);
         step.pause().await;
@@ -90,15 +90,15 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
 }
 
 /// Nodes that were emptied and not given back, because something before that did not go well.
-pub(super) fn stay_cordoned(nodes: &[Node], outcomes: &[(String, Outcome)], next: &Next) -> Option<Diagnostic> {
+pub(super) fn stay_cordoned(nodes: &[PlanNode], outcomes: &[(String, NodeOutcome)], next: &NextCommands) -> Option<Diagnostic> {
     let was_emptied = |target: &Option<Target>| {
-        let is_drain = |(node, (_, outcome)): (&Node, &(String, Outcome))| {
+        let is_drain = |(node, (_, outcome)): (&PlanNode, &(String, NodeOutcome))| {
             matches!(node.kind, NodeKind::Drain { .. }) && node.target == *target && outcome.is_done()
         };
         nodes.iter().zip(outcomes).any(is_drain)
     };
-    let stays = |(step, (_, outcome)): (&Node, &(String, Outcome))| match &step.kind {
-        NodeKind::Uncordon { node, left, .. } if matches!(outcome, Outcome::Skipped { .. } | Outcome::Held { .. }) => {
+    let stays = |(step, (_, outcome)): (&PlanNode, &(String, NodeOutcome))| match &step.kind {
+        NodeKind::Uncordon { node, left, .. } if matches!(outcome, NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. }) => {
             (*left || was_emptied(&step.target)).then(|| node.clone())
         }
         _ => None,
@@ -106,7 +106,7 @@ pub(super) fn stay_cordoned(nodes: &[Node], outcomes: &[(String, Outcome)], next
     let names: Vec<String> = nodes.iter().zip(outcomes).filter_map(stays).collect();
     let stay = if names.len() == 1 { "stays" } else { "stay" };
     (!names.is_empty()).then(|| {
-        Diagnostic::warning("RW0652", format!("{} {stay} cordoned", nodeset::fold(&names)))
+        Diagnostic::warning("RW0652", format!("{} {stay} cordoned", nodeset::fold_node_set(&names)))
             .effect("no pods are put there, because no gate has proven what was changed")
             .state("the mark railwright.io/cordoned says so on the node")
             .next(format!("mend what went wrong, then {}; or as they are: {}", next.resume(), by_hand(&names)))
@@ -114,20 +114,23 @@ pub(super) fn stay_cordoned(nodes: &[Node], outcomes: &[(String, Outcome)], next
 }
 
 /// Nodes whose step was given up in the middle: nobody looked whether they are cordoned.
-pub(super) fn may_be_cordoned(nodes: &[Node], outcomes: &[(String, Outcome)], next: &Next) -> Option<Diagnostic> {
-    let given_up = |(step, (_, outcome)): (&Node, &(String, Outcome))| match (&step.kind, outcome) {
-        (NodeKind::Drain { node, .. } | NodeKind::Uncordon { node, .. }, Outcome::Unknown { reason }) if reason == GIVEN_UP => {
+pub(super) fn may_be_cordoned(nodes: &[PlanNode], outcomes: &[(String, NodeOutcome)], next: &NextCommands) -> Option<Diagnostic> {
+    let given_up = |(step, (_, outcome)): (&PlanNode, &(String, NodeOutcome))| match (&step.kind, outcome) {
+        (NodeKind::Drain { node, .. } | NodeKind::Uncordon { node, .. }, NodeOutcome::Unknown { reason }) if reason == GIVEN_UP => {
             Some(node.clone())
         }
         _ => None,
     };
     let names: Vec<String> = nodes.iter().zip(outcomes).filter_map(given_up).collect();
     (!names.is_empty()).then(|| {
-        Diagnostic::warning("RW0652", format!("{} may be left cordoned: the run was given up in the middle", nodeset::fold(&names)))
-            .effect("no pods are put on a node that is cordoned, and pods that were told to end are gone")
-            .state("nobody looked again; a node that this run cordoned bears the mark railwright.io/cordoned")
-            .next(format!("{} looks, goes on, and gives back what its gate proves", next.resume()))
-            .next(format!("or at once, as they are: {}", by_hand(&names)))
+        Diagnostic::warning(
+            "RW0652",
+            format!("{} may be left cordoned: the run was given up in the middle", nodeset::fold_node_set(&names)),
+        )
+        .effect("no pods are put on a node that is cordoned, and pods that were told to end are gone")
+        .state("nobody looked again; a node that this run cordoned bears the mark railwright.io/cordoned")
+        .next(format!("{} looks, goes on, and gives back what its gate proves", next.resume()))
+        .next(format!("or at once, as they are: {}", by_hand(&names)))
     })
 }
 
@@ -156,7 +159,7 @@ fn left_to_others(node: &str, id: &str) -> Diagnostic {
         .next(format!("kubectl uncordon {node}, when whoever cordoned it is done with it"))
 }
 
-fn not_back(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
+fn not_back(node: &str, words: &str, id: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0649", format!("the node {node} does not come back: {}", one_line(words, 600)))
         .on(id)
         .effect("jobs that need what is missing would wait or fail on it, so no pods are put on it")
@@ -164,7 +167,7 @@ fn not_back(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
         .next(format!("mend what keeps it, then {}; a node that is uncordoned by hand counts as given back", next.resume()))
 }
 
-fn left_cordoned(node: &str, words: &str, id: &str, next: &Next) -> Diagnostic {
+fn left_cordoned(node: &str, words: &str, id: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::warning("RW0634", format!("the run was stopped before the node {node} was given back: {}", one_line(words, 600)))
         .on(id)
         .effect("no pods are put on it")

@@ -1,7 +1,7 @@
 //! Why a host, a switch or a cluster cannot be worked on in a run.
 
 use super::idle::Busy;
-use super::trouble::{self, Next};
+use super::trouble::{self, NextCommands};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target};
 use railwright_transport::TransportError;
@@ -47,13 +47,13 @@ impl Unready {
     }
 
     /// For the person on call.
-    pub fn told(&self, target: &Target, next: &Next) -> Diagnostic {
+    pub fn told(&self, target: &Target, next: &NextCommands) -> Diagnostic {
         match self {
             Unready::NotReached(error) => trouble::not_reached(target.to_string(), error, next),
             Unready::Unfit(reason) => trouble::not_workable(target, reason, next),
             Unready::Busy(Busy::Interrupted) => trouble::interrupted_early(),
             Unready::Busy(busy) => trouble::still_runs(&target.name, &busy.reason(), next),
-            Unready::Reinstalled => trouble::reinstalled(target, next),
+            Unready::Reinstalled => trouble::report_reinstalled_target(target, next),
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use super::context::Context;
 use jiff::{SignedDuration, Timestamp};
-use railwright_knowledge::spec::window::{Opening, Standing, standing};
+use railwright_knowledge::spec::window::{Opening, WindowState, compute_window_state};
 use railwright_plan::RolloutPolicy;
-use railwright_state::{LocalLock, Order, StateFolder};
+use railwright_state::{LocalLock, RunOrder, StateFolder};
 use railwright_system::clock::{Clock, Moment, Ticker};
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ pub(super) enum Notice {
     /// The run has gone on for as long as it may.
     Expired,
     /// Somebody ordered something.
-    Ordered(Order),
+    Ordered(RunOrder),
 }
 
 /// Looks now and then.
-pub(super) struct Watch {
+pub(super) struct RunMonitor {
     ticker: Ticker,
     clock: Clock,
     openings: Vec<Opening>,
@@ -31,18 +31,18 @@ pub(super) struct Watch {
     folder: StateFolder,
     run: String,
     /// The order that was told last.
-    told: Option<Order>,
+    told: Option<RunOrder>,
     /// When the latest heartbeat was given.
     beat_at: Option<Moment>,
     heartbeat: Duration,
 }
 
-impl Watch {
+impl RunMonitor {
     /// From now on. The order that was `told` before, to an earlier part of the run, is none for this one.
-    pub fn of(context: &Context, policy: &RolloutPolicy, run: &str, told: Option<Order>) -> Self {
+    pub fn of(context: &Context, policy: &RolloutPolicy, run: &str, told: Option<RunOrder>) -> Self {
         let seconds = |deadline: u64| SignedDuration::from_secs(i64::try_from(deadline).unwrap_or(i64::MAX));
         let expires = policy.deadline_s.and_then(|deadline| context.clock.now().checked_add(seconds(deadline)).ok());
-        Watch {
+        RunMonitor {
             ticker: Ticker::every(context.patience.watch),
             clock: context.clock.clone(),
             openings: policy.openings(),
@@ -90,12 +90,12 @@ impl Watch {
         if self.openings.is_empty() || self.open_until.is_some_and(|until| now < until) {
             return false;
         }
-        match standing(&self.openings, now) {
-            Standing::Open { until } => {
+        match compute_window_state(&self.openings, now) {
+            WindowState::Open { until } => {
                 self.open_until = Some(until);
                 false
             }
-            Standing::Closed { .. } => true,
+            WindowState::Closed { .. } => true,
         }
     }
 }

@@ -128,10 +128,10 @@ impl Address {
 
     /// The address without its target, as it is folded over many hosts: `link/ens4`.
     pub fn within_target(&self) -> String {
-        let mut out = self.path.iter().map(|s| escape(s)).collect::<Vec<_>>().join("/");
+        let mut out = self.path.iter().map(|s| escape_segment(s)).collect::<Vec<_>>().join("/");
         if let Some(attribute) = &self.attribute {
             out.push('#');
-            out.push_str(&escape(attribute));
+            out.push_str(&escape_segment(attribute));
         }
         out
     }
@@ -155,7 +155,7 @@ pub enum AddressError {
 }
 
 /// `%`, `/`, `#`, white space and control characters are written as `%XX`; the rest stands as it is.
-fn escape(segment: &str) -> String {
+fn escape_segment(segment: &str) -> String {
     let mut out = String::with_capacity(segment.len());
     for c in segment.chars() {
         if c == '%' || c == '/' || c == '#' || c.is_whitespace() || c.is_control() {
@@ -170,7 +170,7 @@ fn escape(segment: &str) -> String {
     out
 }
 
-fn unescape(segment: &str) -> Result<String, AddressError> {
+fn unescape_segment(segment: &str) -> Result<String, AddressError> {
     if segment.is_empty() {
         return Err(AddressError::Empty(segment.to_owned()));
     }
@@ -196,7 +196,7 @@ fn unescape(segment: &str) -> Result<String, AddressError> {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.kind.word(), escape(&self.name))
+        write!(f, "{}/{}", self.kind.word(), escape_segment(&self.name))
     }
 }
 
@@ -219,7 +219,7 @@ impl FromStr for Target {
     type Err = AddressError;
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let (kind, name) = text.split_once('/').ok_or_else(|| AddressError::Short(text.to_owned()))?;
-        Ok(Target { kind: target_kind(kind)?, name: unescape(name)?.into() })
+        Ok(Target { kind: target_kind(kind)?, name: unescape_segment(name)?.into() })
     }
 }
 
@@ -227,13 +227,13 @@ impl FromStr for Address {
     type Err = AddressError;
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let (body, attribute) = match text.split_once('#') {
-            Some((body, attribute)) => (body, Some(unescape(attribute)?)),
+            Some((body, attribute)) => (body, Some(unescape_segment(attribute)?)),
             None => (text, None),
         };
         let mut segments = body.split('/');
         let kind = target_kind(segments.next().unwrap_or_default())?;
-        let name = unescape(segments.next().ok_or_else(|| AddressError::Short(text.to_owned()))?)?;
-        let path = segments.map(unescape).collect::<Result<Vec<_>, _>>()?;
+        let name = unescape_segment(segments.next().ok_or_else(|| AddressError::Short(text.to_owned()))?)?;
+        let path = segments.map(unescape_segment).collect::<Result<Vec<_>, _>>()?;
         if path.is_empty() {
             return Err(AddressError::Short(text.to_owned()));
         }

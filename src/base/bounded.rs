@@ -9,8 +9,8 @@ const VALUES: usize = 3_000_000;
 const OF_MAP: usize = 6;
 
 /// The document; nothing where it is none, or holds too many values.
-pub fn parse(bytes: &[u8]) -> Option<Value> {
-    if values(bytes, OF_MAP) > VALUES { None } else { serde_json::from_slice(bytes).ok() }
+pub fn parse_bounded_json(bytes: &[u8]) -> Option<Value> {
+    if count_json_values(bytes, OF_MAP) > VALUES { None } else { serde_json::from_slice(bytes).ok() }
 }
 
 /// A record of more values is neither read nor written. What a Secret takes of a record has fewer.
@@ -18,12 +18,12 @@ pub const RECORD_VALUES: usize = 500_000;
 
 /// Whether a text is short enough, in values, for a record.
 pub fn is_of_record(text: &str) -> bool {
-    values(text.as_bytes(), 1) <= RECORD_VALUES
+    count_json_values(text.as_bytes(), 1) <= RECORD_VALUES
 }
 
 /// How many values and names a text holds, at most: each but the first comes after one of these. How deep they lie the parser limits itself. A
 /// map counts for as many as `of_map` says.
-fn values(bytes: &[u8], of_map: usize) -> usize {
+fn count_json_values(bytes: &[u8], of_map: usize) -> usize {
     let (mut count, mut in_text, mut is_escaped) = (1, false, false);
     for byte in bytes {
         match (in_text, byte) {
@@ -45,17 +45,17 @@ mod tests {
     #[test]
     fn values_are_counted_outside_of_texts() {
         let text = br#"{"a":[1,2,{"b":"[,:{\"[,"}]}"#;
-        assert_eq!((values(text, 1), values(text, OF_MAP)), (8, 18));
+        assert_eq!((count_json_values(text, 1), count_json_values(text, OF_MAP)), (8, 18));
     }
 
     /// 60 MB of them took 19 GB of memory.
     #[test]
     fn a_text_of_too_many_values_is_none() {
         let many = |count: usize| format!("[{}1]", "[],".repeat(count));
-        assert!(parse(many(1000).as_bytes()).is_some());
-        assert_eq!(parse(many(VALUES / 2).as_bytes()), None);
+        assert!(parse_bounded_json(many(1000).as_bytes()).is_some());
+        assert_eq!(parse_bounded_json(many(VALUES / 2).as_bytes()), None);
         // Each of them takes 600 bytes.
-        assert_eq!(parse(format!("[{}1]", r#"{"a":1},"#.repeat(VALUES / 8)).as_bytes()), None);
-        assert_eq!(parse("[".repeat(1000).as_bytes()), None, "nor one that is too deep");
+        assert_eq!(parse_bounded_json(format!("[{}1]", r#"{"a":1},"#.repeat(VALUES / 8)).as_bytes()), None);
+        assert_eq!(parse_bounded_json("[".repeat(1000).as_bytes()), None, "nor one that is too deep");
     }
 }

@@ -11,7 +11,7 @@ pub struct Digest(String);
 impl Digest {
     /// The digest of these bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        Digest(super::text::hex(&Sha256::digest(bytes)))
+        Digest(super::text::format_hex(&Sha256::digest(bytes)))
     }
 
     /// The digest of a value's JSON: our types keep their maps sorted and their fields in order, so the bytes depend on
@@ -24,7 +24,7 @@ impl Digest {
 
     /// The digest of what a hash took in.
     pub fn of_hash(hash: Sha256) -> Self {
-        Digest(super::text::hex(&hash.finalize()))
+        Digest(super::text::format_hex(&hash.finalize()))
     }
 
     /// All 64 characters.

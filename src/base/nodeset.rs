@@ -5,8 +5,8 @@
 mod fold;
 mod stem;
 
-pub use fold::{fold, natural_order};
-pub use stem::{fold_alike, fold_by_stem, is_plain, pattern, stem};
+pub use fold::{fold_node_set, natural_order};
+pub use stem::{fold_alike, fold_by_stem, is_plain, mask_digits, mask_numbers};
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl NodeSetError {
 }
 
 /// A part of a name: plain text, or the numbers of one pair of brackets.
-enum Piece<'a> {
+enum NodeSetPart<'a> {
     Text(&'a str),
     Numbers(Vec<Numbers>),
 }
@@ -63,7 +63,7 @@ impl Numbers {
 
 /// All names of a node-set, in the order in which they are written; the leftmost bracket moves slowest.
 /// A name that comes twice is an error, as are more than `NAMES_MAX` names.
-pub fn expand(text: &str) -> Result<Vec<String>, NodeSetError> {
+pub fn expand_node_set(text: &str) -> Result<Vec<String>, NodeSetError> {
     expand_with(text, Alphabet { what: "a host name", besides: "" })
 }
 
@@ -82,11 +82,11 @@ struct Alphabet {
 fn expand_with(text: &str, alphabet: Alphabet) -> Result<Vec<String>, NodeSetError> {
     let mut names = Vec::new();
     let mut seen = HashSet::new();
-    for item in items(text)? {
-        let pieces = pieces(text, item.clone(), alphabet)?;
+    for item in split_items(text)? {
+        let pieces = parse_item_parts(text, item.clone(), alphabet)?;
         check_size(&pieces, names.len(), &item)?;
         let mut fresh = Vec::new();
-        unfold(&pieces, &mut String::new(), &mut fresh);
+        unfold_names(&pieces, &mut String::new(), &mut fresh);
         for name in fresh {
             if !seen.insert(name.clone()) {
                 return Err(NodeSetError::new(item, format!("`{name}` is in the node-set twice")));
@@ -105,11 +105,11 @@ pub fn without_brackets(name: &str) -> Option<String> {
     // `ip-10-0-0-7` and `rack-1-16` are names of their own; a range is counted up right behind a word.
     let word = prefix.ends_with(|c: char| c.is_ascii_alphabetic());
     let set = format!("{prefix}[{first}-{last}]");
-    (word && expand(&set).is_ok_and(|names| names.len() > 1)).then_some(set)
+    (word && expand_node_set(&set).is_ok_and(|names| names.len() > 1)).then_some(set)
 }
 
 /// The stretches between the commas outside brackets, without white space around them.
-fn items(text: &str) -> Result<Vec<Range<usize>>, NodeSetError> {
+fn split_items(text: &str) -> Result<Vec<Range<usize>>, NodeSetError> {
     let mut items = Vec::new();
     let mut start = 0;
     let mut open = None;
@@ -120,7 +120,7 @@ fn items(text: &str) -> Result<Vec<Range<usize>>, NodeSetError> {
             (']', Some(_)) => open = None,
             (']', None) => return Err(NodeSetError::new(at..at + 1, "`]` without `[`")),
             (',', None) => {
-                items.push(trimmed(text, start..at)?);
+                items.push(trim_item(text, start..at)?);
                 start = at + 1;
             }
             _ => {}
@@ -129,11 +129,11 @@ fn items(text: &str) -> Result<Vec<Range<usize>>, NodeSetError> {
     if let Some(at) = open {
         return Err(NodeSetError::new(at..text.len(), "`[` without `]`"));
     }
-    items.push(trimmed(text, start..text.len())?);
+    items.push(trim_item(text, start..text.len())?);
     Ok(items)
 }
 
-fn trimmed(text: &str, item: Range<usize>) -> Result<Range<usize>, NodeSetError> {
+fn trim_item(text: &str, item: Range<usize>) -> Result<Range<usize>, NodeSetError> {
     let raw = &text[item.clone()];
     let start = item.start + (raw.len() - raw.trim_start().len());
     let end = start + raw.trim().len();
@@ -144,19 +144,19 @@ fn trimmed(text: &str, item: Range<usize>) -> Result<Range<usize>, NodeSetError>
     Ok(start..end)
 }
 
-fn pieces(text: &str, item: Range<usize>, alphabet: Alphabet) -> Result<Vec<Piece<'_>>, NodeSetError> {
+fn parse_item_parts(text: &str, item: Range<usize>, alphabet: Alphabet) -> Result<Vec<NodeSetPart<'_>>, NodeSetError> {
     let mut pieces = Vec::new();
     let mut at = item.start;
     while at < item.end {
         let rest = &text[at..item.end];
         if rest.starts_with('[') {
             let end = at + rest.find(']').unwrap_or(rest.len() - 1);
-            pieces.push(Piece::Numbers(numbers(text, at + 1..end)?));
+            pieces.push(NodeSetPart::Numbers(parse_number_list(text, at + 1..end)?));
             at = end + 1;
         } else {
             let end = at + rest.find('[').unwrap_or(rest.len());
             check_characters(text, at..end, at == item.start, alphabet)?;
-            pieces.push(Piece::Text(&text[at..end]));
+            pieces.push(NodeSetPart::Text(&text[at..end]));
             at = end;
         }
     }
@@ -177,21 +177,21 @@ fn check_characters(text: &str, span: Range<usize>, first: bool, alphabet: Alpha
     Ok(())
 }
 
-fn numbers(text: &str, inside: Range<usize>) -> Result<Vec<Numbers>, NodeSetError> {
+fn parse_number_list(text: &str, inside: Range<usize>) -> Result<Vec<Numbers>, NodeSetError> {
     let mut out = Vec::new();
     let mut start = inside.start;
     for part in text[inside].split(',') {
-        out.push(range(part, start)?);
+        out.push(parse_number_range(part, start)?);
         start += part.len() + 1;
     }
     Ok(out)
 }
 
 /// One of `7`, `001-064`, `1-16/2`; `offset` is where it stands in the whole text.
-fn range(part: &str, offset: usize) -> Result<Numbers, NodeSetError> {
+fn parse_number_range(part: &str, offset: usize) -> Result<Numbers, NodeSetError> {
     let span = offset..offset + part.len();
     let (ends, step) = match part.split_once('/') {
-        Some((ends, step)) => (ends, number(step, offset + ends.len() + 1, "the step")?),
+        Some((ends, step)) => (ends, parse_number(step, offset + ends.len() + 1, "the step")?),
         None => (part, 1),
     };
     if step == 0 {
@@ -201,11 +201,11 @@ fn range(part: &str, offset: usize) -> Result<Numbers, NodeSetError> {
         if ends.len() != part.len() {
             return Err(NodeSetError::new(span, "a step needs a range").fix(format!("write `{ends}`")));
         }
-        let first = number(ends, offset, "the number")?;
+        let first = parse_number(ends, offset, "the number")?;
         return Ok(Numbers { first, last: first, step, width: padded_width(ends) });
     };
-    let first = number(first_text, offset, "the start of the range")?;
-    let last = number(last_text, offset + first_text.len() + 1, "the end of the range")?;
+    let first = parse_number(first_text, offset, "the start of the range")?;
+    let last = parse_number(last_text, offset + first_text.len() + 1, "the end of the range")?;
     if first > last {
         return Err(NodeSetError::new(span, "the range runs backwards").fix(format!("write `{last_text}-{first_text}`")));
     }
@@ -218,7 +218,7 @@ fn range(part: &str, offset: usize) -> Result<Numbers, NodeSetError> {
     Ok(Numbers { first, last, step, width })
 }
 
-fn number(digits: &str, offset: usize, what: &str) -> Result<u64, NodeSetError> {
+fn parse_number(digits: &str, offset: usize, what: &str) -> Result<u64, NodeSetError> {
     let span = offset..offset + digits.len();
     if digits.is_empty() {
         return Err(NodeSetError::new(span, format!("{what} is missing")));
@@ -238,13 +238,13 @@ fn padded_width(digits: &str) -> usize {
 }
 
 /// Refuses a set that is too large before a single name of it is written down.
-fn check_size(pieces: &[Piece<'_>], already: usize, item: &Range<usize>) -> Result<(), NodeSetError> {
+fn check_size(pieces: &[NodeSetPart<'_>], already: usize, item: &Range<usize>) -> Result<(), NodeSetError> {
     let mut count: u64 = 1;
     let mut length = 0usize;
     for piece in pieces {
         match piece {
-            Piece::Text(text) => length = length.saturating_add(text.len()),
-            Piece::Numbers(ranges) => {
+            NodeSetPart::Text(text) => length = length.saturating_add(text.len()),
+            NodeSetPart::Numbers(ranges) => {
                 count = count.saturating_mul(ranges.iter().fold(0, |sum: u64, r| sum.saturating_add(r.count())));
                 length = length.saturating_add(ranges.iter().map(|r| r.width.max(r.last.to_string().len())).max().unwrap_or(0));
             }
@@ -259,24 +259,24 @@ fn check_size(pieces: &[Piece<'_>], already: usize, item: &Range<usize>) -> Resu
     Ok(())
 }
 
-fn unfold(pieces: &[Piece<'_>], prefix: &mut String, out: &mut Vec<String>) {
+fn unfold_names(pieces: &[NodeSetPart<'_>], prefix: &mut String, out: &mut Vec<String>) {
     let Some((first, rest)) = pieces.split_first() else {
         out.push(prefix.clone());
         return;
     };
     let length = prefix.len();
     match first {
-        Piece::Text(text) => {
+        NodeSetPart::Text(text) => {
             prefix.push_str(text);
-            unfold(rest, prefix, out);
+            unfold_names(rest, prefix, out);
             prefix.truncate(length);
         }
-        Piece::Numbers(ranges) => {
+        NodeSetPart::Numbers(ranges) => {
             for range in ranges {
                 for index in 0..range.count() {
                     let (value, width) = (range.first + index * range.step, range.width);
                     prefix.push_str(&format!("{value:0width$}"));
-                    unfold(rest, prefix, out);
+                    unfold_names(rest, prefix, out);
                     prefix.truncate(length);
                 }
             }
@@ -300,7 +300,7 @@ mod tests {
             ("[1-2].rack.example", "1.rack.example 2.rack.example"),
             ("n[1,01,001]", "n1 n01 n001"),
         ] {
-            assert_eq!(expand(text).unwrap().join(" "), names, "{text}");
+            assert_eq!(expand_node_set(text).unwrap().join(" "), names, "{text}");
         }
     }
 
@@ -314,7 +314,7 @@ mod tests {
         ] {
             assert_eq!(expand_ports(text).unwrap().join(" "), names, "{text}");
         }
-        assert_eq!(expand("Eth1/1").unwrap_err().message, "'/' cannot stand in a host name");
+        assert_eq!(expand_node_set("Eth1/1").unwrap_err().message, "'/' cannot stand in a host name");
         assert_eq!(expand_ports("a b").unwrap_err().message, "' ' cannot stand in the name of a port");
     }
 
@@ -359,17 +359,20 @@ mod tests {
             ("n[1-1000]m[1-1000]", "n[1-1000]m[1-1000]", "the node-set stands for more than 100000 names"),
             ("n[0-9999999999999999999]", "9999999999999999999", "the end of the range has more than 18 digits"),
         ] {
-            let error = expand(text).unwrap_err();
+            let error = expand_node_set(text).unwrap_err();
             assert_eq!((&text[error.span.clone()], error.message.as_str()), (wrong, message), "{text}");
         }
-        assert_eq!(expand("n[5-1]").unwrap_err().span, 2..5);
-        assert_eq!(expand("n[01-100]").unwrap_err().fix.unwrap(), "write `001-100`, or two ranges if the names have different widths");
+        assert_eq!(expand_node_set("n[5-1]").unwrap_err().span, 2..5);
+        assert_eq!(
+            expand_node_set("n[01-100]").unwrap_err().fix.unwrap(),
+            "write `001-100`, or two ranges if the names have different widths"
+        );
     }
 
     proptest::proptest! {
         #[test]
         fn no_text_panics(text in "[a-c0-3\\[\\],/ -]{0,24}|.{0,24}") {
-            if let Err(error) = expand(&text) {
+            if let Err(error) = expand_node_set(&text) {
                 proptest::prop_assert!(text.get(error.span).is_some());
             }
         }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where in the user's files a value stands; lines and columns count from 1, columns in characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file's path as the user gave it, below the inventory.
     pub file: String,
     /// The line, from 1.
@@ -15,7 +15,7 @@ pub struct Place {
     pub path: String,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// A value as one word of POSIX sh, always in single quotes, so that no character of it is ever read by a shell.
 /// NUL cannot be written in a shell word at all: it is dropped, because no path or value of ours may hold one.
-pub fn sh(value: &str) -> String {
+pub fn quote_for_shell(value: &str) -> String {
     let clean: String = value.chars().filter(|c| *c != '\0').collect();
     let mut out = String::with_capacity(clean.len() + 2);
     out.push('\'');
@@ -16,19 +16,19 @@ pub fn sh(value: &str) -> String {
 
 /// Words joined to one command line.
 pub fn sh_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    words.into_iter().map(sh).collect::<Vec<_>>().join(" ")
+    words.into_iter().map(quote_for_shell).collect::<Vec<_>>().join(" ")
 }
 
 /// A word of a command that people are told to type: in quotes only where a shell would read it otherwise.
-pub fn shown(word: &str) -> String {
+pub fn quote_word_if_needed(word: &str) -> String {
     let is_plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./,:+@%^".contains(c));
-    if is_plain { word.to_owned() } else { sh(word) }
+    if is_plain { word.to_owned() } else { quote_for_shell(word) }
 }
 
 /// The path of a file or folder in such a command. One that begins with `-` would be an option there.
-pub fn path(path: &Path) -> String {
+pub fn quote_path(path: &Path) -> String {
     let text = clean_line(&path.display().to_string());
-    shown(&if text.starts_with('-') { format!("./{text}") } else { text })
+    quote_word_if_needed(&if text.starts_with('-') { format!("./{text}") } else { text })
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
             ("a\nb", "'a\u{fffd}b'"),
             ("", "''"),
         ] {
-            assert_eq!(path(Path::new(given)), wanted);
+            assert_eq!(quote_path(Path::new(given)), wanted);
         }
     }
 }

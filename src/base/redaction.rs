@@ -6,7 +6,7 @@ mod cut_tests;
 mod views;
 
 use super::quote;
-use super::text::{clean, one_line, start_of};
+use super::text::{one_line, sanitize_text, start_of};
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -39,7 +39,7 @@ pub const ROOM_BYTES: usize = 64 << 10;
 
 /// One form in which a secret may come back.
 #[derive(Clone)]
-struct Form {
+struct SecretForm {
     text: String,
     /// The name of the secret.
     name: String,
@@ -54,26 +54,26 @@ struct Form {
 /// Forms that are searched together.
 #[derive(Clone, Default)]
 struct Forms {
-    forms: Vec<Form>,
+    forms: Vec<SecretForm>,
     /// Finds them, by their places in the list; nothing when there are none.
     finder: Option<AhoCorasick>,
 }
 
 impl Forms {
-    fn new(forms: Vec<Form>) -> Self {
+    fn new(forms: Vec<SecretForm>) -> Self {
         let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(forms.iter().map(|form| &form.text));
         Forms { finder: finder.ok().filter(|_| !forms.is_empty()), forms }
     }
 
-    fn find_in(&self, bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, &Form)> {
+    fn find_in(&self, bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, &SecretForm)> {
         let found = self.finder.iter().flat_map(move |finder| finder.find_iter(bytes));
         found.map(move |found| (found.range(), &self.forms[found.pattern().as_usize()]))
     }
 
     /// The form with whose beginning the bytes end, and how many bytes of it that are.
-    fn begun_in(&self, bytes: &[u8]) -> Option<(usize, &Form)> {
+    fn begun_in(&self, bytes: &[u8]) -> Option<(usize, &SecretForm)> {
         let possible = self.forms.iter().filter(|form| form.is_whole || !form.is_encoded);
-        let begun = possible.map(|form| (begun(bytes, form.text.as_bytes()), form));
+        let begun = possible.map(|form| (compute_prefix_overlap(bytes, form.text.as_bytes()), form));
         begun.filter(|(length, form)| *length >= form.shortest_start).max_by_key(|(length, _)| *length)
     }
 }
@@ -97,7 +97,7 @@ impl Redaction {
         Redaction::of_forms(secrets.into_iter().flat_map(|(name, value)| forms_of(name.as_ref(), value.as_ref())).collect())
     }
 
-    fn of_forms(mut forms: Vec<Form>) -> Self {
+    fn of_forms(mut forms: Vec<SecretForm>) -> Self {
         let mut known = BTreeSet::new();
         forms.retain(|form| form.text.len() >= SHORTEST_BYTES && known.insert((form.is_encoded, form.text.clone())));
         let (encoded, plain) = forms.into_iter().partition(|form| form.is_encoded);
@@ -112,7 +112,7 @@ impl Redaction {
         if standing.is_empty() {
             return Cow::Borrowed(self);
         }
-        let is_clear = |form: &&Form| standing.iter().any(|text| text.contains(&form.text));
+        let is_clear = |form: &&SecretForm| standing.iter().any(|text| text.contains(&form.text));
         let forms = self.plain.forms.iter().chain(&self.encoded.forms);
         Cow::Owned(Redaction::of_forms(forms.filter(|form| !is_clear(form)).cloned().collect()))
     }
@@ -129,11 +129,11 @@ impl Redaction {
 
     /// Where the text holds which form, whatever was done to it on its way, and where the beginning of one stands right before one of these
     /// cuts. Each view is made once for all cuts.
-    fn find_in(&self, text: &str, cuts: &[usize]) -> Vec<(Range<usize>, &Form)> {
+    fn find_in(&self, text: &str, cuts: &[usize]) -> Vec<(Range<usize>, &SecretForm)> {
         if self.is_empty() {
             return Vec::new();
         }
-        let mut found: Vec<(Range<usize>, &Form)> = self.plain.find_in(text.as_bytes()).collect();
+        let mut found: Vec<(Range<usize>, &SecretForm)> = self.plain.find_in(text.as_bytes()).collect();
         for cut in cuts {
             let begun = self.plain.begun_in(&text.as_bytes()[..*cut]);
             found.extend(begun.map(|(length, form)| (cut - length..*cut, form)));
@@ -168,7 +168,7 @@ impl Redaction {
 
     /// A text that somebody may have shortened: a secret may be cut off before each `...` in it.
     pub fn replace_shortened(&self, text: &str) -> String {
-        self.without(text, text.len(), &cuts(text))
+        self.without(text, text.len(), &find_possible_cuts(text))
     }
 
     /// A message, which may have been cut off at its end too, in the middle of a secret.
@@ -179,14 +179,14 @@ impl Redaction {
     /// The first `length` bytes of a message. Of the rest only [`ROOM_BYTES`] are looked at.
     pub fn apply_to_first(&self, text: &str, length: usize) -> String {
         let text = start_of(text, length.saturating_add(ROOM_BYTES));
-        let mut cuts = cuts(text);
+        let mut cuts = find_possible_cuts(text);
         cuts.push(text.len());
         self.without(text, length, &cuts)
     }
 
     fn without(&self, text: &str, length: usize, cuts: &[usize]) -> String {
         let found = self.find_in(text, cuts).into_iter().map(|(range, form)| (range, form.name.as_str())).collect();
-        blank(text, length, found)
+        blank_out_ranges(text, length, found)
     }
 
     /// Whether something was taken out of this text.
@@ -196,12 +196,12 @@ impl Redaction {
 }
 
 /// The last places where a text may have been cut off.
-fn cuts(text: &str) -> Vec<usize> {
+fn find_possible_cuts(text: &str) -> Vec<usize> {
     text.rmatch_indices("...").map(|(cut, _)| cut).take(MOST_CUTS).collect()
 }
 
 /// The first `length` bytes of the text, with a secret's name in the place of each range that begins in them; ranges that meet are one.
-fn blank(text: &str, length: usize, mut found: Vec<(Range<usize>, &str)>) -> String {
+fn blank_out_ranges(text: &str, length: usize, mut found: Vec<(Range<usize>, &str)>) -> String {
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let end = start_of(text, length).len();
     let mut out = String::with_capacity(end);
@@ -218,10 +218,15 @@ fn blank(text: &str, length: usize, mut found: Vec<(Range<usize>, &str)>) -> Str
 }
 
 /// The secret and its lines as they are, and what is known of them in other forms.
-fn forms_of(name: &str, value: &str) -> Vec<Form> {
+fn forms_of(name: &str, value: &str) -> Vec<SecretForm> {
     let lines: Vec<&str> = value.lines().map(str::trim).filter(|line| is_secret_alone(line)).collect();
-    let form =
-        |text: String, is_whole, is_encoded, shortest_start| Form { name: name.to_owned(), shortest_start, text, is_whole, is_encoded };
+    let form = |text: String, is_whole, is_encoded, shortest_start| SecretForm {
+        name: name.to_owned(),
+        shortest_start,
+        text,
+        is_whole,
+        is_encoded,
+    };
     let of_whole = plain_forms(value).into_iter().map(|text| form(text.clone(), true, false, shortest_start(&text)));
     let of_whole_encoded = [value, value.trim()].into_iter().flat_map(encoded_forms).map(|text| form(text, true, true, SHORTEST_BYTES));
     let of_lines = lines.iter().map(|line| form((*line).to_owned(), false, false, SHORTEST_LINE_BYTES));
@@ -232,15 +237,15 @@ fn forms_of(name: &str, value: &str) -> Vec<Form> {
 
 /// As it is, within shell quotes, with white space folded, without what a terminal would act upon, and both as `one_line` does it.
 fn plain_forms(value: &str) -> Vec<String> {
-    let quoted = quote::sh(value);
+    let quoted = quote::quote_for_shell(value);
     let folded = value.split_whitespace().collect::<Vec<_>>().join(" ");
     let in_one_line = one_line(value, usize::MAX);
-    vec![value.to_owned(), value.trim().to_owned(), clean(value), quoted[1..quoted.len() - 1].to_owned(), folded, in_one_line]
+    vec![value.to_owned(), value.trim().to_owned(), sanitize_text(value), quoted[1..quoted.len() - 1].to_owned(), folded, in_one_line]
 }
 
 /// In base64 and in hexadecimal.
 fn encoded_forms(value: &str) -> Vec<String> {
-    let hex = super::text::hex(value.as_bytes());
+    let hex = super::text::format_hex(value.as_bytes());
     let mut forms = in_base64(value.as_bytes());
     forms.extend([hex.to_uppercase(), hex]);
     forms
@@ -278,7 +283,7 @@ fn in_base64(bytes: &[u8]) -> Vec<String> {
 
 /// How many bytes at the end of the text are the beginning of this form, and not all of it: the prefix function of Knuth, Morris and
 /// Pratt, so that the work does not grow with what repeats in a secret.
-fn begun(text: &[u8], form: &[u8]) -> usize {
+fn compute_prefix_overlap(text: &[u8], form: &[u8]) -> usize {
     let most = text.len().min(form.len().saturating_sub(1));
     let mut borders = vec![0; most];
     for at in 1..most {
@@ -362,7 +367,7 @@ mod tests {
         let redaction = redaction(secret);
         for said in [
             format!("sh: {secret}: not found"),
-            format!("+ login {}", quote::sh(secret)),
+            format!("+ login {}", quote::quote_for_shell(secret)),
             serde_json::json!({ "argument": secret }).to_string(),
             format!("one line: {}", crate::text::one_line(secret, 99)),
             "cut in the middle: it's \"7\\ü\nsec".to_owned(),
@@ -371,7 +376,7 @@ mod tests {
             format!("https://host/?t={}&x", escaped(secret, |byte| format!("%{byte:02X}"))),
             format!("https://host/?t={}&x", escaped(secret, |byte| format!("%{byte:02x}"))),
             format!("t={}&x", escaped(secret, |byte| if byte == b' ' { "+".to_owned() } else { format!("%{byte:02X}") })),
-            format!("0x{}", crate::text::hex(secret.as_bytes())),
+            format!("0x{}", crate::text::format_hex(secret.as_bytes())),
             // `set -x` of dash, and how coreutils names a file.
             format!("+ login '{}'", secret.replace('\'', r#"'"'"'"#)),
             r#"cannot access 'it'\''s "7\'$'\303\274\n''second line': gone"#.to_owned(),

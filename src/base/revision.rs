@@ -37,7 +37,7 @@ impl From<WorkTreeState> for Option<bool> {
 
 /// The commit that files come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Revision {
+pub struct GitRevision {
     /// Its id in hexadecimal digits; nothing where there is none, or where it is not known.
     pub commit: Option<String>,
     /// Whether the files are those of the commit.

@@ -36,7 +36,7 @@ impl SealKey {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
-        super::text::hex(&mac.finalize().into_bytes())
+        super::text::format_hex(&mac.finalize().into_bytes())
     }
 }
 
@@ -46,12 +46,12 @@ pub fn is_seal(text: &str) -> bool {
 }
 
 /// True when both were made with the same key, so that a difference between them says something.
-pub fn comparable(one: &str, other: &str) -> bool {
+pub fn has_same_seal_key(one: &str, other: &str) -> bool {
     is_seal(one) && is_seal(other) && one[..PREFIX.len() + 8] == other[..PREFIX.len() + 8]
 }
 
 /// The text, or what stands for it on a screen.
-pub fn veiled(text: &str) -> &str {
+pub fn mask_seal(text: &str) -> &str {
     if is_seal(text) { VEIL } else { text }
 }
 
@@ -66,10 +66,10 @@ mod tests {
         assert_eq!(seal, one.seal("/etc/a", b"x"));
         assert!(is_seal(&seal) && !is_seal("x") && !is_seal(&seal[1..]));
         for different in [one.seal("/etc/a", b"y"), one.seal("/etc/b", b"x"), one.seal("/etc/", b"ax")] {
-            assert!(different != seal && comparable(&seal, &different));
+            assert!(different != seal && has_same_seal_key(&seal, &different));
         }
-        assert!(!comparable(&seal, &other.seal("/etc/a", b"x")) && !comparable(&seal, "x"));
-        assert_eq!((veiled(&seal), veiled("plain")), (VEIL, "plain"));
+        assert!(!has_same_seal_key(&seal, &other.seal("/etc/a", b"x")) && !has_same_seal_key(&seal, "x"));
+        assert_eq!((mask_seal(&seal), mask_seal("plain")), (VEIL, "plain"));
     }
 
     #[test]

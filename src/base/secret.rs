@@ -12,23 +12,23 @@ const PLAIN: &str = "secret:";
 const IN_SHELL_QUOTES: &str = "secret-in-quotes:";
 
 /// The mark of a secret by its name in the spec.
-pub fn mark(name: &str) -> String {
+pub fn new_secret_mark(name: &str) -> String {
     format!("{OPEN}{PLAIN}{name}{CLOSE}")
 }
 
 /// The byte at which a text holds a code point that is kept for marks, if it does.
-pub fn reserved(text: &str) -> Option<usize> {
+pub fn find_mark_character(text: &str) -> Option<usize> {
     text.find([OPEN, CLOSE])
 }
 
 /// The value as one shell word (`quote::sh`), with its marks noted as standing between single quotes, so that the
 /// secret is later filled in quoted as well.
 pub fn shell_word(value: &str) -> String {
-    super::quote::sh(value).replace(&format!("{OPEN}{PLAIN}"), &format!("{OPEN}{IN_SHELL_QUOTES}"))
+    super::quote::quote_for_shell(value).replace(&format!("{OPEN}{PLAIN}"), &format!("{OPEN}{IN_SHELL_QUOTES}"))
 }
 
 /// The names of the secrets whose marks a text holds, in the order of the text.
-pub fn names(text: &str) -> Vec<&str> {
+pub fn list_secret_names(text: &str) -> Vec<&str> {
     text.split(OPEN)
         .skip(1)
         .filter_map(|rest| rest.split_once(CLOSE))
@@ -38,14 +38,14 @@ pub fn names(text: &str) -> Vec<&str> {
 
 /// The text with every mark filled in; the name of the first secret that `find` does not have as the error.
 /// The result is secret: it goes to the target and nowhere else.
-pub fn fill(text: &str, find: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+pub fn fill_secrets(text: &str, find: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut parts = text.split(OPEN);
     out.push_str(parts.next().unwrap_or_default());
     for part in parts {
         let (inside, rest) = part.split_once(CLOSE).unwrap_or((part, ""));
         if let Some(name) = inside.strip_prefix(IN_SHELL_QUOTES) {
-            let quoted = super::quote::sh(&find(name).ok_or_else(|| name.to_owned())?);
+            let quoted = super::quote::quote_for_shell(&find(name).ok_or_else(|| name.to_owned())?);
             // Our own word stands between the quotes of the word around it.
             out.push_str(&quoted[1..quoted.len() - 1]);
         } else {
@@ -59,22 +59,22 @@ pub fn fill(text: &str, find: impl Fn(&str) -> Option<String>) -> Result<String,
 
 /// True when every code point that is kept for marks belongs to a whole mark: a filter of a template may have cut one.
 pub fn is_whole(text: &str) -> bool {
-    let bare = names(text).iter().fold(text.to_owned(), |bare, name| {
+    let bare = list_secret_names(text).iter().fold(text.to_owned(), |bare, name| {
         [PLAIN, IN_SHELL_QUOTES].iter().fold(bare, |bare, kind| bare.replace(&format!("{OPEN}{kind}{name}{CLOSE}"), ""))
     });
-    reserved(&bare).is_none()
+    find_mark_character(&bare).is_none()
 }
 
 /// Every text of a JSON value that holds a mark, keys of maps among them, with its JSON pointer.
-pub fn marked(value: &Value) -> Vec<(String, &str)> {
+pub fn find_marked_texts(value: &Value) -> Vec<(String, &str)> {
     let mut out = Vec::new();
     let mut open = vec![(String::new(), value)];
     while let Some((at, value)) = open.pop() {
         match value {
-            Value::String(text) if reserved(text).is_some() => out.push((at, text.as_str())),
+            Value::String(text) if find_mark_character(text).is_some() => out.push((at, text.as_str())),
             Value::Array(items) => open.extend(items.iter().enumerate().map(|(n, item)| (format!("{at}/{n}"), item))),
             Value::Object(map) => {
-                out.extend(map.keys().filter(|key| reserved(key).is_some()).map(|key| (at.clone(), key.as_str())));
+                out.extend(map.keys().filter(|key| find_mark_character(key).is_some()).map(|key| (at.clone(), key.as_str())));
                 open.extend(map.iter().map(|(key, item)| (format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), item)));
             }
             _ => {}
@@ -86,12 +86,12 @@ pub fn marked(value: &Value) -> Vec<(String, &str)> {
 
 /// The names of the secrets that a JSON value holds, wherever it holds them.
 pub fn names_in(value: &Value) -> Vec<&str> {
-    marked(value).into_iter().flat_map(|(_, text)| names(text)).collect()
+    find_marked_texts(value).into_iter().flat_map(|(_, text)| list_secret_names(text)).collect()
 }
 
 /// The text with its marks as a person reads them.
-pub fn legible(text: &str) -> String {
-    fill(text, |name| Some(format!("[secret {name}]"))).unwrap_or_default()
+pub fn render_secret_marks(text: &str) -> String {
+    fill_secrets(text, |name| Some(format!("[secret {name}]"))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -101,26 +101,31 @@ mod tests {
     #[test]
     fn marks_are_filled_in_as_they_stand() {
         let find = |name: &str| (name == "token").then(|| "it's $(reboot)".to_owned());
-        let file = format!("a={}\n", mark("token"));
-        assert_eq!(fill(&file, find).unwrap(), "a=it's $(reboot)\n");
-        let script = format!("login {}", shell_word(&format!("x{}", mark("token"))));
-        assert_eq!(names(&script), ["token"]);
-        assert_eq!(fill(&script, find).unwrap(), r"login 'xit'\''s $(reboot)'");
-        assert_eq!(fill(&mark("other"), find), Err("other".to_owned()));
+        let file = format!("a={}\n", new_secret_mark("token"));
+        assert_eq!(fill_secrets(&file, find).unwrap(), "a=it's $(reboot)\n");
+        let script = format!("login {}", shell_word(&format!("x{}", new_secret_mark("token"))));
+        assert_eq!(list_secret_names(&script), ["token"]);
+        assert_eq!(fill_secrets(&script, find).unwrap(), r"login 'xit'\''s $(reboot)'");
+        assert_eq!(fill_secrets(&new_secret_mark("other"), find), Err("other".to_owned()));
     }
 
     #[test]
     fn a_mark_that_was_cut_is_not_whole() {
-        let whole = format!("a={} {}", mark("a"), shell_word(&mark("b-c")));
+        let whole = format!("a={} {}", new_secret_mark("a"), shell_word(&new_secret_mark("b-c")));
         assert!(is_whole(&whole) && is_whole("plain"));
-        for broken in [mark("a").to_uppercase(), mark("a")[..8].to_owned(), format!("{CLOSE}"), format!("{OPEN}{}", mark("a"))] {
+        for broken in [
+            new_secret_mark("a").to_uppercase(),
+            new_secret_mark("a")[..8].to_owned(),
+            format!("{CLOSE}"),
+            format!("{OPEN}{}", new_secret_mark("a")),
+        ] {
             assert!(!is_whole(&broken), "{broken:?}");
         }
     }
 
     #[test]
     fn marks_are_found_wherever_they_stand_in_a_value() {
-        let body = serde_json::json!({ "a/b": [1, mark("x")], mark("k"): "plain" });
-        assert_eq!(marked(&body).into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["", "/a~1b/1"]);
+        let body = serde_json::json!({ "a/b": [1, new_secret_mark("x")], new_secret_mark("k"): "plain" });
+        assert_eq!(find_marked_texts(&body).into_iter().map(|(at, _)| at).collect::<Vec<_>>(), ["", "/a~1b/1"]);
     }
 }

@@ -2,7 +2,7 @@
 
 /// The candidate that goes on where `word` ends (`ack` of `ack-managed`), or is within a few edits of it, compared without case;
 /// nothing when none is near.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn find_nearest_word<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A word of a hostile input can be long; nobody mistypes that much, and the table below is quadratic.
     if word.chars().count() > 64 {
         return None;
@@ -10,7 +10,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let begun = || candidates.iter().copied().filter(|candidate| is_begun(word, candidate)).min_by_key(|candidate| candidate.len());
     let same = candidates.iter().copied().find(|candidate| candidate.eq_ignore_ascii_case(word));
-    same.or_else(begun).or_else(|| within(word, candidates.iter().copied(), (word.chars().count() / 3).clamp(1, 3)))
+    same.or_else(begun).or_else(|| find_within_distance(word, candidates.iter().copied(), (word.chars().count() / 3).clamp(1, 3)))
 }
 
 /// Whether a word is the first of those that a candidate is made of.
@@ -20,22 +20,22 @@ fn is_begun(word: &str, candidate: &str) -> bool {
 }
 
 /// The same for a word that may well be right: one edit away, or none but for case.
-pub fn mistyped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.chars().count() > 64 { None } else { within(word, candidates, 1) }
+pub fn suggest_correction<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.chars().count() > 64 { None } else { find_within_distance(word, candidates, 1) }
 }
 
-fn within<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>, limit: usize) -> Option<&'a str> {
+fn find_within_distance<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>, limit: usize) -> Option<&'a str> {
     let word = word.to_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (distance(&word, &candidate.to_lowercase()), candidate))
+        .map(|candidate| (compute_edit_distance(&word, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that lead from one word to the other.
-fn distance(from: &str, to: &str) -> usize {
+fn compute_edit_distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut before: Vec<usize> = Vec::new();
     let mut previous: Vec<usize> = (0..=to.len()).collect();
@@ -70,8 +70,12 @@ mod tests {
             ("switches", None),
             ("", None),
         ] {
-            assert_eq!(nearest(word, known), found, "{word}");
+            assert_eq!(find_nearest_word(word, known), found, "{word}");
         }
-        assert_eq!(nearest("ack", ["acs", "ack-managed", "ack-dedicated-x"]), Some("ack-managed"), "before what is a letter away");
+        assert_eq!(
+            find_nearest_word("ack", ["acs", "ack-managed", "ack-dedicated-x"]),
+            Some("ack-managed"),
+            "before what is a letter away"
+        );
     }
 }

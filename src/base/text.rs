@@ -1,7 +1,7 @@
 //! Text that came from a machine is hostile: terminal escapes and control characters never reach a screen.
 
 /// The text with control characters made visible; newline and tab stay. What runners of pipelines take for an order in a log is broken.
-pub fn clean(text: &str) -> String {
+pub fn sanitize_text(text: &str) -> String {
     let seen = text.chars().map(|c| match c {
         '\n' | '\t' => c,
         c if c.is_control() || is_unseen(c) => '\u{fffd}',
@@ -43,11 +43,11 @@ fn is_unseen(c: char) -> bool {
 /// The text as one line and with all its blanks: a line end in it is made visible too, so that no name can begin a line
 /// of its own.
 pub fn clean_line(text: &str) -> String {
-    clean(text).replace(['\n', '\t'], "\u{fffd}")
+    sanitize_text(text).replace(['\n', '\t'], "\u{fffd}")
 }
 
 /// `1 host`, `2 hosts`, `2 switches`.
-pub fn counted(count: usize, word: &str) -> String {
+pub fn format_count(count: usize, word: &str) -> String {
     let ending = match count {
         1 => "",
         _ if word.ends_with("ch") => "es",
@@ -57,7 +57,7 @@ pub fn counted(count: usize, word: &str) -> String {
 }
 
 /// Seconds as people say them, in at most two units: `45 s`, `4 min`, `1 h 30 min`, `2 d 3 h`.
-pub fn duration(seconds: u64) -> String {
+pub fn format_duration(seconds: u64) -> String {
     let parts = |high: u64, one: &str, low: u64, other: &str| match low {
         0 => format!("{high} {one}"),
         low => format!("{high} {one} {low} {other}"),
@@ -71,14 +71,14 @@ pub fn duration(seconds: u64) -> String {
 }
 
 /// The seconds that a plain number with one of these units stands for, `30s`; without a unit it is seconds.
-pub fn seconds(text: &str, units: &[(char, u64)]) -> Option<u64> {
+pub fn parse_seconds(text: &str, units: &[(char, u64)]) -> Option<u64> {
     let (number, unit) = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds))).unwrap_or((text, 1));
     let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     number.parse::<u64>().ok().filter(|_| is_plain)?.checked_mul(unit)
 }
 
 /// Bytes in lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
+pub fn format_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -90,7 +90,7 @@ pub fn start_of(text: &str, length: usize) -> &str {
 
 /// One line of at most `limit` characters, for a table or a message.
 pub fn one_line(text: &str, limit: usize) -> String {
-    let flat = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = sanitize_text(text).split_whitespace().collect::<Vec<_>>().join(" ");
     if flat.chars().count() <= limit {
         return flat;
     }
@@ -104,7 +104,7 @@ const NO_TEXT: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", 
 
 /// A text: as it is where nobody takes it for anything else, else as JSON has it, which is YAML. What a terminal would act upon is
 /// written as its number, which is the same text to who reads the YAML.
-pub fn yaml(text: &str) -> String {
+pub fn format_yaml_text(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/' | '_');
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain);
     match is_word && !NO_TEXT.contains(&text.to_ascii_lowercase().as_str()) {
@@ -143,12 +143,12 @@ mod tests {
             "a,::add-mask::e",
             "a.::error::z",
         ] {
-            let seen = clean(order);
+            let seen = sanitize_text(order);
             assert!(!seen.contains("##[") && !seen.contains("##vso[") && !seen.contains("::error") && !seen.contains("::add"), "{seen:?}");
-            assert_eq!(clean(&seen), seen);
+            assert_eq!(sanitize_text(&seen), seen);
         }
         for text in ["a::b", "::ffff:10.0.0.1", "fd00::1 ::", "## heading [x]", "#[test]", "std::a::b"] {
-            assert_eq!(clean(text), text);
+            assert_eq!(sanitize_text(text), text);
         }
     }
 

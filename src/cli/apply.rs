@@ -3,18 +3,18 @@
 use super::gate::Gate;
 use super::inventory::Inventory;
 use super::nccl::Nccl;
-use super::pipeline::{self, Prepared};
-use super::{Exit, Failure};
+use super::pipeline::{self, PreparedInventory};
+use super::{CommandFailure, Exit};
 use super::{rollout, verification};
-use railwright_apply::{self as apply, ApplyOutcome, Context, Ending, EventSink, Patience, Wished};
+use railwright_apply::{self as apply, ApplyOutcome, Context, DesiredSpec, EventSink, ExecutionOptions, RunExitClass};
 use railwright_base::Target;
-use railwright_plan::{Node, Plan, Selection, UnknownFinding};
+use railwright_plan::{Plan, PlanNode, PlanSelection, UnknownFinding};
 use railwright_report as report;
 use railwright_report::apply::Besides;
-use railwright_report::document::{self, RunDocument};
+use railwright_report::document::{self, ApplyRunDocument};
 use railwright_system::clock::Clock;
 use railwright_system::{signals, terminal};
-use railwright_transport::{Secrets, TargetContact, connector};
+use railwright_transport::{Secrets, TargetContact, new_connector};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,12 +48,12 @@ pub struct Apply {
 }
 
 /// Carries out a plan.
-pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
+pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
     let contact = TargetContact::begin();
-    let (prepared, plan) = chosen(arguments, contact).await?;
+    let (prepared, plan) = load_plan_and_inventory(arguments, contact).await?;
     if !arguments.plan.is_file() || !arguments.yes {
-        let next = report::plan::Next { time: rollout::time(&prepared, &plan)?, ..Default::default() };
-        report::out::note(&report::plan::screen(&plan, &next));
+        let next = report::plan::PlanNextSteps { time: rollout::render_time_estimate(&prepared, &plan)?, ..Default::default() };
+        report::out::print_note(&report::plan::render_plan_screen(&plan, &next));
     }
     let left = pipeline::tell_left_open(&prepared)?;
     if !plan.has_work() {
@@ -63,29 +63,31 @@ pub async fn run(arguments: &Apply) -> Result<Exit, Failure> {
         }
         let outcome = ApplyOutcome::without_work(!plan.unknown.is_empty() || held > 0 || plan.has_outages());
         match arguments.json {
-            true => report::out::print(&document::text(&RunDocument::of(&outcome))),
-            false => report::apply::nothing_done(held, &plan, &prepared.inventory.word).iter().for_each(|text| report::out::print(text)),
+            true => report::out::print_result(&document::render_json_document(&ApplyRunDocument::of(&outcome))),
+            false => {
+                report::apply::nothing_done(held, &plan, &prepared.inventory.word).iter().for_each(|text| report::out::print_result(text))
+            }
         }
-        return Ok(exit(outcome.ending));
+        return Ok(exit_from_run_class(outcome.ending));
     }
     // Nobody is asked for what would be refused.
     let closed = apply::refusal::of_windows(&plan, plan.nodes.iter(), Clock::Real.now(), "run the same command again");
     if let (false, Some(problem)) = (arguments.yes, closed) {
-        return Err(Failure::refused(vec![problem]));
+        return Err(CommandFailure::refused(vec![problem]));
     }
     let nccl = Nccl::of_gate(&prepared.inventory)?;
     // What is only written down is no change that somebody would have to agree to.
     let changes = plan.nodes.iter().any(|node| node.held.is_none() && node.is_to_be_agreed());
-    if changes && !arguments.yes && !terminal::confirm(&question(left)) {
-        return Err(Failure::nobody_said_yes());
+    if changes && !arguments.yes && !terminal::ask_confirmation(&format_confirmation_prompt(left)) {
+        return Err(CommandFailure::nobody_said_yes());
     }
-    let patience = patience(arguments.parallel, arguments.reboot_limit);
-    let context = context(&prepared, contact, prepared.secrets()?, patience, nccl);
-    Ok(follow(&plan, &prepared.inventory, arguments.json, |sink| apply::apply(&plan, &context, sink)).await)
+    let patience = build_execution_options(arguments.parallel, arguments.reboot_limit);
+    let context = build_apply_context(&prepared, contact, prepared.secrets()?, patience, nccl);
+    Ok(follow_run(&plan, &prepared.inventory, arguments.json, |sink| apply::apply_plan(&plan, &context, sink)).await)
 }
 
 /// What is asked before anything is changed.
-fn question(left: Option<String>) -> String {
+fn format_confirmation_prompt(left: Option<String>) -> String {
     match left {
         None => "Carry this out? Only `yes` does it: ".to_owned(),
         Some(left) => format!("Carry this out although {left}? Only `yes` does it: "),
@@ -93,24 +95,30 @@ fn question(left: Option<String>) -> String {
 }
 
 /// The plan and the inventory that it belongs to.
-async fn chosen(arguments: &Apply, contact: TargetContact) -> Result<(Prepared, Plan), Failure> {
+async fn load_plan_and_inventory(arguments: &Apply, contact: TargetContact) -> Result<(PreparedInventory, Plan), CommandFailure> {
     if arguments.plan.is_dir() {
         let prepared = pipeline::prepare_to_carry_out(&arguments.plan, contact)?;
         prepared.lawful()?;
-        let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
-        let (plan, _) = pipeline::plan(&prepared, selection).await?;
+        let selection = PlanSelection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
+        let (plan, _) = pipeline::plan_inventory(&prepared, selection).await?;
         return Ok((prepared, plan));
     }
     // A plan that cannot be trusted is refused like a stale one.
-    let plan = pipeline::read_plan(&arguments.plan).map_err(|failure| Failure { exit: Exit::Refused, ..failure })?;
+    let plan = pipeline::read_plan(&arguments.plan).map_err(|failure| CommandFailure { exit: Exit::Refused, ..failure })?;
     let prepared = pipeline::prepare_to_carry_out(Path::new(&plan.inventory.path), contact)?;
     prepared.may_carry(&plan)?;
     Ok((prepared, plan))
 }
 
 /// What a run needs besides its plan; `nccl` is what its gates ask for besides.
-pub fn context(prepared: &Prepared, contact: TargetContact, secrets: Arc<Secrets>, patience: Patience, nccl: Option<Nccl>) -> Context {
-    let connector = secrets.carried_by(connector(contact));
+pub fn build_apply_context(
+    prepared: &PreparedInventory,
+    contact: TargetContact,
+    secrets: Arc<Secrets>,
+    patience: ExecutionOptions,
+    nccl: Option<Nccl>,
+) -> Context {
+    let connector = secrets.carried_by(new_connector(contact));
     let hosts = prepared.inventory.accesses().map(|access| (access.name.clone(), access)).collect();
     Context {
         folder: prepared.folder.clone(),
@@ -118,27 +126,27 @@ pub fn context(prepared: &Prepared, contact: TargetContact, secrets: Arc<Secrets
         secrets,
         hosts,
         nodes: prepared.inventory.loaded.hosts.iter().map(|host| (host.node.clone(), Target::host(&host.name))).collect(),
-        gatekeeper: Arc::new(Gate::new(verification::request(prepared), connector, nccl)),
+        gatekeeper: Arc::new(Gate::new(verification::build_verify_request(prepared), connector, nccl)),
         spec_digest: Some(prepared.inventory.loaded.digest.clone()),
-        wished: Some(Arc::new(Wished { wishes: prepared.desired.wishes.clone(), rollout: prepared.rollout() })),
+        wished: Some(Arc::new(DesiredSpec { wishes: prepared.desired.wishes.clone(), rollout: prepared.rollout() })),
         patience,
         clock: Clock::Real,
-        interrupts: signals::interrupts(),
+        interrupts: signals::watch_interrupts(),
     }
 }
 
 /// How much at a time, and how long for a reboot.
-pub fn patience(parallel: usize, reboot_limit_s: u64) -> Patience {
-    Patience { parallel: parallel.max(1), reboot: Duration::from_secs(reboot_limit_s), ..Patience::default() }
+pub fn build_execution_options(parallel: usize, reboot_limit_s: u64) -> ExecutionOptions {
+    ExecutionOptions { parallel: parallel.max(1), reboot: Duration::from_secs(reboot_limit_s), ..ExecutionOptions::default() }
 }
 
 /// Shows a run while it goes on, and what came of it.
-pub async fn follow<F>(plan: &Plan, inventory: &Inventory, json: bool, start: impl FnOnce(EventSink) -> F) -> Exit
+pub async fn follow_run<F>(plan: &Plan, inventory: &Inventory, json: bool, start: impl FnOnce(EventSink) -> F) -> Exit
 where
     F: Future<Output = ApplyOutcome>,
 {
     let hosts = plan.nodes.iter().filter_map(|n| n.target.as_ref()).collect::<BTreeSet<_>>().len();
-    let view = Arc::new(report::apply::View::new(hosts));
+    let view = Arc::new(report::apply::RunView::new(hosts));
     let ticking = {
         let view = view.clone();
         tokio::spawn(async move {
@@ -156,26 +164,26 @@ where
     ticking.abort();
     view.end();
     if !outcome.problems.is_empty() {
-        let look = report::out::Look::of_stderr();
-        report::out::note(&report::diagnostic::text(&outcome.problems, &inventory.loaded.sources, look));
+        let look = report::out::ScreenStyle::of_stderr();
+        report::out::print_note(&report::diagnostic::render_diagnostics(&outcome.problems, &inventory.loaded.sources, look));
     }
     let unknown = not_looked_at(plan);
     // What the plan could not find out leaves a run incomplete whose steps were all done.
-    let ending = if outcome.ending == Ending::Done && unknown > 0 { Ending::Incomplete } else { outcome.ending };
+    let ending = if outcome.ending == RunExitClass::Done && unknown > 0 { RunExitClass::Incomplete } else { outcome.ending };
     let text = match json {
-        true => document::text(&RunDocument::of(&ApplyOutcome { ending, ..outcome })),
+        true => document::render_json_document(&ApplyRunDocument::of(&ApplyOutcome { ending, ..outcome })),
         false => {
             let provable = inventory.loaded.reached().next().is_some();
-            report::apply::summary(&outcome, ending, Besides { inventory: &inventory.word, unknown, provable })
+            report::apply::render_run_summary(&outcome, ending, Besides { inventory: &inventory.word, unknown, provable })
         }
     };
-    report::out::print(&text);
-    exit(ending)
+    report::out::print_result(&text);
+    exit_from_run_class(ending)
 }
 
 /// How much the plan could not find out and no step of it looks at again.
 fn not_looked_at(plan: &Plan) -> usize {
-    let members = plan.nodes.iter().flat_map(Node::members);
+    let members = plan.nodes.iter().flat_map(PlanNode::members);
     let again = members.flat_map(|member| {
         member.differences.iter().map(|one| UnknownFinding::subject_of(&member.wish.address, &one.attribute, one.plane))
     });
@@ -183,13 +191,13 @@ fn not_looked_at(plan: &Plan) -> usize {
     plan.refused.len() + plan.unknown.iter().filter(|finding| !again.contains(&finding.subject)).count()
 }
 
-fn exit(ending: Ending) -> Exit {
+fn exit_from_run_class(ending: RunExitClass) -> Exit {
     match ending {
-        Ending::Interrupted => Exit::Interrupted,
-        Ending::Refused => Exit::Refused,
-        Ending::Stopped => Exit::Stopped,
-        Ending::Failed => Exit::Failed,
-        Ending::Incomplete | Ending::Waiting => Exit::Incomplete,
-        Ending::Done => Exit::Done,
+        RunExitClass::Interrupted => Exit::Interrupted,
+        RunExitClass::Refused => Exit::Refused,
+        RunExitClass::Stopped => Exit::Stopped,
+        RunExitClass::Failed => Exit::Failed,
+        RunExitClass::Incomplete | RunExitClass::Waiting => Exit::Incomplete,
+        RunExitClass::Done => Exit::Done,
     }
 }

@@ -1,8 +1,8 @@
 //! A command ends by itself before it takes all memory and time of this machine, as long as it has contacted no target.
 
-use super::{Exit, Failure};
+use super::{CommandFailure, Exit};
 use railwright_base::{Diagnostic, text};
-use railwright_system::ceiling::{self, Ceiling, Reached};
+use railwright_system::ceiling::{self, Ceiling, ReachedCeiling};
 use railwright_system::environment;
 
 /// Sets another ceiling of memory, in MiB.
@@ -11,29 +11,29 @@ const MEMORY_VARIABLE: &str = "RAILWRIGHT_MEMORY_MIB";
 const PROCESSOR_VARIABLE: &str = "RAILWRIGHT_PROCESSOR_S";
 
 /// Does a command's work. What is left of it where a ceiling was reached ends with the process.
-pub fn below(work: impl FnOnce() -> Exit + Send + 'static) -> Result<Exit, Failure> {
-    let ceiling = Ceiling::of_this_machine(number(MEMORY_VARIABLE)?, number(PROCESSOR_VARIABLE)?);
+pub fn run_below_ceiling(work: impl FnOnce() -> Exit + Send + 'static) -> Result<Exit, CommandFailure> {
+    let ceiling = Ceiling::of_this_machine(read_limit_variable(MEMORY_VARIABLE)?, read_limit_variable(PROCESSOR_VARIABLE)?);
     let worked = ceiling::work_below(ceiling, work).map_err(|error| super::no_threads(&error))?;
     worked.map_err(|reached| is_reached(reached).into())
 }
 
-fn number(variable: &str) -> Result<Option<u64>, Failure> {
+fn read_limit_variable(variable: &str) -> Result<Option<u64>, CommandFailure> {
     let parse = |value: String| match value.parse() {
         Ok(0) | Err(_) => {
             let message = format!("{variable} is `{}`, which is no whole number above 0", text::one_line(&value, 40));
-            Err(Failure::refused(vec![
+            Err(CommandFailure::refused(vec![
                 Diagnostic::error("RW1021", message).state("nothing was read and nothing was changed").next(format!("unset {variable}")),
             ]))
         }
         Ok(number) => Ok(number),
     };
-    environment::variable(variable).map(parse).transpose()
+    environment::read_variable(variable).map(parse).transpose()
 }
 
-fn is_reached(reached: Reached) -> Diagnostic {
+fn is_reached(reached: ReachedCeiling) -> Diagnostic {
     let (taken, variable, double) = match reached {
-        Reached::Memory(mib) => (format!("{mib} MiB of memory"), MEMORY_VARIABLE, mib * 2),
-        Reached::Processor(seconds) => (format!("{seconds} seconds of processor time"), PROCESSOR_VARIABLE, seconds * 2),
+        ReachedCeiling::Memory(mib) => (format!("{mib} MiB of memory"), MEMORY_VARIABLE, mib * 2),
+        ReachedCeiling::Processor(seconds) => (format!("{seconds} seconds of processor time"), PROCESSOR_VARIABLE, seconds * 2),
     };
     Diagnostic::error("RW1020", format!("this takes more than {taken}"))
         .effect("what was read asks for more than this command may take of this machine before it contacts a target")

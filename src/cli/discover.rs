@@ -1,28 +1,28 @@
 //! `railwright discover cabling`.
 
 use super::inventory::{self, Inventory};
-use super::{Exit, Failure, cables, output};
-use railwright_base::text::{clean_line, counted, one_line};
+use super::{CommandFailure, Exit, cables, output};
+use railwright_base::text::{clean_line, format_count, one_line};
 use railwright_base::{Diagnostic, nodeset};
 use railwright_knowledge::spec::cabling::write;
 use railwright_report as report;
-use railwright_report::cabling::document::unseen;
+use railwright_report::cabling::document::describe_unseen_nics;
 use railwright_system::files;
-use railwright_verify::cabling::discover::{Discovered, discover};
-use railwright_verify::cabling::{Names, Silent, Views};
+use railwright_verify::cabling::discover::{DiscoveredCables, discover_cables};
+use railwright_verify::cabling::{CablingNames, Silent, Views};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Write down what is there, for a spec that does not say it yet
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct DiscoverArguments {
     #[command(subcommand)]
-    what: What,
+    what: DiscoverCommand,
 }
 
 /// What is discovered.
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum DiscoverCommand {
     /// Write the cabling file from what hosts and switches hear of each other (LLDP)
     ///
     /// Reads only. What it writes is the cables as they are, right or wrong: look at it before it becomes what is wanted.
@@ -45,54 +45,58 @@ enum What {
 }
 
 /// Discovers.
-pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let What::Cabling { inventory, output, force, host, read_as } = &arguments.what;
+pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> {
+    let DiscoverCommand::Cabling { inventory, output, force, host, read_as } = &arguments.what;
     output::can_be_written(output)?;
-    if let Some(file) = output.as_deref().filter(|file| !force && files::exists(file)) {
-        return Err(Failure::refused(vec![is_there(file)]));
+    if let Some(file) = output.as_deref().filter(|file| !force && files::is_present(file)) {
+        return Err(CommandFailure::refused(vec![is_there(file)]));
     }
     // A file that the spec names and that is not there yet, or is wrong, is what this is to mend.
     let inventory = Inventory { read_as: read_as.clone(), ..inventory::read_uncabled(inventory)? };
     cables::has_lldp(&inventory)?;
-    let hosts = cables::asked(&inventory, host.as_deref())?;
-    let switches = cables::switches(&inventory, host.as_deref());
-    let views = cables::listen(&inventory, &hosts, &switches).await;
+    let hosts = cables::select_rail_hosts(&inventory, host.as_deref())?;
+    let switches = cables::select_switches(&inventory, host.as_deref());
+    let views = cables::read_neighbours(&inventory, &hosts, &switches).await;
     let of_spec: BTreeSet<&str> = inventory.loaded.switches.iter().map(|switch| switch.name.as_str()).collect();
-    let found = discover(&cables::nics(&inventory, &hosts, &switches), &of_spec, &Names::of(&inventory.loaded, &[]), &views);
-    let is_whole = tell(&inventory, &found, &views);
+    let found =
+        discover_cables(&cables::list_nics(&inventory, &hosts, &switches), &of_spec, &CablingNames::of(&inventory.loaded, &[]), &views);
+    let is_whole = print_unseen_devices(&inventory, &found, &views);
     if found.cables.is_empty() {
-        return Err(Failure { exit: Exit::Incomplete, ..Failure::from(nothing(&inventory.word, output.as_deref())) });
+        return Err(CommandFailure {
+            exit: Exit::Incomplete,
+            ..CommandFailure::from(report_no_cables(&inventory.word, output.as_deref()))
+        });
     }
-    let table = write::table(&found.cables);
+    let table = write::render_cabling_table(&found.cables);
     match output {
         Some(file) => {
-            output::write(file, &table, 0o644)?;
-            report::out::note(&format!("{} written to {}", counted(found.cables.len(), "cable"), file.display()));
+            output::write_output(file, &table, 0o644)?;
+            report::out::print_note(&format!("{} written to {}", format_count(found.cables.len(), "cable"), file.display()));
         }
-        None => report::out::print(&table),
+        None => report::out::print_result(&table),
     }
     Ok(if is_whole { Exit::Done } else { Exit::Incomplete })
 }
 
 /// Says what could not be seen; true where everything was.
-fn tell(inventory: &Inventory, found: &Discovered, views: &Views) -> bool {
+fn print_unseen_devices(inventory: &Inventory, found: &DiscoveredCables, views: &Views) -> bool {
     let mut silent: std::collections::BTreeMap<String, Vec<&str>> = std::collections::BTreeMap::new();
     for (device, why) in views.iter().filter_map(|(device, view)| Some((device, view.as_ref().err()?))) {
         let code = if let Silent::Unreached(trouble) = why { format!(" ({})", trouble.code) } else { String::new() };
         silent.entry(format!("{}{code}", why.alike())).or_default().push(device);
     }
-    let mut lines: Vec<String> = silent.into_iter().map(|(why, hosts)| format!("{}: {why}", nodeset::fold(&hosts))).collect();
-    lines.extend(unseen(&found.unseen));
+    let mut lines: Vec<String> = silent.into_iter().map(|(why, hosts)| format!("{}: {why}", nodeset::fold_node_set(&hosts))).collect();
+    lines.extend(describe_unseen_nics(&found.unseen));
     let is_whole = lines.is_empty();
     if !is_whole {
-        report::out::note("Not seen, so no line was written of it:");
-        lines.iter().for_each(|line| report::out::note(&format!("  {}", one_line(line, 300))));
-        report::out::note("`railwright explain RW0835` tells why a NIC hears nobody, RW0836 why a host tells nothing.");
+        report::out::print_note("Not seen, so no line was written of it:");
+        lines.iter().for_each(|line| report::out::print_note(&format!("  {}", one_line(line, 300))));
+        report::out::print_note("`railwright explain RW0835` tells why a NIC hears nobody, RW0836 why a host tells nothing.");
     }
     if !found.strangers.is_empty() {
         let names: Vec<&str> = found.strangers.iter().map(String::as_str).collect();
-        let names = clean_line(&nodeset::fold(&names));
-        report::out::note(&format!(
+        let names = clean_line(&nodeset::fold_node_set(&names));
+        report::out::print_note(&format!(
             "Not in the spec yet, as they call themselves: {names}; write them in `switches` of {}.",
             inventory.word
         ));
@@ -107,11 +111,11 @@ fn is_there(file: &Path) -> Diagnostic {
         .next("name another file and compare the two; or write over it: --force")
 }
 
-fn nothing(inventory: &str, output: Option<&Path>) -> Diagnostic {
+fn report_no_cables(inventory: &str, output: Option<&Path>) -> Diagnostic {
     let problem = Diagnostic::error("RW1045", "no cable was heard, so nothing was written")
         .effect("a table without a line would say that nothing is plugged in")
         .state(match output {
-            Some(file) if files::exists(file) => format!("{} is as it was", file.display()),
+            Some(file) if files::is_present(file) => format!("{} is as it was", file.display()),
             Some(file) => format!("{} was not written", file.display()),
             None => "nothing was written".to_owned(),
         })

@@ -1,8 +1,8 @@
 //! `railwright doctor`: why a job did not go, from its log alone.
 
 use super::job::ladder::{self, Trials};
-use super::job::{Against, Piece, Said};
-use super::{Exit, Failure, inventory};
+use super::job::{JobExpectationArguments, JobOutputArguments, JobOutputPiece};
+use super::{CommandFailure, Exit, inventory};
 use railwright_jobs::doctor::{self, Doctor, Symptom};
 use railwright_report::job::diagnosis;
 use railwright_report::out;
@@ -14,9 +14,9 @@ use railwright_verify::nccl::Proven;
 /// what there is, in one file. Ends with 1 where it finds a cause, with 0 where the log proves that RDMA was used and shows nothing wrong,
 /// and with 3 where it finds nothing. `docs/symptoms.md` lists what it knows.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct DoctorArguments {
     #[command(flatten)]
-    said: Said,
+    said: JobOutputArguments,
     /// Make trials, each with one thing more than the one before, and name the first that fails: RDMA between the hosts, NCCL's tests in pods with
     /// the network of their host, on the pod network without RDMA, and with it. Jobs are submitted with this image, and taken away again
     #[arg(long, group = "said", requires = "inventory", requires = "image")]
@@ -24,27 +24,31 @@ pub struct Arguments {
     #[command(flatten)]
     trials: Trials,
     #[command(flatten)]
-    against: Against,
+    against: JobExpectationArguments,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 /// Diagnoses.
-pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub async fn run(arguments: &DoctorArguments) -> Result<Exit, CommandFailure> {
     if let (true, Some(inventory)) = (arguments.ladder, &arguments.said.inventory) {
-        return ladder::run(&arguments.trials, inventory, &arguments.said.namespace, arguments.json).await;
+        return ladder::run_trials(&arguments.trials, inventory, &arguments.said.namespace, arguments.json).await;
     }
-    let inventory = arguments.said.inventory.as_deref().map(inventory::read).transpose()?;
+    let inventory = arguments.said.inventory.as_deref().map(inventory::read_inventory).transpose()?;
     let held = arguments.against.of(&arguments.said, inventory.as_ref())?;
-    let mut doctor = Doctor::new(symptoms()?);
-    let feed = |piece: Piece<'_>| match piece {
-        Piece::Log(chunk) | Piece::Status(chunk) => doctor.feed(chunk),
+    let mut doctor = Doctor::new(load_shipped_symptoms()?);
+    let feed = |piece: JobOutputPiece<'_>| match piece {
+        JobOutputPiece::Log(chunk) | JobOutputPiece::Status(chunk) => doctor.feed(chunk),
     };
     let name = arguments.said.read(feed).await?;
     // Where nobody knows what NICs carry, bandwidth is no symptom.
     let diagnosis = doctor.finish(|log| held.expected(&name, log, drop));
-    out::print(&if arguments.json { diagnosis::json(&diagnosis, &name) } else { diagnosis::screen(&diagnosis, &name, &held.words) });
+    out::print_result(&if arguments.json {
+        diagnosis::render_diagnosis_json(&diagnosis, &name)
+    } else {
+        diagnosis::render_diagnosis_screen(&diagnosis, &name, &held.words)
+    });
     Ok(match (diagnosis.found.is_empty(), diagnosis.proof.proven) {
         (false, _) => Exit::Failed,
         (true, Proven::Proven) if diagnosis.job_goes() => Exit::Done,
@@ -53,12 +57,12 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 /// The symptoms that come with railwright.
-pub fn symptoms() -> Result<Vec<Symptom>, Failure> {
-    doctor::load().map_err(|(problems, sources)| Failure::from(problems).with_sources(&sources))
+pub fn load_shipped_symptoms() -> Result<Vec<Symptom>, CommandFailure> {
+    doctor::load_symptoms().map_err(|(problems, sources)| CommandFailure::from(problems).with_sources(&sources))
 }
 
 /// What `explain` says of a symptom.
-pub fn page(symptom: &Symptom) -> String {
+pub fn render_symptom_page(symptom: &Symptom) -> String {
     let next: String = symptom.next.iter().map(|next| format!("- {next}\n")).collect();
     let on_acs = symptom.on_acs.as_ref().map_or(String::new(), |told| {
         let next: String = told.next.iter().map(|next| format!("- {next}\n")).collect();
@@ -74,13 +78,13 @@ pub fn page(symptom: &Symptom) -> String {
         "# {}\n\nLayer: {}. {}.\n\nWhat it means: {}.\n\nWhat to do:\n\n{next}\n{on_acs}A log that shows it{against}:\n\n{case}\nSource: {}\n",
         symptom.title,
         symptom.layer.word(),
-        capital(&symptom.cause),
+        capitalize_first(&symptom.cause),
         symptom.means,
         symptom.source.trim()
     )
 }
 
-fn capital(text: &str) -> String {
+fn capitalize_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
 }

@@ -1,8 +1,8 @@
 //! `railwright drift`.
 
 use super::inventory::Inventory;
-use super::pipeline::{self, Prepared, Source};
-use super::{Exit, Failure, look, output, watch};
+use super::pipeline::{self, ObservationSource, PreparedInventory};
+use super::{CommandFailure, Exit, look, output, watch};
 use railwright_base::text::one_line;
 use railwright_drift::DriftReport;
 use railwright_report::{self as report, drift as told};
@@ -15,7 +15,7 @@ use std::time::Duration;
 ///
 /// Reads only. Exit code 2 when something drifted, 3 when something could not be found out.
 #[derive(Debug, clap::Args)]
-pub struct Drift {
+pub struct DriftArguments {
     /// The inventory: a folder of YAML files
     pub inventory: PathBuf,
     /// Look at an observation that `facts` recorded instead of the hosts
@@ -26,7 +26,7 @@ pub struct Drift {
     pub read_as: Option<String>,
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
-    pub format: Format,
+    pub format: DriftFormat,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
@@ -47,7 +47,7 @@ pub struct Drift {
 
 /// What `drift` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum DriftFormat {
     /// For people
     Text,
     /// Everything; `railwright schema drift` describes it
@@ -63,38 +63,39 @@ pub enum Format {
 }
 
 /// Finds drift.
-pub async fn run(arguments: &Drift) -> Result<Exit, Failure> {
+pub async fn run(arguments: &DriftArguments) -> Result<Exit, CommandFailure> {
     if let Some(seconds) = arguments.watch {
-        return watch::run(&arguments.inventory, arguments.read_as.clone(), Duration::from_secs(seconds)).await;
+        return watch::watch_drift(&arguments.inventory, arguments.read_as.clone(), Duration::from_secs(seconds)).await;
     }
     output::can_be_written(&arguments.output)?;
-    let source = arguments.observations.clone().map_or_else(|| Source::Live(TargetContact::begin()), Source::Recorded);
-    let format = if arguments.json { Format::Json } else { arguments.format };
+    let source =
+        arguments.observations.clone().map_or_else(|| ObservationSource::Live(TargetContact::begin()), ObservationSource::Recorded);
+    let format = if arguments.json { DriftFormat::Json } else { arguments.format };
     let stopwatch = Stopwatch::start();
-    let prepared = pipeline::prepare(&arguments.inventory, &source)?.read_as(arguments.read_as.clone()).with_hardware();
+    let prepared = pipeline::prepare_inventory(&arguments.inventory, &source)?.read_as(arguments.read_as.clone()).with_hardware();
     prepared.tell_rules();
-    let mut report = look::look(&prepared).await?;
-    look::accepted(&prepared, &mut report);
-    if matches!(source, Source::Live(_)) {
+    let mut report = look::check_drift(&prepared).await?;
+    look::mark_accepted_findings(&prepared, &mut report);
+    if matches!(source, ObservationSource::Live(_)) {
         look::tell_ages(&prepared, &mut report);
     }
     let text = match format {
-        Format::Text => format!("{}{}", recorded(&prepared, arguments), told::screen(&report)),
-        Format::Json => told::json(&report),
-        Format::Junit => told::junit::document(&report),
-        Format::Sarif => told::sarif::document(&report),
-        Format::Prometheus => told::prometheus::document(&report, stopwatch.elapsed().as_secs_f64()),
-        Format::Markdown => told::markdown::document(&report),
+        DriftFormat::Text => format!("{}{}", describe_recording(&prepared, arguments), told::render_drift_screen(&report)),
+        DriftFormat::Json => told::render_drift_json(&report),
+        DriftFormat::Junit => told::junit::render_junit_document(&report),
+        DriftFormat::Sarif => told::sarif::render_sarif_document(&report),
+        DriftFormat::Prometheus => told::prometheus::render_prometheus_document(&report, stopwatch.elapsed().as_secs_f64()),
+        DriftFormat::Markdown => told::markdown::render_markdown_document(&report),
     };
     match &arguments.output {
-        None => report::out::print(&text),
-        Some(file) => write(file, &text, format, &told::summary(&report))?,
+        None => report::out::print_result(&text),
+        Some(file) => write_drift_report(file, &text, format, &told::format_drift_summary(&report))?,
     }
-    Ok(exit(&report))
+    Ok(exit_from_drift(&report))
 }
 
 /// What a screen of recorded observations begins with.
-fn recorded(prepared: &Prepared, arguments: &Drift) -> String {
+fn describe_recording(prepared: &PreparedInventory, arguments: &DriftArguments) -> String {
     match (&prepared.recorded, &arguments.observations) {
         (Some(observation), Some(file)) => format!("as recorded {} in {}\n", one_line(&observation.recorded_at, 40), file.display()),
         _ => String::new(),
@@ -102,15 +103,15 @@ fn recorded(prepared: &Prepared, arguments: &Drift) -> String {
 }
 
 /// Metrics hold no values of hosts and are read by the node exporter's own user; all else is for its owner alone.
-fn write(file: &Path, text: &str, format: Format, summary: &str) -> Result<(), Failure> {
-    let mode = if format == Format::Prometheus { 0o644 } else { 0o600 };
-    output::write(file, text, mode)?;
-    report::out::note(&format!("{summary} Written to {}", file.display()));
+fn write_drift_report(file: &Path, text: &str, format: DriftFormat, summary: &str) -> Result<(), CommandFailure> {
+    let mode = if format == DriftFormat::Prometheus { 0o644 } else { 0o600 };
+    output::write_output(file, text, mode)?;
+    report::out::print_note(&format!("{summary} Written to {}", file.display()));
     Ok(())
 }
 
 /// How a look ends.
-pub fn exit(report: &DriftReport) -> Exit {
+pub fn exit_from_drift(report: &DriftReport) -> Exit {
     match (report.has_drift(), report.is_incomplete()) {
         (true, _) => Exit::Changes,
         (false, true) => Exit::Incomplete,

@@ -1,10 +1,10 @@
 //! `railwright explain WHAT`: what a code means and what to do; or why a host or a cluster gets what it gets.
 
 use super::knowledge::Knowledge;
-use super::{Exit, Failure, explain_host};
+use super::{CommandFailure, Exit, explain_host};
 use include_dir::{Dir, include_dir};
 use railwright_base::Diagnostic;
-use railwright_base::suggest::nearest;
+use railwright_base::suggest::find_nearest_word;
 use railwright_report::{document, knowledge, out, wrap};
 use std::path::{Path, PathBuf};
 
@@ -27,36 +27,39 @@ pub struct Explain {
 }
 
 /// Explains.
-pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
+pub fn run(arguments: &Explain) -> Result<Exit, CommandFailure> {
     let inventory = arguments.inventory.as_deref().unwrap_or(Path::new("."));
     let what = arguments.what.trim();
     if what.contains(['/', ' ']) {
         let is_address = ["host/", "kube/", "switch/"].iter().any(|target| what.starts_with(target)) && !what.contains(' ');
-        let what = if is_address { what.to_owned() } else { explain_host::named(what, inventory)? };
-        return explain_host::run(&what, arguments.attribute.as_deref(), inventory, arguments.json);
+        let what = if is_address { what.to_owned() } else { explain_host::resolve_address(what, inventory)? };
+        return explain_host::explain_target(&what, arguments.attribute.as_deref(), inventory, arguments.json);
     }
     let code = arguments.what.to_uppercase();
-    if let Some((_, page)) = pages().find(|(name, _)| *name == code) {
-        return show(&code, page, arguments.json);
+    if let Some((_, page)) = list_code_pages().find(|(name, _)| *name == code) {
+        return print_page(&code, page, arguments.json);
     }
     // An inventory may hold rules of its own.
     let known = match &arguments.inventory {
-        Some(inventory) => super::inventory::read(inventory)?.knowledge,
+        Some(inventory) => super::inventory::read_inventory(inventory)?.knowledge,
         None => Knowledge::read("", &[])?,
     };
     if let Some(rule) = known.rules.rules.get(&code) {
         match arguments.json {
-            true => out::print(&document::text(&document::RulesDocument::of([rule]))),
-            false => out::print(&knowledge::rule(rule)),
+            true => out::print_result(&document::render_json_document(&document::RulesDocument::of([rule]))),
+            false => out::print_result(&knowledge::render_rule_page(rule)),
         }
         return Ok(Exit::Done);
     }
-    let symptoms = super::doctor::symptoms()?;
+    let symptoms = super::doctor::load_shipped_symptoms()?;
     if let Some(symptom) = symptoms.iter().find(|symptom| symptom.code == code) {
-        return show(&code, &super::doctor::page(symptom), arguments.json);
+        return print_page(&code, &super::doctor::render_symptom_page(symptom), arguments.json);
     }
     let of_symptoms = symptoms.iter().map(|symptom| symptom.code.as_str());
-    let near = nearest(&code, pages().map(|(name, _)| name).chain(known.rules.rules.keys().map(String::as_str)).chain(of_symptoms));
+    let near = find_nearest_word(
+        &code,
+        list_code_pages().map(|(name, _)| name).chain(known.rules.rules.keys().map(String::as_str)).chain(of_symptoms),
+    );
     let next = match near {
         Some(near) => format!("did you mean `railwright explain {near}`?"),
         None => "codes look like RW0112; a host is named host/NAME".to_owned(),
@@ -67,17 +70,17 @@ pub fn run(arguments: &Explain) -> Result<Exit, Failure> {
 }
 
 /// A page, which is text.
-fn show(code: &str, page: &str, json: bool) -> Result<Exit, Failure> {
+fn print_page(code: &str, page: &str, json: bool) -> Result<Exit, CommandFailure> {
     if json {
         let only = Diagnostic::error("RW1032", format!("the page of {code} is text; rules and hosts are explained as JSON"));
         return Err(only.next(format!("railwright explain {code}")).into());
     }
-    out::print(&wrap::page(&page.replacen("# ", &format!("{code}: "), 1), 100));
+    out::print_result(&wrap::wrap_text_page(&page.replacen("# ", &format!("{code}: "), 1), 100));
     Ok(Exit::Done)
 }
 
 /// Every code with its page, by code.
-pub fn pages() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn list_code_pages() -> impl Iterator<Item = (&'static str, &'static str)> {
     let page = |file: &'static include_dir::File<'static>| Some((file.path().file_stem()?.to_str()?, file.contents_utf8()?));
     CODES.files().filter_map(page)
 }
@@ -88,9 +91,9 @@ mod tests {
 
     #[test]
     fn every_page_starts_with_its_title() {
-        assert!(pages().count() > 20);
-        for (name, page) in pages() {
-            let wide = wrap::page(page, 100).lines().find(|line| line.chars().count() > 100).map(str::to_owned);
+        assert!(list_code_pages().count() > 20);
+        for (name, page) in list_code_pages() {
+            let wide = wrap::wrap_text_page(page, 100).lines().find(|line| line.chars().count() > 100).map(str::to_owned);
             assert_eq!(wide, None, "{name}");
             assert!(name.len() == 6 && name.starts_with("RW") && page.starts_with("# "), "{name}");
         }

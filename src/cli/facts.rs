@@ -1,13 +1,13 @@
 //! `railwright facts`.
 
 use super::inventory::Inventory;
-use super::pipeline::{self, Source};
+use super::pipeline::{self, ObservationSource};
 use super::question;
-use super::{Exit, Failure, output, recording};
-use railwright_base::text::{counted, one_line};
+use super::{CommandFailure, Exit, output, recording};
+use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, nodeset, quote};
 use railwright_plan::UnknownFinding;
-use railwright_plan::judge::reached;
+use railwright_plan::judge::find_read_results;
 use railwright_report as report;
 use railwright_transport::TargetContact;
 use std::path::PathBuf;
@@ -28,47 +28,48 @@ pub struct Facts {
 }
 
 /// Records an observation.
-pub async fn run(arguments: &Facts) -> Result<Exit, Failure> {
+pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
     output::can_be_written(&arguments.output)?;
-    let prepared = pipeline::prepare_to_record(&arguments.inventory, &Source::Live(TargetContact::begin()))?
+    let prepared = pipeline::prepare_to_record(&arguments.inventory, &ObservationSource::Live(TargetContact::begin()))?
         .read_as(arguments.read_as.clone())
         .with_hardware();
-    let observation = question::observe(&prepared).await?.into_recording();
-    let silent: Vec<UnknownFinding> = observation.targets.keys().filter_map(|target| reached(&observation, target).err()).collect();
+    let observation = question::observe_targets(&prepared).await?.into_recording();
+    let silent: Vec<UnknownFinding> =
+        observation.targets.keys().filter_map(|target| find_read_results(&observation, target).err()).collect();
     let none_answered = !silent.is_empty() && silent.len() == observation.targets.len();
     match &arguments.output {
         // What was recorded earlier is worth more than the news that nobody answers.
         Some(file) if none_answered => {
-            report::out::note(&report::unread::entries(&silent));
+            report::out::print_note(&report::unread::render_unknown_findings(&silent));
             let problem = Diagnostic::error("RW1030", "no host answered, so nothing was recorded")
                 .on(file.display().to_string())
                 .effect("a plan from an empty recording would know nothing of any host")
                 .state("the file is as it was")
                 .next(format!(
                     "mend what is said above, then railwright facts {} -o {}",
-                    quote::path(&arguments.inventory),
-                    quote::path(file)
+                    quote::quote_path(&arguments.inventory),
+                    quote::quote_path(file)
                 ));
-            return Err(Failure { exit: Exit::Incomplete, ..Failure::from(problem) });
+            return Err(CommandFailure { exit: Exit::Incomplete, ..CommandFailure::from(problem) });
         }
         Some(file) => {
-            recording::write(file, &observation)?;
-            report::out::note(&format!(
+            recording::write_recording(file, &observation)?;
+            report::out::print_note(&format!(
                 "{} of {} recorded in {}",
                 observation.targets.len() - silent.len(),
-                counted(observation.targets.len(), "host"),
+                format_count(observation.targets.len(), "host"),
                 file.display()
             ));
         }
-        None => report::out::print(&report::document::text(&observation.redacted())),
+        None => report::out::print_result(&report::document::render_json_document(&observation.redacted())),
     }
     let without_ssh = prepared.inventory.loaded.without_ssh();
     if !without_ssh.is_empty() {
-        report::out::note(&format!("not asked, because they have no SSH: {}", one_line(&nodeset::fold(&without_ssh), 200)));
+        report::out::print_note(&format!("not asked, because they have no SSH: {}", one_line(&nodeset::fold_node_set(&without_ssh), 200)));
     }
     if silent.is_empty() {
         return Ok(Exit::Done);
     }
-    report::out::note(&format!("These targets gave no answer:\n{}", report::unread::entries(&silent).trim_end()));
+    report::out::print_note(&format!("These targets gave no answer:\n{}", report::unread::render_unknown_findings(&silent).trim_end()));
     Ok(Exit::Incomplete)
 }

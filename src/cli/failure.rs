@@ -5,11 +5,11 @@ use railwright_base::Diagnostic;
 use railwright_knowledge::module::ModuleProblems;
 use railwright_knowledge::spec::{Problems, Sources};
 use railwright_report::diagnostic;
-use railwright_report::out::{self, Look};
+use railwright_report::out::{self, ScreenStyle};
 
 /// A command that ended early.
 #[derive(Debug)]
-pub struct Failure {
+pub struct CommandFailure {
     /// The exit code.
     pub exit: Exit,
     /// What is wrong.
@@ -20,15 +20,15 @@ pub struct Failure {
     pub input: bool,
 }
 
-impl Failure {
+impl CommandFailure {
     /// Refused before anything was changed.
     pub fn refused(diagnostics: Vec<Diagnostic>) -> Self {
-        Failure { exit: Exit::Refused, diagnostics, sources: Sources::default(), input: false }
+        CommandFailure { exit: Exit::Refused, diagnostics, sources: Sources::default(), input: false }
     }
 
     /// Somebody was to agree, and did not.
     pub fn nobody_said_yes() -> Self {
-        Failure::refused(vec![
+        CommandFailure::refused(vec![
             Diagnostic::error("RW1013", "nobody said yes")
                 .state("nothing was changed")
                 .next("answer `yes` at a terminal, or give --yes where there is none"),
@@ -43,7 +43,7 @@ impl Failure {
 
     /// Wrong files of the inventory, with what carets point into.
     pub fn of_input(diagnostics: Vec<Diagnostic>, sources: &Sources) -> Self {
-        Failure { input: true, ..Failure::from(diagnostics).with_sources(sources) }
+        CommandFailure { input: true, ..CommandFailure::from(diagnostics).with_sources(sources) }
     }
 
     /// The same below other errors, which may be why.
@@ -55,9 +55,9 @@ impl Failure {
 
     /// Shows it on stderr; the exit code comes back.
     pub fn show(&self) -> Exit {
-        out::note(&diagnostic::text(&self.diagnostics, &self.sources, Look::of_stderr()));
+        out::print_note(&diagnostic::render_diagnostics(&self.diagnostics, &self.sources, ScreenStyle::of_stderr()));
         if self.input {
-            out::note(
+            out::print_note(
                 "\nNo host was asked or changed. `railwright explain CODE` tells more, `railwright validate` checks the files alone.",
             );
         }
@@ -65,26 +65,26 @@ impl Failure {
     }
 }
 
-impl From<Vec<Diagnostic>> for Failure {
+impl From<Vec<Diagnostic>> for CommandFailure {
     fn from(diagnostics: Vec<Diagnostic>) -> Self {
-        Failure { exit: Exit::Failed, diagnostics, sources: Sources::default(), input: false }
+        CommandFailure { exit: Exit::Failed, diagnostics, sources: Sources::default(), input: false }
     }
 }
 
-impl From<Diagnostic> for Failure {
+impl From<Diagnostic> for CommandFailure {
     fn from(diagnostic: Diagnostic) -> Self {
         vec![diagnostic].into()
     }
 }
 
-impl From<Problems> for Failure {
+impl From<Problems> for CommandFailure {
     fn from(problems: Problems) -> Self {
-        Failure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources, input: true }
+        CommandFailure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources, input: true }
     }
 }
 
-impl From<ModuleProblems> for Failure {
+impl From<ModuleProblems> for CommandFailure {
     fn from(problems: ModuleProblems) -> Self {
-        Failure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources, input: true }
+        CommandFailure { exit: Exit::Failed, diagnostics: problems.diagnostics, sources: problems.sources, input: true }
     }
 }

@@ -1,23 +1,23 @@
 //! `railwright graph`.
 
 use super::pipeline;
-use super::{Exit, Failure};
+use super::{CommandFailure, Exit};
 use railwright_report as report;
 use std::path::PathBuf;
 
 /// Draw a plan's graph for Graphviz or Mermaid
 #[derive(Debug, clap::Args)]
-pub struct Graph {
+pub struct GraphArguments {
     /// The plan file
     pub plan: PathBuf,
     /// What to write
     #[arg(long, value_enum, default_value = "dot")]
-    pub format: report::graph::Format,
+    pub format: report::graph::GraphFormat,
 }
 
 /// Draws a plan file's graph.
-pub fn run(arguments: &Graph) -> Result<Exit, Failure> {
+pub fn run(arguments: &GraphArguments) -> Result<Exit, CommandFailure> {
     let plan = pipeline::read_plan(&arguments.plan)?;
-    report::out::print(&report::graph::graph(&plan, arguments.format));
+    report::out::print_result(&report::graph::render_plan_graph(&plan, arguments.format));
     Ok(Exit::Done)
 }

@@ -1,11 +1,11 @@
 //! Files that the spec names and that are not there. A warning only: a plan from a recorded observation needs none of them, and the lab
 //! writes its keys when it comes up.
 
-use super::inventory::absolute;
+use super::inventory::resolve_inventory_path;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Fingerprint, nodeset};
-use railwright_knowledge::spec::model::{Ssh, Switch};
-use railwright_knowledge::spec::{Loaded, SwitchNode, SwitchReach};
+use railwright_knowledge::spec::model::{Ssh, SwitchGroup};
+use railwright_knowledge::spec::{LoadedSpec, SwitchNode, SwitchReach};
 use railwright_system::folder;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -14,9 +14,9 @@ use std::path::Path;
 type Named = (String, Vec<String>);
 
 /// One warning for each place that names such files.
-pub fn missing_files(folder: &Path, loaded: &Loaded) -> Vec<Diagnostic> {
+pub fn missing_files(folder: &Path, loaded: &LoadedSpec) -> Vec<Diagnostic> {
     let spec = &loaded.spec;
-    let mut named: Vec<Named> = reaches(loaded).flat_map(|(at, ssh)| of_ssh(&at, ssh)).collect();
+    let mut named: Vec<Named> = list_ssh_settings(loaded).flat_map(|(at, ssh)| of_ssh(&at, ssh)).collect();
     let one = |at: String, file: &String| (at, vec![file.clone()]);
     named
         .extend(spec.repositories.iter().enumerate().map(|(index, repository)| one(format!("repositories[{index}].key"), &repository.key)));
@@ -26,19 +26,19 @@ pub fn missing_files(folder: &Path, loaded: &Loaded) -> Vec<Diagnostic> {
     // Many hosts share a key; its absence is said once.
     let mut seen = HashSet::new();
     for (_, files) in &mut named {
-        files.retain(|file| seen.insert(file.clone()) && !folder::is_file(Path::new(&absolute(folder, file))));
+        files.retain(|file| seen.insert(file.clone()) && !folder::is_file(Path::new(&resolve_inventory_path(folder, file))));
     }
-    named.iter().filter(|(_, files)| !files.is_empty()).map(|(at, files)| missing(loaded, at, files)).collect()
+    named.iter().filter(|(_, files)| !files.is_empty()).map(|(at, files)| report_missing_files(loaded, at, files)).collect()
 }
 
 /// The files of secrets, of passwords and of identities, as the spec has them.
-pub fn private_files(loaded: &Loaded) -> impl Iterator<Item = String> {
-    let identities = reaches(loaded).flat_map(|(_, ssh)| ssh.identities.iter().cloned());
+pub fn private_files(loaded: &LoadedSpec) -> impl Iterator<Item = String> {
+    let identities = list_ssh_settings(loaded).flat_map(|(_, ssh)| ssh.identities.iter().cloned());
     loaded.spec.secret_references().filter_map(|(_, secret)| secret.file.clone()).chain(identities)
 }
 
 /// Each `ssh` of the spec, with where it stands.
-fn reaches(loaded: &Loaded) -> impl Iterator<Item = (String, &Ssh)> {
+fn list_ssh_settings(loaded: &LoadedSpec) -> impl Iterator<Item = (String, &Ssh)> {
     let spec = &loaded.spec;
     let of_nodes =
         spec.nodes.iter().enumerate().filter_map(|(index, group)| Some((format!("nodes[{index}].ssh"), group.ssh.as_ref()?.ssh()?)));
@@ -54,7 +54,7 @@ fn of_ssh(at: &str, ssh: &Ssh) -> Vec<Named> {
 }
 
 /// Passwords and certificates of the APIs of switches.
-fn of_apis(loaded: &Loaded) -> Vec<Named> {
+fn of_apis(loaded: &LoadedSpec) -> Vec<Named> {
     let certificate = |switch: &SwitchNode| match switch.reach.as_ref()? {
         SwitchReach::Api(api) if Fingerprint::digits_of(&api.certificate).is_none() => Some(api.certificate.clone()),
         _ => None,
@@ -62,7 +62,7 @@ fn of_apis(loaded: &Loaded) -> Vec<Named> {
     let mut named = Vec::new();
     for (index, group) in loaded.spec.switches.iter().enumerate() {
         for (kind, api) in group.apis() {
-            let password = format!("{}.file", Switch::password_name(index, kind));
+            let password = format!("{}.file", SwitchGroup::password_name(index, kind));
             named.extend(api.password.file.iter().map(|file| (password.clone(), vec![file.clone()])));
             let switches = loaded.switches.iter().filter(|switch| switch.group == index);
             let files: BTreeSet<String> = switches.filter_map(certificate).collect();
@@ -72,10 +72,10 @@ fn of_apis(loaded: &Loaded) -> Vec<Named> {
     named
 }
 
-fn missing(loaded: &Loaded, at: &str, files: &[String]) -> Diagnostic {
+fn report_missing_files(loaded: &LoadedSpec, at: &str, files: &[String]) -> Diagnostic {
     let what = match files {
         [file] => format!("there is no file {}", one_line(file, 120)),
-        _ => format!("there are no files {}", one_line(&nodeset::fold(files), 120)),
+        _ => format!("there are no files {}", one_line(&nodeset::fold_node_set(files), 120)),
     };
     let warning = Diagnostic::warning("RW1005", what)
         .effect("the spec is valid, but whatever needs this file will stop")
@@ -101,7 +101,8 @@ mod tests {
         std::fs::write(folder.path().join("c.yaml"), spec.replace("DIGITS", &"ab".repeat(32))).unwrap();
         std::fs::create_dir(folder.path().join("certificates")).unwrap();
         std::fs::write(folder.path().join("certificates/leaf7.pem"), "").unwrap();
-        let read = super::super::inventory::read(folder.path()).map_err(|problems| format!("{:?}", problems.diagnostics)).unwrap();
+        let read =
+            super::super::inventory::read_inventory(folder.path()).map_err(|problems| format!("{:?}", problems.diagnostics)).unwrap();
         let told: Vec<(&str, &str)> = read
             .warnings
             .iter()

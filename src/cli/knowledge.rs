@@ -1,13 +1,13 @@
 //! What is known beside the spec: the catalogue and the rules, the shipped ones with the inventory's own over them; and what
 //! both say of a spec.
 
-use super::Failure;
-use super::pipeline::Prepared;
+use super::CommandFailure;
+use super::pipeline::PreparedInventory;
 use railwright_base::{Diagnostic, nodeset};
 use railwright_knowledge::catalog::{self, CATALOG_FOLDER, Catalog};
-use railwright_knowledge::rules::{self, Beyond, Finding, Judgement, RULES_FOLDER, RuleSet};
-use railwright_knowledge::solve::{self, Answers};
-use railwright_knowledge::spec::{Loaded, Problems, Sources};
+use railwright_knowledge::rules::{self, Beyond, RULES_FOLDER, RuleFinding, RuleSet, RulesReport};
+use railwright_knowledge::solve::{self, SolverAnswers};
+use railwright_knowledge::spec::{LoadedSpec, Problems, Sources};
 use railwright_report as report;
 use railwright_workload::Workloads;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ impl Knowledge {
             let prefix = format!("{name}/");
             modules.iter().filter_map(|(path, text)| Some((path.strip_prefix(&prefix)?.to_owned(), text.clone()))).collect::<Vec<_>>()
         };
-        let catalog = catalog::load(&folder(CATALOG_FOLDER), own(CATALOG_FOLDER));
-        let rules = rules::load(&folder(RULES_FOLDER), own(RULES_FOLDER));
+        let catalog = catalog::load_catalog(&folder(CATALOG_FOLDER), own(CATALOG_FOLDER));
+        let rules = rules::load_rules(&folder(RULES_FOLDER), own(RULES_FOLDER));
         let mut diagnostics = Vec::new();
         let mut sources = Sources::default();
         let catalog = catalog.map_err(|problems| {
@@ -49,23 +49,23 @@ impl Knowledge {
 
     /// Models and releases that nobody knows, what the rules find of the spec and of its workloads, and wishes that exclude each other beyond
     /// that; the last of the hosts of `asked` alone, with what is chosen for these.
-    pub fn judge(&self, loaded: &Loaded, asked: &Loaded, workloads: &Workloads, today: &str) -> (Judgement, Answers) {
-        let mut answers = Answers::default();
-        let beyond = |judgement: &Judgement| {
+    pub fn judge(&self, loaded: &LoadedSpec, asked: &LoadedSpec, workloads: &Workloads, today: &str) -> (RulesReport, SolverAnswers) {
+        let mut answers = SolverAnswers::default();
+        let beyond = |judgement: &RulesReport| {
             let mut found = solve::Hosts::new();
             for finding in &judgement.findings {
                 found.entry(finding.diagnostic.code.to_string()).or_default().extend(finding.hosts.iter().cloned());
             }
             let mut waived = solve::Hosts::new();
             for one in &judgement.waived {
-                let hosts = one.nodes.as_deref().and_then(|nodes| nodeset::expand(nodes).ok()).unwrap_or_default();
+                let hosts = one.nodes.as_deref().and_then(|nodes| nodeset::expand_node_set(nodes).ok()).unwrap_or_default();
                 waived.entry(one.code.clone()).or_default().extend(hosts);
             }
-            let accepted = rules::accepted(loaded, solve::CODE, today).into_iter().map(str::to_owned);
+            let accepted = rules::list_waived_hosts(loaded, solve::CODE, today).into_iter().map(str::to_owned);
             waived.insert(solve::CODE.to_owned(), accepted.collect());
-            answers = solve::answers(asked, &self.catalog, &waived);
-            let excluding = solve::findings(asked, &answers, &found, &waived).into_iter();
-            let excluding = excluding.map(|told| Finding { diagnostic: told.diagnostic, hosts: told.hosts });
+            answers = solve::solve_with_waivers(asked, &self.catalog, &waived);
+            let excluding = solve::collect_conflict_findings(asked, &answers, &found, &waived).into_iter();
+            let excluding = excluding.map(|told| RuleFinding { diagnostic: told.diagnostic, hosts: told.hosts });
             excluding.chain(workloads.found()).collect()
         };
         let beyond = Beyond { codes: &[solve::CODE], is_partial: workloads.is_partial, found: beyond };
@@ -75,7 +75,7 @@ impl Knowledge {
         let models = catalog::unknown_models(loaded, &self.catalog).into_iter();
         let unknown =
             models.chain(catalog::unknown_releases(loaded, &self.catalog)).chain(catalog::foreign_repositories(loaded, &self.catalog));
-        judgement.findings.splice(0..0, unknown.map(|diagnostic| Finding { diagnostic, hosts: Vec::new() }));
+        judgement.findings.splice(0..0, unknown.map(|diagnostic| RuleFinding { diagnostic, hosts: Vec::new() }));
         (judgement, answers)
     }
 
@@ -94,7 +94,7 @@ impl Knowledge {
 }
 
 /// What a workload has of the spec's `jobs` is found of both, in the same words and at the same place.
-fn told_once(judgement: &mut Judgement) {
+fn told_once(judgement: &mut RulesReport) {
     let mut seen: Vec<Diagnostic> = Vec::new();
     judgement.findings.retain(|finding| {
         let is_new = !seen.contains(&finding.diagnostic);
@@ -109,13 +109,13 @@ fn told_once(judgement: &mut Judgement) {
     });
 }
 
-impl Prepared {
+impl PreparedInventory {
     /// What the rules find is told in a line, errors in full; a spec with errors is not planned.
-    pub fn lawful(&self) -> Result<(), Failure> {
+    pub fn lawful(&self) -> Result<(), CommandFailure> {
         let sources = self.inventory.knowledge.sources(&self.inventory.loaded.sources);
         let errors = self.judgement.errors();
         if !errors.is_empty() {
-            return Err(Failure::of_input(errors, &sources));
+            return Err(CommandFailure::of_input(errors, &sources));
         }
         self.tell_rules();
         Ok(())
@@ -124,7 +124,7 @@ impl Prepared {
     /// A line on stderr about what the rules find.
     pub fn tell_rules(&self) {
         if let Some(line) = report::knowledge::in_short(&self.judgement, &self.inventory.word) {
-            report::out::note(&line);
+            report::out::print_note(&line);
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::Exit;
 use clap::{Args, Subcommand};
 use railwright_base::Diagnostic;
-use railwright_base::text::counted;
-use railwright_lab::{self as lab, Came, Event, Flavour, Folder, Network, Status, Wanted};
+use railwright_base::text::format_count;
+use railwright_lab::{self as lab, Came, Flavour, LabEvent, LabFolder, LabRequest, LabStatus, Network};
 use railwright_system::process::Program;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct Lab {
     #[command(subcommand)]
-    verb: Verb,
+    verb: LabCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum LabCommand {
     /// Start N machines in their bare state.
     Up {
         /// How many machines.
@@ -82,40 +82,41 @@ pub fn run(arguments: Lab) -> Exit {
     match carry_out(arguments.verb) {
         Ok(exit) => exit,
         Err(diagnostic) => {
-            show(&diagnostic);
+            print_diagnostic(&diagnostic);
             // Another command holds the lab, or another lab is up: nothing was changed.
             if diagnostic.code == "RW0907" { Exit::Refused } else { Exit::Failed }
         }
     }
 }
 
-fn carry_out(verb: Verb) -> lab::Result<Exit> {
-    let folder = Folder::from_environment()?;
+fn carry_out(verb: LabCommand) -> lab::Result<Exit> {
+    let folder = LabFolder::from_environment()?;
     match verb {
-        Verb::Up { machines, network, memory, kubernetes } => {
+        LabCommand::Up { machines, network, memory, kubernetes } => {
             let memory_mib = memory.unwrap_or(if kubernetes { 1024 } else { 512 });
-            let came = lab::up(&folder, Wanted { machines, flavour: Flavour { network, kubernetes }, memory_mib }, &progress)?;
+            let came =
+                lab::bring_up_lab(&folder, LabRequest { machines, flavour: Flavour { network, kubernetes }, memory_mib }, &print_progress)?;
             say_up(&folder, came)?;
         }
-        Verb::Status { json } => show_status(&lab::status(&folder)?, json),
-        Verb::Ssh { name, command } => return log_in(&folder, &name, &command),
-        Verb::Kubectl { arguments } => return in_terminal("kubectl", &lab::kubectl(&folder)?.arguments(arguments)),
-        Verb::Reset => {
-            lab::reset(&folder, &progress)?;
-            result("all machines are in their bare state again");
+        LabCommand::Status { json } => show_status(&lab::read_lab_status(&folder)?, json),
+        LabCommand::Ssh { name, command } => return log_in(&folder, &name, &command),
+        LabCommand::Kubectl { arguments } => return in_terminal("kubectl", &lab::build_kubectl_program(&folder)?.arguments(arguments)),
+        LabCommand::Reset => {
+            lab::reset_lab(&folder, &print_progress)?;
+            print_result_line("all machines are in their bare state again");
         }
-        Verb::Down => match lab::down(&folder)? {
-            0 => result("no machine was running"),
-            ended => result(&format!("{} ended", counted(ended, "machine"))),
+        LabCommand::Down => match lab::stop_lab(&folder)? {
+            0 => print_result_line("no machine was running"),
+            ended => print_result_line(&format!("{} ended", format_count(ended, "machine"))),
         },
-        Verb::Serve { folder, port } => lab::serve(&folder, port)?,
-        Verb::Switch { ports } => lab::switch(&folder, ports)?,
+        LabCommand::Serve { folder, port } => lab::serve_repository(&folder, port)?,
+        LabCommand::Switch { ports } => lab::run_switch(&folder, ports)?,
     }
     Ok(Exit::Done)
 }
 
-fn log_in(folder: &Folder, name: &str, command: &[String]) -> lab::Result<Exit> {
-    let number = lab::number_of(&lab::State::expect(folder)?, name)?;
+fn log_in(folder: &LabFolder, name: &str, command: &[String]) -> lab::Result<Exit> {
+    let number = lab::number_of(&lab::LabState::expect(folder)?, name)?;
     in_terminal("ssh", &lab::ssh_program(folder, number).arguments(command))
 }
 
@@ -127,14 +128,14 @@ fn in_terminal(name: &str, program: &Program) -> lab::Result<Exit> {
     }
 }
 
-fn say_up(folder: &Folder, came: Came) -> lab::Result<()> {
+fn say_up(folder: &LabFolder, came: Came) -> lab::Result<()> {
     let how = match came {
         Came::AlreadyUp => "the lab is up already",
         Came::FromSnapshot => "the lab is up, restored to its bare state",
         Came::FromBoot => "the lab is up",
     };
-    result(how);
-    let status = lab::status(folder)?;
+    print_result_line(how);
+    let status = lab::read_lab_status(folder)?;
     show_status(&status, false);
     let inventory = if status.kubernetes.is_some() { "lab-kubernetes" } else { "lab" };
     for line in [
@@ -145,17 +146,17 @@ fn say_up(folder: &Folder, came: Came) -> lab::Result<()> {
         "",
         &format!("next: railwright plan inventories/{inventory} -o lab.plan"),
     ] {
-        result(line);
+        print_result_line(line);
     }
     Ok(())
 }
 
-fn show_status(status: &Status, json: bool) {
+fn show_status(status: &LabStatus, json: bool) {
     if json {
-        return result(&serde_json::to_string_pretty(status).unwrap_or_default());
+        return print_result_line(&serde_json::to_string_pretty(status).unwrap_or_default());
     }
     let (Some(accelerator), Some(network)) = (status.accelerator, status.network) else {
-        return result(&format!("no lab is up in {}", status.folder));
+        return print_result_line(&format!("no lab is up in {}", status.folder));
     };
     for machine in &status.machines {
         let state = match (machine.process, machine.resident_mib) {
@@ -163,36 +164,36 @@ fn show_status(status: &Status, json: bool) {
             (Some(pid), None) => format!("running, process {pid}"),
             (None, _) => "not running".to_owned(),
         };
-        result(&format!("{:<7} ssh 127.0.0.1:{}  fabric {}  {state}", machine.name, machine.ssh_port, machine.fabric));
+        print_result_line(&format!("{:<7} ssh 127.0.0.1:{}  fabric {}  {state}", machine.name, machine.ssh_port, machine.fabric));
     }
-    result(&format!("machines    QEMU by {accelerator}, interfaces owned by {network}"));
-    result("fabric NIC  ens1f0np0, a make-believe ConnectX-6 (kernel module fakecx): settings are kept, not enforced");
+    print_result_line(&format!("machines    QEMU by {accelerator}, interfaces owned by {network}"));
+    print_result_line("fabric NIC  ens1f0np0, a make-believe ConnectX-6 (kernel module fakecx): settings are kept, not enforced");
     let repository = status.repository.as_deref().unwrap_or("not served");
-    result(&format!("packages    {repository} (as the machines see it)"));
+    print_result_line(&format!("packages    {repository} (as the machines see it)"));
     if let Some(cluster) = &status.kubernetes {
-        result(&format!("kubernetes  {}, {} MiB; kubeconfig {}", cluster.server, cluster.resident_mib, cluster.kubeconfig));
+        print_result_line(&format!("kubernetes  {}, {} MiB; kubeconfig {}", cluster.server, cluster.resident_mib, cluster.kubeconfig));
     }
 }
 
 /// A line of the result; a closed pipe is no error.
-fn result(line: &str) {
+fn print_result_line(line: &str) {
     let _ = writeln!(anstream::stdout(), "{line}");
 }
 
 /// What it waits for, and how long that usually takes.
-fn progress(event: Event) {
+fn print_progress(event: LabEvent) {
     let line = match event {
-        Event::Starts(step) => {
+        LabEvent::Starts(step) => {
             let (least, most) = step.usual_s();
             format!("{} ... usually {least}-{most} s, given up after {} s", step.text(), step.limit().as_secs())
         }
-        Event::Ended(step, took) => format!("{}: done in {:.1} s", step.text(), took.as_secs_f64()),
-        Event::Note(text) => format!("  {text}"),
+        LabEvent::Ended(step, took) => format!("{}: done in {:.1} s", step.text(), took.as_secs_f64()),
+        LabEvent::Note(text) => format!("  {text}"),
     };
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 
-fn show(diagnostic: &Diagnostic) {
+fn print_diagnostic(diagnostic: &Diagnostic) {
     let mut text = format!("error[{}]: {}\n", diagnostic.code, diagnostic.message);
     let parts = [("on", &diagnostic.subject), ("effect", &diagnostic.effect), ("state", &diagnostic.state)];
     for (word, value) in parts {

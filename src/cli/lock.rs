@@ -1,9 +1,9 @@
 //! `railwright lock`.
 
-use super::pipeline::{self, Source};
-use super::{Exit, Failure, secrets};
+use super::pipeline::{self, ObservationSource};
+use super::{CommandFailure, Exit, secrets};
 use railwright_apply::locks::{self, Stolen};
-use railwright_apply::{Context, Patience};
+use railwright_apply::{Context, ExecutionOptions};
 use railwright_base::{Diagnostic, TargetKind, nodeset, quote};
 use railwright_report as report;
 use railwright_state::LocalLock;
@@ -13,13 +13,13 @@ use std::path::PathBuf;
 
 /// The locks of a cluster: who has them, and taking them away from the dead
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct LockArguments {
     #[command(subcommand)]
-    command: Command,
+    command: LockCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum LockCommand {
     /// Show the lock on this side and those on the hosts, with who has them and when that one was last seen alive
     List {
         /// The inventory
@@ -45,41 +45,41 @@ enum Command {
 }
 
 /// Shows locks or takes them away.
-pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub async fn run(arguments: &LockArguments) -> Result<Exit, CommandFailure> {
     match &arguments.command {
-        Command::List { inventory } => list(inventory).await,
-        Command::Steal { inventory, reason, host, force } => steal(inventory, reason, host.as_deref(), *force).await,
+        LockCommand::List { inventory } => run_lock_list(inventory).await,
+        LockCommand::Steal { inventory, reason, host, force } => run_lock_steal(inventory, reason, host.as_deref(), *force).await,
     }
 }
 
-async fn list(inventory: &std::path::Path) -> Result<Exit, Failure> {
+async fn run_lock_list(inventory: &std::path::Path) -> Result<Exit, CommandFailure> {
     let contact = TargetContact::begin();
-    let prepared = pipeline::prepare(inventory, &Source::Live(contact))?;
-    let context = context(&prepared, contact);
+    let prepared = pipeline::prepare_inventory(inventory, &ObservationSource::Live(contact))?;
+    let context = build_lock_context(&prepared, contact);
     let here = LocalLock::read(&prepared.folder)?;
     let hosts: Vec<String> = context.hosts.keys().cloned().collect();
-    let found = locks::list(&hosts, &context).await;
+    let found = locks::list_host_locks(&hosts, &context).await;
     let incomplete = found.values().any(|lock| matches!(lock, locks::HostLock::Unknown { .. }));
-    report::out::print(&report::locks::list(here.as_ref(), &shown(found, &context)));
+    report::out::print_result(&report::locks::render_lock_list(here.as_ref(), &key_by_display_name(found, &context)));
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
 }
 
-async fn steal(inventory: &std::path::Path, reason: &str, host: Option<&str>, force: bool) -> Result<Exit, Failure> {
+async fn run_lock_steal(inventory: &std::path::Path, reason: &str, host: Option<&str>, force: bool) -> Result<Exit, CommandFailure> {
     if reason.trim().is_empty() {
         let problem = Diagnostic::error("RW1019", "a lock is not taken away without a reason").state("nothing was taken away");
-        return Err(Failure::refused(vec![problem.next("say in --reason why its holder is dead, or may be robbed")]));
+        return Err(CommandFailure::refused(vec![problem.next("say in --reason why its holder is dead, or may be robbed")]));
     }
     let contact = TargetContact::begin();
     let prepared = pipeline::prepare_to_act(inventory, contact)?;
-    let context = context(&prepared, contact);
+    let context = build_lock_context(&prepared, contact);
     let hosts = match host {
         None => context.hosts.keys().cloned().collect(),
-        Some(set) => wanted(set, &context, &prepared)?,
+        Some(set) => expand_lock_hosts(set, &context, &prepared)?,
     };
-    let stolen = locks::steal(&hosts, reason, force, &context).await.map_err(Failure::refused)?;
+    let stolen = locks::steal_locks(&hosts, reason, force, &context).await.map_err(CommandFailure::refused)?;
     let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
     let (young, unknown) = (any(|one| matches!(one, Stolen::Young(_))), any(|one| matches!(one, Stolen::Unknown { .. })));
-    report::out::print(&report::locks::stolen(&shown(stolen, &context), &quote::path(inventory)));
+    report::out::print_result(&report::locks::render_steal_outcomes(&key_by_display_name(stolen, &context), &quote::quote_path(inventory)));
     Ok(match (young, unknown) {
         (true, _) => Exit::Refused,
         (false, true) => Exit::Incomplete,
@@ -88,7 +88,7 @@ async fn steal(inventory: &std::path::Path, reason: &str, host: Option<&str>, fo
 }
 
 /// By the names that screens have: a host's own, a cluster's with what it is.
-fn shown<T>(found: BTreeMap<String, T>, context: &Context) -> BTreeMap<String, T> {
+fn key_by_display_name<T>(found: BTreeMap<String, T>, context: &Context) -> BTreeMap<String, T> {
     let name = |name: String| match context.target(&name) {
         cluster if cluster.kind == TargetKind::Kube => cluster.to_string(),
         _ => name,
@@ -96,13 +96,13 @@ fn shown<T>(found: BTreeMap<String, T>, context: &Context) -> BTreeMap<String, T
     found.into_iter().map(|(of, one)| (name(of), one)).collect()
 }
 
-fn wanted(set: &str, context: &Context, prepared: &pipeline::Prepared) -> Result<Vec<String>, Failure> {
+fn expand_lock_hosts(set: &str, context: &Context, prepared: &pipeline::PreparedInventory) -> Result<Vec<String>, CommandFailure> {
     let wrong = |why: String| {
         Diagnostic::error("RW1011", format!("{} names no hosts: {why}", railwright_base::text::one_line(set, 80)))
             .state("nothing was taken away")
             .next(super::cables::hosts_to_name(context.hosts.keys().map(String::as_str)))
     };
-    let names = nodeset::expand(set).map_err(|error| wrong(error.to_string()))?;
+    let names = nodeset::expand_node_set(set).map_err(|error| wrong(error.to_string()))?;
     match names.iter().find(|name| !context.hosts.contains_key(*name)) {
         Some(apart) if prepared.inventory.loaded.host(apart).is_some() => Err(pipeline::no_ssh(apart, &prepared.inventory.word).into()),
         Some(unknown) => Err(wrong(format!("{unknown} is not in the inventory")).into()),
@@ -111,6 +111,12 @@ fn wanted(set: &str, context: &Context, prepared: &pipeline::Prepared) -> Result
 }
 
 /// Of secrets only the passwords of switches: a lock holds none.
-fn context(prepared: &pipeline::Prepared, contact: TargetContact) -> Context {
-    super::apply::context(prepared, contact, secrets::passwords(&prepared.inventory, contact), Patience::default(), None)
+fn build_lock_context(prepared: &pipeline::PreparedInventory, contact: TargetContact) -> Context {
+    super::apply::build_apply_context(
+        prepared,
+        contact,
+        secrets::read_switch_passwords(&prepared.inventory, contact),
+        ExecutionOptions::default(),
+        None,
+    )
 }

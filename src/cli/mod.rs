@@ -56,102 +56,102 @@ mod workloads;
 
 use clap::{Parser, Subcommand};
 pub use exit::Exit;
-pub use failure::Failure;
+pub use failure::CommandFailure;
 use railwright_base::Diagnostic;
 use railwright_report::out;
 
 /// Declarative provisioning for GPU/RDMA clusters: plan, apply, prove, find drift.
 #[derive(Debug, Parser)]
 #[command(name = "railwright", version, max_term_width = 100)]
-pub struct Arguments {
+pub struct CliArguments {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     Validate(validate::Validate),
-    Plan(plan::Plan),
+    Plan(plan::PlanArguments),
     Show(show::Show),
     Apply(apply::Apply),
     Resume(resume::Resume),
-    Rollout(rollout::Arguments),
-    Lock(lock::Arguments),
-    Verify(verify::Verify),
-    Watch(watch_traffic::Watch),
-    Doctor(doctor::Arguments),
-    Discover(discover::Arguments),
-    Drift(drift::Drift),
+    Rollout(rollout::RolloutArguments),
+    Lock(lock::LockArguments),
+    Verify(verify::VerifyArguments),
+    Watch(watch_traffic::WatchArguments),
+    Doctor(doctor::DoctorArguments),
+    Discover(discover::DiscoverArguments),
+    Drift(drift::DriftArguments),
     Facts(facts::Facts),
-    State(state::Arguments),
+    State(state::StateArguments),
     Sudoers(sudoers::Sudoers),
     Rbac(rbac::Rbac),
-    Graph(graph::Graph),
+    Graph(graph::GraphArguments),
     Explain(explain::Explain),
-    Catalog(catalog::Arguments),
-    Rules(rules::Rules),
+    Catalog(catalog::CatalogArguments),
+    Rules(rules::RulesArguments),
     Translate(translate::Translate),
-    Job(job::Arguments),
-    Image(image::Arguments),
+    Job(job::JobArguments),
+    Image(image::ImageArguments),
     Schema(schema::Schema),
     Lab(lab::Lab),
     Version(version::Version),
 }
 
 /// Runs a command to its exit code, below the ceiling of commands that contact no target.
-pub fn run(arguments: Arguments) -> Exit {
-    let exit = ceiling::below(move || run_command(arguments.command).unwrap_or_else(|failure| failure.show()))
+pub fn run(arguments: CliArguments) -> Exit {
+    let exit = ceiling::run_below_ceiling(move || run_command(arguments.command).unwrap_or_else(|failure| failure.show()))
         .unwrap_or_else(|failure| failure.show());
     // A result that could not be written was not delivered, whatever the command thinks.
-    if let (Exit::Done | Exit::Changes | Exit::Incomplete, Some(why)) = (exit, out::failure()) {
-        out::note(&format!("the output could not be written: {why}"));
+    if let (Exit::Done | Exit::Changes | Exit::Incomplete, Some(why)) = (exit, out::find_write_failure()) {
+        out::print_note(&format!("the output could not be written: {why}"));
         return Exit::Failed;
     }
     exit
 }
 
-fn run_command(command: Command) -> Result<Exit, Failure> {
+fn run_command(command: CliCommand) -> Result<Exit, CommandFailure> {
     match command {
-        Command::Validate(arguments) => Ok(validate::run(&arguments)),
-        Command::Plan(arguments) => wait(plan::run(&arguments)),
-        Command::Show(arguments) => show::run(&arguments),
-        Command::Apply(arguments) => wait(apply::run(&arguments)),
-        Command::Resume(arguments) => wait(resume::run(&arguments)),
-        Command::Lock(arguments) => wait(lock::run(&arguments)),
-        Command::Rollout(arguments) => rollout::run(&arguments),
-        Command::Verify(arguments) => wait(verify::run(&arguments)),
-        Command::Watch(arguments) => wait(watch_traffic::run(&arguments)),
-        Command::Doctor(arguments) => wait(doctor::run(&arguments)),
-        Command::Discover(arguments) => wait(discover::run(&arguments)),
-        Command::Drift(arguments) => wait(drift::run(&arguments)),
-        Command::Facts(arguments) => wait(facts::run(&arguments)),
-        Command::Job(arguments) => wait(job::run(&arguments)),
-        Command::Image(arguments) => wait(image::run(&arguments)),
-        Command::State(arguments) => wait(state::run(&arguments)),
-        Command::Sudoers(arguments) => sudoers::run(&arguments),
-        Command::Rbac(arguments) => wait(rbac::run(&arguments)),
-        Command::Graph(arguments) => graph::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Catalog(arguments) => catalog::run(&arguments),
-        Command::Rules(arguments) => rules::run(&arguments),
-        Command::Translate(arguments) => translate::run(&arguments),
-        Command::Schema(arguments) => schema::run(&arguments),
-        Command::Lab(arguments) => Ok(lab::run(arguments)),
-        Command::Version(arguments) => version::run(&arguments),
+        CliCommand::Validate(arguments) => Ok(validate::run(&arguments)),
+        CliCommand::Plan(arguments) => block_on_runtime(plan::run(&arguments)),
+        CliCommand::Show(arguments) => show::run(&arguments),
+        CliCommand::Apply(arguments) => block_on_runtime(apply::run(&arguments)),
+        CliCommand::Resume(arguments) => block_on_runtime(resume::run(&arguments)),
+        CliCommand::Lock(arguments) => block_on_runtime(lock::run(&arguments)),
+        CliCommand::Rollout(arguments) => rollout::run(&arguments),
+        CliCommand::Verify(arguments) => block_on_runtime(verify::run(&arguments)),
+        CliCommand::Watch(arguments) => block_on_runtime(watch_traffic::run(&arguments)),
+        CliCommand::Doctor(arguments) => block_on_runtime(doctor::run(&arguments)),
+        CliCommand::Discover(arguments) => block_on_runtime(discover::run(&arguments)),
+        CliCommand::Drift(arguments) => block_on_runtime(drift::run(&arguments)),
+        CliCommand::Facts(arguments) => block_on_runtime(facts::run(&arguments)),
+        CliCommand::Job(arguments) => block_on_runtime(job::run(&arguments)),
+        CliCommand::Image(arguments) => block_on_runtime(image::run(&arguments)),
+        CliCommand::State(arguments) => block_on_runtime(state::run(&arguments)),
+        CliCommand::Sudoers(arguments) => sudoers::run(&arguments),
+        CliCommand::Rbac(arguments) => block_on_runtime(rbac::run(&arguments)),
+        CliCommand::Graph(arguments) => graph::run(&arguments),
+        CliCommand::Explain(arguments) => explain::run(&arguments),
+        CliCommand::Catalog(arguments) => catalog::run(&arguments),
+        CliCommand::Rules(arguments) => rules::run(&arguments),
+        CliCommand::Translate(arguments) => translate::run(&arguments),
+        CliCommand::Schema(arguments) => schema::run(&arguments),
+        CliCommand::Lab(arguments) => Ok(lab::run(arguments)),
+        CliCommand::Version(arguments) => version::run(&arguments),
     }
 }
 
 /// Commands that talk to targets run on a runtime of their own.
-fn wait(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+fn block_on_runtime(work: impl Future<Output = Result<Exit, CommandFailure>>) -> Result<Exit, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| no_threads(&error))?;
     let result = runtime.block_on(work);
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     result
 }
 
-fn no_threads(error: &std::io::Error) -> Failure {
+fn no_threads(error: &std::io::Error) -> CommandFailure {
     Diagnostic::error("RW1015", format!("no threads could be started: {error}"))
         .state("nothing was changed")
         .next("check limits: ulimit -u")

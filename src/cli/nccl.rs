@@ -1,17 +1,17 @@
 //! NCCL's tests between hosts of an inventory, as the gate of a rollout and `verify --nccl` run them.
 
-use super::Failure;
+use super::CommandFailure;
 use super::inventory::Inventory;
-use super::job::deliver::{Ground, tell};
+use super::job::deliver::{JobRenderContext, print_warnings_or_fail};
 use super::job::nics;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, nodeset};
-use railwright_knowledge::spec::model::{Gpu, NcclTests};
+use railwright_knowledge::spec::model::{GpuSpec, NcclTests};
 use railwright_knowledge::spec::{Sources, nccl};
 use railwright_transport::HostAccess;
-use railwright_verify::nccl::Expected;
-use railwright_verify::nccl_run::{NcclRun, NcclWork, together};
-use railwright_workload::{Asked, HostJob, HostJobParts, HostKind, NcclTest, on_hosts};
+use railwright_verify::nccl::NcclExpectations;
+use railwright_verify::nccl_run::{NcclRun, NcclWork, group_wave_hosts};
+use railwright_workload::{HostJob, HostJobParts, HostKind, NcclTest, RequestPlaces, on_hosts};
 use std::collections::BTreeSet;
 
 /// A second Ctrl-C waits for nobody.
@@ -20,7 +20,7 @@ pub const LEFT_AT_ONCE: &str =
 
 /// Tests that can be run between some hosts of the inventory.
 pub struct Nccl {
-    ground: Ground,
+    ground: JobRenderContext,
     tests: NcclTests,
     /// Hosts with the same GPUs.
     sorts: Vec<Vec<String>>,
@@ -28,40 +28,40 @@ pub struct Nccl {
 
 impl Nccl {
     /// Those that the gate of the spec asks for; nothing where it asks for none.
-    pub fn of_gate(inventory: &Inventory) -> Result<Option<Nccl>, Failure> {
+    pub fn of_gate(inventory: &Inventory) -> Result<Option<Nccl>, CommandFailure> {
         let gate = inventory.loaded.spec.rollout.gate.as_ref().and_then(|gate| gate.nccl.clone());
         gate.map(|tests| Nccl::of(inventory, tests)).transpose()
     }
 
     /// Tests of this inventory, where it has two hosts that can run them. Nobody is asked.
-    pub fn of(inventory: &Inventory, tests: NcclTests) -> Result<Nccl, Failure> {
+    pub fn of(inventory: &Inventory, tests: NcclTests) -> Result<Nccl, CommandFailure> {
         let catalog = inventory.knowledge.catalog.clone();
         // What else a spec has for GPUs, NCCL does not know.
-        let is_fit = |gpu: &Gpu| catalog.gpu.get(&gpu.model).is_some_and(|row| row.vendor == "nvidia");
+        let is_fit = |gpu: &GpuSpec| catalog.gpu.get(&gpu.model).is_some_and(|row| row.vendor == "nvidia");
         let loaded = &inventory.loaded;
-        let sorts = nccl::sorts(&loaded.spec, &loaded.hosts, is_fit);
+        let sorts = nccl::group_hosts_by_gpu(&loaded.spec, &loaded.hosts, is_fit);
         let sorts: Vec<Vec<String>> = sorts.into_values().map(|hosts| hosts.iter().map(|host| host.name.clone()).collect()).collect();
-        let made = Nccl { ground: Ground::of(inventory.clone()), tests, sorts };
+        let made = Nccl { ground: JobRenderContext::of(inventory.clone()), tests, sorts };
         let mut pairs = made.sorts.iter().filter(|hosts| hosts.len() > 1).peekable();
         if pairs.peek().is_none() {
-            return Err(nobody(&made.sorts, &inventory.word).into());
+            return Err(report_no_nccl_hosts(&made.sorts, &inventory.word).into());
         }
         // What cannot be made of any of them is said before anything is begun.
         for hosts in pairs {
             let (parts, sources) = made.made(&made.accesses(inventory, hosts))?;
-            tell(parts.warnings, &sources)?;
+            print_warnings_or_fail(parts.warnings, &sources)?;
         }
         Ok(made)
     }
 
     /// What is to be done for a wave, with those that are through; for all hosts where nobody is.
-    pub fn works(&self, wave: &[String], done: &[String]) -> Result<Vec<NcclWork>, Failure> {
+    pub fn works(&self, wave: &[String], done: &[String]) -> Result<Vec<NcclWork>, CommandFailure> {
         let Some(inventory) = self.ground.inventory() else { return Ok(Vec::new()) };
         let work = |hosts: Vec<String>| match hosts.as_slice() {
             [alone] => Ok(NcclWork::Alone { host: alone.clone(), why: self.why_alone(alone) }),
             hosts => Ok(NcclWork::Run(Box::new(self.run(inventory, hosts)?))),
         };
-        together(&self.sorts, wave, done).into_iter().map(work).collect()
+        group_wave_hosts(&self.sorts, wave, done).into_iter().map(work).collect()
     }
 
     /// The hosts that can have a part in them.
@@ -74,7 +74,7 @@ impl Nccl {
         match others {
             0 => "no other host of the spec has GPUs of the same model and number".to_owned(),
             others => {
-                let others = counted(others, "other host");
+                let others = format_count(others, "other host");
                 format!("when its gate came, nobody of the {others} with the same GPUs was through: the next wave of them takes it along")
             }
         }
@@ -88,7 +88,7 @@ impl Nccl {
         accesses
     }
 
-    fn made(&self, accesses: &[HostAccess]) -> Result<(HostJobParts, Sources), Failure> {
+    fn made(&self, accesses: &[HostAccess]) -> Result<(HostJobParts, Sources), CommandFailure> {
         let words = self.tests.words();
         let test = NcclTest {
             program: words.program.to_owned(),
@@ -105,19 +105,19 @@ impl Nccl {
             gpus: None,
             over_tcp: false,
         };
-        let asked = Asked::of_options("verify --nccl", [("job.program", format!("--program={}", words.program))]);
+        let asked = RequestPlaces::of_options("verify --nccl", [("job.program", format!("--program={}", words.program))]);
         self.ground.made(&asked, |inputs| on_hosts(inputs, &job, &asked))
     }
 
-    fn run(&self, inventory: &Inventory, hosts: &[String]) -> Result<NcclRun, Failure> {
+    fn run(&self, inventory: &Inventory, hosts: &[String]) -> Result<NcclRun, CommandFailure> {
         let accesses = self.accesses(inventory, hosts);
         let (made, _) = self.made(&accesses)?;
-        let (shown, path) = (nodeset::fold(hosts), one_line(&inventory.word, 80));
+        let (shown, path) = (nodeset::fold_node_set(hosts), one_line(&inventory.word, 80));
         let words = format!("--log FILE, with -o FILE of railwright job run nccl-test -i {path} --on {shown}");
-        let mut expected = Expected { least_percent: self.tests.least_percent(), ..Expected::of(shown, words) };
+        let mut expected = NcclExpectations { least_percent: self.tests.least_percent(), ..NcclExpectations::of(shown, words) };
         let named: BTreeSet<&str> = hosts.iter().map(String::as_str).collect();
         // What they carry may be unknown: then the bandwidth is shown and not judged.
-        nics::hold(&mut expected, inventory, &named).ok();
+        nics::set_expected_bandwidth(&mut expected, inventory, &named).ok();
         let ranks = made.gpus.saturating_mul(hosts.len() as u32);
         let limit_s = self.tests.limit_s().unwrap_or(nccl::LIMIT_S);
         Ok(NcclRun { parts: accesses.into_iter().zip(made.parts).collect(), ranks, limit_s, expected })
@@ -125,11 +125,11 @@ impl Nccl {
 }
 
 /// No two hosts can run them together.
-fn nobody(sorts: &[Vec<String>], inventory: &str) -> Diagnostic {
+fn report_no_nccl_hosts(sorts: &[Vec<String>], inventory: &str) -> Diagnostic {
     let has = match sorts.concat().as_slice() {
         [] => "no host that is reached over SSH has GPUs of NVIDIA by the spec".to_owned(),
         [one] => format!("{} alone has GPUs of NVIDIA and is reached over SSH", one_line(one, 60)),
-        some => format!("no two of {} have GPUs of the same model and number", one_line(&nodeset::fold(some), 80)),
+        some => format!("no two of {} have GPUs of the same model and number", one_line(&nodeset::fold_node_set(some), 80)),
     };
     Diagnostic::error("RW1305", format!("NCCL's tests have nowhere to run: {has}"))
         .effect("nothing of NCCL can be proven between two hosts")

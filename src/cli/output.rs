@@ -1,6 +1,6 @@
 //! Where a command writes its result: looked at before anybody is asked, and another place where that one fails after all.
 
-use super::{Failure, pipeline};
+use super::{CommandFailure, pipeline};
 use railwright_base::Diagnostic;
 use railwright_report as report;
 use railwright_system::files;
@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Refuses files that cannot be written, before the work whose result they are to hold.
-pub fn can_be_written<'f>(all: impl IntoIterator<Item = &'f PathBuf>) -> Result<(), Failure> {
+pub fn can_be_written<'f>(all: impl IntoIterator<Item = &'f PathBuf>) -> Result<(), CommandFailure> {
     for file in all {
         files::can_write(file).map_err(|error| no_place(file, &error))?;
     }
@@ -30,7 +30,7 @@ fn no_place(file: &Path, error: &io::Error) -> Diagnostic {
 
 /// Writes it. Where that fails after all it is kept in a folder of its own for temporary files, or printed where there is none, so that what was
 /// found out is not lost.
-pub fn write(file: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+pub fn write_output(file: &Path, text: &str, mode: u32) -> Result<(), CommandFailure> {
     let Err(error) = files::write_given(file, text.as_bytes(), mode) else { return Ok(()) };
     let problem = pipeline::file_problem(file, &error);
     let name = file.file_name().unwrap_or_default();
@@ -39,7 +39,7 @@ pub fn write(file: &Path, text: &str, mode: u32) -> Result<(), Failure> {
     Err(match kept {
         Ok(kept) => problem.effect(format!("what it was to hold is in {} instead", kept.display())),
         Err(_) => {
-            report::out::print(text);
+            report::out::print_result(text);
             problem.effect("what it was to hold was printed instead")
         }
     }

@@ -3,7 +3,7 @@
 
 use railwright_base::Diagnostic;
 use railwright_system::files;
-use railwright_system::folder::{self, EntryKind};
+use railwright_system::folder::{self, FolderEntryKind};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub enum NotOpened {
 }
 
 /// Where a file of the inventory lies, below `root`, without links. `path` is absolute.
-pub fn find(root: &Path, path: &str) -> Result<PathBuf, NotOpened> {
+pub fn find_inventory_file(root: &Path, path: &str) -> Result<PathBuf, NotOpened> {
     // Whether something outside is there is nobody's business.
     let named = folder::without_parents(Path::new(path)).filter(|named| named.starts_with(root)).ok_or(NotOpened::Outside)?;
     let real = folder::real_path(&named).map_err(NotOpened::Unreadable)?;
@@ -35,8 +35,8 @@ pub fn find(root: &Path, path: &str) -> Result<PathBuf, NotOpened> {
 }
 
 /// What is in such a file, of at most `limit` bytes.
-pub fn read(root: &Path, path: &str, limit: u64) -> Result<Vec<u8>, NotOpened> {
-    files::read_beneath(root, &find(root, path)?, limit).map_err(NotOpened::Unreadable)
+pub fn read_inventory_file(root: &Path, path: &str, limit: u64) -> Result<Vec<u8>, NotOpened> {
+    files::read_beneath(root, &find_inventory_file(root, path)?, limit).map_err(NotOpened::Unreadable)
 }
 
 /// Refuses a state folder that leads elsewhere, where it would be read and written, and one with a device, a socket or a pipe in it: a disk
@@ -59,12 +59,12 @@ pub fn state_is_within(root: &Path) -> Result<(), Box<Diagnostic>> {
         // What cannot be listed is reported by whoever reads it.
         for (path, kind) in folder::own_entries(&below).unwrap_or_default() {
             match kind {
-                EntryKind::LinkOutside => return Err(link(&path).into()),
-                EntryKind::Special => {
+                FolderEntryKind::LinkOutside => return Err(link(&path).into()),
+                FolderEntryKind::Special => {
                     return Err(refused(&path, "no ordinary file", "state would be read from a device or a pipe, or written to it").into());
                 }
-                EntryKind::Folder if depth < STATE_DEPTH_MAX => open.push((path, depth + 1)),
-                EntryKind::File | EntryKind::Folder => {}
+                FolderEntryKind::Folder if depth < STATE_DEPTH_MAX => open.push((path, depth + 1)),
+                FolderEntryKind::File | FolderEntryKind::Folder => {}
             }
         }
     }

@@ -3,20 +3,23 @@
 
 use super::inventory::{self, Inventory};
 use super::outside::NotOpened;
-use super::question::{Observed, observe};
-use super::subject::{self, Known};
-use super::{Failure, output, recording, secrets, wishes};
-use railwright_base::text::{counted, one_line};
+use super::question::{ObservedTargets, observe_targets};
+use super::subject::{self, KnownSubjects};
+use super::{CommandFailure, output, recording, secrets, wishes};
+use railwright_base::text::{format_count, one_line};
 use railwright_base::{Address, Diagnostic, Target, WorkTreeState, nodeset};
 use railwright_knowledge::module::context::{self, KEY_IS_ABSENT};
-use railwright_knowledge::module::{Desired, Texts};
-use railwright_knowledge::rules::Judgement;
+use railwright_knowledge::module::{DesiredState, Texts};
+use railwright_knowledge::rules::RulesReport;
 use railwright_knowledge::solve;
 use railwright_observe::sealed;
-use railwright_plan::{self as plan, ClusterNodes, Header, Inputs, LastApplied, NoSsh, Node, Plan, Proof, RolloutPolicy, Selection};
+use railwright_plan::{
+    self as plan, ClusterNodes, GateCoverage, Header, HostsWithoutSsh, LastApplied, Plan, PlanInputs, PlanNode, PlanSelection,
+    RolloutPolicy,
+};
 use railwright_report as report;
 use railwright_resource::{Observation, diff, kind_named};
-use railwright_state::{ClusterLock, State, StateFolder, run_status};
+use railwright_state::{ClusterLock, ClusterState, StateFolder, run_status};
 use railwright_system::{clock, files};
 use railwright_transport::{self as transport, Connector, HostAccess, Secrets, TargetContact, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +31,7 @@ const PLAN_LIMIT_BYTES: u64 = 1 << 30;
 
 /// Where observations come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum ObservationSource {
     /// From the targets, now.
     Live(TargetContact),
     /// From a file that `facts` wrote; no target is contacted.
@@ -38,19 +41,19 @@ pub enum Source {
 }
 
 /// An inventory with all that it wishes for.
-pub struct Prepared {
+pub struct PreparedInventory {
     /// The inventory.
     pub inventory: Inventory,
     /// The wishes of its modules and its workloads.
-    pub desired: Desired,
+    pub desired: DesiredState,
     /// Where railwright remembers.
     pub folder: StateFolder,
     /// Every target, in the spec's order.
     pub targets: Vec<Target>,
     /// What the rules say of the spec.
-    pub judgement: Judgement,
+    pub judgement: RulesReport,
     /// The releases that were chosen, by group of hosts.
-    pub answers: solve::Answers,
+    pub answers: solve::SolverAnswers,
     /// Texts of files that the spec refers to, as they were used.
     pub texts: Texts,
     /// What was recorded, if it was.
@@ -66,19 +69,23 @@ pub struct Prepared {
 }
 
 /// Reads inventory and modules. With a recording, files that are not here (a repository's key) come from it.
-pub fn prepare(path: &Path, source: &Source) -> Result<Prepared, Failure> {
-    told(path, source, |prepared| prepared.has_keys().map(|()| prepared))
+pub fn prepare_inventory(path: &Path, source: &ObservationSource) -> Result<PreparedInventory, CommandFailure> {
+    prepare_with_warnings(path, source, |prepared| prepared.has_keys().map(|()| prepared))
 }
 
 /// The same for a command that may leave hosts alone: signing keys that are not there are a hindrance only where a step needs one,
-/// which [`plan`] and [`Prepared::may_carry`] see to.
-pub fn prepare_partly(path: &Path, source: &Source) -> Result<Prepared, Failure> {
-    told(path, source, Ok)
+/// which [`plan`] and [`PreparedInventory::may_carry`] see to.
+pub fn prepare_partly(path: &Path, source: &ObservationSource) -> Result<PreparedInventory, CommandFailure> {
+    prepare_with_warnings(path, source, Ok)
 }
 
 /// Says what looks wrong of the inventory. What ends the command says it by itself.
-fn told(path: &Path, source: &Source, accept: impl FnOnce(Prepared) -> Result<Prepared, Failure>) -> Result<Prepared, Failure> {
-    let inventory = inventory::read(path)?;
+fn prepare_with_warnings(
+    path: &Path,
+    source: &ObservationSource,
+    accept: impl FnOnce(PreparedInventory) -> Result<PreparedInventory, CommandFailure>,
+) -> Result<PreparedInventory, CommandFailure> {
+    let inventory = inventory::read_inventory(path)?;
     let (warnings, sources) = (inventory.warnings.clone(), inventory.loaded.sources.clone());
     let prepared = of_inventory(inventory, source, None).and_then(accept);
     let at = |diagnostic: &Diagnostic| diagnostic.labels.first().map(|label| (label.file.clone(), label.span.clone()));
@@ -88,10 +95,10 @@ fn told(path: &Path, source: &Source, accept: impl FnOnce(Prepared) -> Result<Pr
     };
     let warnings: Vec<Diagnostic> = warnings.into_iter().filter(|warning| !ends(warning)).collect();
     let of_modules = prepared.as_ref().map(|prepared| &prepared.desired.warnings[..]).unwrap_or_default();
-    let look = report::out::Look::of_stderr();
+    let look = report::out::ScreenStyle::of_stderr();
     for told in [&warnings[..], of_modules] {
-        if !told.is_empty() && !matches!(source, Source::Recorded(_)) {
-            report::out::note(&report::diagnostic::text(told, &sources, look));
+        if !told.is_empty() && !matches!(source, ObservationSource::Recorded(_)) {
+            report::out::print_note(&report::diagnostic::render_diagnostics(told, &sources, look));
         }
     }
     prepared
@@ -109,60 +116,62 @@ pub fn no_ssh(host: &str, inventory: &str) -> Diagnostic {
 
 /// The same for a command that only records what hosts say, or asks no host: signing keys that are not there yet are no hindrance,
 /// since no host is asked by them, and the recording has none of them.
-pub fn prepare_to_record(path: &Path, source: &Source) -> Result<Prepared, Failure> {
-    of_inventory(inventory::read(path)?, source, None)
+pub fn prepare_to_record(path: &Path, source: &ObservationSource) -> Result<PreparedInventory, CommandFailure> {
+    of_inventory(inventory::read_inventory(path)?, source, None)
 }
 
 /// The same for a command that is about one host, asks nobody and changes nothing: no wish is made for others, and files that
 /// are not there yet are no hindrance.
-pub fn prepare_host(path: &Path, name: &str) -> Result<Prepared, Failure> {
-    of_inventory(inventory::read(path)?, &Source::Nobody, Some(name))
+pub fn prepare_host(path: &Path, name: &str) -> Result<PreparedInventory, CommandFailure> {
+    of_inventory(inventory::read_inventory(path)?, &ObservationSource::Nobody, Some(name))
 }
 
 /// The same for a command that changes hosts, or starts something on them: an identity that may only read is refused, before
 /// anybody is asked or connected to.
-pub fn prepare_to_act(path: &Path, contact: TargetContact) -> Result<Prepared, Failure> {
-    no_reader(prepare(path, &Source::Live(contact))?)
+pub fn prepare_to_act(path: &Path, contact: TargetContact) -> Result<PreparedInventory, CommandFailure> {
+    no_reader(prepare_inventory(path, &ObservationSource::Live(contact))?)
 }
 
 /// The same for a command that carries out a plan, which may be of a cluster alone.
-pub fn prepare_to_carry_out(path: &Path, contact: TargetContact) -> Result<Prepared, Failure> {
-    no_reader(prepare_partly(path, &Source::Live(contact))?)
+pub fn prepare_to_carry_out(path: &Path, contact: TargetContact) -> Result<PreparedInventory, CommandFailure> {
+    no_reader(prepare_partly(path, &ObservationSource::Live(contact))?)
 }
 
-fn no_reader(prepared: Prepared) -> Result<Prepared, Failure> {
+fn no_reader(prepared: PreparedInventory) -> Result<PreparedInventory, CommandFailure> {
     let of_a_reader = prepared.inventory.accesses().find(|access| access.read_only && access.cluster.is_none());
     match of_a_reader {
-        Some(HostAccess { name: host, user, .. }) => Err(Failure::refused(vec![TransportError::ReadOnly { host, user }.diagnostic()])),
+        Some(HostAccess { name: host, user, .. }) => {
+            Err(CommandFailure::refused(vec![TransportError::ReadOnly { host, user }.diagnostic()]))
+        }
         None => Ok(prepared),
     }
 }
 
 /// The same of the hosts themselves, without a word of the warnings that were told the first time.
-pub fn prepare_again(path: &Path, contact: TargetContact, read_as: Option<String>) -> Result<Prepared, Failure> {
-    let prepared = of_inventory(inventory::read(path)?, &Source::Live(contact), None)?;
+pub fn prepare_again(path: &Path, contact: TargetContact, read_as: Option<String>) -> Result<PreparedInventory, CommandFailure> {
+    let prepared = of_inventory(inventory::read_inventory(path)?, &ObservationSource::Live(contact), None)?;
     prepared.has_keys()?;
     Ok(prepared.read_as(read_as))
 }
 
-/// Where a signing key is not there, a text stands for it; [`Prepared::has_keys`] tells.
-fn of_inventory(mut inventory: Inventory, source: &Source, only: Option<&str>) -> Result<Prepared, Failure> {
+/// Where a signing key is not there, a text stands for it; [`PreparedInventory::has_keys`] tells.
+fn of_inventory(mut inventory: Inventory, source: &ObservationSource, only: Option<&str>) -> Result<PreparedInventory, CommandFailure> {
     let (recorded, contact) = match source {
-        Source::Live(contact) => (None, Some(*contact)),
-        Source::Recorded(file) => (Some(recording::read(file)?), None),
-        Source::Nobody => (None, None),
+        ObservationSource::Live(contact) => (None, Some(*contact)),
+        ObservationSource::Recorded(file) => (Some(recording::read_recording(file)?), None),
+        ObservationSource::Nobody => (None, None),
     };
     let mut texts = recorded.as_ref().map(|r| r.texts.clone()).unwrap_or_default();
-    texts.extend(wishes::referenced(&inventory, contact)?);
+    texts.extend(wishes::read_referenced_files(&inventory, contact)?);
     let filled = wishes::with_stand_ins(&inventory, texts.clone());
     let narrowed = only.map(|name| inventory.loaded.only(name));
     let asked = narrowed.as_ref().unwrap_or(&inventory.loaded);
-    let today = today(recorded.as_ref());
+    let today = compute_waiver_day(recorded.as_ref());
     let (workloads, unrendered) = inventory.workloads(&today);
     let (judgement, answers) = inventory.knowledge.judge(&inventory.loaded, asked, &workloads, &today);
-    let after_rules = |failure: Failure| failure.after(judgement.errors(), &inventory.knowledge.sources(&inventory.loaded.sources));
+    let after_rules = |failure: CommandFailure| failure.after(judgement.errors(), &inventory.knowledge.sources(&inventory.loaded.sources));
     unrendered.map_or(Ok(()), Err).map_err(after_rules)?;
-    let desired = wishes::desired(&inventory, asked, &workloads, &answers, &filled).map_err(after_rules)?;
+    let desired = wishes::compute_desired_resources(&inventory, asked, &workloads, &answers, &filled).map_err(after_rules)?;
     let keyless = wishes::of_absent_keys(&inventory, asked, &workloads, &answers, &texts, &desired.wishes)?;
     if inventory.origin.commit.is_some() && wishes::has_local_chart(&desired.wishes) {
         inventory.origin.dirty = inventory.origin.dirty.max(WorkTreeState::Unknown);
@@ -171,16 +180,29 @@ fn of_inventory(mut inventory: Inventory, source: &Source, only: Option<&str>) -
     let targets = inventory.loaded.targets().collect();
     let secrets = Mutex::default();
     let asks_hardware = false;
-    Ok(Prepared { inventory, desired, folder, targets, judgement, answers, texts, recorded, contact, keyless, asks_hardware, secrets })
+    Ok(PreparedInventory {
+        inventory,
+        desired,
+        folder,
+        targets,
+        judgement,
+        answers,
+        texts,
+        recorded,
+        contact,
+        keyless,
+        asks_hardware,
+        secrets,
+    })
 }
 
 /// The day by which waivers are judged, in UTC: a recording's own day, so that its plan does not change with time.
-fn today(recorded: Option<&Observation>) -> String {
-    let now = recorded.map_or_else(clock::now, |recorded| recorded.recorded_at.clone());
+fn compute_waiver_day(recorded: Option<&Observation>) -> String {
+    let now = recorded.map_or_else(clock::read_current_time, |recorded| recorded.recorded_at.clone());
     now.get(..10).unwrap_or_default().to_owned()
 }
 
-impl Prepared {
+impl PreparedInventory {
     /// Hosts are read as this user, if one is named.
     pub fn read_as(mut self, user: Option<String>) -> Self {
         self.inventory.read_as = user;
@@ -194,9 +216,9 @@ impl Prepared {
     }
 
     /// Whether every signing key is there. What stands for one is neither planned for a host nor brought to it.
-    pub fn has_keys(&self) -> Result<(), Failure> {
+    pub fn has_keys(&self) -> Result<(), CommandFailure> {
         let loaded = &self.inventory.loaded;
-        let absent = context::repositories(loaded, &self.texts).err();
+        let absent = context::collect_repositories(loaded, &self.texts).err();
         let is_closed = |key: &str| matches!(self.inventory.find(key), Err(NotOpened::Outside | NotOpened::Hidden));
         let closed = self.contact.is_none() && loaded.spec.repositories.iter().any(|repository| is_closed(&repository.key));
         let told = |absent: Diagnostic| match closed {
@@ -206,13 +228,13 @@ impl Prepared {
         absent.map_or(Ok(()), |absent| {
             let absent: Vec<Diagnostic> = absent.into_iter().map(told).collect();
             let sources = self.inventory.knowledge.sources(&loaded.sources);
-            Err(Failure::of_input(absent, &loaded.sources).after(self.judgement.errors(), &sources))
+            Err(CommandFailure::of_input(absent, &loaded.sources).after(self.judgement.errors(), &sources))
         })
     }
 
     /// The same where a plan has steps that need one.
-    pub fn may_carry(&self, plan: &Plan) -> Result<(), Failure> {
-        let needs_key = plan.nodes.iter().flat_map(Node::members).any(|member| self.keyless.contains(&member.wish.address));
+    pub fn may_carry(&self, plan: &Plan) -> Result<(), CommandFailure> {
+        let needs_key = plan.nodes.iter().flat_map(PlanNode::members).any(|member| self.keyless.contains(&member.wish.address));
         if needs_key { self.has_keys() } else { Ok(()) }
     }
 
@@ -222,7 +244,7 @@ impl Prepared {
         let known = self.known_secrets().clone();
         match known {
             Some(secrets) => Ok(secrets),
-            None => self.secrets_with(&State::load(&self.folder)?.last_applied),
+            None => self.secrets_with(&ClusterState::load(&self.folder)?.last_applied),
         }
     }
 
@@ -243,9 +265,9 @@ impl Prepared {
             None => None,
         };
         names.extend(self.inventory.loaded.passwords());
-        let wished: Vec<_> = self.desired.wishes.iter().flat_map(|wish| diff::texts(&wish.body)).collect();
+        let wished: Vec<_> = self.desired.wishes.iter().flat_map(|wish| diff::collect_json_texts(&wish.body)).collect();
         let clear = self.inventory.loaded.sources.texts().chain(wished.iter().map(AsRef::as_ref));
-        let found = secrets::found(&self.inventory, &names, self.contact);
+        let found = secrets::resolve_secrets(&self.inventory, &names, self.contact);
         let secrets = Arc::new(Secrets::new(key, found, of_host).beside_clear_text(clear));
         *known = Some(secrets.clone());
         Ok(secrets)
@@ -261,15 +283,15 @@ impl Prepared {
     }
 
     /// What a gate has to prove in this cluster.
-    fn proof(&self) -> Proof {
+    fn proof(&self) -> GateCoverage {
         let has_rails = self.inventory.loaded.reached().any(|host| !host.netdevs.is_empty());
         let runs_nccl = self.inventory.loaded.spec.rollout.gate.as_ref().is_some_and(|gate| gate.nccl.is_some());
         match (has_rails, runs_nccl) {
-            (true, true) => Proof::RdmaAndNccl,
-            (true, false) => Proof::Rdma,
-            (false, true) => Proof::Nccl,
-            (false, false) if self.desired.checks.is_empty() => Proof::Nothing,
-            (false, false) => Proof::ModuleChecks,
+            (true, true) => GateCoverage::RdmaAndNccl,
+            (true, false) => GateCoverage::Rdma,
+            (false, true) => GateCoverage::Nccl,
+            (false, false) if self.desired.checks.is_empty() => GateCoverage::Nothing,
+            (false, false) => GateCoverage::ModuleChecks,
         }
     }
 
@@ -283,7 +305,7 @@ impl Prepared {
     }
 
     /// The hosts without SSH, by the modules that would be for them.
-    pub fn no_ssh(&self) -> Vec<NoSsh> {
+    pub fn no_ssh(&self) -> Vec<HostsWithoutSsh> {
         let mut modules: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for one in self.desired.left_out.iter().filter(|one| one.is_for_want_of_ssh()) {
             modules.entry(&one.host).or_default().insert(&one.module);
@@ -292,15 +314,15 @@ impl Prepared {
         for host in self.inventory.loaded.without_ssh() {
             hosts.entry(modules.remove(host).unwrap_or_default()).or_default().push(host);
         }
-        let one = |(modules, hosts): (BTreeSet<&str>, Vec<&str>)| NoSsh {
-            hosts: nodeset::fold(&hosts),
+        let one = |(modules, hosts): (BTreeSet<&str>, Vec<&str>)| HostsWithoutSsh {
+            hosts: nodeset::fold_node_set(&hosts),
             modules: modules.into_iter().map(str::to_owned).collect(),
         };
         hosts.into_iter().map(one).collect()
     }
 
     /// The addresses of these texts of a command line.
-    pub fn named(&self, texts: &[String]) -> Result<Vec<String>, Failure> {
+    pub fn named(&self, texts: &[String]) -> Result<Vec<String>, CommandFailure> {
         let addresses = self.addresses(texts)?;
         let of_host = |address: &String| address.strip_prefix("host/").and_then(|rest| rest.split('/').next().map(str::to_owned));
         match addresses.iter().filter_map(of_host).find(|name| self.inventory.loaded.host(name).is_some_and(|host| host.ssh.is_none())) {
@@ -310,29 +332,29 @@ impl Prepared {
     }
 
     /// The same of whatever host, also one without SSH.
-    pub(super) fn addresses(&self, texts: &[String]) -> Result<Vec<String>, Failure> {
+    pub(super) fn addresses(&self, texts: &[String]) -> Result<Vec<String>, CommandFailure> {
         let resources = || -> Result<BTreeSet<String>, Diagnostic> {
-            let state = State::load(&self.folder)?;
+            let state = ClusterState::load(&self.folder)?;
             let wished = self.desired.wishes.iter().map(|wish| &wish.address);
             Ok(wished.chain(state.last_applied.resources.keys()).map(ToString::to_string).collect())
         };
-        subject::unfold(texts, &Known { targets: &self.targets, resources: &resources })
+        subject::resolve_subjects(texts, &KnownSubjects { targets: &self.targets, resources: &resources })
     }
 
     /// Opens connections that carry the secrets and keep them out of what hosts say.
     pub fn connector(&self, contact: TargetContact) -> Result<Arc<dyn Connector>, Diagnostic> {
-        Ok(self.secrets()?.carried_by(transport::connector(contact)))
+        Ok(self.secrets()?.carried_by(transport::new_connector(contact)))
     }
 }
 
 /// The plan, with the observation and the state that it was made of.
-pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, State), Failure> {
+pub async fn plan_inventory(prepared: &PreparedInventory, selection: PlanSelection) -> Result<(Plan, ClusterState), CommandFailure> {
     if selection.is_everything() {
         prepared.has_keys()?;
     }
-    let Observed { observation, state, wishes, recognition } = observe(prepared).await?;
+    let ObservedTargets { observation, state, wishes, recognition } = observe_targets(prepared).await?;
     let loaded = &prepared.inventory.loaded;
-    let plan = plan::make(&Inputs {
+    let plan = plan::make_plan(&PlanInputs {
         header: Header {
             made_by: env!("CARGO_PKG_VERSION").to_owned(),
             cluster: loaded.spec.cluster.clone(),
@@ -354,34 +376,34 @@ pub async fn plan(prepared: &Prepared, selection: Selection) -> Result<(Plan, St
         rollout: prepared.rollout(),
         selection,
     })
-    .map_err(|diagnostics| Failure::from(diagnostics).with_sources(&loaded.sources))?;
+    .map_err(|diagnostics| CommandFailure::from(diagnostics).with_sources(&loaded.sources))?;
     prepared.may_carry(&plan)?;
     Ok((plan, state))
 }
 
 /// Says on stderr when the newest run is over and left steps of which nobody knows how they ended, with the command that
 /// goes on with it; gives back the first half: `run r0034 was interrupted with 1 step open`. Nothing while the run goes on.
-pub fn tell_left_open(prepared: &Prepared) -> Result<Option<String>, Failure> {
+pub fn tell_left_open(prepared: &PreparedInventory) -> Result<Option<String>, CommandFailure> {
     let folder = &prepared.folder;
     let Some(run) = folder.newest_run()? else { return Ok(None) };
-    let open = run_status::fold(&folder.read_journal(&run)?.records).open();
+    let open = run_status::fold_journal_records(&folder.read_journal(&run)?.records).open();
     if open == 0 || ClusterLock::is_held(folder)? {
         return Ok(None);
     }
-    let left = format!("run {run} was interrupted with {} open", counted(open, "step"));
-    report::out::note(&format!("{left}: railwright resume {}", prepared.inventory.word));
+    let left = format!("run {run} was interrupted with {} open", format_count(open, "step"));
+    report::out::print_note(&format!("{left}: railwright resume {}", prepared.inventory.word));
     Ok(Some(left))
 }
 
 /// Reads a plan file.
-pub fn read_plan(file: &Path) -> Result<Plan, Failure> {
+pub fn read_plan(file: &Path) -> Result<Plan, CommandFailure> {
     let bytes = files::read_ordinary(file, PLAN_LIMIT_BYTES).map_err(|error| file_problem(file, &error))?;
-    Ok(plan::file::parse(&file.display().to_string(), &bytes)?)
+    Ok(plan::file::parse_plan_file(&file.display().to_string(), &bytes)?)
 }
 
 /// Writes a plan file, for its owner alone.
-pub fn write_plan(file: &Path, plan: &Plan) -> Result<(), Failure> {
-    output::write(file, &String::from_utf8_lossy(&plan::file::bytes(plan)), 0o600)
+pub fn write_plan(file: &Path, plan: &Plan) -> Result<(), CommandFailure> {
+    output::write_output(file, &String::from_utf8_lossy(&plan::file::serialize_plan(plan)), 0o600)
 }
 
 /// A file of this machine that cannot be read or written.

@@ -1,10 +1,10 @@
 //! `railwright plan`.
 
 use super::inventory::Inventory;
-use super::pipeline::{self, Source};
-use super::{Exit, Failure, output, rollout};
+use super::pipeline::{self, ObservationSource};
+use super::{CommandFailure, Exit, output, rollout};
 use railwright_base::quote;
-use railwright_plan::Selection;
+use railwright_plan::PlanSelection;
 use railwright_report as report;
 use railwright_transport::TargetContact;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 ///
 /// Reads the hosts (or a recorded observation), changes nothing, takes no lock.
 #[derive(Debug, clap::Args)]
-pub struct Plan {
+pub struct PlanArguments {
     /// The inventory: a folder of YAML files
     pub inventory: PathBuf,
     /// Write the plan to this file, for `show` and `apply`
@@ -40,30 +40,30 @@ pub struct Plan {
 }
 
 /// Makes and shows a plan.
-pub async fn run(arguments: &Plan) -> Result<Exit, Failure> {
+pub async fn run(arguments: &PlanArguments) -> Result<Exit, CommandFailure> {
     output::can_be_written(&arguments.output)?;
     let source = match &arguments.observations {
-        Some(file) => Source::Recorded(file.clone()),
-        None => Source::Live(TargetContact::begin()),
+        Some(file) => ObservationSource::Recorded(file.clone()),
+        None => ObservationSource::Live(TargetContact::begin()),
     };
     let prepared = pipeline::prepare_partly(&arguments.inventory, &source)?.read_as(arguments.read_as.clone());
     prepared.lawful()?;
-    let selection = Selection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
-    let (plan, _) = pipeline::plan(&prepared, selection).await?;
+    let selection = PlanSelection { targets: prepared.named(&arguments.target)?, excludes: prepared.named(&arguments.exclude)? };
+    let (plan, _) = pipeline::plan_inventory(&prepared, selection).await?;
     let written = arguments.output.as_ref().map_or(Ok(()), |file| pipeline::write_plan(file, &plan));
     if arguments.json {
-        report::out::print(&report::document::text(&plan));
+        report::out::print_result(&report::document::render_json_document(&plan));
     } else {
-        let next = report::plan::Next {
-            file: arguments.output.as_ref().filter(|_| written.is_ok()).map(|file| quote::path(file)),
-            inventory: quote::path(&arguments.inventory),
-            time: rollout::time(&prepared, &plan)?,
+        let next = report::plan::PlanNextSteps {
+            file: arguments.output.as_ref().filter(|_| written.is_ok()).map(|file| quote::quote_path(file)),
+            inventory: quote::quote_path(&arguments.inventory),
+            time: rollout::render_time_estimate(&prepared, &plan)?,
         };
-        report::out::print(&report::plan::screen(&plan, &next));
+        report::out::print_result(&report::plan::render_plan_screen(&plan, &next));
     }
     written?;
     pipeline::tell_left_open(&prepared)?;
-    let changes = plan.nodes.iter().any(railwright_plan::Node::is_to_be_agreed);
+    let changes = plan.nodes.iter().any(railwright_plan::PlanNode::is_to_be_agreed);
     if !plan.refused.is_empty() {
         return Ok(Exit::Refused);
     }

@@ -1,15 +1,15 @@
 //! What the targets of an inventory are asked, and what their answers are judged by: our memory of them, theirs of themselves, the
 //! wishes with their seals.
 
-use super::Failure;
-use super::pipeline::Prepared;
+use super::CommandFailure;
+use super::pipeline::PreparedInventory;
 use railwright_base::{Diagnostic, Target, TargetKind, nodeset};
 use railwright_observe::{self as observe, HostRequest, identity, sealed};
 use railwright_report as report;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_resource::{AnswerStatus, Answers, Observation, Read, Wish};
+use railwright_resource::{AnswerStatus, DesiredResource, Observation, Read, ReadResults};
 use railwright_state::host_record::HOST_RECORD_PATH;
-use railwright_state::{Recognition, State};
+use railwright_state::{ClusterState, Recognition};
 use railwright_system::descriptors;
 use railwright_transport::{HostAccess, TargetContact};
 use std::collections::BTreeMap;
@@ -21,18 +21,18 @@ const READ_AT_ONCE: usize = 64;
 const DESCRIPTORS_EACH: usize = 8;
 
 /// What the hosts were found to be, and what that is to be judged by.
-pub struct Observed {
+pub struct ObservedTargets {
     /// What the targets say.
     pub observation: Observation,
     /// What we remember of them: a newer record on a host wins over ours.
-    pub state: State,
+    pub state: ClusterState,
     /// What is wanted, files that may hold a secret with their seals.
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<DesiredResource>,
     /// Whose the targets are, and which machines.
     pub recognition: Recognition,
 }
 
-impl Observed {
+impl ObservedTargets {
     /// What the targets say, whosever they are.
     pub fn into_recording(mut self) -> Observation {
         self.recognition.unmark(&mut self.observation);
@@ -41,12 +41,12 @@ impl Observed {
 }
 
 /// Reads the targets, or takes what was recorded of them.
-pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
-    let question = question(prepared)?;
+pub async fn observe_targets(prepared: &PreparedInventory) -> Result<ObservedTargets, CommandFailure> {
+    let question = build_observation_request(prepared)?;
     let observation = match (&prepared.recorded, prepared.contact) {
         (Some(recorded), _) => recorded.clone(),
-        (None, Some(contact)) => live(prepared, contact, &question).await?,
-        (None, None) => Observation::at(railwright_system::clock::now()),
+        (None, Some(contact)) => read_live_targets(prepared, contact, &question).await?,
+        (None, None) => Observation::at(railwright_system::clock::read_current_time()),
     };
     let mut observed = question.answered(prepared, observation)?;
     if let Some(contact) = prepared.contact.filter(|_| observed.recognition.merged) {
@@ -56,8 +56,12 @@ pub async fn observe(prepared: &Prepared) -> Result<Observed, Failure> {
 }
 
 /// What only the targets' own records told of, and nobody could have asked for before: applied from elsewhere, and no longer wished.
-async fn ask_for_the_rest(prepared: &Prepared, contact: TargetContact, observed: &mut Observed) -> Result<(), Failure> {
-    let mut requests = requests(prepared, &observed.wishes, &observed.state);
+async fn ask_for_the_rest(
+    prepared: &PreparedInventory,
+    contact: TargetContact,
+    observed: &mut ObservedTargets,
+) -> Result<(), CommandFailure> {
+    let mut requests = build_host_requests(prepared, &observed.wishes, &observed.state);
     for request in &mut requests {
         let found = observed.observation.targets.get(&request.access.target());
         let asked = |read: &Read| found.is_none_or(|found| found.problem.is_some() || found.answers.get(read).is_some());
@@ -68,7 +72,7 @@ async fn ask_for_the_rest(prepared: &Prepared, contact: TargetContact, observed:
         return Ok(());
     }
     let connector = prepared.connector(contact)?;
-    for (target, more) in observe::observe(&*connector, requests, read_at_once(), &|_| {}).await.targets {
+    for (target, more) in observe::observe_hosts(&*connector, requests, read_at_once(), &|_| {}).await.targets {
         if let Some(found) = observed.observation.targets.get_mut(&target) {
             found.answers.merge(more.answers);
         }
@@ -78,14 +82,14 @@ async fn ask_for_the_rest(prepared: &Prepared, contact: TargetContact, observed:
 
 /// What the hosts are asked, and what their answers are judged by.
 #[derive(Default)]
-pub struct Question {
-    state: State,
-    wishes: Vec<Wish>,
+pub struct ObservationRequest {
+    state: ClusterState,
+    wishes: Vec<DesiredResource>,
 }
 
 /// The question to all hosts.
-pub fn question(prepared: &Prepared) -> Result<Question, Failure> {
-    let mut state = State::load(&prepared.folder)?;
+pub fn build_observation_request(prepared: &PreparedInventory) -> Result<ObservationRequest, CommandFailure> {
+    let mut state = ClusterState::load(&prepared.folder)?;
     // What a run has in hand at this moment it has not left.
     if !state.outages.is_empty()
         && let Some(live) = prepared.folder.live_run()?
@@ -95,13 +99,13 @@ pub fn question(prepared: &Prepared) -> Result<Question, Failure> {
     let secrets = prepared.secrets_with(&state.last_applied)?;
     let mut wishes = prepared.desired.wishes.clone();
     sealed::seal_wishes(&mut wishes, &state.last_applied, &secrets);
-    Ok(Question { state, wishes })
+    Ok(ObservationRequest { state, wishes })
 }
 
-impl Question {
+impl ObservationRequest {
     /// One question a host, by its name.
-    pub fn by_host(self) -> BTreeMap<String, Question> {
-        let mut out: BTreeMap<String, Question> = BTreeMap::new();
+    pub fn by_host(self) -> BTreeMap<String, ObservationRequest> {
+        let mut out: BTreeMap<String, ObservationRequest> = BTreeMap::new();
         for wish in self.wishes {
             out.entry(wish.address.target.name.to_string()).or_default().wishes.push(wish);
         }
@@ -127,17 +131,17 @@ impl Question {
     }
 
     /// One request a host.
-    pub fn requests(&self, prepared: &Prepared) -> Vec<HostRequest> {
-        requests(prepared, &self.wishes, &self.state)
+    pub fn requests(&self, prepared: &PreparedInventory) -> Vec<HostRequest> {
+        build_host_requests(prepared, &self.wishes, &self.state)
     }
 
     /// What the answers are to be judged by, with what the hosts' own records say.
-    pub fn answered(mut self, prepared: &Prepared, mut observation: Observation) -> Result<Observed, Failure> {
+    pub fn answered(mut self, prepared: &PreparedInventory, mut observation: Observation) -> Result<ObservedTargets, CommandFailure> {
         let mut secrets = prepared.secrets_with(&self.state.last_applied)?;
-        let identities = identity::identities(&observation);
+        let identities = identity::collect_target_identities(&observation);
         let recognition = self.state.recognize(&prepared.inventory.loaded.spec.cluster, &identities);
         self.state.redact_outages(secrets.redaction());
-        tell(&recognition.warnings);
+        print_warnings(&recognition.warnings);
         tell_unread_records(&observation);
         if recognition.merged && sealed::remembers_sealed(&self.state.last_applied) {
             secrets = prepared.secrets_with_key()?;
@@ -145,13 +149,17 @@ impl Question {
         }
         sealed::seal_observation(&mut observation, &self.wishes, &self.state.last_applied, &secrets);
         recognition.mark(&mut observation, &prepared.inventory.word);
-        Ok(Observed { observation, state: self.state, wishes: self.wishes, recognition })
+        Ok(ObservedTargets { observation, state: self.state, wishes: self.wishes, recognition })
     }
 }
 
-fn tell(warnings: &[Diagnostic]) {
+fn print_warnings(warnings: &[Diagnostic]) {
     if !warnings.is_empty() {
-        report::out::note(&report::diagnostic::text(warnings, &Default::default(), report::out::Look::of_stderr()));
+        report::out::print_note(&report::diagnostic::render_diagnostics(
+            warnings,
+            &Default::default(),
+            report::out::ScreenStyle::of_stderr(),
+        ));
     }
 }
 
@@ -160,11 +168,11 @@ fn tell_unread_records(observation: &Observation) {
     let unread = observation.targets.iter().filter(|(_, found)| is_denied(&found.answers)).map(|(target, _)| target);
     let unread: Vec<&Target> = unread.collect();
     if !unread.is_empty() {
-        tell(&unread_records(&unread));
+        print_warnings(&unread_records(&unread));
     }
 }
 
-fn is_denied(answers: &Answers) -> bool {
+fn is_denied(answers: &ReadResults) -> bool {
     let record = Read::File { path: HOST_RECORD_PATH.to_owned() };
     answers.get(&record).is_some_and(|answer| matches!(answer.status, AnswerStatus::Denied | AnswerStatus::NotOffered))
 }
@@ -173,7 +181,7 @@ fn is_denied(answers: &Answers) -> bool {
 fn unread_records(targets: &[&Target]) -> Vec<Diagnostic> {
     let of = |kind: TargetKind| targets.iter().filter(|target| target.kind == kind).map(|target| &*target.name).collect::<Vec<_>>();
     let told = |names: Vec<&str>, why: &str, next: &str| {
-        Diagnostic::warning("RW0412", format!("the record of our changes on {} was not read: {why}", nodeset::fold(&names)))
+        Diagnostic::warning("RW0412", format!("the record of our changes on {} was not read: {why}", nodeset::fold_node_set(&names)))
             .effect("it is judged by the memory of this folder; after an apply from elsewhere that is an older one")
             .state("nothing was changed")
             .next(next)
@@ -195,20 +203,24 @@ fn unread_records(targets: &[&Target]) -> Vec<Diagnostic> {
 }
 
 fn read_at_once() -> usize {
-    READ_AT_ONCE.min(descriptors::limit() / DESCRIPTORS_EACH).max(1)
+    READ_AT_ONCE.min(descriptors::read_descriptor_limit() / DESCRIPTORS_EACH).max(1)
 }
 
-async fn live(prepared: &Prepared, contact: TargetContact, question: &Question) -> Result<Observation, Failure> {
+async fn read_live_targets(
+    prepared: &PreparedInventory,
+    contact: TargetContact,
+    question: &ObservationRequest,
+) -> Result<Observation, CommandFailure> {
     let connector = prepared.connector(contact)?;
-    let progress = report::progress::Reading::new(prepared.targets.len());
-    let observed = observe::observe(&*connector, question.requests(prepared), read_at_once(), &|event| progress.show(&event)).await;
+    let progress = report::progress::HostReadProgress::new(prepared.targets.len());
+    let observed = observe::observe_hosts(&*connector, question.requests(prepared), read_at_once(), &|event| progress.show(&event)).await;
     progress.end();
     Ok(Observation { texts: prepared.texts.clone(), ..observed })
 }
 
 /// One request a host: what its wishes need, what was applied and is no longer wished, and the host's own record.
-fn requests(prepared: &Prepared, wishes: &[Wish], state: &State) -> Vec<HostRequest> {
-    let reads = sealed::reads(wishes, &state.last_applied);
+fn build_host_requests(prepared: &PreparedInventory, wishes: &[DesiredResource], state: &ClusterState) -> Vec<HostRequest> {
+    let reads = sealed::collect_reads_by_host(wishes, &state.last_applied);
     let of = |access: &HostAccess| {
         let name = &*access.name;
         let mut of_host: Vec<Read> = reads.get(name).into_iter().flatten().cloned().collect();

@@ -1,24 +1,26 @@
 //! `railwright rbac`.
 
-use super::pipeline::{self, Prepared, Source};
-use super::{Exit, Failure};
-use railwright_base::text::{counted, one_line};
+use super::pipeline::{self, ObservationSource, PreparedInventory};
+use super::{CommandFailure, Exit};
+use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, TargetKind};
 use railwright_jobs::job;
 use railwright_report::document::{self, RbacDocument};
-use railwright_report::rbac::{Purpose, Role, Subject};
+use railwright_report::rbac::{Purpose, RbacRole, RbacSubject};
 use railwright_report::{self as report, out};
 use railwright_resource::helm_release::rights::of_records;
-use railwright_resource::kubernetes_object::access::{Level, Right, Use, of_drain, of_keeper, of_nodes, of_uncordon, uses};
-use railwright_resource::kubernetes_object::keeper;
+use railwright_resource::kubernetes_object::access::{
+    AccessLevel, ObjectUse, Right, list_object_uses, of_drain, of_keeper, of_nodes, of_uncordon,
+};
+use railwright_resource::kubernetes_object::build_cluster_object_name;
 use railwright_resource::kubernetes_object::known_kinds::KnownKinds;
 use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_resource::kubernetes_object::rule::{Rule, rules};
+use railwright_resource::kubernetes_object::rule::{RbacRule, build_rbac_rules};
 use railwright_resource::node_probe::EXEC;
-use railwright_resource::{Read, Wish, kind_named};
-use railwright_state::State;
-use railwright_transport::{Reader, TargetContact, connector};
+use railwright_resource::{DesiredResource, Read, kind_named};
+use railwright_state::ClusterState;
+use railwright_transport::{Reader, TargetContact, new_connector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -32,19 +34,19 @@ pub struct Rbac {
     pub inventory: PathBuf,
     /// Only this one; observe, preview and apply unless said otherwise
     #[arg(long, value_enum, value_name = "ROLE")]
-    pub role: Option<Word>,
+    pub role: Option<RbacRoleArgument>,
     /// The namespace whose jobs it is for
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = super::job::name)]
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default", value_parser = super::job::parse_kubernetes_name)]
     pub namespace: String,
     /// Give it to this user of the cluster, not to a service account of its own
-    #[arg(long, value_name = "NAME", value_parser = name, requires = "role", group = "subject")]
+    #[arg(long, value_name = "NAME", value_parser = parse_subject_name, requires = "role", group = "subject")]
     pub user: Option<String>,
     /// Give it to this group of users
-    #[arg(long, value_name = "NAME", value_parser = name, requires = "role", group = "subject")]
+    #[arg(long, value_name = "NAME", value_parser = parse_subject_name, requires = "role", group = "subject")]
     pub group: Option<String>,
     /// Give it to this service account, which is there already
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account, requires = "role", group = "subject")]
-    pub service_account: Option<Subject>,
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_service_account, requires = "role", group = "subject")]
+    pub service_account: Option<RbacSubject>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -52,7 +54,7 @@ pub struct Rbac {
 
 /// What an identity is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Word {
+pub enum RbacRoleArgument {
     /// Plan and drift, compared field by field; changes nothing
     Observe,
     /// Plan and drift, previewed by the server; a policy holds it to dry runs
@@ -63,116 +65,122 @@ pub enum Word {
     Jobs,
 }
 
-impl Word {
+impl RbacRoleArgument {
     fn purpose(self) -> Purpose {
         self.level().map_or(Purpose::Jobs, Purpose::from)
     }
 
     /// How far it goes with what the inventory wishes; nothing where it is for something else.
-    fn level(self) -> Option<Level> {
+    fn level(self) -> Option<AccessLevel> {
         match self {
-            Word::Observe => Some(Level::Observe),
-            Word::Preview => Some(Level::Preview),
-            Word::Apply => Some(Level::Apply),
-            Word::Jobs => None,
+            RbacRoleArgument::Observe => Some(AccessLevel::Observe),
+            RbacRoleArgument::Preview => Some(AccessLevel::Preview),
+            RbacRoleArgument::Apply => Some(AccessLevel::Apply),
+            RbacRoleArgument::Jobs => None,
         }
     }
 }
 
-fn name(text: &str) -> Result<String, String> {
+fn parse_subject_name(text: &str) -> Result<String, String> {
     match text.trim().is_empty() || text.chars().any(char::is_control) {
         true => Err("a name as the API server knows it".to_owned()),
         false => Ok(text.to_owned()),
     }
 }
 
-fn account(text: &str) -> Result<Subject, String> {
+fn parse_service_account(text: &str) -> Result<RbacSubject, String> {
     let is_name = |text: &str| manifest::is_subdomain(text);
     match text.split_once('/') {
         Some((namespace, name)) if is_name(namespace) && is_name(name) => {
-            Ok(Subject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() })
+            Ok(RbacSubject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() })
         }
         _ => Err("NAMESPACE/NAME of a service account".to_owned()),
     }
 }
 
 impl Rbac {
-    fn subject(&self) -> Option<Subject> {
-        let user = self.user.clone().map(|name| Subject::User { name });
-        user.or_else(|| self.group.clone().map(|name| Subject::Group { name })).or_else(|| self.service_account.clone())
+    fn subject(&self) -> Option<RbacSubject> {
+        let user = self.user.clone().map(|name| RbacSubject::User { name });
+        user.or_else(|| self.group.clone().map(|name| RbacSubject::Group { name })).or_else(|| self.service_account.clone())
     }
 }
 
 impl Rbac {
-    fn print(&self, cluster: &str, prepared: &Prepared, roles: &[Role]) {
+    fn print(&self, cluster: &str, prepared: &PreparedInventory, roles: &[RbacRole]) {
         match self.json {
-            true => out::print(&document::text(&RbacDocument::of(cluster, roles))),
-            false => out::print(&report::rbac::text(cluster, &prepared.inventory.word, roles)),
+            true => out::print_result(&document::render_json_document(&RbacDocument::of(cluster, roles))),
+            false => out::print_result(&report::rbac::render_rbac_documents(cluster, &prepared.inventory.word, roles)),
         }
     }
 }
 
 /// The role of somebody who submits jobs, which takes nothing of what the inventory wishes.
-fn of_jobs(arguments: &Rbac, prepared: &Prepared) -> Role {
+fn of_jobs(arguments: &Rbac, prepared: &PreparedInventory) -> RbacRole {
     let (namespace, spec) = (&arguments.namespace, &prepared.inventory.loaded.spec);
-    let name = format!("{}-{}", keeper(&spec.cluster), Purpose::Jobs.word());
+    let name = format!("{}-{}", build_cluster_object_name(&spec.cluster), Purpose::Jobs.word());
     let notes = vec![format!("jobs of another namespace: railwright rbac {} --role jobs -n NAMESPACE", prepared.inventory.word)];
-    Role::new(&name, Purpose::Jobs, arguments.subject(), rules(job::rights(namespace)), notes)
+    RbacRole::new(&name, Purpose::Jobs, arguments.subject(), build_rbac_rules(job::list_job_rights(namespace)), notes)
 }
 
 /// Prints the roles.
-pub async fn run(arguments: &Rbac) -> Result<Exit, Failure> {
+pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
     let given = arguments.subject().zip(arguments.role);
     let refused = |runs_programs: bool| {
         let reason = given.as_ref().and_then(|(subject, role)| subject.reserved(role.purpose(), runs_programs));
-        reason.map_or(Ok(()), |reason| Err(Failure::from(reserved(&reason))))
+        reason.map_or(Ok(()), |reason| Err(CommandFailure::from(report_reserved_subject(&reason))))
     };
     refused(false)?;
-    let prepared = pipeline::prepare_partly(&arguments.inventory, &Source::Nobody)?;
+    let prepared = pipeline::prepare_partly(&arguments.inventory, &ObservationSource::Nobody)?;
     let Some(cluster) = prepared.inventory.loaded.kubernetes_name() else { return Err(no_cluster(&prepared).into()) };
-    let levels = arguments.role.map_or_else(|| Level::ALL.to_vec(), |word| word.level().into_iter().collect());
+    let levels = arguments.role.map_or_else(|| AccessLevel::ALL.to_vec(), |word| word.level().into_iter().collect());
     if levels.is_empty() {
         arguments.print(cluster, &prepared, &[of_jobs(arguments, &prepared)]);
         return Ok(Exit::Done);
     }
     let uses = of_inventory(&prepared)?;
-    let (kinds, unnamed) = kinds(&prepared, &uses).await?;
-    let releases = releases(&prepared)?;
+    let (kinds, unnamed) = resolve_kinds(&prepared, &uses).await?;
+    let releases = collect_helm_releases(&prepared)?;
     let spec = &prepared.inventory.loaded.spec;
-    let one = |level: Level| {
+    let one = |level: AccessLevel| {
         let own = of_keeper(&spec.cluster, level).into_iter().chain(of_drains(&prepared, level)).chain(of_probes(&prepared));
         let own = own.chain(releases.iter().flat_map(|wish| of_records(wish, level)));
         let of_objects = uses.iter().filter_map(|one| Some(one.rights(level, kinds.called(&one.object)?))).flatten();
-        let rules = rules(of_objects.chain(own));
+        let rules = build_rbac_rules(of_objects.chain(own));
         let left_out = unnamed.iter().map(|one| one.note(&prepared.inventory.word));
-        let notes = left_out.chain(notes(&prepared, level, &uses, &kinds, &rules)).collect();
-        Role::new(&format!("{}-{}", keeper(&spec.cluster), level.word()), level.into(), arguments.subject(), rules, notes)
+        let notes = left_out.chain(collect_role_notes(&prepared, level, &uses, &kinds, &rules)).collect();
+        RbacRole::new(
+            &format!("{}-{}", build_cluster_object_name(&spec.cluster), level.word()),
+            level.into(),
+            arguments.subject(),
+            rules,
+            notes,
+        )
     };
-    let roles: Vec<Role> = levels.into_iter().map(one).collect();
-    refused(roles.iter().any(Role::runs_programs))?;
+    let roles: Vec<RbacRole> = levels.into_iter().map(one).collect();
+    refused(roles.iter().any(RbacRole::runs_programs))?;
     arguments.print(cluster, &prepared, &roles);
     if unnamed.is_empty() {
         return Ok(Exit::Done);
     }
     let warning = not_known(&unnamed, cluster, &prepared.inventory.word);
-    out::note(&report::diagnostic::text(&[warning], &Default::default(), out::Look::of_stderr()));
+    out::print_note(&report::diagnostic::render_diagnostics(&[warning], &Default::default(), out::ScreenStyle::of_stderr()));
     Ok(Exit::Incomplete)
 }
 
 /// What the nodes of the spec's hosts take, where a rollout empties them and where it only gives back what an earlier one left.
-fn of_drains(prepared: &Prepared, level: Level) -> Vec<(Right, String)> {
+fn of_drains(prepared: &PreparedInventory, level: AccessLevel) -> Vec<(Right, String)> {
     let empties = prepared.rollout().drain.is_some();
     let of_host = |node: &str| if empties { of_drain(node) } else { of_uncordon(node) };
-    let hosts = prepared.inventory.loaded.reached().filter(|_| level == Level::Apply);
+    let hosts = prepared.inventory.loaded.reached().filter(|_| level == AccessLevel::Apply);
     std::iter::once(of_nodes()).chain(hosts.flat_map(|host| of_host(&host.node))).collect()
 }
 
 /// What is asked besides objects, at every level: a plan asks it, and drift.
-fn of_probes(prepared: &Prepared) -> impl Iterator<Item = (Right, String)> {
+fn of_probes(prepared: &PreparedInventory) -> impl Iterator<Item = (Right, String)> {
     prepared.desired.wishes.iter().filter_map(|wish| Some(kind_named(&wish.kind)?.rights(wish))).flatten()
 }
 
-fn reserved(reason: &str) -> Diagnostic {
+fn report_reserved_subject(reason: &str) -> Diagnostic {
     Diagnostic::error("RW1247", format!("{reason}: no role is given to it"))
         .effect("its rights would be those of all of them, and the policy of the role preview would refuse every write of all of them")
         .state("no role was printed; nothing was asked or changed")
@@ -180,41 +188,41 @@ fn reserved(reason: &str) -> Diagnostic {
         .next("or leave it out: each role then comes with a service account of its own")
 }
 
-fn no_cluster(prepared: &Prepared) -> Diagnostic {
+fn no_cluster(prepared: &PreparedInventory) -> Diagnostic {
     Diagnostic::error("RW1037", format!("the inventory {} names no Kubernetes cluster", prepared.inventory.word))
         .state("nothing was asked or changed")
         .next("name it in the spec: kubernetes: { name: prod, kubeconfig: FILE }; lines of sudoers for hosts: railwright sudoers")
 }
 
 /// What is wished, and what was applied and is wished no longer.
-fn of_inventory(prepared: &Prepared) -> Result<Vec<Use>, Failure> {
-    let is_ours = |wish: &&Wish| wish.address.target.kind == TargetKind::Kube;
-    let wished: Vec<&Wish> = prepared.desired.wishes.iter().filter(is_ours).collect();
+fn of_inventory(prepared: &PreparedInventory) -> Result<Vec<ObjectUse>, CommandFailure> {
+    let is_ours = |wish: &&DesiredResource| wish.address.target.kind == TargetKind::Kube;
+    let wished: Vec<&DesiredResource> = prepared.desired.wishes.iter().filter(is_ours).collect();
     let named: BTreeSet<_> = wished.iter().map(|wish| &wish.address).collect();
-    let last = State::load(&prepared.folder)?.last_applied;
+    let last = ClusterState::load(&prepared.folder)?.last_applied;
     let gone = last.resources.iter().filter(|(address, _)| address.target.kind == TargetKind::Kube && !named.contains(address));
-    let gone = gone.flat_map(|(address, applied)| uses(&applied.wish(address), false));
-    Ok(wished.iter().flat_map(|wish| uses(wish, true)).chain(gone).collect())
+    let gone = gone.flat_map(|(address, applied)| list_object_uses(&applied.wish(address), false));
+    Ok(wished.iter().flat_map(|wish| list_object_uses(wish, true)).chain(gone).collect())
 }
 
 /// The releases of Helm that are wished, and those that were applied and are wished no longer.
-fn releases(prepared: &Prepared) -> Result<Vec<Wish>, Failure> {
+fn collect_helm_releases(prepared: &PreparedInventory) -> Result<Vec<DesiredResource>, CommandFailure> {
     let is_release = |kind: &str| kind == "helm_release";
     let wished = prepared.desired.wishes.iter().filter(|wish| is_release(&wish.kind)).cloned();
-    let last = State::load(&prepared.folder)?.last_applied;
+    let last = ClusterState::load(&prepared.folder)?.last_applied;
     let gone = last.not_wished(&prepared.desired.wishes).filter(|(_, applied)| is_release(&applied.kind));
     Ok(wished.chain(gone.map(|(address, applied)| applied.wish(address))).collect())
 }
 
 /// A kind of which no rule can be written yet.
-struct Unnamed {
+struct UnresolvedKind {
     /// With its group.
     kind: String,
     /// Why the server did not say what it calls it.
     reason: String,
 }
 
-impl Unnamed {
+impl UnresolvedKind {
     /// In a role that goes without its rules.
     fn note(&self, inventory: &str) -> String {
         format!(
@@ -226,7 +234,7 @@ impl Unnamed {
 }
 
 /// What the server calls the kinds, and those that nobody knows; it is asked only about what nothing here tells.
-async fn kinds(prepared: &Prepared, uses: &[Use]) -> Result<(KnownKinds, Vec<Unnamed>), Failure> {
+async fn resolve_kinds(prepared: &PreparedInventory, uses: &[ObjectUse]) -> Result<(KnownKinds, Vec<UnresolvedKind>), CommandFailure> {
     let mut kinds = KnownKinds::of(&prepared.desired.wishes);
     let questions = kinds.questions(uses.iter().map(|one| &one.object));
     if questions.is_empty() {
@@ -234,7 +242,7 @@ async fn kinds(prepared: &Prepared, uses: &[Use]) -> Result<(KnownKinds, Vec<Unn
     }
     let access = prepared.inventory.accesses().find(|access| access.cluster.is_some());
     let access = access.ok_or_else(|| no_cluster(prepared))?;
-    let answered = match connector(TargetContact::begin()).connect(&access).await {
+    let answered = match new_connector(TargetContact::begin()).connect(&access).await {
         Ok(link) => Reader::new(link).read(&questions).await,
         Err(error) => Err(error),
     };
@@ -248,12 +256,12 @@ async fn kinds(prepared: &Prepared, uses: &[Use]) -> Result<(KnownKinds, Vec<Unn
             unnamed.insert(object.kind_and_group(), reason);
         }
     }
-    Ok((kinds, unnamed.into_iter().map(|(kind, reason)| Unnamed { kind, reason }).collect()))
+    Ok((kinds, unnamed.into_iter().map(|(kind, reason)| UnresolvedKind { kind, reason }).collect()))
 }
 
-fn not_known(unnamed: &[Unnamed], cluster: &str, inventory: &str) -> Diagnostic {
+fn not_known(unnamed: &[UnresolvedKind], cluster: &str, inventory: &str) -> Diagnostic {
     let some: Vec<String> = unnamed.iter().take(4).map(|one| one_line(&one.kind, 80)).collect();
-    let more = if unnamed.len() > 4 { format!(" and {} more", counted(unnamed.len() - 4, "kind")) } else { String::new() };
+    let more = if unnamed.len() > 4 { format!(" and {} more", format_count(unnamed.len() - 4, "kind")) } else { String::new() };
     let reasons: BTreeSet<&str> = unnamed.iter().map(|one| one.reason.as_str()).collect();
     let reason = one_line(&reasons.into_iter().collect::<Vec<_>>().join("; "), 300);
     let what = format!("what the API server calls {}{more} is not known here, and it did not say: {reason}", some.join(", "));
@@ -266,10 +274,16 @@ fn not_known(unnamed: &[Unnamed], cluster: &str, inventory: &str) -> Diagnostic 
 }
 
 /// What the one who applies the documents has to know besides.
-fn notes(prepared: &Prepared, level: Level, uses: &[Use], kinds: &KnownKinds, rules: &[Rule]) -> Vec<String> {
+fn collect_role_notes(
+    prepared: &PreparedInventory,
+    level: AccessLevel,
+    uses: &[ObjectUse],
+    kinds: &KnownKinds,
+    rules: &[RbacRule],
+) -> Vec<String> {
     let places: BTreeSet<&String> = rules.iter().filter_map(|rule| rule.namespace.as_ref()).collect();
     let named = uses.iter().filter(|one| one.object.kind_and_group() == "Namespace.core" && places.contains(&one.object.name));
-    let of_namespace = |one: &Use| {
+    let of_namespace = |one: &ObjectUse| {
         let (name, inventory) = (&one.object.name, &prepared.inventory.word);
         if !one.is_ours() {
             return format!("the roles in namespace {name} can be applied once it is there: it comes with a step that is done by hand");
@@ -282,7 +296,7 @@ fn notes(prepared: &Prepared, level: Level, uses: &[Use], kinds: &KnownKinds, ru
     };
     let unpoliced = uses
         .iter()
-        .filter(|one| level == Level::Preview && kinds.called(&one.object).is_some_and(|called| one.is_unpoliced(called)))
+        .filter(|one| level == AccessLevel::Preview && kinds.called(&one.object).is_some_and(|called| one.is_unpoliced(called)))
         .map(|one| format!("{} is compared field by field: no policy could hold its preview to a dry run", one.object));
     // What a chart renders to is known to Helm alone.
     let wishes = prepared.desired.wishes.iter().filter(|wish| wish.kind == "helm_release");
@@ -311,10 +325,10 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn parsed(words: &[&str]) -> Result<Option<Subject>, String> {
+    fn parsed(words: &[&str]) -> Result<Option<RbacSubject>, String> {
         let all = ["railwright", "rbac", "inv"].iter().chain(words);
-        match crate::cli::Arguments::try_parse_from(all) {
-            Ok(crate::cli::Arguments { command: crate::cli::Command::Rbac(rbac) }) => Ok(rbac.subject()),
+        match crate::cli::CliArguments::try_parse_from(all) {
+            Ok(crate::cli::CliArguments { command: crate::cli::CliCommand::Rbac(rbac) }) => Ok(rbac.subject()),
             Ok(_) => Err("another command".to_owned()),
             Err(error) => Err(error.to_string()),
         }
@@ -324,8 +338,8 @@ mod tests {
     #[test]
     fn a_subject_is_of_one_role() {
         assert_eq!(parsed(&[]), Ok(None));
-        assert_eq!(parsed(&["--role", "apply", "--user", "ann"]), Ok(Some(Subject::User { name: "ann".to_owned() })));
-        let account = Subject::ServiceAccount { namespace: "ci".to_owned(), name: "runner.x".to_owned() };
+        assert_eq!(parsed(&["--role", "apply", "--user", "ann"]), Ok(Some(RbacSubject::User { name: "ann".to_owned() })));
+        let account = RbacSubject::ServiceAccount { namespace: "ci".to_owned(), name: "runner.x".to_owned() };
         assert_eq!(parsed(&["--role", "preview", "--service-account", "ci/runner.x"]), Ok(Some(account)));
         for words in [
             &["--user", "ann"][..],

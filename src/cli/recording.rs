@@ -1,6 +1,6 @@
 //! Observation files: what `facts` writes and `plan --observations` reads.
 
-use super::{Failure, output, pipeline};
+use super::{CommandFailure, output, pipeline};
 use railwright_base::Diagnostic;
 use railwright_report::document;
 use railwright_resource::Observation;
@@ -13,7 +13,7 @@ use std::path::Path;
 const LIMIT_BYTES: u64 = 4 << 30;
 
 /// Reads an observation file.
-pub fn read(file: &Path) -> Result<Observation, Failure> {
+pub fn read_recording(file: &Path) -> Result<Observation, CommandFailure> {
     let wrong = |why: String| {
         Diagnostic::error("RW1012", format!("{} is no observation: {}", file.display(), railwright_base::text::one_line(&why, 160)))
             .state("nothing was planned or changed")
@@ -32,6 +32,6 @@ pub fn read(file: &Path) -> Result<Observation, Failure> {
 }
 
 /// Writes an observation file, for its owner alone: it holds what files of the hosts say.
-pub fn write(file: &Path, observation: &Observation) -> Result<(), Failure> {
-    output::write(file, &document::text(&observation.redacted()), 0o600)
+pub fn write_recording(file: &Path, observation: &Observation) -> Result<(), CommandFailure> {
+    output::write_output(file, &document::render_json_document(&observation.redacted()), 0o600)
 }

@@ -1,9 +1,9 @@
 //! `railwright resume`.
 
-use super::apply::{context, follow, patience};
+use super::apply::{build_apply_context, build_execution_options, follow_run};
 use super::nccl::Nccl;
-use super::pipeline::{self, Prepared};
-use super::{Exit, Failure};
+use super::pipeline::{self, PreparedInventory};
+use super::{CommandFailure, Exit};
 use railwright_apply::{self as apply, Decisions};
 use railwright_base::{Address, Diagnostic};
 use railwright_report as report;
@@ -37,15 +37,16 @@ pub struct Resume {
 }
 
 /// Goes on with the newest run.
-pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
+pub async fn run(arguments: &Resume) -> Result<Exit, CommandFailure> {
     let contact = TargetContact::begin();
     let prepared = pipeline::prepare_to_carry_out(&arguments.inventory, contact)?;
-    let decisions = Decisions { redo: addresses(&prepared, &arguments.redo)?, accept: addresses(&prepared, &arguments.accept)? };
+    let decisions =
+        Decisions { redo: parse_addresses(&prepared, &arguments.redo)?, accept: parse_addresses(&prepared, &arguments.accept)? };
     let nccl = Nccl::of_gate(&prepared.inventory)?;
-    let patience = patience(arguments.parallel, arguments.reboot_limit);
-    let context = context(&prepared, contact, prepared.secrets()?, patience, nccl);
+    let patience = build_execution_options(arguments.parallel, arguments.reboot_limit);
+    let context = build_apply_context(&prepared, contact, prepared.secrets()?, patience, nccl);
     let Some(run) = prepared.folder.newest_run()? else {
-        return Err(Failure::refused(vec![
+        return Err(CommandFailure::refused(vec![
             Diagnostic::error("RW1014", "there is no run to resume")
                 .state("nothing was changed")
                 .next(format!("railwright plan {} shows what is to be done", prepared.inventory.word)),
@@ -54,13 +55,17 @@ pub async fn run(arguments: &Resume) -> Result<Exit, Failure> {
     let plan = prepared.folder.read_plan(&run)?;
     prepared.may_carry(&plan)?;
     if plan.spec_digest != prepared.inventory.loaded.digest {
-        report::out::note(&report::diagnostic::text(&[moved(&prepared, &run)], &Default::default(), report::out::Look::of_stderr()));
+        report::out::print_note(&report::diagnostic::render_diagnostics(
+            &[report_changed_spec(&prepared, &run)],
+            &Default::default(),
+            report::out::ScreenStyle::of_stderr(),
+        ));
     }
-    Ok(follow(&plan, &prepared.inventory, arguments.json, |sink| apply::resume(&context, decisions, sink)).await)
+    Ok(follow_run(&plan, &prepared.inventory, arguments.json, |sink| apply::resume_run(&context, decisions, sink)).await)
 }
 
 /// The steps are what was reviewed; the checks of the gates, and when steps may begin, are what the spec says now.
-fn moved(prepared: &Prepared, run: &str) -> Diagnostic {
+fn report_changed_spec(prepared: &PreparedInventory, run: &str) -> Diagnostic {
     let inventory = &prepared.inventory.word;
     Diagnostic::warning("RW0644", format!("the spec was changed since the plan of run {run} was made"))
         .on(inventory.clone())
@@ -69,7 +74,7 @@ fn moved(prepared: &Prepared, run: &str) -> Diagnostic {
         .next(format!("to bring what the spec says now instead: railwright apply {inventory}"))
 }
 
-fn addresses(prepared: &Prepared, texts: &[String]) -> Result<BTreeSet<Address>, Failure> {
+fn parse_addresses(prepared: &PreparedInventory, texts: &[String]) -> Result<BTreeSet<Address>, CommandFailure> {
     let whole = |text: String| {
         text.parse().map_err(|error| {
             let what = format!("{} is no resource: {error}", railwright_base::text::one_line(&text, 80));

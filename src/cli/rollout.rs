@@ -1,17 +1,17 @@
 //! `railwright rollout`.
 
-use super::pipeline::Prepared;
-use super::{Exit, Failure, outside};
-use railwright_apply::status::status;
-use railwright_apply::steps::steps;
-use railwright_apply::{Past, Patience};
+use super::pipeline::PreparedInventory;
+use super::{CommandFailure, Exit, outside};
+use railwright_apply::status::compute_rollout_status;
+use railwright_apply::steps::build_steps;
+use railwright_apply::{ExecutionOptions, Past};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
-use railwright_plan::by_hand::released;
+use railwright_plan::by_hand::release_power_cycles;
 use railwright_plan::{Plan, Unavailable};
 use railwright_report as report;
 use railwright_report::document::{self, RolloutDocument};
-use railwright_state::{ClusterLock, OrderKind, State, StateFolder, run_status};
+use railwright_state::{ClusterLock, ClusterState, OrderKind, StateFolder, run_status};
 use railwright_system::clock::Clock;
 use std::path::{Path, PathBuf};
 
@@ -22,13 +22,13 @@ const BYTES_LEARNED_FROM: u64 = 256 << 20;
 
 /// How a run stands, while it goes on and afterwards; pause it, let it go on, end it
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct RolloutArguments {
     #[command(subcommand)]
-    command: Command,
+    command: RolloutCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum RolloutCommand {
     /// Show how a run stands: its waves, what goes on, what went wrong, when it will likely be over
     ///
     /// Reads the run's journal and takes no lock; any time, from any terminal.
@@ -59,29 +59,31 @@ enum Command {
 }
 
 /// Shows a run or orders it something. Needs the state folder alone: a spec that is broken keeps nobody from stopping a run.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &RolloutArguments) -> Result<Exit, CommandFailure> {
     match &arguments.command {
-        Command::Status { inventory, run, json } => show(inventory, run.as_deref(), *json),
-        Command::Pause { inventory } => order(inventory, OrderKind::Pause, "it finishes what it is doing and starts nothing new"),
-        Command::Continue { inventory } => order(inventory, OrderKind::Continue, "it goes on"),
-        Command::Abort { inventory } => order(inventory, OrderKind::Abort, "it finishes what it is doing, and ends"),
+        RolloutCommand::Status { inventory, run, json } => show_rollout_status(inventory, run.as_deref(), *json),
+        RolloutCommand::Pause { inventory } => {
+            send_order(inventory, OrderKind::Pause, "it finishes what it is doing and starts nothing new")
+        }
+        RolloutCommand::Continue { inventory } => send_order(inventory, OrderKind::Continue, "it goes on"),
+        RolloutCommand::Abort { inventory } => send_order(inventory, OrderKind::Abort, "it finishes what it is doing, and ends"),
     }
 }
 
 /// The state of an inventory, which is not read itself.
-fn state(inventory: &Path) -> Result<StateFolder, Failure> {
-    outside::state_is_within(inventory).map_err(|link| Failure::refused(vec![*link]))?;
+fn open_state_folder(inventory: &Path) -> Result<StateFolder, CommandFailure> {
+    outside::state_is_within(inventory).map_err(|link| CommandFailure::refused(vec![*link]))?;
     Ok(StateFolder::beside(inventory))
 }
 
-fn order(inventory: &Path, order: OrderKind, what: &str) -> Result<Exit, Failure> {
-    let run = state(inventory)?.order(order).map_err(|problem| Failure::refused(vec![problem]))?;
-    report::out::note(&format!("ordered: run {run}: {what}; railwright rollout status {} shows it", quote::path(inventory)));
+fn send_order(inventory: &Path, order: OrderKind, what: &str) -> Result<Exit, CommandFailure> {
+    let run = open_state_folder(inventory)?.order(order).map_err(|problem| CommandFailure::refused(vec![problem]))?;
+    report::out::print_note(&format!("ordered: run {run}: {what}; railwright rollout status {} shows it", quote::quote_path(inventory)));
     Ok(Exit::Done)
 }
 
-fn show(inventory: &Path, run: Option<&str>, json: bool) -> Result<Exit, Failure> {
-    let folder = state(inventory)?;
+fn show_rollout_status(inventory: &Path, run: Option<&str>, json: bool) -> Result<Exit, CommandFailure> {
+    let folder = open_state_folder(inventory)?;
     let runs = folder.runs()?;
     let chosen = match run {
         None => runs.last(),
@@ -89,26 +91,26 @@ fn show(inventory: &Path, run: Option<&str>, json: bool) -> Result<Exit, Failure
     };
     let Some(chosen) = chosen else { return Err(no_run(inventory, run, &runs).into()) };
     let journal = folder.read_journal(chosen)?;
-    let run = run_status::fold(&journal.records);
+    let run = run_status::fold_journal_records(&journal.records);
     let plan = folder.read_plan(chosen)?;
-    let plan = released(&plan).unwrap_or(plan);
-    let steps = steps(&plan)?;
+    let plan = release_power_cycles(&plan).unwrap_or(plan);
+    let steps = build_steps(&plan)?;
     // Only for a run that did not end: to ask is to share the lock for a moment.
     let live = run.ending.is_none() && Some(chosen) == runs.last() && ClusterLock::is_held(&folder)?;
     // What goes on is not left.
-    let outages = State::load(&folder)?.outages;
+    let outages = ClusterState::load(&folder)?.outages;
     let left = Unavailable::left_by_runs(outages.iter().filter(|(_, outage)| !live || outage.run != run.run));
-    let status = status(&plan, &steps, &run, live, &past(&folder)?).with_left_by_runs(left);
+    let status = compute_rollout_status(&plan, &steps, &run, live, &load_past_durations(&folder)?).with_left_by_runs(left);
     let text = match json {
-        true => document::text(&RolloutDocument::of(&status)),
-        false => report::rollout::screen(&status, &quote::path(inventory), Clock::Real.now()),
+        true => document::render_json_document(&RolloutDocument::of(&status)),
+        false => report::rollout::render_rollout_screen(&status, &quote::quote_path(inventory), Clock::Real.now()),
     };
-    report::out::print(&text);
+    report::out::print_result(&text);
     Ok(Exit::Done)
 }
 
 /// What earlier runs of a folder say of how long things take. A journal that cannot be read says nothing.
-pub fn past(folder: &StateFolder) -> Result<Past, Diagnostic> {
+pub fn load_past_durations(folder: &StateFolder) -> Result<Past, Diagnostic> {
     let mut past = Past::default();
     let mut left = BYTES_LEARNED_FROM;
     for run in folder.runs()?.iter().rev().take(RUNS_LEARNED_FROM) {
@@ -121,10 +123,10 @@ pub fn past(folder: &StateFolder) -> Result<Past, Diagnostic> {
 }
 
 /// The line beside a plan that says how long it will likely take.
-pub fn time(prepared: &Prepared, plan: &Plan) -> Result<String, Failure> {
-    let parallel = Patience::default().parallel;
-    let estimate = report::rollout::forecast(plan, &past(&prepared.folder)?, parallel);
-    Ok(report::rollout::time(estimate.as_ref()))
+pub fn render_time_estimate(prepared: &PreparedInventory, plan: &Plan) -> Result<String, CommandFailure> {
+    let parallel = ExecutionOptions::default().parallel;
+    let estimate = report::rollout::estimate_plan_duration(plan, &load_past_durations(&prepared.folder)?, parallel);
+    Ok(report::rollout::render_estimate_line(estimate.as_ref()))
 }
 
 fn no_run(inventory: &Path, run: Option<&str>, runs: &[String]) -> Diagnostic {
@@ -134,7 +136,7 @@ fn no_run(inventory: &Path, run: Option<&str>, runs: &[String]) -> Diagnostic {
     };
     let known: Vec<&str> = runs.iter().rev().take(5).map(String::as_str).collect();
     let next = match known.is_empty() {
-        true => format!("railwright apply {} begins one", quote::path(inventory)),
+        true => format!("railwright apply {} begins one", quote::quote_path(inventory)),
         false => format!("the latest are {}", known.join(", ")),
     };
     Diagnostic::error("RW1018", what).state("nothing was changed").next(next)

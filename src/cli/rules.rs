@@ -1,12 +1,12 @@
 //! `railwright rules`: every rule that a spec is judged by.
 
-use super::{Exit, Failure, inventory, knowledge::Knowledge};
+use super::{CommandFailure, Exit, inventory, knowledge::Knowledge};
 use railwright_report::{document, knowledge, out};
 use std::path::PathBuf;
 
 /// Every rule that a spec is judged by; `railwright explain CODE` tells more of one
 #[derive(Debug, clap::Args)]
-pub struct Rules {
+pub struct RulesArguments {
     /// With the rules of this inventory among the shipped ones
     inventory: Option<PathBuf>,
     /// Print JSON
@@ -15,15 +15,15 @@ pub struct Rules {
 }
 
 /// Lists them.
-pub fn run(arguments: &Rules) -> Result<Exit, Failure> {
+pub fn run(arguments: &RulesArguments) -> Result<Exit, CommandFailure> {
     let known = match &arguments.inventory {
-        Some(path) => inventory::read(path)?.knowledge,
+        Some(path) => inventory::read_inventory(path)?.knowledge,
         None => Knowledge::read("", &[])?,
     };
     if arguments.json {
-        out::print(&document::text(&document::RulesDocument::of(known.rules.rules.values())));
+        out::print_result(&document::render_json_document(&document::RulesDocument::of(known.rules.rules.values())));
     } else {
-        out::print(&knowledge::rules(&known.rules));
+        out::print_result(&knowledge::render_rule_list(&known.rules));
     }
     Ok(Exit::Done)
 }

@@ -22,31 +22,36 @@ const LONGEST_BYTES: usize = 64 << 10;
 const PROGRAM_LIMIT: Duration = Duration::from_secs(60);
 
 /// These secrets of the inventory, each with its value or why it cannot be had.
-pub fn found(
+pub fn resolve_secrets(
     inventory: &Inventory,
     names: &BTreeSet<String>,
     contact: Option<TargetContact>,
 ) -> BTreeMap<String, Result<String, Diagnostic>> {
     let asked = inventory.loaded.spec.secret_references().filter(|(name, _)| names.contains(name));
     let one = |name: &str, reference| match contact {
-        Some(contact) => one(inventory, name, reference, contact),
-        None => Err(missing(inventory, name, source_of(reference), "no target is contacted here, and a secret is read only where one is")),
+        Some(contact) => read_secret(inventory, name, reference, contact),
+        None => Err(report_missing_secret(
+            inventory,
+            name,
+            source_of(reference),
+            "no target is contacted here, and a secret is read only where one is",
+        )),
     };
     asked.map(|(name, reference)| (name.clone(), one(&name, reference))).collect()
 }
 
 /// Opens connections that carry nothing but the passwords of switches, for a command that only looks.
 pub fn connector_to_look(inventory: &Inventory, contact: TargetContact) -> Arc<dyn Connector> {
-    passwords(inventory, contact).carried_by(transport::connector(contact))
+    read_switch_passwords(inventory, contact).carried_by(transport::new_connector(contact))
 }
 
 /// The passwords of switches, and no secret.
-pub fn passwords(inventory: &Inventory, contact: TargetContact) -> Arc<Secrets> {
+pub fn read_switch_passwords(inventory: &Inventory, contact: TargetContact) -> Arc<Secrets> {
     let names = inventory.loaded.passwords().collect();
-    Arc::new(Secrets::new(None, found(inventory, &names, Some(contact)), BTreeMap::new()))
+    Arc::new(Secrets::new(None, resolve_secrets(inventory, &names, Some(contact)), BTreeMap::new()))
 }
 
-fn one(inventory: &Inventory, name: &str, reference: &SecretReference, contact: TargetContact) -> Result<String, Diagnostic> {
+fn read_secret(inventory: &Inventory, name: &str, reference: &SecretReference, contact: TargetContact) -> Result<String, Diagnostic> {
     let is_password = is_password(inventory, name);
     let read = match reference {
         SecretReference { env: Some(variable), .. } if is_password => of_environment(variable).map(without_line_end),
@@ -56,7 +61,7 @@ fn one(inventory: &Inventory, name: &str, reference: &SecretReference, contact: 
         SecretReference { .. } => Err("it has no source".to_owned()),
     };
     let read = if is_password { read.and_then(of_one_line) } else { read };
-    read.and_then(checked).map_err(|why| missing(inventory, name, source_of(reference), &why))
+    read.and_then(validate_secret_text).map_err(|why| report_missing_secret(inventory, name, source_of(reference), &why))
 }
 
 /// The field of the spec that names the source of a secret.
@@ -83,17 +88,17 @@ fn of_one_line(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
 }
 
 /// A warning for each variable of the environment that a secret is to come from and that is not set here.
-pub fn unset(inventory: &Inventory) -> Vec<Diagnostic> {
+pub fn report_unset_variables(inventory: &Inventory) -> Vec<Diagnostic> {
     let unset = |(name, reference): (String, &SecretReference)| {
         let why = of_environment(reference.env.as_deref()?).err()?;
-        let missing = missing(inventory, &name, "env", &why);
+        let missing = report_missing_secret(inventory, &name, "env", &why);
         Some(Diagnostic { severity: Severity::Warning, ..missing }.effect("the spec is valid, but whatever needs this secret will stop"))
     };
     inventory.loaded.spec.secret_references().filter_map(unset).collect()
 }
 
 fn of_environment(variable: &str) -> Result<Vec<u8>, String> {
-    let value = environment::variable(variable).ok_or_else(|| format!("the environment variable {variable} is not set, or empty"))?;
+    let value = environment::read_variable(variable).ok_or_else(|| format!("the environment variable {variable} is not set, or empty"))?;
     Ok(value.into_bytes())
 }
 
@@ -133,12 +138,14 @@ fn too_long() -> String {
 }
 
 /// What can be written to a file and kept out of everything else.
-fn checked(bytes: Vec<u8>) -> Result<String, String> {
+fn validate_secret_text(bytes: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(bytes).map_err(|_| "it is no UTF-8 text".to_owned())?;
     match text {
         text if text.is_empty() => Err("it is empty".to_owned()),
         text if text.len() > LONGEST_BYTES => Err(too_long()),
-        text if text.contains('\0') || secret::reserved(&text).is_some() => Err("it holds a character that no text can hold".to_owned()),
+        text if text.contains('\0') || secret::find_mark_character(&text).is_some() => {
+            Err("it holds a character that no text can hold".to_owned())
+        }
         text if text.trim().len() < redaction::SHORTEST_BYTES => Err(format!(
             "it is shorter than {} characters, so it could not be told from other text and kept out of logs",
             redaction::SHORTEST_BYTES
@@ -147,7 +154,7 @@ fn checked(bytes: Vec<u8>) -> Result<String, String> {
     }
 }
 
-fn missing(inventory: &Inventory, name: &str, field: &str, why: &str) -> Diagnostic {
+fn report_missing_secret(inventory: &Inventory, name: &str, field: &str, why: &str) -> Diagnostic {
     let next = match field {
         "env" => "set it where railwright runs: export NAME=...",
         "file" => "write the file, readable by you alone, or correct the path; it is relative to the inventory",
@@ -176,7 +183,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let spec = format!("cluster: c\nfabric: {{ kind: none }}\nssh: {{ user: root, host_keys: known_hosts }}\n{rest}");
         std::fs::write(folder.path().join("cluster.yaml"), spec).unwrap();
-        let inventory = super::super::inventory::read(folder.path()).map_err(|problems| format!("{:?}", problems.diagnostics)).unwrap();
+        let inventory =
+            super::super::inventory::read_inventory(folder.path()).map_err(|problems| format!("{:?}", problems.diagnostics)).unwrap();
         (folder, inventory)
     }
 
@@ -197,7 +205,7 @@ mod tests {
             std::fs::set_permissions(folder.path().join(program), std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         let names = inventory.loaded.spec.secrets.keys().cloned().collect();
-        let found = found(&inventory, &names, Some(TargetContact::begin()));
+        let found = resolve_secrets(&inventory, &names, Some(TargetContact::begin()));
         assert_eq!(found["file"].as_deref(), Ok(" two words"));
         assert_eq!(found["program"].as_deref(), Ok(format!("two words|{}\n", inventory.folder.display()).as_str()));
         for (name, why) in [
@@ -217,7 +225,7 @@ mod tests {
             assert!(missing.code == "RW1016" && missing.message.contains(why) && !missing.labels.is_empty(), "{name}: {missing:?}");
             assert!(!format!("{missing:?}").contains("poison") || name == "long", "{missing:?}");
         }
-        assert_eq!(super::found(&inventory, &BTreeSet::new(), None).len(), 0, "what nobody needs is not asked for");
+        assert_eq!(super::resolve_secrets(&inventory, &BTreeSet::new(), None).len(), 0, "what nobody needs is not asked for");
     }
 
     /// Not even from a file of the inventory or from the environment.
@@ -226,7 +234,7 @@ mod tests {
         let (folder, inventory) = inventory("  near: { file: token }\n  variable: { env: PATH }\n  program: { command: [./say] }\n");
         std::fs::write(folder.path().join("token"), "in-the-folder").unwrap();
         let names = inventory.loaded.spec.secrets.keys().cloned().collect();
-        for (name, found) in super::found(&inventory, &names, None) {
+        for (name, found) in super::resolve_secrets(&inventory, &names, None) {
             let missing = found.unwrap_err();
             assert!(missing.message.contains("no target is contacted here") && !missing.labels.is_empty(), "{name}: {missing:?}");
         }
@@ -245,7 +253,7 @@ mod tests {
             std::fs::write(folder.path().join(name), bytes).unwrap();
         }
         let names = inventory.loaded.passwords().collect();
-        let found = found(&inventory, &names, Some(TargetContact::begin()));
+        let found = resolve_secrets(&inventory, &names, Some(TargetContact::begin()));
         let of = |n: usize| &found[&format!("switches[{n}].eapi.password")];
         assert_eq!(of(0).as_deref(), Ok("poison-1"));
         for (n, why) in [(1, "several lines"), (2, "several lines"), (3, "a control character"), (4, "several lines")] {

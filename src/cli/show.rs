@@ -1,8 +1,8 @@
 //! `railwright show`.
 
 use super::pipeline;
-use super::subject::{self, Known};
-use super::{Exit, Failure};
+use super::subject::{self, KnownSubjects};
+use super::{CommandFailure, Exit};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target};
 use railwright_plan::Plan;
@@ -23,28 +23,28 @@ pub struct Show {
 }
 
 /// Shows a plan file.
-pub fn run(arguments: &Show) -> Result<Exit, Failure> {
+pub fn run(arguments: &Show) -> Result<Exit, CommandFailure> {
     let plan = pipeline::read_plan(&arguments.plan)?;
     let file = arguments.plan.display().to_string();
     let subject = arguments.address.join(" ");
     let text = match subject.as_str() {
-        _ if arguments.json => report::document::text(&plan),
-        "" => report::plan::screen(&plan, &report::plan::Next { file: Some(file), ..Default::default() }),
-        subject => report::plan::details(&plan, &named(&plan, subject)?).ok_or_else(|| {
+        _ if arguments.json => report::document::render_json_document(&plan),
+        "" => report::plan::render_plan_screen(&plan, &report::plan::PlanNextSteps { file: Some(file), ..Default::default() }),
+        subject => report::plan::render_plan_details(&plan, &resolve_plan_addresses(&plan, subject)?).ok_or_else(|| {
             Diagnostic::error("RW0306", format!("{file} has no step for {}", one_line(subject, 80)))
                 .state("nothing was changed")
                 .next(format!("railwright show {file}"))
         })?,
     };
-    report::out::print(&text);
+    report::out::print_result(&text);
     Ok(Exit::Done)
 }
 
 /// The addresses that a text stands for in this plan.
-fn named(plan: &Plan, text: &str) -> Result<Vec<String>, Failure> {
+fn resolve_plan_addresses(plan: &Plan, text: &str) -> Result<Vec<String>, CommandFailure> {
     let targets: BTreeSet<Target> = plan.nodes.iter().filter_map(|node| node.target.clone()).collect();
     let targets: Vec<Target> = targets.into_iter().collect();
     let members = || plan.nodes.iter().flat_map(|node| node.members());
     let resources = || -> Result<BTreeSet<String>, Diagnostic> { Ok(members().map(|member| member.wish.address.to_string()).collect()) };
-    subject::unfold(&[text.to_owned()], &Known { targets: &targets, resources: &resources })
+    subject::resolve_subjects(&[text.to_owned()], &KnownSubjects { targets: &targets, resources: &resources })
 }

@@ -15,19 +15,19 @@ pub enum About {
 }
 
 /// How this text is about this resource.
-pub fn about(text: &str, address: &Address) -> Option<About> {
-    let text = plain(text);
+pub fn match_resource_name(text: &str, address: &Address) -> Option<About> {
+    let text = normalize_name(text);
     let names = [address.path.get(1..).unwrap_or_default().join("/"), address.name_words()];
     let kinds = [address.kind(), address.kind_word()];
     let called = kinds.iter().flat_map(|kind| names.iter().map(move |name| format!("{}/{name}", kind.to_ascii_lowercase())));
-    called.filter_map(|called| compared(&text, &called)).min_by_key(|about| match about {
+    called.filter_map(|called| compare_names(&text, &called)).min_by_key(|about| match about {
         About::Itself => 0,
         About::Field(_) => 1,
         About::Above => 2,
     })
 }
 
-fn compared(text: &str, called: &str) -> Option<About> {
+fn compare_names(text: &str, called: &str) -> Option<About> {
     if text == called {
         return Some(About::Itself);
     }
@@ -38,8 +38,8 @@ fn compared(text: &str, called: &str) -> Option<About> {
 }
 
 /// `Kind name` and `Kind/na%2Fme` as `kind/na/me`.
-fn plain(text: &str) -> String {
-    let text = unescaped(text.trim().trim_end_matches('/'));
+fn normalize_name(text: &str) -> String {
+    let text = unescape_segments(text.trim().trim_end_matches('/'));
     match text.split_once(|c: char| c == '/' || c.is_whitespace()) {
         Some((kind, name)) => format!("{}/{}", kind.to_ascii_lowercase(), name.trim_start()),
         None => text.to_ascii_lowercase(),
@@ -47,7 +47,7 @@ fn plain(text: &str) -> String {
 }
 
 /// What is no escape stands as it is.
-fn unescaped(text: &str) -> String {
+fn unescape_segments(text: &str) -> String {
     let parts = text.split('/').map(|segment| match format!("host/x/{segment}").parse::<Address>() {
         Ok(address) if !segment.contains('#') => address.name().to_owned(),
         _ => segment.to_owned(),
@@ -82,7 +82,7 @@ mod tests {
             ("file /etc/a%", file, None),
             ("file//etc/a b/mode", file, Some(About::Field("mode".to_owned()))),
         ] {
-            assert_eq!(about(text, &address.parse().unwrap()), wanted, "{text}");
+            assert_eq!(match_resource_name(text, &address.parse().unwrap()), wanted, "{text}");
         }
     }
 }

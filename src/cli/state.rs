@@ -1,27 +1,27 @@
 //! `railwright state`.
 
-use super::subject::{self, Known};
-use super::{Exit, Failure, inventory, pipeline, question, secrets};
+use super::subject::{self, KnownSubjects};
+use super::{CommandFailure, Exit, inventory, pipeline, question, secrets};
 use railwright_apply::{self as apply, take_over::TakeOverDecision};
 use railwright_base::text::{clean_line, one_line};
 use railwright_base::{Address, Diagnostic, Target, nodeset, quote};
-use railwright_plan::{Applied, Outage, Outages};
+use railwright_plan::{AppliedResource, Outage, Outages};
 use railwright_report as report;
 use railwright_report::document::{self, StateDocument};
-use railwright_state::{State, StateFolder, listing};
+use railwright_state::{ClusterState, StateFolder, listing};
 use railwright_transport::TargetContact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What railwright remembers: what was last applied, and what was there before
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct StateArguments {
     #[command(subcommand)]
-    command: Command,
+    command: StateCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum StateCommand {
     /// List the resources that were applied, one a line
     List {
         /// The inventory
@@ -82,36 +82,43 @@ enum Command {
 }
 
 /// Shows or edits the memory.
-pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub async fn run(arguments: &StateArguments) -> Result<Exit, CommandFailure> {
     match &arguments.command {
-        Command::List { inventory, under, json } => {
-            let state = State::load(&folder(inventory)?)?;
-            let under = below(&state, under)?;
-            let (found, outages, taken) =
-                (listing::list(&state, &under), listing::outages(&state, &under), listing::taken_over(&state, &under));
-            report::out::print(&match *json {
-                true => document::text(&StateDocument::of(found, outages, &taken)),
-                false => out_of_service(&outages) + &lines(found) + &report::take_over::remembered(&taken),
+        StateCommand::List { inventory, under, json } => {
+            let state = ClusterState::load(&find_state_folder(inventory)?)?;
+            let under = resolve_address_prefixes(&state, under)?;
+            let (found, outages, taken) = (
+                listing::list_remembered_resources(&state, &under),
+                listing::list_outages(&state, &under),
+                listing::taken_over(&state, &under),
+            );
+            report::out::print_result(&match *json {
+                true => document::render_json_document(&StateDocument::of(found, outages, &taken)),
+                false => out_of_service(&outages) + &render_applied_lines(found) + &report::take_over::render_recorded_take_overs(&taken),
             });
         }
-        Command::Show { inventory, address } => {
-            let state = State::load(&folder(inventory)?)?;
-            let address = known(&state, |known| subject::one(&address.join(" "), known))?;
-            let applied = listing::show(&state, &address).map_err(|problem| problem.next(list(inventory)))?;
-            report::out::print(&report::document::text(applied));
+        StateCommand::Show { inventory, address } => {
+            let state = ClusterState::load(&find_state_folder(inventory)?)?;
+            let address = with_applied_addresses(&state, |known| subject::resolve_single_address(&address.join(" "), known))?;
+            let applied =
+                listing::find_remembered_resource(&state, &address).map_err(|problem| problem.next(format_list_command(inventory)))?;
+            report::out::print_result(&report::document::render_json_document(applied));
         }
-        Command::ReturnToService { inventory, hosts, reason } => return_to_service(inventory, hosts, reason).await?,
-        Command::Forget { inventory, addresses } => {
-            let folder = folder(inventory)?;
-            let state = State::load(&folder)?;
-            let addresses: Vec<Address> = known(&state, |known| {
-                subject::unfold(addresses, known)?.iter().map(|address| subject::one(address, known)).collect::<Result<_, _>>()
+        StateCommand::ReturnToService { inventory, hosts, reason } => return_to_service(inventory, hosts, reason).await?,
+        StateCommand::Forget { inventory, addresses } => {
+            let folder = find_state_folder(inventory)?;
+            let state = ClusterState::load(&folder)?;
+            let addresses: Vec<Address> = with_applied_addresses(&state, |known| {
+                subject::resolve_subjects(addresses, known)?
+                    .iter()
+                    .map(|address| subject::resolve_single_address(address, known))
+                    .collect::<Result<_, _>>()
             })?;
-            listing::forget(&folder, &addresses)
-                .map_err(|problem| if problem.next.is_empty() { problem.next(list(inventory)) } else { problem })?;
-            report::out::note(&format!("{} forgotten; the targets were not touched", addresses.len()));
+            listing::forget_resources(&folder, &addresses)
+                .map_err(|problem| if problem.next.is_empty() { problem.next(format_list_command(inventory)) } else { problem })?;
+            report::out::print_note(&format!("{} forgotten; the targets were not touched", addresses.len()));
         }
-        Command::TakeOver { inventory, targets, reason, keep_record } => {
+        StateCommand::TakeOver { inventory, targets, reason, keep_record } => {
             return take_over(inventory, targets, reason.trim(), *keep_record).await;
         }
     }
@@ -119,18 +126,23 @@ pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 /// Takes hosts as in service that a run left out of it.
-async fn return_to_service(inventory: &Path, hosts: &str, reason: &str) -> Result<(), Failure> {
+async fn return_to_service(inventory: &Path, hosts: &str, reason: &str) -> Result<(), CommandFailure> {
     if reason.trim().is_empty() {
         let problem = Diagnostic::error("RW1019", "a host is not returned to service without a reason").state("nothing was changed");
-        return Err(Failure::refused(vec![problem.next("say in --reason why it may take jobs although no gate has passed it")]));
+        return Err(CommandFailure::refused(vec![problem.next("say in --reason why it may take jobs although no gate has passed it")]));
     }
     let wrong = |why: String| {
         let what = format!("{} names no hosts: {why}", one_line(hosts, 80));
-        Diagnostic::error("RW1011", what).state("nothing was changed").next(list(inventory))
+        Diagnostic::error("RW1011", what).state("nothing was changed").next(format_list_command(inventory))
     };
-    let names = nodeset::expand(hosts.strip_prefix("host/").unwrap_or(hosts)).map_err(|error| wrong(error.to_string()))?;
-    apply::return_to_service(&folder(inventory)?, &names, reason).await.map_err(|problem| Failure::refused(vec![problem]))?;
-    report::out::note(&format!("{} returned to service; the hosts were not touched, and the journal says why", nodeset::fold(&names)));
+    let names = nodeset::expand_node_set(hosts.strip_prefix("host/").unwrap_or(hosts)).map_err(|error| wrong(error.to_string()))?;
+    apply::return_to_service(&find_state_folder(inventory)?, &names, reason)
+        .await
+        .map_err(|problem| CommandFailure::refused(vec![problem]))?;
+    report::out::print_note(&format!(
+        "{} returned to service; the hosts were not touched, and the journal says why",
+        nodeset::fold_node_set(&names)
+    ));
     Ok(())
 }
 
@@ -139,26 +151,26 @@ fn out_of_service(outages: &Outages) -> String {
     outages.iter().map(line).collect()
 }
 
-async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_record: bool) -> Result<Exit, Failure> {
+async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_record: bool) -> Result<Exit, CommandFailure> {
     if reason.is_empty() {
         let problem = Diagnostic::error("RW1019", "a target is not taken over without a reason").state("nothing was taken over");
-        return Err(Failure::refused(vec![problem.next("say in --reason why it no longer belongs to the other cluster")]));
+        return Err(CommandFailure::refused(vec![problem.next("say in --reason why it no longer belongs to the other cluster")]));
     }
     let contact = TargetContact::begin();
     let prepared = pipeline::prepare_to_act(inventory, contact)?;
     let named = prepared.named(targets)?;
-    let observed = question::observe(&prepared).await?;
+    let observed = question::observe_targets(&prepared).await?;
     let mut decided = BTreeMap::new();
     for name in &named {
         let target: Option<Target> = name.parse().ok();
         let conflict = target.as_ref().and_then(|target| observed.recognition.conflicts.get(target));
         match (target, conflict.filter(|conflict| conflict.may_be_taken_over())) {
             (Some(target), Some(conflict)) => drop(decided.insert(target, conflict.clone())),
-            _ => return Err(Failure::refused(vec![not_another_clusters(name, &prepared.inventory.word)])),
+            _ => return Err(CommandFailure::refused(vec![not_another_clusters(name, &prepared.inventory.word)])),
         }
     }
-    let passwords = secrets::passwords(&prepared.inventory, contact);
-    let context = super::apply::context(&prepared, contact, passwords, apply::Patience::default(), None);
+    let passwords = secrets::read_switch_passwords(&prepared.inventory, contact);
+    let context = super::apply::build_apply_context(&prepared, contact, passwords, apply::ExecutionOptions::default(), None);
     let decision = TakeOverDecision {
         targets: decided,
         reason: reason.to_owned(),
@@ -166,13 +178,13 @@ async fn take_over(inventory: &Path, targets: &[String], reason: &str, keep_reco
         cluster: observed.state.cluster,
         name: prepared.inventory.loaded.spec.cluster.clone(),
     };
-    let taken = apply::take_over::take_over(&decision, &context).await.map_err(|problem| Failure::refused(vec![problem]))?;
+    let taken = apply::take_over::take_over(&decision, &context).await.map_err(|problem| CommandFailure::refused(vec![problem]))?;
     let problems: Vec<Diagnostic> = taken.values().filter_map(|one| one.as_ref().err().cloned()).collect();
-    report::out::print(&report::take_over::taken(&taken, keep_record, &prepared.inventory.word));
+    report::out::print_result(&report::take_over::render_take_over_results(&taken, keep_record, &prepared.inventory.word));
     if problems.is_empty() {
         return Ok(Exit::Done);
     }
-    report::out::note(&report::diagnostic::text(&problems, &Default::default(), report::out::Look::of_stderr()));
+    report::out::print_note(&report::diagnostic::render_diagnostics(&problems, &Default::default(), report::out::ScreenStyle::of_stderr()));
     Ok(Exit::Incomplete)
 }
 
@@ -183,36 +195,39 @@ fn not_another_clusters(name: &str, inventory: &str) -> Diagnostic {
         .next(format!("railwright plan {inventory} names the targets that are refused, and why"))
 }
 
-fn lines(found: Vec<(&Address, &Applied)>) -> String {
-    let line = |(address, applied): (&Address, &Applied)| {
+fn render_applied_lines(found: Vec<(&Address, &AppliedResource)>) -> String {
+    let line = |(address, applied): (&Address, &AppliedResource)| {
         let unfinished = if applied.unfinished { "  begun, and did not come through" } else { "" };
         clean_line(&format!("{address}  {}  {}{unfinished}", applied.at, applied.run)) + "\n"
     };
     found.into_iter().map(line).collect()
 }
 
-fn folder(path: &Path) -> Result<StateFolder, Failure> {
-    Ok(StateFolder::beside(&inventory::read(path)?.folder))
+fn find_state_folder(path: &Path) -> Result<StateFolder, CommandFailure> {
+    Ok(StateFolder::beside(&inventory::read_inventory(path)?.folder))
 }
 
 /// The command that shows what is remembered.
-fn list(inventory: &Path) -> String {
-    format!("railwright state list {}", quote::path(inventory))
+fn format_list_command(inventory: &Path) -> String {
+    format!("railwright state list {}", quote::quote_path(inventory))
 }
 
 /// With what is remembered to be named.
-fn known<T>(state: &State, use_it: impl FnOnce(&Known) -> Result<T, Failure>) -> Result<T, Failure> {
+fn with_applied_addresses<T>(
+    state: &ClusterState,
+    use_it: impl FnOnce(&KnownSubjects) -> Result<T, CommandFailure>,
+) -> Result<T, CommandFailure> {
     let targets: BTreeSet<Target> = state.last_applied.resources.keys().map(|address| address.target.clone()).collect();
     let targets: Vec<Target> = targets.into_iter().collect();
     let resources =
         || -> Result<BTreeSet<String>, Diagnostic> { Ok(state.last_applied.resources.keys().map(ToString::to_string).collect()) };
-    use_it(&Known { targets: &targets, resources: &resources })
+    use_it(&KnownSubjects { targets: &targets, resources: &resources })
 }
 
 /// The beginnings of addresses that these texts stand for; of `host` and `kube/prod/Job.batch` those below are meant.
-fn below(state: &State, under: &[String]) -> Result<Vec<String>, Failure> {
+fn resolve_address_prefixes(state: &ClusterState, under: &[String]) -> Result<Vec<String>, CommandFailure> {
     let as_it_is = |text: &String| matches!(text.split('/').next(), Some("host" | "kube" | "switch")) && !text.contains(['[', ',', ' ']);
     let (plain, named): (Vec<String>, Vec<String>) = under.iter().cloned().partition(as_it_is);
-    let named = known(state, |known| subject::unfold(&named, known))?;
+    let named = with_applied_addresses(state, |known| subject::resolve_subjects(&named, known))?;
     Ok(plain.into_iter().chain(named).collect())
 }

@@ -2,15 +2,15 @@
 //! (`host/gpu-[001-004]/link/ens4`), and as the screens print it (`gpu-[001-004] link ens4`, `n1 file /etc/x`, or
 //! `file /etc/x` for every host that has it), names that a screen folds (`link ens[0-7]f0np0`) among them.
 
-use super::Failure;
-use super::spoken::{About, about};
-use railwright_base::text::{counted, one_line};
+use super::CommandFailure;
+use super::spoken::{About, match_resource_name};
+use railwright_base::text::{format_count, one_line};
 use railwright_base::{Address, Diagnostic, Target, TargetKind, nodeset};
 use railwright_resource::kind_named;
 use std::collections::BTreeSet;
 
 /// What there is to be named.
-pub struct Known<'a> {
+pub struct KnownSubjects<'a> {
     /// Every target.
     pub targets: &'a [Target],
     /// Addresses of resources; asked for only where a name leaves the host out.
@@ -18,7 +18,7 @@ pub struct Known<'a> {
 }
 
 /// Every address that these texts stand for; one that stands for none is an error.
-pub fn unfold(texts: &[String], known: &Known) -> Result<Vec<String>, Failure> {
+pub fn resolve_subjects(texts: &[String], known: &KnownSubjects) -> Result<Vec<String>, CommandFailure> {
     let mut out = Vec::new();
     for text in texts {
         let objects = of_clusters(text, known)?;
@@ -26,16 +26,16 @@ pub fn unfold(texts: &[String], known: &Known) -> Result<Vec<String>, Failure> {
             out.extend(objects);
             continue;
         }
-        match named(text.trim(), known.targets).map_err(|why| no_address(text, &why))? {
-            Named::Here(addresses) => out.extend(names_unfolded(addresses, known)?),
-            Named::Everywhere(within) => out.extend(everywhere(&within, known)?),
+        match parse_subject(text.trim(), known.targets).map_err(|why| no_address(text, &why))? {
+            ParsedSubject::Here(addresses) => out.extend(names_unfolded(addresses, known)?),
+            ParsedSubject::Everywhere(within) => out.extend(expand_to_all_targets(&within, known)?),
         }
     }
     Ok(out)
 }
 
 /// A cluster by its name alone, and its resources in all the ways in which they are called, with or without the cluster before.
-fn of_clusters(text: &str, known: &Known) -> Result<Vec<String>, Failure> {
+fn of_clusters(text: &str, known: &KnownSubjects) -> Result<Vec<String>, CommandFailure> {
     let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let has = |kind: TargetKind, name: &str| known.targets.iter().any(|target| target.kind == kind && &*target.name == name);
     if has(TargetKind::Kube, &said) && !has(TargetKind::Host, &said) {
@@ -56,17 +56,17 @@ fn of_clusters(text: &str, known: &Known) -> Result<Vec<String>, Failure> {
     let there = (known.resources)()?;
     let objects = there.iter().filter_map(|address| address.parse::<Address>().ok()).filter(|a| a.target.kind == TargetKind::Kube);
     let objects = objects.filter(|a| cluster.is_none_or(|cluster| *a.target.name == *cluster));
-    let about: Vec<(Address, About)> = objects.filter_map(|a| about(below, &a).map(|about| (a, about))).collect();
+    let about: Vec<(Address, About)> = objects.filter_map(|a| match_resource_name(below, &a).map(|about| (a, about))).collect();
     let of = |meant: &About| about.iter().filter(|(_, about)| about == meant).map(|(a, _)| a.to_string()).collect::<Vec<_>>();
     let one = of(&About::Itself);
     Ok(if one.is_empty() && cluster.is_some() { of(&About::Above) } else { one })
 }
 
 /// The one address that a text stands for.
-pub fn one(text: &str, known: &Known) -> Result<Address, Failure> {
-    match unfold(&[text.to_owned()], known)?.as_slice() {
+pub fn resolve_single_address(text: &str, known: &KnownSubjects) -> Result<Address, CommandFailure> {
+    match resolve_subjects(&[text.to_owned()], known)?.as_slice() {
         [one] => Ok(one.parse::<Address>().map_err(|error| no_address(text, &error.to_string()))?),
-        all => Err(no_address(text, &format!("it stands for {}", counted(all.len(), "resource"))).into()),
+        all => Err(no_address(text, &format!("it stands for {}", format_count(all.len(), "resource"))).into()),
     }
 }
 
@@ -78,7 +78,7 @@ fn no_address(text: &str, why: &str) -> Diagnostic {
 }
 
 /// Where no host or switch is said: on those that have it. If none has, on all, so that whoever looks for it says that it is not there.
-fn everywhere(within: &str, known: &Known) -> Result<Vec<String>, Failure> {
+fn expand_to_all_targets(within: &str, known: &KnownSubjects) -> Result<Vec<String>, CommandFailure> {
     let of = within.split('/').next().and_then(kind_named).map_or(TargetKind::Host, |kind| kind.target_kind());
     let targets = known.targets.iter().filter(|target| target.kind == of);
     let all: Vec<String> = targets.map(|target| format!("{target}/{within}")).collect();
@@ -89,14 +89,14 @@ fn everywhere(within: &str, known: &Known) -> Result<Vec<String>, Failure> {
 }
 
 /// Resources whose names count on are one entry of a screen (`link ens[0-7]f0np0`): all of them, unless one is called just so.
-fn names_unfolded(addresses: Vec<String>, known: &Known) -> Result<Vec<String>, Failure> {
+fn names_unfolded(addresses: Vec<String>, known: &KnownSubjects) -> Result<Vec<String>, CommandFailure> {
     let is_folded = |address: &String| address.splitn(3, '/').nth(2).is_some_and(|within| within.contains('['));
     if !addresses.iter().any(is_folded) {
         return Ok(addresses);
     }
     let there = (known.resources)()?;
     let unfold = |address: String| match address.parse::<Address>() {
-        Ok(folded) if is_folded(&address) && !there.contains(&address) => match nodeset::expand(folded.name()) {
+        Ok(folded) if is_folded(&address) && !there.contains(&address) => match nodeset::expand_node_set(folded.name()) {
             Ok(names) => names.iter().map(|name| folded.renamed(name).to_string()).collect(),
             Err(_) => vec![address],
         },
@@ -105,36 +105,36 @@ fn names_unfolded(addresses: Vec<String>, known: &Known) -> Result<Vec<String>, 
     Ok(addresses.into_iter().flat_map(unfold).collect())
 }
 
-enum Named {
+enum ParsedSubject {
     Here(Vec<String>),
     /// A resource by its address within any target.
     Everywhere(String),
 }
 
-fn named(text: &str, targets: &[Target]) -> Result<Named, String> {
+fn parse_subject(text: &str, targets: &[Target]) -> Result<ParsedSubject, String> {
     let said = |error: &dyn std::fmt::Display| error.to_string();
     let begins = text.split('/').next().unwrap_or_default();
     if text.contains('/') && (matches!(begins, "host" | "kube") || begins == "switch" && !text.contains(char::is_whitespace)) {
-        return addresses(text).map(Named::Here);
+        return expand_addresses(text).map(ParsedSubject::Here);
     }
     // The screens print switches with their kind, and what is on them after a space.
     let of_switch = text.strip_prefix("switch/");
     let text = of_switch.unwrap_or(text);
     let (first, rest) = text.split_once(char::is_whitespace).map_or((text, ""), |(first, rest)| (first, rest.trim()));
     if is_resource(text) {
-        return Ok(Named::Everywhere(within(text)));
+        return Ok(ParsedSubject::Everywhere(format_resource_path(text)));
     }
     if first.contains('/') {
         return Err(first.parse::<Target>().err().map_or_else(String::new, |error| said(&error)));
     }
-    let names = nodeset::expand(first).map_err(|error| said(&error))?;
-    let below = if rest.is_empty() { String::new() } else { format!("/{}", within(rest)) };
+    let names = nodeset::expand_node_set(first).map_err(|error| said(&error))?;
+    let below = if rest.is_empty() { String::new() } else { format!("/{}", format_resource_path(rest)) };
     // A name that only a switch has is that switch's.
     let of = |kind: TargetKind| targets.iter().filter(move |target| target.kind == kind).map(|target| &*target.name).collect();
     let (hosts, switches): (BTreeSet<&str>, BTreeSet<&str>) = (of(TargetKind::Host), of(TargetKind::Switch));
     let is_switch = |name: &str| of_switch.is_some() || switches.contains(name) && !hosts.contains(name);
     let called = |name: &String| if is_switch(name) { Target::switch(name) } else { Target::host(name) };
-    Ok(Named::Here(names.iter().map(|name| format!("{}{below}", called(name))).collect()))
+    Ok(ParsedSubject::Here(names.iter().map(|name| format!("{}{below}", called(name))).collect()))
 }
 
 /// `link ens4` or `link/ens4`: begins with the name of a kind.
@@ -143,7 +143,7 @@ fn is_resource(text: &str) -> bool {
 }
 
 /// `file /etc/x` and `file/%2Fetc%2Fx` as the end of an address.
-fn within(text: &str) -> String {
+fn format_resource_path(text: &str) -> String {
     match text.split_once(char::is_whitespace) {
         Some((kind, name)) => Address::host("x", kind, name.trim()).within_target(),
         None => one_name(text),
@@ -155,7 +155,7 @@ fn one_name(text: &str) -> String {
     text.split_once('/').map_or_else(|| text.to_owned(), |(kind, name)| format!("{kind}/{}", name.replace('/', "%2F")))
 }
 
-fn addresses(text: &str) -> Result<Vec<String>, String> {
+fn expand_addresses(text: &str) -> Result<Vec<String>, String> {
     let mut parts = text.splitn(3, '/');
     let (kind, name, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next());
     let one = |name: String| match rest {
@@ -165,7 +165,7 @@ fn addresses(text: &str) -> Result<Vec<String>, String> {
             format!("{kind}/{name}/{rest}").parse::<Address>().map(|address| address.to_string())
         }
     };
-    let names = nodeset::expand(name).map_err(|error| error.to_string())?;
+    let names = nodeset::expand_node_set(name).map_err(|error| error.to_string())?;
     names.into_iter().map(|name| one(name).map_err(|error| error.to_string())).collect()
 }
 
@@ -185,7 +185,7 @@ mod tests {
             let objects = objects.chain(["switch/leaf1/switch_qos/Ethernet0", "switch/leaf2/switch_qos/Ethernet1%2F1"]);
             Ok(files.into_iter().chain(links).chain(objects).map(str::to_owned).collect())
         };
-        match unfold(&[text.to_owned()], &Known { targets: &targets, resources: &resources }) {
+        match resolve_subjects(&[text.to_owned()], &KnownSubjects { targets: &targets, resources: &resources }) {
             Ok(addresses) => addresses.join(" "),
             Err(failure) => failure.diagnostics[0].code.to_string(),
         }

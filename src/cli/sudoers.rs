@@ -1,12 +1,12 @@
 //! `railwright sudoers`.
 
 use super::inventory::Inventory;
-use super::pipeline::{self, Source};
-use super::{Exit, Failure};
+use super::pipeline::{self, ObservationSource};
+use super::{CommandFailure, Exit};
 use railwright_observe::sealed;
 use railwright_report as report;
 use railwright_resource::{Read, rights};
-use railwright_state::State;
+use railwright_state::ClusterState;
 use std::path::PathBuf;
 
 /// Print the lines of sudoers by which a user without rights can read these hosts for plan and drift
@@ -23,14 +23,14 @@ pub struct Sudoers {
 }
 
 /// Prints the lines for everything that these hosts are asked.
-pub fn run(arguments: &Sudoers) -> Result<Exit, Failure> {
-    let prepared = pipeline::prepare_partly(&arguments.inventory, &Source::Nobody)?;
-    let last = State::load(&prepared.folder)?.last_applied;
+pub fn run(arguments: &Sudoers) -> Result<Exit, CommandFailure> {
+    let prepared = pipeline::prepare_partly(&arguments.inventory, &ObservationSource::Nobody)?;
+    let last = ClusterState::load(&prepared.folder)?.last_applied;
     // Not the host's own record: it holds what stood in files before they were changed.
-    let mut needs = rights::needs(&sealed::reads_of_all(&prepared.desired.wishes, &last));
+    let mut needs = rights::collect_root_access_needs(&sealed::reads_of_all(&prepared.desired.wishes, &last));
     if prepared.inventory.loaded.cabling.is_some() {
-        needs.extend(rights::needs(&[Read::LldpNeighbours]));
+        needs.extend(rights::collect_root_access_needs(&[Read::LldpNeighbours]));
     }
-    report::out::print(&report::sudoers::fragment(&arguments.user, &prepared.inventory.word, &needs));
+    report::out::print_result(&report::sudoers::render_sudoers_fragment(&arguments.user, &prepared.inventory.word, &needs));
     Ok(Exit::Done)
 }

@@ -4,7 +4,7 @@ use super::inventory::Inventory;
 use railwright_base::Target;
 use railwright_knowledge::spec::{Host, Rail};
 use railwright_observe::{self as observe, HostRequest};
-use railwright_resource::traffic::Sample;
+use railwright_resource::traffic::RailTrafficSample;
 use railwright_resource::{Fact, Read, TargetObservation};
 use railwright_system::clock;
 use railwright_transport::{Connector, HostAccess};
@@ -19,11 +19,11 @@ const EVERY_S: u64 = 2;
 pub struct Looks<'a> {
     connector: &'a dyn Connector,
     requests: Vec<HostRequest>,
-    last: BTreeMap<String, Sample>,
+    last: BTreeMap<String, RailTrafficSample>,
 }
 
 /// One request a host with rails; of these rails alone, where they are named.
-pub fn requests(inventory: &Inventory, hosts: &[&Host], rails: Option<&BTreeSet<u32>>) -> Vec<HostRequest> {
+pub fn build_traffic_requests(inventory: &Inventory, hosts: &[&Host], rails: Option<&BTreeSet<u32>>) -> Vec<HostRequest> {
     let is_asked = |rail: &&Rail| rails.is_none_or(|rails| rails.contains(&rail.rail));
     let of = |access: HostAccess| {
         let host = hosts.iter().find(|host| !access.switch && access.cluster.is_none() && *host.name == *access.name)?;
@@ -46,7 +46,7 @@ impl<'a> Looks<'a> {
 
     /// Rails that are looked at.
     pub fn rails(&self) -> usize {
-        self.requests.iter().map(|request| netdevs(request).len()).sum()
+        self.requests.iter().map(|request| list_requested_netdevs(request).len()).sum()
     }
 
     /// Hosts that are asked.
@@ -56,7 +56,7 @@ impl<'a> Looks<'a> {
 
     /// What passed since the look before, which this one takes the place of.
     pub async fn next(&mut self) -> Look {
-        let observed = observe::observe(self.connector, self.requests.clone(), observe::DEFAULT_PARALLEL, &|_| {}).await;
+        let observed = observe::observe_hosts(self.connector, self.requests.clone(), observe::DEFAULT_PARALLEL, &|_| {}).await;
         self.take(&observed.targets)
     }
 
@@ -71,7 +71,7 @@ impl<'a> Looks<'a> {
     /// Looks on and on, for as long as it is waited for.
     pub async fn on(&mut self, flow: &mut Flow) {
         loop {
-            clock::pause(Duration::from_secs(EVERY_S)).await;
+            clock::sleep_for(Duration::from_secs(EVERY_S)).await;
             self.once(flow).await;
         }
     }
@@ -85,7 +85,7 @@ impl<'a> Looks<'a> {
                 return;
             }
             let pause = left.min(EVERY_S);
-            clock::pause(Duration::from_secs(pause)).await;
+            clock::sleep_for(Duration::from_secs(pause)).await;
             left -= pause;
         }
     }
@@ -95,14 +95,14 @@ impl<'a> Looks<'a> {
         let mut look = Look::new();
         for request in &self.requests {
             let host = request.access.name.to_string();
-            let sample = sample(targets.get(&request.access.target()), &request.reads);
+            let sample = parse_traffic_sample(targets.get(&request.access.target()), &request.reads);
             let rates = match (&sample, last.get(&host)) {
                 (Err(why), _) => Err(why.clone()),
                 // Of the first look nothing is known yet, and that is no finding.
                 (Ok(_), None) => Ok(None),
                 (Ok(now), Some(earlier)) => now.since(earlier).map(Some),
             };
-            for netdev in netdevs(request) {
+            for netdev in list_requested_netdevs(request) {
                 let fact = match &rates {
                     Ok(None) => continue,
                     Ok(Some(rails)) => rails.get(netdev).cloned().unwrap_or(Fact::Unknown("the host says nothing of it".to_owned())),
@@ -119,7 +119,7 @@ impl<'a> Looks<'a> {
     }
 }
 
-fn netdevs(request: &HostRequest) -> &[String] {
+fn list_requested_netdevs(request: &HostRequest) -> &[String] {
     request
         .reads
         .iter()
@@ -128,13 +128,13 @@ fn netdevs(request: &HostRequest) -> &[String] {
 }
 
 /// What a host counted; why it did not.
-fn sample(found: Option<&TargetObservation>, reads: &[Read]) -> Result<Sample, String> {
+fn parse_traffic_sample(found: Option<&TargetObservation>, reads: &[Read]) -> Result<RailTrafficSample, String> {
     let found = found.ok_or("it was not asked")?;
     if let Some(trouble) = &found.problem {
         return Err(format!("{} ({})", trouble.alike, trouble.code));
     }
     match reads.first().map(|read| found.answers.output(read)) {
-        Some(Ok((0, text))) => Ok(Sample::parse(text)),
+        Some(Ok((0, text))) => Ok(RailTrafficSample::parse(text)),
         Some(Ok((code, _))) => Err(format!("the read ended with status {code}")),
         Some(Err(why)) => Err(why),
         None => Err("it was not asked".to_owned()),

@@ -1,12 +1,12 @@
 //! `railwright translate`: commands of wiki pages as spec lines. Nothing is run.
 
-use super::{Exit, Failure};
+use super::{CommandFailure, Exit};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_knowledge::catalog;
 use railwright_knowledge::spec::Sources;
 use railwright_knowledge::translate;
-use railwright_report::out::Look;
+use railwright_report::out::ScreenStyle;
 use railwright_report::{diagnostic, document, out, translation};
 use railwright_system::files;
 use std::path::{Path, PathBuf};
@@ -31,33 +31,34 @@ pub struct Translate {
 }
 
 /// Translates.
-pub fn run(arguments: &Translate) -> Result<Exit, Failure> {
+pub fn run(arguments: &Translate) -> Result<Exit, CommandFailure> {
     let script = match (&arguments.file, arguments.commands.as_deref()) {
-        (Some(path), _) => read(path)?,
-        (None, Some("-") | None) => read(Path::new("-"))?,
+        (Some(path), _) => read_commands_file(path)?,
+        (None, Some("-") | None) => read_commands_file(Path::new("-"))?,
         (None, Some(commands)) => commands.to_owned(),
     };
-    let dictionary = translate::load().map_err(|(problems, sources)| Failure::from(problems).with_sources(&sources))?;
-    let translated = translate::translate(&script, &dictionary)?;
+    let dictionary = translate::load_translations().map_err(|(problems, sources)| CommandFailure::from(problems).with_sources(&sources))?;
+    let translated = translate::translate_script(&script, &dictionary)?;
     if translated.answers.is_empty() {
         return Err(Diagnostic::error("RW1033", "there is no command to translate")
             .next("give a command as one argument, or a script: railwright translate --file script.sh")
             .into());
     }
     if arguments.json {
-        out::print(&document::text(&document::TranslationDocument::of(&translated)));
+        out::print_result(&document::render_json_document(&document::TranslationDocument::of(&translated)));
     } else {
-        out::print(&translation::screen(&translated));
+        out::print_result(&translation::render_translation_screen(&translated));
     }
-    let catalog = catalog::load("", []).map_err(|problems| Failure::from(problems.diagnostics).with_sources(&problems.sources))?;
-    let warnings = translation::conflicts(&translated.conflicts, &catalog);
+    let catalog =
+        catalog::load_catalog("", []).map_err(|problems| CommandFailure::from(problems.diagnostics).with_sources(&problems.sources))?;
+    let warnings = translation::build_conflict_warnings(&translated.conflicts, &catalog);
     if !warnings.is_empty() {
-        out::note(&diagnostic::text(&warnings, &Sources::default(), Look::of_stderr()));
+        out::print_note(&diagnostic::render_diagnostics(&warnings, &Sources::default(), ScreenStyle::of_stderr()));
     }
     Ok(if translated.is_understood() { Exit::Done } else { Exit::Incomplete })
 }
 
-fn read(path: &Path) -> Result<String, Diagnostic> {
+fn read_commands_file(path: &Path) -> Result<String, Diagnostic> {
     let standard = path == Path::new("-");
     let name = if standard { "the standard input".to_owned() } else { one_line(&path.display().to_string(), 80) };
     let from = if standard { Path::new("/dev/stdin") } else { path };

@@ -1,17 +1,17 @@
 //! `railwright validate INVENTORY`: one line, or every error of the files with a caret.
 
 use super::{Exit, inventory, secrets, wishes};
-use railwright_base::nodeset::fold;
-use railwright_base::text::counted;
+use railwright_base::nodeset::fold_node_set;
+use railwright_base::text::format_count;
 use railwright_base::{Diagnostic, Severity};
-use railwright_knowledge::rules::untrue;
+use railwright_knowledge::rules::check_rule_cases;
 use railwright_knowledge::solve;
 use railwright_knowledge::spec::Sources;
 use railwright_report::diagnostic;
 use railwright_report::document::{self, SpecSummary, ValidationDocument};
 use railwright_report::knowledge;
-use railwright_report::out::{self, Look};
-use railwright_report::wrap::{COLUMNS, broken};
+use railwright_report::out::{self, ScreenStyle};
+use railwright_report::wrap::{COLUMNS, break_words};
 use railwright_system::clock;
 use std::path::PathBuf;
 
@@ -28,19 +28,19 @@ pub struct Validate {
 /// Reads the inventory and its modules, and says what is wrong with them.
 pub fn run(arguments: &Validate) -> Exit {
     let shown = arguments.inventory.display().to_string();
-    let read = match inventory::read(&arguments.inventory) {
+    let read = match inventory::read_inventory(&arguments.inventory) {
         Ok(read) => read,
-        Err(problems) => return invalid(&shown, &problems.diagnostics, &problems.sources, arguments.json),
+        Err(problems) => return print_validation_errors(&shown, &problems.diagnostics, &problems.sources, arguments.json),
     };
-    let now = clock::now();
+    let now = clock::read_current_time();
     let today = now.get(..10).unwrap_or_default();
     let (workloads, unrendered) = read.workloads(today);
     let (judgement, answers) = read.knowledge.judge(&read.loaded, &read.loaded, &workloads, today);
-    let warnings = match unrendered.map_or_else(|| wishes::check(&read, &workloads, &answers), Err) {
+    let warnings = match unrendered.map_or_else(|| wishes::check_desired_resources(&read, &workloads, &answers), Err) {
         Ok(warnings) => warnings,
         Err(failure) => {
             let failure = failure.after(judgement.diagnostics(), &read.knowledge.sources(&read.loaded.sources));
-            return invalid(&shown, &failure.diagnostics, &failure.sources, arguments.json);
+            return print_validation_errors(&shown, &failure.diagnostics, &failure.sources, arguments.json);
         }
     };
     let sources = read.knowledge.sources(&read.loaded.sources);
@@ -48,41 +48,41 @@ pub fn run(arguments: &Validate) -> Exit {
         .diagnostics()
         .into_iter()
         .chain(read.warnings.iter().cloned())
-        .chain(secrets::unset(&read))
+        .chain(secrets::report_unset_variables(&read))
         .chain(warnings)
         .chain(read.knowledge.overrides())
-        .chain(untrue(&read.knowledge.rules, &read.knowledge.catalog))
-        .chain(solve::untrue(&read.knowledge.catalog))
+        .chain(check_rule_cases(&read.knowledge.rules, &read.knowledge.catalog))
+        .chain(solve::check_combinations(&read.knowledge.catalog))
         .collect();
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-        return invalid(&shown, &found, &sources, arguments.json);
+        return print_validation_errors(&shown, &found, &sources, arguments.json);
     }
     if arguments.json {
-        let document = ValidationDocument::of(&shown, &found, &sources, Some(short(&read))).with_waived(judgement.waived);
-        out::print(&document::text(&document));
+        let document = ValidationDocument::of(&shown, &found, &sources, Some(build_spec_summary(&read))).with_waived(judgement.waived);
+        out::print_result(&document::render_json_document(&document));
     } else {
         if !found.is_empty() {
-            out::note(&diagnostic::text(&found, &sources, Look::of_stderr()));
+            out::print_note(&diagnostic::render_diagnostics(&found, &sources, ScreenStyle::of_stderr()));
         }
-        out::print(knowledge::waived(&judgement.waived).trim_start());
-        let warned = if found.is_empty() { String::new() } else { format!(" {}.", counted(found.len(), "warning")) };
-        let text = format!("{}: valid. {}{warned}", read.path, summary(&read));
-        out::print(&broken(text.split(' '), 0, 0, COLUMNS));
+        out::print_result(knowledge::render_waived_rules(&judgement.waived).trim_start());
+        let warned = if found.is_empty() { String::new() } else { format!(" {}.", format_count(found.len(), "warning")) };
+        let text = format!("{}: valid. {}{warned}", read.path, render_inventory_summary(&read));
+        out::print_result(&break_words(text.split(' '), 0, 0, COLUMNS));
     }
     Exit::Done
 }
 
-fn invalid(inventory: &str, diagnostics: &[Diagnostic], sources: &Sources, json: bool) -> Exit {
+fn print_validation_errors(inventory: &str, diagnostics: &[Diagnostic], sources: &Sources, json: bool) -> Exit {
     if json {
-        out::print(&document::text(&ValidationDocument::of(inventory, diagnostics, sources, None)));
+        out::print_result(&document::render_json_document(&ValidationDocument::of(inventory, diagnostics, sources, None)));
     } else {
-        out::print(&diagnostic::text(diagnostics, sources, Look::of_stdout()));
-        out::print(&format!("\n{inventory}: not valid. {}", count(diagnostics)));
+        out::print_result(&diagnostic::render_diagnostics(diagnostics, sources, ScreenStyle::of_stdout()));
+        out::print_result(&format!("\n{inventory}: not valid. {}", format_problem_count(diagnostics)));
     }
     Exit::Failed
 }
 
-fn summary(read: &inventory::Inventory) -> String {
+fn render_inventory_summary(read: &inventory::Inventory) -> String {
     let loaded = &read.loaded;
     let names: Vec<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
     let rails: usize = loaded.hosts.iter().map(|host| host.netdevs.len()).sum();
@@ -93,26 +93,26 @@ fn summary(read: &inventory::Inventory) -> String {
     };
     let hosts = match names.len() {
         0 => "no hosts".to_owned(),
-        count => format!("{} ({}){without_ssh}", counted(count, "host"), railwright_base::text::one_line(&fold(&names), 60)),
+        count => format!("{} ({}){without_ssh}", format_count(count, "host"), railwright_base::text::one_line(&fold_node_set(&names), 60)),
     };
     let fabric = serde_json::to_value(loaded.spec.fabric.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
     let kubernetes = loaded.kubernetes_name().map(|name| format!(", Kubernetes cluster {name}")).unwrap_or_default();
     let workloads = match loaded.spec.workloads.len() {
         0 => String::new(),
-        count => format!(" with {}", counted(count, "workload")),
+        count => format!(" with {}", format_count(count, "workload")),
     };
     let (all, planned) = (loaded.switches.len(), loaded.managed_switches().count());
     let switches = match (all, planned) {
         (0, _) => String::new(),
-        (_, 0) => format!(", {}", counted(all, "switch")),
+        (_, 0) => format!(", {}", format_count(all, "switch")),
         (1, _) => ", 1 switch that is planned".to_owned(),
-        _ if all == planned => format!(", {} that are planned", counted(all, "switch")),
-        _ => format!(", {}, {planned} of them planned", counted(all, "switch")),
+        _ if all == planned => format!(", {} that are planned", format_count(all, "switch")),
+        _ => format!(", {}, {planned} of them planned", format_count(all, "switch")),
     };
-    format!("Cluster {}, fabric {fabric}, {hosts}, {}{switches}{kubernetes}{workloads}.", loaded.spec.cluster, counted(rails, "rail"))
+    format!("Cluster {}, fabric {fabric}, {hosts}, {}{switches}{kubernetes}{workloads}.", loaded.spec.cluster, format_count(rails, "rail"))
 }
 
-fn short(read: &inventory::Inventory) -> SpecSummary {
+fn build_spec_summary(read: &inventory::Inventory) -> SpecSummary {
     SpecSummary {
         cluster: read.loaded.spec.cluster.clone(),
         hosts: read.loaded.hosts.iter().map(|host| host.name.clone()).collect(),
@@ -121,9 +121,9 @@ fn short(read: &inventory::Inventory) -> SpecSummary {
     }
 }
 
-fn count(diagnostics: &[Diagnostic]) -> String {
+fn format_problem_count(diagnostics: &[Diagnostic]) -> String {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
     let warnings = diagnostics.len() - errors;
-    let warned = if warnings > 0 { format!(", {}", counted(warnings, "warning")) } else { String::new() };
-    format!("{}{warned}. `railwright explain CODE` tells more.", counted(errors, "error"))
+    let warned = if warnings > 0 { format!(", {}", format_count(warnings, "warning")) } else { String::new() };
+    format!("{}{warned}. `railwright explain CODE` tells more.", format_count(errors, "error"))
 }

@@ -1,15 +1,17 @@
 //! What is to be proven, from the spec.
 
-use super::pipeline::Prepared;
+use super::pipeline::PreparedInventory;
 use railwright_knowledge::catalog::Catalog;
-use railwright_knowledge::spec::model::{FabricKind, Gpu, GpuDirectPath};
-use railwright_verify::{Expectations, ExpectedGpus, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
+use railwright_knowledge::spec::model::{FabricKind, GpuDirectPath, GpuSpec};
+use railwright_verify::{
+    Expectations, ExpectedGpus, ExpectedMarks, ExpectedRail, FabricFacts, GidKind, ModuleCheck, VerifyHost, VerifyRequest,
+};
 
 /// Seconds of a bandwidth run where the spec says nothing.
 const DURATION_S: u32 = 2;
 
 /// The request for all hosts of the inventory.
-pub fn request(prepared: &Prepared) -> VerifyRequest {
+pub fn build_verify_request(prepared: &PreparedInventory) -> VerifyRequest {
     let loaded = &prepared.inventory.loaded;
     let spec = &loaded.spec;
     let catalog = &*prepared.inventory.knowledge.catalog;
@@ -40,7 +42,7 @@ pub fn request(prepared: &Prepared) -> VerifyRequest {
         inventory: prepared.inventory.word.clone(),
         fabric: FabricFacts {
             gid: if spec.fabric.kind == FabricKind::Infiniband { GidKind::Infiniband } else { GidKind::RoceV2 },
-            marks: spec.fabric.lossless.as_ref().map(|lossless| Marks { dscp: lossless.dscp, priority: lossless.priority }),
+            marks: spec.fabric.lossless.as_ref().map(|lossless| ExpectedMarks { dscp: lossless.dscp, priority: lossless.priority }),
         },
         expectations: Expectations {
             write_bandwidth_gbps: spec.verify.write_bandwidth_gbps,
@@ -55,7 +57,7 @@ pub fn request(prepared: &Prepared) -> VerifyRequest {
 }
 
 /// NVIDIA's GPUs; what else a spec has is a stand-in, and nothing of it is on a PCI bus.
-fn expected_gpus(catalog: &Catalog, gpu: &Gpu) -> Option<ExpectedGpus> {
+fn expected_gpus(catalog: &Catalog, gpu: &GpuSpec) -> Option<ExpectedGpus> {
     let row = catalog.gpu.get(&gpu.model).filter(|row| row.vendor == "nvidia")?;
     Some(ExpectedGpus {
         model: row.name.clone(),

@@ -6,15 +6,15 @@ use super::pipeline;
 use super::verification;
 use super::verify_cabling::{self, VerifyCabling};
 use super::verify_fabric::{self, VerifyFabric};
-use super::{Exit, Failure};
+use super::{CommandFailure, Exit};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, nodeset};
 use railwright_report as report;
 use railwright_report::progress::Proving;
-use railwright_system::signals::{self, interrupted};
+use railwright_system::signals::{self, wait_for_interrupts};
 use railwright_transport::{Connector, TargetContact};
-use railwright_verify::nccl_run::prove;
-use railwright_verify::{Verdict, VerifyEvent, VerifyReport, verify};
+use railwright_verify::nccl_run::run_nccl_checks;
+use railwright_verify::{CheckVerdict, VerifyEvent, VerifyReport, verify_hosts};
 use std::path::PathBuf;
 
 /// Prove the fabric: drivers, links, GIDs, path MTU, marks, and a matrix of real RDMA traffic
@@ -22,9 +22,9 @@ use std::path::PathBuf;
 /// Starts short test traffic between hosts, one pair a host at a time; the hosts themselves end it even if we die.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Verify {
+pub struct VerifyArguments {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<VerifyCommand>,
     /// The inventory: a folder of YAML files
     #[arg(required = true)]
     pub inventory: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub struct Verify {
 
 /// What is looked at without traffic. A folder of such a name is `./cabling`, `./fabric`.
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum VerifyCommand {
     Cabling(VerifyCabling),
     Fabric(VerifyFabric),
 }
@@ -64,7 +64,7 @@ fn no_host(has_switches: bool, inventory: &str) -> Diagnostic {
 }
 
 /// NCCL's tests as the spec has them, with the program that was named.
-fn asked(arguments: &Verify, inventory: &Inventory) -> Result<Nccl, Failure> {
+fn configure_nccl_tests(arguments: &VerifyArguments, inventory: &Inventory) -> Result<Nccl, CommandFailure> {
     let gate = inventory.loaded.spec.rollout.gate.clone().unwrap_or_default();
     let mut tests = gate.nccl.unwrap_or_default();
     tests.program = arguments.program.clone().or(tests.program);
@@ -72,16 +72,21 @@ fn asked(arguments: &Verify, inventory: &Inventory) -> Result<Nccl, Failure> {
 }
 
 /// Runs them and adds what they say; the exit code where somebody asked to stop.
-async fn run_nccl(tests: &Nccl, connector: &dyn Connector, report: &mut VerifyReport, progress: &Proving) -> Result<Option<Exit>, Failure> {
-    let mut interrupts = signals::interrupts();
+async fn run_nccl(
+    tests: &Nccl,
+    connector: &dyn Connector,
+    report: &mut VerifyReport,
+    progress: &Proving,
+) -> Result<Option<Exit>, CommandFailure> {
+    let mut interrupts = signals::watch_interrupts();
     let mut again = interrupts.clone();
     let works = tests.works(&tests.hosts(), &[])?;
     let begins = |hosts: &[String]| progress.show(&VerifyEvent::Nccl(hosts.to_vec()));
     let stop = async move { drop(interrupts.changed().await) };
     let inventory = report.inventory.clone();
     let proven = tokio::select! {
-        () = interrupted(&mut again, 2) => None,
-        proven = prove(connector, &inventory, works, &begins, stop) => Some(proven),
+        () = wait_for_interrupts(&mut again, 2) => None,
+        proven = run_nccl_checks(connector, &inventory, works, &begins, stop) => Some(proven),
     };
     let is_stopped = *again.borrow() > 0;
     match proven {
@@ -92,30 +97,30 @@ async fn run_nccl(tests: &Nccl, connector: &dyn Connector, report: &mut VerifyRe
         }
         Some(_) => {
             progress.end();
-            report::out::note("NCCL's tests were ended on all hosts, and nothing of them stays there");
+            report::out::print_note("NCCL's tests were ended on all hosts, and nothing of them stays there");
         }
         None => {
             progress.end();
-            report::out::note(LEFT_AT_ONCE);
+            report::out::print_note(LEFT_AT_ONCE);
         }
     }
     Ok(Some(Exit::Interrupted))
 }
 
 /// Proves the fabric.
-pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
+pub async fn run(arguments: &VerifyArguments) -> Result<Exit, CommandFailure> {
     match &arguments.what {
-        Some(What::Cabling(arguments)) => return verify_cabling::run(arguments).await,
-        Some(What::Fabric(arguments)) => return verify_fabric::run(arguments).await,
+        Some(VerifyCommand::Cabling(arguments)) => return verify_cabling::run(arguments).await,
+        Some(VerifyCommand::Fabric(arguments)) => return verify_fabric::run(arguments).await,
         None => {}
     }
     let inventory = arguments.inventory.as_deref().expect("the command line is refused without it");
     let contact = TargetContact::begin();
     let prepared = pipeline::prepare_to_act(inventory, contact)?;
-    let request = verification::request(&prepared);
+    let request = verification::build_verify_request(&prepared);
     let loaded = &prepared.inventory.loaded;
     let without_ssh = loaded.without_ssh();
-    let hosts = nodeset::fold(&without_ssh);
+    let hosts = nodeset::fold_node_set(&without_ssh);
     if request.hosts.is_empty() {
         let path = &prepared.inventory.word;
         return Err(if without_ssh.is_empty() {
@@ -126,23 +131,23 @@ pub async fn run(arguments: &Verify) -> Result<Exit, Failure> {
         .into());
     }
     if !without_ssh.is_empty() {
-        report::out::note(&format!("left out, because they have no SSH: {}", one_line(&hosts, 200)));
+        report::out::print_note(&format!("left out, because they have no SSH: {}", one_line(&hosts, 200)));
     }
-    let tests = arguments.nccl.then(|| asked(arguments, &prepared.inventory)).transpose()?;
+    let tests = arguments.nccl.then(|| configure_nccl_tests(arguments, &prepared.inventory)).transpose()?;
     let connector = prepared.connector(contact)?;
     let progress = Proving::default();
-    let mut report = verify(&*connector, &request, &|event| progress.show(&event)).await;
+    let mut report = verify_hosts(&*connector, &request, &|event| progress.show(&event)).await;
     if let Some(tests) = tests
         && let Some(exit) = run_nccl(&tests, &*connector, &mut report, &progress).await?
     {
         return Ok(exit);
     }
     progress.end();
-    let text = if arguments.json { report::verify::json(&report) } else { report::verify::screen(&report) };
-    report::out::print(&text);
+    let text = if arguments.json { report::verify::render_verify_json(&report) } else { report::verify::render_verify_screen(&report) };
+    report::out::print_result(&text);
     Ok(match report.verdict() {
-        Verdict::Failed => Exit::Failed,
-        Verdict::Unknown => Exit::Incomplete,
-        Verdict::Passed | Verdict::NotRun | Verdict::Warning | Verdict::NotApplicable => Exit::Done,
+        CheckVerdict::Failed => Exit::Failed,
+        CheckVerdict::Unknown => Exit::Incomplete,
+        CheckVerdict::Passed | CheckVerdict::NotRun | CheckVerdict::Warning | CheckVerdict::NotApplicable => Exit::Done,
     })
 }

@@ -1,13 +1,13 @@
 //! `railwright verify cabling`.
 
 use super::inventory::{self, Inventory};
-use super::{Exit, Failure, cables};
+use super::{CommandFailure, Exit, cables};
 use railwright_base::Diagnostic;
-use railwright_report::cabling::{self, Subject, document::CablingDocument};
-use railwright_report::out::Look;
+use railwright_report::cabling::{self, CablingSubject, document::CablingDocument};
+use railwright_report::out::ScreenStyle;
 use railwright_report::{self as report, document};
-use railwright_verify::Verdict;
-use railwright_verify::cabling::{Names, Scope, compare};
+use railwright_verify::CheckVerdict;
+use railwright_verify::cabling::{CablingNames, CablingScope, compare_cabling};
 use std::path::PathBuf;
 
 /// Compare the cabling file with what hosts and switches hear of each other (LLDP), as moves to make by hand
@@ -29,30 +29,30 @@ pub struct VerifyCabling {
 }
 
 /// Compares.
-pub async fn run(arguments: &VerifyCabling) -> Result<Exit, Failure> {
-    let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read(&arguments.inventory)? };
+pub async fn run(arguments: &VerifyCabling) -> Result<Exit, CommandFailure> {
+    let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read_inventory(&arguments.inventory)? };
     let loaded = &inventory.loaded;
     let Some(cabling) = &loaded.cabling else { return Err(no_file(&inventory.word).into()) };
     cables::has_lldp(&inventory)?;
     if !inventory.warnings.is_empty() {
-        report::out::note(&report::diagnostic::text(&inventory.warnings, &loaded.sources, Look::of_stderr()));
+        report::out::print_note(&report::diagnostic::render_diagnostics(&inventory.warnings, &loaded.sources, ScreenStyle::of_stderr()));
     }
-    let hosts = cables::asked(&inventory, arguments.host.as_deref())?;
-    let switches = cables::switches(&inventory, arguments.host.as_deref());
-    let views = cables::listen(&inventory, &hosts, &switches).await;
-    let (names, nics) = (Names::of(loaded, &cabling.cables), cables::nics(&inventory, &hosts, &switches));
-    let comparison = compare(Scope { cables: &cabling.cables, nics: &nics, names: &names }, &views);
+    let hosts = cables::select_rail_hosts(&inventory, arguments.host.as_deref())?;
+    let switches = cables::select_switches(&inventory, arguments.host.as_deref());
+    let views = cables::read_neighbours(&inventory, &hosts, &switches).await;
+    let (names, nics) = (CablingNames::of(loaded, &cabling.cables), cables::list_nics(&inventory, &hosts, &switches));
+    let comparison = compare_cabling(CablingScope { cables: &cabling.cables, nics: &nics, names: &names }, &views);
     let asked: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let switches: Vec<String> = switches.iter().map(|switch| switch.name.clone()).collect();
-    let subject = Subject { inventory: &inventory.word, file: &cabling.file, hosts: &asked, switches: &switches };
+    let subject = CablingSubject { inventory: &inventory.word, file: &cabling.file, hosts: &asked, switches: &switches };
     let text = match arguments.json {
-        true => document::text(&CablingDocument::of(&subject, &comparison)),
-        false => cabling::screen(&subject, &comparison),
+        true => document::render_json_document(&CablingDocument::of(&subject, &comparison)),
+        false => cabling::render_cabling_screen(&subject, &comparison),
     };
-    report::out::print(&text);
+    report::out::print_result(&text);
     Ok(match comparison.verdict() {
-        Verdict::Failed => Exit::Failed,
-        Verdict::Unknown => Exit::Incomplete,
+        CheckVerdict::Failed => Exit::Failed,
+        CheckVerdict::Unknown => Exit::Incomplete,
         _ => Exit::Done,
     })
 }

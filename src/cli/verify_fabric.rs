@@ -1,20 +1,20 @@
 //! `railwright verify fabric`.
 
 use super::inventory::{self, Inventory};
-use super::{Exit, Failure, cables, output, recording, secrets};
+use super::{CommandFailure, Exit, cables, output, recording, secrets};
 use railwright_base::{Diagnostic, Target, text};
 use railwright_knowledge::spec::Host;
 use railwright_observe::{self as observe, HostRequest};
-use railwright_report::fabric::{self, Subject, document::FabricDocument, svg};
-use railwright_report::out::Look;
+use railwright_report::fabric::{self, FabricSubject, document::FabricDocument, svg};
+use railwright_report::out::ScreenStyle;
 use railwright_report::{self as report, document};
-use railwright_resource::counters::Sample;
+use railwright_resource::counters::CounterSampleOrdinal;
 use railwright_resource::switch::SwitchRead;
 use railwright_resource::{Observation, Read};
 use railwright_system::{clock, files};
 use railwright_transport::{Connector, HostAccess, TargetContact};
-use railwright_verify::Verdict;
-use railwright_verify::fabric::{Device, Devices, Link, Wanted, judge, links};
+use railwright_verify::CheckVerdict;
+use railwright_verify::fabric::{DesiredFabricSettings, Devices, FabricDevice, FabricLink, check_fabric_links, list_fabric_links};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct VerifyFabric {
     /// The inventory: a folder of YAML files
     pub inventory: PathBuf,
     /// How long counters are looked at: `30s`, `2m`; 0: not at all
-    #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = seconds)]
+    #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = parse_counter_duration)]
     pub seconds: u64,
     /// Only the links of these hosts and those between switches, a node-set; all unless said
     #[arg(long, value_name = "NODESET", conflicts_with = "observations")]
@@ -54,90 +54,99 @@ pub struct VerifyFabric {
 }
 
 /// `30`, `30s`, `2m`, an hour at most.
-fn seconds(text: &str) -> Result<u64, String> {
-    let seconds = text::seconds(text, &[('s', 1), ('m', 60)]);
+fn parse_counter_duration(text: &str) -> Result<u64, String> {
+    let seconds = text::parse_seconds(text, &[('s', 1), ('m', 60)]);
     seconds.filter(|seconds| *seconds <= 3600).ok_or_else(|| "seconds or minutes, an hour at most: `30s`, `2m`".to_owned())
 }
 
 /// Looks.
-pub async fn run(arguments: &VerifyFabric) -> Result<Exit, Failure> {
+pub async fn run(arguments: &VerifyFabric) -> Result<Exit, CommandFailure> {
     output::can_be_written([&arguments.svg, &arguments.record].into_iter().flatten())?;
     let written = [&arguments.svg, &arguments.record].into_iter().flatten();
-    if let Some(file) = written.into_iter().find(|file| !arguments.force && files::exists(file)) {
-        return Err(Failure::refused(vec![is_there(file)]));
+    if let Some(file) = written.into_iter().find(|file| !arguments.force && files::is_present(file)) {
+        return Err(CommandFailure::refused(vec![is_there(file)]));
     }
     if arguments.svg.is_some() && arguments.svg == arguments.record {
-        return Err(Failure::refused(vec![one_file()]));
+        return Err(CommandFailure::refused(vec![one_file()]));
     }
-    let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read(&arguments.inventory)? };
+    let inventory = Inventory { read_as: arguments.read_as.clone(), ..inventory::read_inventory(&arguments.inventory)? };
     let loaded = &inventory.loaded;
     if loaded.cabling.is_none() {
         return Err(no_file(&inventory.word).into());
     }
     if !inventory.warnings.is_empty() && arguments.observations.is_none() {
-        report::out::note(&report::diagnostic::text(&inventory.warnings, &loaded.sources, Look::of_stderr()));
+        report::out::print_note(&report::diagnostic::render_diagnostics(&inventory.warnings, &loaded.sources, ScreenStyle::of_stderr()));
     }
     let hosts = match arguments.host.as_deref() {
-        Some(set) => cables::asked(&inventory, Some(set))?,
+        Some(set) => cables::select_rail_hosts(&inventory, Some(set))?,
         None => loaded.hosts.iter().filter(|host| !host.netdevs.is_empty()).collect(),
     };
     let only: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
-    let links = links(loaded, Some(&only));
+    let links = list_fabric_links(loaded, Some(&only));
     let observation = match &arguments.observations {
-        Some(file) => recording::read(file)?,
-        None => read(&inventory, &hosts, &links, arguments.seconds).await,
+        Some(file) => recording::read_recording(file)?,
+        None => read_link_ends(&inventory, &hosts, &links, arguments.seconds).await,
     };
-    tell(arguments, &inventory, &links, &observation)
+    print_fabric_report(arguments, &inventory, &links, &observation)
 }
 
 /// Judges what was read and shows it, whatever file cannot be written.
-fn tell(arguments: &VerifyFabric, inventory: &Inventory, links: &[Link], observation: &Observation) -> Result<Exit, Failure> {
-    let wanted = Wanted::of(&inventory.loaded, arguments.seconds > 0);
-    let report = judge(links, &devices(inventory, observation), &wanted);
+fn print_fabric_report(
+    arguments: &VerifyFabric,
+    inventory: &Inventory,
+    links: &[FabricLink],
+    observation: &Observation,
+) -> Result<Exit, CommandFailure> {
+    let wanted = DesiredFabricSettings::of(&inventory.loaded, arguments.seconds > 0);
+    let report = check_fabric_links(links, &collect_devices(inventory, observation), &wanted);
     let file = arguments.observations.as_ref().map(|file| file.display().to_string());
     let from = file.as_deref().map(|file| (file, observation.recorded_at.as_str()));
-    let subject = Subject { inventory: &inventory.word, recorded: from, wanted: &wanted, report: &report };
-    let noted = |file: &Path, written: Result<(), Failure>, what: &str| {
-        written.inspect(|()| report::out::note(&format!("{what} {}", file.display())))
+    let subject = FabricSubject { inventory: &inventory.word, recorded: from, wanted: &wanted, report: &report };
+    let noted = |file: &Path, written: Result<(), CommandFailure>, what: &str| {
+        written.inspect(|()| report::out::print_note(&format!("{what} {}", file.display())))
     };
-    let recorded = arguments.record.as_ref().map(|file| noted(file, recording::write(file, observation), "what was read is in"));
-    let drawn =
-        arguments.svg.as_ref().map(|file| noted(file, output::write(file, &svg::document(&subject), 0o644), "the fabric is drawn in"));
+    let recorded = arguments.record.as_ref().map(|file| noted(file, recording::write_recording(file, observation), "what was read is in"));
+    let drawn = arguments
+        .svg
+        .as_ref()
+        .map(|file| noted(file, output::write_output(file, &svg::render_fabric_svg(&subject), 0o644), "the fabric is drawn in"));
     let text = match arguments.json {
-        true => document::text(&FabricDocument::of(&subject)),
-        false => fabric::screen(&subject),
+        true => document::render_json_document(&FabricDocument::of(&subject)),
+        false => fabric::render_fabric_screen(&subject),
     };
-    report::out::print(&text);
+    report::out::print_result(&text);
     match (recorded.unwrap_or(Ok(())), drawn.unwrap_or(Ok(()))) {
         (Err(one), Err(other)) => return Err(other.after(one.diagnostics, &one.sources)),
         (one, other) => one.and(other)?,
     }
     Ok(match report.verdict() {
-        Verdict::Failed => Exit::Failed,
-        Verdict::Unknown => Exit::Incomplete,
+        CheckVerdict::Failed => Exit::Failed,
+        CheckVerdict::Unknown => Exit::Incomplete,
         _ => Exit::Done,
     })
 }
 
 /// What was asked and answered of each device, by its name.
-fn devices(inventory: &Inventory, observation: &Observation) -> Devices {
+fn collect_devices(inventory: &Inventory, observation: &Observation) -> Devices {
     let loaded = &inventory.loaded;
     let silent = |target: &Target| match observation.targets.get(target) {
         None => Some("it was not asked, or is not in the observation".to_owned()),
         Some(found) => found.problem.as_ref().map(|trouble| format!("{} ({})", trouble.alike, trouble.code)),
     };
     let answers = |target: &Target| observation.targets.get(target).map(|found| found.answers.clone()).unwrap_or_default();
-    let device = |target: &Target, made: &dyn Fn() -> Device| (target.name.to_string(), silent(target).map_or_else(made, Device::Silent));
+    let device = |target: &Target, made: &dyn Fn() -> FabricDevice| {
+        (target.name.to_string(), silent(target).map_or_else(made, FabricDevice::Silent))
+    };
     let mut devices = Devices::new();
     for host in loaded.reached() {
         let target = Target::host(&host.name);
-        devices.extend([device(&target, &|| Device::Host(answers(&target)))]);
+        devices.extend([device(&target, &|| FabricDevice::Host(answers(&target)))]);
     }
     for switch in loaded.managed_switches() {
         let target = Target::switch(&switch.name);
         let made = || match inventory.system_of(&switch.name) {
-            Some(system) => Device::Switch(system, answers(&target)),
-            None => Device::Silent("this railwright cannot read its system".to_owned()),
+            Some(system) => FabricDevice::Switch(system, answers(&target)),
+            None => FabricDevice::Silent("this railwright cannot read its system".to_owned()),
         };
         devices.extend([device(&target, &made)]);
     }
@@ -145,19 +154,19 @@ fn devices(inventory: &Inventory, observation: &Observation) -> Devices {
 }
 
 /// Reads all ends, and their counters twice. Changes nothing on any of them.
-async fn read(inventory: &Inventory, hosts: &[&Host], links: &[Link], seconds: u64) -> Observation {
-    let requests = |sample: Sample, counts: bool| requests(inventory, hosts, links, sample, counts);
+async fn read_link_ends(inventory: &Inventory, hosts: &[&Host], links: &[FabricLink], seconds: u64) -> Observation {
+    let requests = |sample: CounterSampleOrdinal, counts: bool| build_link_requests(inventory, hosts, links, sample, counts);
     let connector = secrets::connector_to_look(inventory, TargetContact::begin());
-    let mut observation = ask(&*connector, requests(Sample::First, seconds > 0)).await;
+    let mut observation = observe_with_progress(&*connector, requests(CounterSampleOrdinal::First, seconds > 0)).await;
     let is_anybody_there = observation.targets.values().any(|found| found.problem.is_none());
     if seconds > 0 && is_anybody_there {
-        report::out::note(&format!("counters are looked at for {seconds} s"));
-        clock::pause(Duration::from_secs(seconds)).await;
+        report::out::print_note(&format!("counters are looked at for {seconds} s"));
+        clock::sleep_for(Duration::from_secs(seconds)).await;
         // What did not answer is not asked again.
         let answered =
             |request: &HostRequest| observation.targets.get(&request.access.target()).is_some_and(|found| found.problem.is_none());
-        let again: Vec<HostRequest> = requests(Sample::Second, true).into_iter().filter(answered).collect();
-        for (target, more) in ask(&*connector, again).await.targets {
+        let again: Vec<HostRequest> = requests(CounterSampleOrdinal::Second, true).into_iter().filter(answered).collect();
+        for (target, more) in observe_with_progress(&*connector, again).await.targets {
             if let Some(found) = observation.targets.get_mut(&target) {
                 found.answers.merge(more.answers);
             }
@@ -166,15 +175,21 @@ async fn read(inventory: &Inventory, hosts: &[&Host], links: &[Link], seconds: u
     observation
 }
 
-async fn ask(connector: &dyn Connector, requests: Vec<HostRequest>) -> Observation {
-    let progress = report::progress::Reading::new(requests.len());
-    let observed = observe::observe(connector, requests, observe::DEFAULT_PARALLEL, &|event| progress.show(&event)).await;
+async fn observe_with_progress(connector: &dyn Connector, requests: Vec<HostRequest>) -> Observation {
+    let progress = report::progress::HostReadProgress::new(requests.len());
+    let observed = observe::observe_hosts(connector, requests, observe::DEFAULT_PARALLEL, &|event| progress.show(&event)).await;
     progress.end();
     observed
 }
 
 /// One request a device: the first time with what it is set to, the second time of its counters alone.
-fn requests(inventory: &Inventory, hosts: &[&Host], links: &[Link], sample: Sample, counts: bool) -> Vec<HostRequest> {
+fn build_link_requests(
+    inventory: &Inventory,
+    hosts: &[&Host],
+    links: &[FabricLink],
+    sample: CounterSampleOrdinal,
+    counts: bool,
+) -> Vec<HostRequest> {
     let mut ports: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for end in links.iter().flat_map(|link| [&link.from, &link.to]) {
         ports.entry(&end.device).or_default().insert(end.port.clone());
@@ -185,10 +200,10 @@ fn requests(inventory: &Inventory, hosts: &[&Host], links: &[Link], sample: Samp
         let mut reads = Vec::new();
         if access.switch {
             let system = inventory.system_of(&access.name)?;
-            reads.extend((sample == Sample::First).then_some(Read::Switch { system, of: SwitchRead::Running }));
+            reads.extend((sample == CounterSampleOrdinal::First).then_some(Read::Switch { system, of: SwitchRead::Running }));
             reads.extend(counts.then_some(Read::SwitchCounters { system, ports, sample }));
         } else if asked.contains(&*access.name) {
-            for netdev in ports.iter().filter(|_| sample == Sample::First) {
+            for netdev in ports.iter().filter(|_| sample == CounterSampleOrdinal::First) {
                 reads.extend([Read::Link { netdev: netdev.clone() }, Read::LinkQos { netdev: netdev.clone() }]);
             }
             reads.extend(counts.then_some(Read::LinkCounters { netdevs: ports, sample }));

@@ -1,10 +1,10 @@
 //! `railwright version`: what this is, and how much it knows.
 
-use super::{Exit, Failure, explain, knowledge::Knowledge};
+use super::{CommandFailure, Exit, explain, knowledge::Knowledge};
 use railwright_knowledge::module;
 use railwright_report::document::{self, VersionDocument};
 use railwright_report::{knowledge, out};
-use railwright_resource::kinds;
+use railwright_resource::list_resource_kinds;
 
 /// Print the version; with --verbose how many modules, rules and rows of the catalogue there are
 #[derive(Debug, clap::Args)]
@@ -18,16 +18,16 @@ pub struct Version {
 }
 
 /// Prints it.
-pub fn run(arguments: &Version) -> Result<Exit, Failure> {
+pub fn run(arguments: &Version) -> Result<Exit, CommandFailure> {
     let version = env!("CARGO_PKG_VERSION");
     if !arguments.verbose && !arguments.json {
-        out::print(&format!("railwright {version}\n"));
+        out::print_result(&format!("railwright {version}\n"));
         return Ok(Exit::Done);
     }
     let Knowledge { catalog, rules } = Knowledge::read("", &[])?;
     let counts = [
-        ("modules", module::shipped().len()),
-        ("resource kinds", kinds().len()),
+        ("modules", module::collect_shipped_modules().len()),
+        ("resource kinds", list_resource_kinds().len()),
         ("cases of modules", module::shipped_cases()),
         ("rules", rules.rules.len()),
         // each rule has a spec that keeps it and one that breaks it
@@ -48,12 +48,12 @@ pub fn run(arguments: &Version) -> Result<Exit, Failure> {
         ("rows: examples of images", catalog.example.len()),
         ("rows: images", catalog.image.len()),
         ("rows: profilers", catalog.profiler.len()),
-        ("explained codes", explain::pages().count() + rules.rules.len()),
+        ("explained codes", explain::list_code_pages().count() + rules.rules.len()),
     ];
     if arguments.json {
-        out::print(&document::text(&VersionDocument::of(version, counts)));
+        out::print_result(&document::render_json_document(&VersionDocument::of(version, counts)));
     } else {
-        out::print(&format!("railwright {version}\n{}", knowledge::counts(&counts)));
+        out::print_result(&format!("railwright {version}\n{}", knowledge::render_knowledge_counts(&counts)));
     }
     Ok(Exit::Done)
 }

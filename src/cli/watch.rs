@@ -2,16 +2,16 @@
 //! not being asked already, so that there is one connection attempt a host a round; what a host says is told when it says
 //! it, so that one that hangs delays nobody.
 
-use super::drift::exit;
-use super::pipeline::{self, Prepared, Source};
-use super::question::{self, Question};
-use super::{Exit, Failure, look};
+use super::drift::exit_from_drift;
+use super::pipeline::{self, ObservationSource, PreparedInventory};
+use super::question::{self, ObservationRequest};
+use super::{CommandFailure, Exit, look};
 use railwright_base::Target;
 use railwright_drift::DriftReport;
 use railwright_observe::{self as observe, HostRequest};
 use railwright_plan::UnknownFinding;
 use railwright_report as report;
-use railwright_report::drift::watch::Lines;
+use railwright_report::drift::watch::DriftWatchHistory;
 use railwright_resource::{Observation, TargetObservation};
 use railwright_system::{clock, signals};
 use railwright_transport::TargetContact;
@@ -27,21 +27,21 @@ use tokio::task::JoinSet;
 const AT_ONCE: usize = 64;
 
 /// What one host said, with what it is to be judged by.
-struct Answer {
+struct WatchedTargetReading {
     target: Target,
-    question: Question,
-    prepared: Arc<Prepared>,
+    question: ObservationRequest,
+    prepared: Arc<PreparedInventory>,
     found: TargetObservation,
 }
 
 /// What is known of the hosts from their last answers.
-struct Watching {
+struct DriftWatchSession {
     contact: TargetContact,
-    prepared: Arc<Prepared>,
-    running: JoinSet<Answer>,
+    prepared: Arc<PreparedInventory>,
+    running: JoinSet<WatchedTargetReading>,
     asked: BTreeSet<Target>,
     last: BTreeMap<Target, DriftReport>,
-    lines: Lines,
+    lines: DriftWatchHistory,
     healthy: Arc<Semaphore>,
     silent: Arc<Semaphore>,
     /// Ages can be kept.
@@ -49,40 +49,40 @@ struct Watching {
 }
 
 /// Watches until somebody asks to stop.
-pub async fn run(inventory: &Path, read_as: Option<String>, every: Duration) -> Result<Exit, Failure> {
-    let mut interrupts = signals::interrupts();
-    let mut watching = Watching::begin(inventory, TargetContact::begin(), read_as)?;
-    let (hosts, seconds) = (railwright_base::text::counted(watching.prepared.targets.len(), "host"), every.as_secs());
-    report::out::note(&format!("watching {hosts}, a look every {seconds} s; Ctrl-C ends it"));
+pub async fn watch_drift(inventory: &Path, read_as: Option<String>, every: Duration) -> Result<Exit, CommandFailure> {
+    let mut interrupts = signals::watch_interrupts();
+    let mut watching = DriftWatchSession::begin(inventory, TargetContact::begin(), read_as)?;
+    let (hosts, seconds) = (railwright_base::text::format_count(watching.prepared.targets.len(), "host"), every.as_secs());
+    report::out::print_note(&format!("watching {hosts}, a look every {seconds} s; Ctrl-C ends it"));
     watching.ask()?;
-    let mut pause = Box::pin(clock::pause(every));
+    let mut pause = Box::pin(clock::sleep_for(every));
     loop {
         tokio::select! {
             _ = interrupts.changed() => break,
             () = &mut pause => {
-                pause = Box::pin(clock::pause(every));
+                pause = Box::pin(clock::sleep_for(every));
                 watching.next_round(inventory);
             }
             Some(answer) = watching.running.join_next() => match answer {
                 Ok(answer) => watching.take(answer),
-                Err(error) => report::out::note(&format!("a look at a host ended early: {error}")),
+                Err(error) => report::out::print_note(&format!("a look at a host ended early: {error}")),
             },
         }
     }
     let all = watching.remember();
-    report::out::note(&report::drift::summary(&all));
-    Ok(exit(&all))
+    report::out::print_note(&report::drift::format_drift_summary(&all));
+    Ok(exit_from_drift(&all))
 }
 
-impl Watching {
-    fn begin(inventory: &Path, contact: TargetContact, read_as: Option<String>) -> Result<Self, Failure> {
-        Ok(Watching {
+impl DriftWatchSession {
+    fn begin(inventory: &Path, contact: TargetContact, read_as: Option<String>) -> Result<Self, CommandFailure> {
+        Ok(DriftWatchSession {
             contact,
-            prepared: Arc::new(pipeline::prepare(inventory, &Source::Live(contact))?.read_as(read_as)),
+            prepared: Arc::new(pipeline::prepare_inventory(inventory, &ObservationSource::Live(contact))?.read_as(read_as)),
             running: JoinSet::new(),
             asked: BTreeSet::new(),
             last: BTreeMap::new(),
-            lines: Lines::default(),
+            lines: DriftWatchHistory::default(),
             healthy: Arc::new(Semaphore::new(AT_ONCE)),
             silent: Arc::new(Semaphore::new(AT_ONCE)),
             ages: true,
@@ -111,8 +111,8 @@ impl Watching {
     }
 
     /// Asks every host that is not being asked already.
-    fn ask(&mut self) -> Result<(), Failure> {
-        let question = question::question(&self.prepared)?;
+    fn ask(&mut self) -> Result<(), CommandFailure> {
+        let question = question::build_observation_request(&self.prepared)?;
         let connector = self.prepared.connector(self.contact)?;
         let requests: Vec<HostRequest> = question.requests(&self.prepared);
         let mut questions = question.by_host();
@@ -129,20 +129,20 @@ impl Watching {
                 // It is never closed, so the place is always given.
                 let _place = lane.acquire().await;
                 let found = observe::observe_host(&*connector, &request, &|_| {}).await;
-                Answer { target, question, prepared, found }
+                WatchedTargetReading { target, question, prepared, found }
             });
         }
         Ok(())
     }
 
     /// Judges a host's answer and tells what changed.
-    fn take(&mut self, answer: Answer) {
-        let Answer { target, question, prepared, found } = answer;
+    fn take(&mut self, answer: WatchedTargetReading) {
+        let WatchedTargetReading { target, question, prepared, found } = answer;
         self.asked.remove(&target);
         if !prepared.targets.contains(&target) {
             return;
         }
-        let observation = Observation { targets: [(target.clone(), found)].into(), ..Observation::at(clock::now()) };
+        let observation = Observation { targets: [(target.clone(), found)].into(), ..Observation::at(clock::read_current_time()) };
         let observed = match question.answered(&prepared, observation) {
             Ok(observed) => observed,
             Err(failure) => {
@@ -150,10 +150,10 @@ impl Watching {
                 return;
             }
         };
-        let mut report = look::judge(&prepared, &observed, std::slice::from_ref(&target));
-        railwright_drift::accept::mark(&mut report, &prepared.inventory.loaded.spec.drift.accept);
+        let mut report = look::build_drift_report(&prepared, &observed, std::slice::from_ref(&target));
+        railwright_drift::accept::apply_acceptances(&mut report, &prepared.inventory.loaded.spec.drift.accept);
         for change in self.lines.take(&report) {
-            report::out::print(&change);
+            report::out::print_result(&change);
         }
         self.last.insert(target, report);
     }
@@ -161,7 +161,7 @@ impl Watching {
     /// The last look at every host; one that was never answered for is not judged.
     fn all(&self) -> DriftReport {
         let mut all = DriftReport {
-            checked_at: clock::now(),
+            checked_at: clock::read_current_time(),
             cluster: self.prepared.inventory.loaded.spec.cluster.clone(),
             inventory: self.prepared.inventory.origin.clone(),
             targets: self.prepared.targets.clone(),

@@ -2,13 +2,13 @@
 
 use super::inventory::{Inventory, KEY_BYTES_MAX};
 use super::outside::NotOpened;
-use super::{Failure, pipeline};
+use super::{CommandFailure, pipeline};
 use railwright_base::text::one_line;
 use railwright_base::{Address, Diagnostic};
-use railwright_knowledge::module::{self, Desired, ModuleFiles, Texts};
-use railwright_knowledge::solve::Answers;
-use railwright_knowledge::spec::Loaded;
-use railwright_resource::{Wish, helm_release};
+use railwright_knowledge::module::{self, DesiredState, ModuleFiles, Texts};
+use railwright_knowledge::solve::SolverAnswers;
+use railwright_knowledge::spec::LoadedSpec;
+use railwright_resource::{DesiredResource, helm_release};
 use railwright_system::files;
 use railwright_transport::TargetContact;
 use railwright_workload::Workloads;
@@ -17,22 +17,26 @@ use std::path::PathBuf;
 
 /// Whether the modules of an inventory can be read, and wish for what is right. A key file that is not there yet is left
 /// to the inventory's warnings: a spec is valid before the lab has made its keys. What looks wrong and is allowed comes back.
-pub fn check(inventory: &Inventory, workloads: &Workloads, answers: &Answers) -> Result<Vec<Diagnostic>, Failure> {
-    let texts = with_stand_ins(inventory, referenced(inventory, None)?);
-    let Desired { wishes, mut warnings, .. } = desired(inventory, &inventory.loaded, workloads, answers, &texts)?;
+pub fn check_desired_resources(
+    inventory: &Inventory,
+    workloads: &Workloads,
+    answers: &SolverAnswers,
+) -> Result<Vec<Diagnostic>, CommandFailure> {
+    let texts = with_stand_ins(inventory, read_referenced_files(inventory, None)?);
+    let DesiredState { wishes, mut warnings, .. } = compute_desired_resources(inventory, &inventory.loaded, workloads, answers, &texts)?;
     warnings.extend(wishes.iter().filter(|wish| wish.kind == "helm_release").filter_map(|wish| no_chart(inventory, wish)));
     Ok(warnings)
 }
 
 /// Whether a release is of a chart of this machine. What is in it comes into the plan, and is in no commit that was looked up.
-pub(super) fn has_local_chart(wishes: &[Wish]) -> bool {
-    wishes.iter().any(|wish| wish.kind == "helm_release" && !helm_release::release(wish).is_fetched())
+pub(super) fn has_local_chart(wishes: &[DesiredResource]) -> bool {
+    wishes.iter().any(|wish| wish.kind == "helm_release" && !helm_release::parse_helm_release(wish).is_fetched())
 }
 
 /// A chart of this machine that is not there.
-fn no_chart(inventory: &Inventory, wish: &Wish) -> Option<Diagnostic> {
-    let release = helm_release::release(wish);
-    let is_there = release.is_fetched() || files::exists(&PathBuf::from(inventory.absolute(&release.chart)));
+fn no_chart(inventory: &Inventory, wish: &DesiredResource) -> Option<Diagnostic> {
+    let release = helm_release::parse_helm_release(wish);
+    let is_there = release.is_fetched() || files::is_present(&PathBuf::from(inventory.absolute(&release.chart)));
     let warning = || {
         Diagnostic::warning("RW1005", format!("there is no chart {}", one_line(&release.chart, 120)))
             .on(format!("{}, {}", wish.address, one_line(&wish.whose_part(), 80)))
@@ -44,9 +48,9 @@ fn no_chart(inventory: &Inventory, wish: &Wish) -> Option<Diagnostic> {
 
 /// Texts of the files that templates may name; one that is absent, or may not be opened, is left out, and whoever needs it says so. Nothing
 /// but a public key is taken for one.
-pub(super) fn referenced(inventory: &Inventory, contact: Option<TargetContact>) -> Result<Texts, Failure> {
+pub(super) fn read_referenced_files(inventory: &Inventory, contact: Option<TargetContact>) -> Result<Texts, CommandFailure> {
     let (mut texts, mut size) = (Texts::new(), module::context::KeysSize::default());
-    for (index, (named, _)) in module::context::files(&inventory.loaded).into_iter().enumerate() {
+    for (index, (named, _)) in module::context::list_referenced_files(&inventory.loaded).into_iter().enumerate() {
         if texts.contains_key(&named) {
             continue;
         }
@@ -70,10 +74,10 @@ pub(super) fn referenced(inventory: &Inventory, contact: Option<TargetContact>) 
             None => continue,
         };
         if !is_key {
-            return Err(Failure::of_input(vec![no_public_key(inventory, index, &named, place)], &inventory.loaded.sources));
+            return Err(CommandFailure::of_input(vec![no_public_key(inventory, index, &named, place)], &inventory.loaded.sources));
         }
         let is_within = size.add(&inventory.loaded, index, text.len());
-        is_within.map_err(|problem| Failure::of_input(vec![problem], &inventory.loaded.sources))?;
+        is_within.map_err(|problem| CommandFailure::of_input(vec![problem], &inventory.loaded.sources))?;
         texts.insert(named, text);
     }
     Ok(texts)
@@ -117,7 +121,7 @@ pub(super) fn with_stand_ins(inventory: &Inventory, texts: Texts) -> Texts {
 }
 
 fn with_words(inventory: &Inventory, mut texts: Texts, words: &str) -> Texts {
-    for (named, _) in module::context::files(&inventory.loaded) {
+    for (named, _) in module::context::list_referenced_files(&inventory.loaded) {
         let words = format!("({named} {words})");
         texts
             .entry(named)
@@ -130,37 +134,38 @@ fn with_words(inventory: &Inventory, mut texts: Texts, words: &str) -> Texts {
 /// what they come to.
 pub(super) fn of_absent_keys(
     inventory: &Inventory,
-    asked: &Loaded,
+    asked: &LoadedSpec,
     workloads: &Workloads,
-    answers: &Answers,
+    answers: &SolverAnswers,
     texts: &Texts,
-    made: &[Wish],
-) -> Result<BTreeSet<Address>, Failure> {
-    if module::context::files(&inventory.loaded).iter().all(|(named, _)| texts.contains_key(named)) {
+    made: &[DesiredResource],
+) -> Result<BTreeSet<Address>, CommandFailure> {
+    if module::context::list_referenced_files(&inventory.loaded).iter().all(|(named, _)| texts.contains_key(named)) {
         return Ok(BTreeSet::new());
     }
-    let others = desired(inventory, asked, workloads, answers, &with_words(inventory, texts.clone(), "is to come"))?.wishes;
-    let others: BTreeMap<&Address, &Wish> = others.iter().map(|wish| (&wish.address, wish)).collect();
+    let others =
+        compute_desired_resources(inventory, asked, workloads, answers, &with_words(inventory, texts.clone(), "is to come"))?.wishes;
+    let others: BTreeMap<&Address, &DesiredResource> = others.iter().map(|wish| (&wish.address, wish)).collect();
     let made = made.iter().filter(|wish| others.get(&wish.address) != Some(wish));
     Ok(made.map(|wish| wish.address.clone()).collect())
 }
 
 /// What the modules wish for on the hosts of `asked`, and the workloads of the spec.
-pub(super) fn desired(
+pub(super) fn compute_desired_resources(
     inventory: &Inventory,
-    asked: &Loaded,
+    asked: &LoadedSpec,
     workloads: &Workloads,
-    answers: &Answers,
+    answers: &SolverAnswers,
     texts: &Texts,
-) -> Result<Desired, Failure> {
+) -> Result<DesiredState, CommandFailure> {
     let mut sources = inventory.loaded.sources.clone();
     let own = ModuleFiles::below(&format!("{}/modules", inventory.path.trim_end_matches('/')), inventory.modules.iter().cloned());
-    let modules = module::load(module::shipped().into_iter().chain(own).collect())?;
+    let modules = module::load_modules(module::collect_shipped_modules().into_iter().chain(own).collect())?;
     sources.join(&modules.sources);
-    let desired = module::desired(asked, &inventory.knowledge.catalog, answers, &modules, texts);
+    let desired = module::compute_desired_state(asked, &inventory.knowledge.catalog, answers, &modules, texts);
     desired
         .and_then(|mut desired| workloads.wish(&inventory.loaded, &mut desired).map(|()| desired))
-        .map_err(|diagnostics| Failure::of_input(diagnostics, &sources))
+        .map_err(|diagnostics| CommandFailure::of_input(diagnostics, &sources))
 }
 
 #[cfg(test)]

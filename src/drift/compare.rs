@@ -7,18 +7,18 @@
 use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, Occasion};
 use railwright_base::{Address, Target};
 use railwright_plan::{LastApplied, UnknownFinding};
-use railwright_resource::{Assessment, Attribute, Plane, Reading, Wish, kind_named};
+use railwright_resource::{Assessment, Attribute, DesiredResource, Plane, Reading, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a kind makes of a wish with the answers of its target; an error says why it cannot be judged.
-pub type Assess<'a> = &'a dyn Fn(&Wish) -> Result<Assessment, String>;
+pub type Assess<'a> = &'a dyn Fn(&DesiredResource) -> Result<Assessment, String>;
 
 /// What a kind makes of what was applied last, where this is its wish now.
-pub type AssessLeft<'a> = &'a dyn Fn(&Wish, &Wish) -> Result<Assessment, String>;
+pub type AssessLeft<'a> = &'a dyn Fn(&DesiredResource, &DesiredResource) -> Result<Assessment, String>;
 
 /// How wishes are judged.
 #[derive(Clone, Copy)]
-pub struct Judge<'a> {
+pub struct DiffFunctions<'a> {
     /// The wishes of now.
     pub assess: Assess<'a>,
     /// What was applied last, with the wish of now: what it left behind.
@@ -26,11 +26,11 @@ pub struct Judge<'a> {
 }
 
 /// All findings for the wishes of an inventory; `silent` are the targets that gave no answer, with the reason.
-pub fn findings(
+pub fn compute_drift(
     occasion: &Occasion,
-    wishes: &[Wish],
+    wishes: &[DesiredResource],
     silent: &BTreeMap<Target, UnknownFinding>,
-    judge: Judge<'_>,
+    judge: DiffFunctions<'_>,
     last: &LastApplied,
 ) -> DriftReport {
     let wished = wishes.iter().map(|w| w.address.target.clone());
@@ -79,19 +79,19 @@ pub(super) fn in_order(findings: &mut [DriftFinding]) {
 }
 
 /// Remembered resources that no wish is about; of a target that gave no answer nothing is said.
-fn no_longer_wished(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, last: &LastApplied) -> Vec<Address> {
+fn no_longer_wished(wishes: &[DesiredResource], silent: &BTreeMap<Target, UnknownFinding>, last: &LastApplied) -> Vec<Address> {
     let gone = last.not_wished(wishes).map(|(address, _)| address).filter(|address| !silent.contains_key(&address.target));
     gone.cloned().collect()
 }
 
 /// What was left behind; nothing where it was asked otherwise then, so that the two answers cannot be compared.
-fn last_applied(wish: &Wish, left: AssessLeft<'_>, last: &LastApplied) -> Option<Assessment> {
+fn last_applied(wish: &DesiredResource, left: AssessLeft<'_>, last: &LastApplied) -> Option<Assessment> {
     let applied = last.applied(&wish.address)?.wish(&wish.address);
     let asks_alike = kind_named(&wish.kind).is_none_or(|kind| kind.asks_alike(&applied, wish));
     asks_alike.then(|| left(&applied, wish).ok()).flatten()
 }
 
-fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment>) -> Vec<DriftFinding> {
+fn of_resource(wish: &DesiredResource, assessment: &Assessment, applied: Option<&Assessment>) -> Vec<DriftFinding> {
     let mut out = Vec::new();
     for (name, attribute) in assessment.attributes.iter().chain(&assessment.out_of_reach) {
         // What is not there yet, or is other than wished, is no matter of waiting.
@@ -104,7 +104,7 @@ fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment
                 address: wish.address.with_attribute(name),
                 attribute: name.clone(),
                 plane,
-                reason: reason(assessment, attribute, plane, last.as_ref(), found),
+                reason: find_drift_reason(assessment, attribute, plane, last.as_ref(), found),
                 wanted: wanted.clone(),
                 last_applied: last,
                 found: found.clone(),
@@ -118,7 +118,7 @@ fn of_resource(wish: &Wish, assessment: &Assessment, applied: Option<&Assessment
     out
 }
 
-fn reason(assessment: &Assessment, attribute: &Attribute, plane: Plane, last: Option<&Reading>, found: &Reading) -> DriftReason {
+fn find_drift_reason(assessment: &Assessment, attribute: &Attribute, plane: Plane, last: Option<&Reading>, found: &Reading) -> DriftReason {
     if found.is_unknown() {
         return DriftReason::Unknown;
     }
@@ -140,12 +140,12 @@ fn reason(assessment: &Assessment, attribute: &Attribute, plane: Plane, last: Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use railwright_plan::Applied;
+    use railwright_plan::AppliedResource;
     use railwright_resource::Want;
     use serde_json::{Value, json};
 
-    fn link(mtu: u32) -> Wish {
-        Wish {
+    fn link(mtu: u32) -> DesiredResource {
+        DesiredResource {
             address: Address::host("n1", "link", "ens4"),
             after: vec![],
             want: Want { kind: "link".to_owned(), body: json!({ "mtu": mtu }), module: "jumbo-mtu/link".into(), places: Vec::new() }.into(),
@@ -153,14 +153,14 @@ mod tests {
     }
 
     /// What was applied last is judged as what is wished now.
-    fn found(wishes: &[Wish], silent: &BTreeMap<Target, UnknownFinding>, assess: Assess<'_>, last: &LastApplied) -> DriftReport {
-        let left = |applied: &Wish, _: &Wish| assess(applied);
-        findings(&Occasion::default(), wishes, silent, Judge { assess, left: &left }, last)
+    fn found(wishes: &[DesiredResource], silent: &BTreeMap<Target, UnknownFinding>, assess: Assess<'_>, last: &LastApplied) -> DriftReport {
+        let left = |applied: &DesiredResource, _: &DesiredResource| assess(applied);
+        compute_drift(&Occasion::default(), wishes, silent, DiffFunctions { assess, left: &left }, last)
     }
 
     fn applied(mtu: u32) -> LastApplied {
         let wish = link(mtu);
-        let applied = Applied {
+        let applied = AppliedResource {
             kind: wish.kind.clone(),
             body: wish.body.clone(),
             digest: wish.digest(),
@@ -178,7 +178,7 @@ mod tests {
 
     /// The one finding for wanted 9000, with these values on the target.
     fn one(last: &LastApplied, persisted: Reading, running: Reading, next_boot: Option<Reading>, owed: bool) -> Vec<(Plane, DriftReason)> {
-        let assess = |wish: &Wish| {
+        let assess = |wish: &DesiredResource| {
             let wanted = Reading::is(wish.body["mtu"].clone());
             let mut attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone()).and(
                 Plane::Running,
@@ -212,15 +212,18 @@ mod tests {
 
     #[test]
     fn another_question_or_chart_is_no_drift() {
-        let wish =
-            |probe: &str| Wish::of(Address::host("n1", "command", "a"), "command", json!({ "name": "a", "read": { "probe": probe } }));
+        let wish = |probe: &str| {
+            DesiredResource::of(Address::host("n1", "command", "a"), "command", json!({ "name": "a", "read": { "probe": probe } }))
+        };
         let reason = |asked_then: &str, input: Option<String>| {
             let before = wish(asked_then);
-            let last =
-                LastApplied { resources: [(before.address.clone(), Applied::of(&before, Value::Null, false, "r1", String::new()))].into() };
+            let last = LastApplied {
+                resources: [(before.address.clone(), AppliedResource::of(&before, Value::Null, false, "r1", String::new()))].into(),
+            };
             let attribute = Attribute { input, ..Attribute::in_plane(Plane::Running, Reading::is("yes"), Reading::is("no")) };
-            let assess =
-                |_: &Wish| Ok(Assessment { attributes: [("probe".to_owned(), attribute.clone())].into(), ..Assessment::default() });
+            let assess = |_: &DesiredResource| {
+                Ok(Assessment { attributes: [("probe".to_owned(), attribute.clone())].into(), ..Assessment::default() })
+            };
             found(&[wish("now")], &BTreeMap::new(), &assess, &last).findings[0].reason
         };
         assert_eq!(reason("now", None), DriftReason::ChangedOutside);
@@ -232,7 +235,7 @@ mod tests {
     fn a_host_that_does_not_answer_is_one_line_and_no_drift() {
         let silent = UnknownFinding::new("host/n1", "not reachable");
         let silent_targets = [(Target::host("n1"), silent.clone())].into();
-        let wishes = [link(9000), Wish { address: Address::host("n1", "sysctl", "a.b"), ..link(1) }];
+        let wishes = [link(9000), DesiredResource { address: Address::host("n1", "sysctl", "a.b"), ..link(1) }];
         for wishes in [&wishes[..], &[]] {
             let report = found(wishes, &silent_targets, &|_| panic!("it said nothing"), &applied(9000));
             assert_eq!((report.not_judged.as_slice(), report.targets.len()), (&[silent.clone()][..], 1));
@@ -249,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_was_applied_last_stands_beside_what_is_wanted() {
-        let assess = |wish: &Wish| {
+        let assess = |wish: &DesiredResource| {
             let attribute = Attribute::in_plane(Plane::Running, Reading::is(wish.body["mtu"].clone()), Reading::is(1500));
             Ok(Assessment { attributes: [("mtu".to_owned(), attribute)].into(), ..Assessment::default() })
         };
@@ -268,7 +271,7 @@ mod tests {
             let object = Attribute::in_plane(Plane::Persisted, Reading::is("present"), made.clone());
             let ready = Attribute::in_plane(Plane::Running, Reading::is("ready"), Reading::Absent).that_settles();
             let attributes = [("object".to_owned(), object), ("ready".to_owned(), ready)].into();
-            let assess = |_: &Wish| Ok(Assessment { attributes: Clone::clone(&attributes), ..Assessment::default() });
+            let assess = |_: &DesiredResource| Ok(Assessment { attributes: Clone::clone(&attributes), ..Assessment::default() });
             let report = found(&[link(1)], &BTreeMap::new(), &assess, &LastApplied::default());
             report.findings.into_iter().map(|finding| (finding.attribute, finding.reason)).collect::<Vec<_>>()
         };

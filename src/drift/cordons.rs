@@ -6,46 +6,46 @@ use super::finding::{DriftFinding, DriftReason, DriftReport};
 use railwright_base::text::one_line;
 use railwright_base::{Address, Target};
 use railwright_plan::{ClusterNodes, UnknownFinding};
-use railwright_resource::kubernetes_object::nodes::{Cordon, nodes};
+use railwright_resource::kubernetes_object::nodes::{Cordon, read_cluster_nodes};
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_resource::{Answers, Plane, Read, Reading};
+use railwright_resource::{Plane, Read, ReadResults, Reading};
 use std::sync::Arc;
 
 /// What the attribute is called.
 const SCHEDULABLE: &str = "schedulable";
 
 /// Adds what the cluster says of the nodes of the spec's hosts. A recording of earlier, that was not asked for them, adds nothing.
-pub fn note(report: &mut DriftReport, of: &ClusterNodes, answers: &Answers) {
+pub fn add_cordon_findings(report: &mut DriftReport, of: &ClusterNodes, answers: &ReadResults) {
     if answers.get(&Read::Kubernetes(KubernetesRead::Nodes)).is_none() {
         return;
     }
     if let Err(place) = report.targets.binary_search(&of.cluster) {
         report.targets.insert(place, of.cluster.clone());
     }
-    let known = match nodes(answers) {
+    let known = match read_cluster_nodes(answers) {
         Ok(known) => known,
         Err(reason) => {
             let reason = format!("which nodes a run left cordoned: {reason}");
-            return report.not_judged.push(UnknownFinding::new(address(&of.cluster, "*").to_string(), reason));
+            return report.not_judged.push(UnknownFinding::new(new_node_address(&of.cluster, "*").to_string(), reason));
         }
     };
     for name in of.by_host.values() {
         let Some(cordon) = known.get(name).and_then(|node| node.left_cordoned(&of.spec)) else { continue };
-        let address = address(&of.cluster, name);
+        let address = new_node_address(&of.cluster, name);
         if !report.judged.contains(&address) {
             report.judged.push(address.clone());
             report.resources += 1;
         }
-        report.findings.push(finding(address, &cordon));
+        report.findings.push(new_cordon_finding(address, &cordon));
     }
     in_order(&mut report.findings);
 }
 
-fn address(cluster: &Target, node: &str) -> Address {
+fn new_node_address(cluster: &Target, node: &str) -> Address {
     Address { target: cluster.clone(), path: Arc::new(["Node", "-", node].map(str::to_owned)), attribute: None }
 }
 
-fn finding(address: Address, cordon: &Cordon) -> DriftFinding {
+fn new_cordon_finding(address: Address, cordon: &Cordon) -> DriftFinding {
     let run = if cordon.run.is_empty() { "an earlier run".to_owned() } else { format!("run {}", one_line(&cordon.run, 60)) };
     DriftFinding {
         address: address.with_attribute(SCHEDULABLE),
@@ -66,14 +66,14 @@ fn finding(address: Address, cordon: &Cordon) -> DriftFinding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use railwright_resource::{Answer, AnswerStatus};
+    use railwright_resource::{AnswerStatus, ReadResult};
     use serde_json::json;
 
     fn noted(status: AnswerStatus, out: &str) -> DriftReport {
-        let mut answers = Answers::default();
-        answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), Answer { status, out: out.to_owned() });
+        let mut answers = ReadResults::default();
+        answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), ReadResult { status, out: out.to_owned() });
         let mut report = DriftReport { targets: vec![Target::host("n1"), Target::host("n2")], ..DriftReport::default() };
-        note(&mut report, &of(), &answers);
+        add_cordon_findings(&mut report, &of(), &answers);
         report
     }
 
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(report.not_judged[0].reason, "which nodes a run left cordoned: the read ran past its time limit");
         assert!(report.is_incomplete() && !report.has_drift());
         let mut silent = DriftReport::default();
-        note(&mut silent, &of(), &Answers::default());
+        add_cordon_findings(&mut silent, &of(), &ReadResults::default());
         assert_eq!(silent, DriftReport::default());
     }
 }

@@ -1,8 +1,8 @@
 //! A finding of drift, and all of them.
 
 use super::outliers::Outlier;
-use railwright_base::{Address, Place, Target};
-use railwright_knowledge::rules::Waived;
+use railwright_base::{Address, SourceLocation, Target};
+use railwright_knowledge::rules::WaivedFinding;
 use railwright_plan::{InventoryOrigin, Unavailable, UnknownFinding};
 use railwright_resource::{Plane, Reading};
 use serde::Serialize;
@@ -51,18 +51,18 @@ pub struct DriftFinding {
     /// Why they differ.
     pub reason: DriftReason,
     /// Where the spec says so.
-    pub places: Vec<Place>,
+    pub places: Vec<SourceLocation>,
     /// Since when it is there; nothing where that is not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub seen: Option<Seen>,
+    pub seen: Option<FindingAge>,
     /// By which acceptance of the spec it is accepted, or was until its day was over.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub accepted: Option<Accepted>,
+    pub accepted: Option<DriftAcceptance>,
 }
 
 /// An acceptance of the spec, at one of the findings that it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Accepted {
+pub struct DriftAcceptance {
     /// Why it is accepted.
     pub reason: String,
     /// Who accepted it.
@@ -75,7 +75,7 @@ pub struct Accepted {
 
 /// Since when a finding is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Seen {
+pub struct FindingAge {
     /// When it was seen first, RFC 3339.
     pub first: String,
     /// When it was seen last.
@@ -149,7 +149,7 @@ pub struct DriftReport {
     /// A few hosts of a class that differ in what nobody manages; no drift.
     pub outliers: Vec<Outlier>,
     /// Findings of rules that are accepted for a while.
-    pub waived: Vec<Waived>,
+    pub waived: Vec<WaivedFinding>,
     /// Hosts without SSH, as a node-set: nothing was asked of them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub no_ssh: String,

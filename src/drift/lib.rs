@@ -9,6 +9,6 @@ pub mod finding;
 pub mod outliers;
 mod parts;
 
-pub use compare::findings;
-pub use finding::{Accepted, DriftFinding, DriftReason, DriftReport, LastKnown, Occasion, Seen};
+pub use compare::compute_drift;
+pub use finding::{DriftAcceptance, DriftFinding, DriftReason, DriftReport, FindingAge, LastKnown, Occasion};
 pub use outliers::Outlier;

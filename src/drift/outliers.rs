@@ -4,11 +4,11 @@
 //! is never told.
 
 use super::parts;
-use railwright_base::nodeset::fold;
+use railwright_base::nodeset::fold_node_set;
 use railwright_resource::host::{self, HostFacts};
-use railwright_resource::kernel_parameter::command_line::tokens;
+use railwright_resource::kernel_parameter::command_line::split_command_line;
 use railwright_resource::package::found::FoundPackage;
-use railwright_resource::{Answers, Assessment, Reading, Wish};
+use railwright_resource::{Assessment, DesiredResource, ReadResults, Reading};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,14 +31,14 @@ pub struct Outlier {
     /// (`NIC firmware`, `BIOS`).
     pub what: String,
     /// What most hosts have.
-    pub usual: Held,
+    pub usual: OutlierValue,
     /// What the others have, the rarest last.
-    pub others: Vec<Held>,
+    pub others: Vec<OutlierValue>,
 }
 
 /// A value and who has it.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Held {
+pub struct OutlierValue {
     /// The value.
     pub value: Reading,
     /// The hosts, as a node-set.
@@ -48,7 +48,7 @@ pub struct Held {
 }
 
 /// What a host shows: who it is, its command line, and what its resources hold beside what is wished of them.
-pub fn shown<'a>(answers: &Answers, judged: impl Iterator<Item = (&'a Wish, Assessment)>) -> Shown {
+pub fn collect_unmanaged_values<'a>(answers: &ReadResults, judged: impl Iterator<Item = (&'a DesiredResource, Assessment)>) -> Shown {
     let mut out = Shown::new();
     let mut managed = BTreeSet::new();
     for (wish, assessment) in judged {
@@ -70,10 +70,10 @@ pub fn shown<'a>(answers: &Answers, judged: impl Iterator<Item = (&'a Wish, Asse
             }
         }
     }
-    if let Ok(facts) = host::facts(answers) {
+    if let Ok(facts) = host::decode_host_facts(answers) {
         out.extend(of_facts(&facts, &managed));
     }
-    out.extend(parts::shown(answers).into_iter().map(|(name, value)| (name.to_owned(), Reading::is(value))));
+    out.extend(parts::describe_host_parts(answers).into_iter().map(|(name, value)| (name.to_owned(), Reading::is(value))));
     out
 }
 
@@ -86,7 +86,7 @@ fn of_facts(facts: &HostFacts, managed: &BTreeSet<String>) -> Shown {
         .collect();
     // Some words may stand there several times, and their order counts.
     let mut words: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for token in tokens(&facts.cmdline) {
+    for token in split_command_line(&facts.cmdline) {
         let (name, value) = token.split_once('=').unwrap_or((&token, "given"));
         if !OF_THE_KERNEL.contains(&name) && !managed.contains(name) {
             words.entry(name.to_owned()).or_default().push(value.to_owned());
@@ -97,12 +97,12 @@ fn of_facts(facts: &HostFacts, managed: &BTreeSet<String>) -> Shown {
 }
 
 /// The outliers of a class; `hosts` are those that answered.
-pub fn outliers(class: &str, hosts: &BTreeMap<&str, Shown>) -> Vec<Outlier> {
+pub fn find_outliers(class: &str, hosts: &BTreeMap<&str, Shown>) -> Vec<Outlier> {
     let names: BTreeSet<&String> = hosts.values().flat_map(BTreeMap::keys).collect();
-    names.into_iter().filter_map(|what| outlier(class, what, hosts)).collect()
+    names.into_iter().filter_map(|what| find_value_outlier(class, what, hosts)).collect()
 }
 
-fn outlier(class: &str, what: &str, hosts: &BTreeMap<&str, Shown>) -> Option<Outlier> {
+fn find_value_outlier(class: &str, what: &str, hosts: &BTreeMap<&str, Shown>) -> Option<Outlier> {
     // A word that a command line does not have is absent there; of all else nothing is known where it was not read.
     let absent = what.starts_with(WORD).then_some(Reading::Absent);
     let mut by_value: BTreeMap<String, (Reading, Vec<&str>)> = BTreeMap::new();
@@ -115,9 +115,9 @@ fn outlier(class: &str, what: &str, hosts: &BTreeMap<&str, Shown>) -> Option<Out
     let mut held: Vec<(Reading, Vec<&str>)> = by_value.into_values().collect();
     // Equal counts stay in the order of their values.
     held.sort_by_key(|(_, hosts)| std::cmp::Reverse(hosts.len()));
-    let mut held = held.into_iter().map(|(value, hosts)| Held { value, hosts: fold(&hosts), count: hosts.len() });
+    let mut held = held.into_iter().map(|(value, hosts)| OutlierValue { value, hosts: fold_node_set(&hosts), count: hosts.len() });
     let usual = held.next()?;
-    let others: Vec<Held> = held.collect();
+    let others: Vec<OutlierValue> = held.collect();
     let differing = all - usual.count;
     // One host, or a quarter of them: more than that is a class in two halves, and neither is the odd one.
     let few = differing > 0 && all >= LEAST && (differing == 1 || differing * 4 <= all);
@@ -135,12 +135,13 @@ mod tests {
 
     fn told(hosts: &[(String, Shown)]) -> Vec<String> {
         let hosts: BTreeMap<&str, Shown> = hosts.iter().map(|(name, shown)| (name.as_str(), shown.clone())).collect();
-        let held = |held: &Held| format!("{} on {}", held.value.value().map_or("absent".to_owned(), ToString::to_string), held.hosts);
+        let held =
+            |held: &OutlierValue| format!("{} on {}", held.value.value().map_or("absent".to_owned(), ToString::to_string), held.hosts);
         let line = |outlier: &Outlier| {
             let values: Vec<String> = std::iter::once(&outlier.usual).chain(&outlier.others).map(held).collect();
             format!("{}: {}", outlier.what, values.join(", "))
         };
-        outliers("gpu[01-16]", &hosts).iter().map(line).collect()
+        find_outliers("gpu[01-16]", &hosts).iter().map(line).collect()
     }
 
     fn sixteen(of: impl Fn(usize) -> Shown) -> Vec<(String, Shown)> {

@@ -2,7 +2,7 @@
 
 /// One node to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drawn {
+pub struct GraphNode {
     /// Label, one or more lines.
     pub label: String,
     /// Nodes of one group are drawn in one box.
@@ -11,11 +11,11 @@ pub struct Drawn {
     pub after: Vec<usize>,
 }
 
-fn escaped(label: &str) -> String {
+fn escape_dot_label(label: &str) -> String {
     label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn groups(nodes: &[Drawn]) -> Vec<(&str, Vec<usize>)> {
+fn group_graph_nodes(nodes: &[GraphNode]) -> Vec<(&str, Vec<usize>)> {
     let mut groups: indexmap::IndexMap<&str, Vec<usize>> = indexmap::IndexMap::new();
     for (number, node) in nodes.iter().enumerate() {
         groups.entry(&node.group).or_default().push(number);
@@ -24,12 +24,12 @@ fn groups(nodes: &[Drawn]) -> Vec<(&str, Vec<usize>)> {
 }
 
 /// Graphviz.
-pub fn dot(nodes: &[Drawn]) -> String {
+pub fn render_dot(nodes: &[GraphNode]) -> String {
     let mut out = String::from("digraph plan {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n");
-    for (number, (group, members)) in groups(nodes).into_iter().enumerate() {
-        out.push_str(&format!("  subgraph cluster_{number} {{\n    label=\"{}\";\n", escaped(group)));
+    for (number, (group, members)) in group_graph_nodes(nodes).into_iter().enumerate() {
+        out.push_str(&format!("  subgraph cluster_{number} {{\n    label=\"{}\";\n", escape_dot_label(group)));
         for member in members {
-            out.push_str(&format!("    n{member} [label=\"{}\"];\n", escaped(&nodes[member].label)));
+            out.push_str(&format!("    n{member} [label=\"{}\"];\n", escape_dot_label(&nodes[member].label)));
         }
         out.push_str("  }\n");
     }
@@ -43,9 +43,9 @@ pub fn dot(nodes: &[Drawn]) -> String {
 }
 
 /// Mermaid, as GitHub renders it.
-pub fn mermaid(nodes: &[Drawn]) -> String {
+pub fn render_mermaid(nodes: &[GraphNode]) -> String {
     let mut out = String::from("flowchart LR\n");
-    for (number, (group, members)) in groups(nodes).into_iter().enumerate() {
+    for (number, (group, members)) in group_graph_nodes(nodes).into_iter().enumerate() {
         out.push_str(&format!("  subgraph g{number}[\"{}\"]\n", mermaid_text(group)));
         for member in members {
             out.push_str(&format!("    n{member}[\"{}\"]\n", mermaid_text(&nodes[member].label)));

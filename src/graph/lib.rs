@@ -95,16 +95,16 @@ impl Graph {
 
     /// These nodes and all that must come before them.
     pub fn with_prerequisites(&self, nodes: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-        reached(Reversed(&self.graph), nodes)
+        collect_reachable_nodes(Reversed(&self.graph), nodes)
     }
 
     /// These nodes and all that must come after them.
     pub fn with_dependants(&self, nodes: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-        reached(&self.graph, nodes)
+        collect_reachable_nodes(&self.graph, nodes)
     }
 }
 
-fn reached<G>(graph: G, nodes: impl IntoIterator<Item = usize>) -> BTreeSet<usize>
+fn collect_reachable_nodes<G>(graph: G, nodes: impl IntoIterator<Item = usize>) -> BTreeSet<usize>
 where
     G: IntoNeighbors<NodeId = NodeIndex> + Visitable<NodeId = NodeIndex>,
 {

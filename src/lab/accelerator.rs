@@ -2,8 +2,8 @@
 //! in the middle of a boot), so a small machine has to reach user space with it first.
 
 use super::Result;
-use super::event::{Event, Listener, Step, timed};
-use super::folder::{Folder, trouble};
+use super::event::{LabEvent, LabStep, Listener, run_timed_step};
+use super::folder::{LabFolder, new_folder_error};
 use super::image::Image;
 use railwright_base::text;
 use railwright_system::process::Program;
@@ -44,7 +44,7 @@ impl Accelerator {
 }
 
 /// The accelerator to use; the probe's answer is kept until this computer or the image changes.
-pub fn choose(folder: &Folder, image: &Image, listener: Listener<'_>) -> Result<Accelerator> {
+pub fn choose_accelerator(folder: &LabFolder, image: &Image, listener: Listener<'_>) -> Result<Accelerator> {
     if !device_opens() {
         return Ok(Accelerator::Tcg);
     }
@@ -55,10 +55,10 @@ pub fn choose(folder: &Folder, image: &Image, listener: Listener<'_>) -> Result<
     if let Some(answer) = known.strip_prefix(&format!("{key} ")) {
         return Ok(if answer == "kvm" { Accelerator::Kvm } else { Accelerator::Tcg });
     }
-    let works = timed(listener, Step::Probe, || probe(folder, image))?;
-    listener(Event::Note(if works { "KVM works".to_owned() } else { "KVM does not reach user space here: using emulation".to_owned() }));
+    let works = run_timed_step(listener, LabStep::Probe, || probe_kvm(folder, image))?;
+    listener(LabEvent::Note(if works { "KVM works".to_owned() } else { "KVM does not reach user space here: using emulation".to_owned() }));
     let answer = format!("{key} {}", if works { "kvm" } else { "tcg" });
-    files::write_atomic(&record, answer.as_bytes(), 0o644).map_err(|error| trouble(&record, &error))?;
+    files::write_atomic(&record, answer.as_bytes(), 0o644).map_err(|error| new_folder_error(&record, &error))?;
     Ok(if works { Accelerator::Kvm } else { Accelerator::Tcg })
 }
 
@@ -72,9 +72,9 @@ fn boot_of_this_computer() -> String {
 }
 
 /// Boots kernel and initramfs alone. A fault, an end or silence for ten seconds all mean no.
-fn probe(folder: &Folder, image: &Image) -> Result<bool> {
+fn probe_kvm(folder: &LabFolder, image: &Image) -> Result<bool> {
     let (log, serial, record) = (folder.path("probe.log"), folder.path("probe.serial"), folder.path("probe.pid"));
-    files::remove(&serial).map_err(|error| trouble(&serial, &error))?;
+    files::remove_path(&serial).map_err(|error| new_folder_error(&serial, &error))?;
     let program = Program::new("qemu-system-x86_64")
         .folder(folder.root())
         .arguments(Accelerator::Kvm.arguments())
@@ -83,16 +83,16 @@ fn probe(folder: &Folder, image: &Image) -> Result<bool> {
         .argument("-initrd")
         .argument(image.folder.join("initrd").to_string_lossy())
         .arguments(["-append", "console=ttyS0 quiet panic=-1 lab.probe", "-serial", "file:probe.serial"]);
-    background::start(&program, &log, &record).map_err(|error| trouble(&record, &error))?;
+    background::start_background_process(&program, &log, &record).map_err(|error| new_folder_error(&record, &error))?;
     let mut reached = false;
     for _ in 0..100 {
         clock::block_for(100);
-        let gone = background::running(&record).is_none();
-        reached = files::tail(&serial, 4096).is_ok_and(|text| text.contains(PROOF));
+        let gone = background::find_background_process(&record).is_none();
+        reached = files::read_file_tail(&serial, 4096).is_ok_and(|text| text.contains(PROOF));
         if reached || gone {
             break;
         }
     }
-    background::end(&record).map_err(|error| trouble(&record, &error))?;
+    background::end_background_process(&record).map_err(|error| new_folder_error(&record, &error))?;
     Ok(reached)
 }

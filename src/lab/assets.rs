@@ -1,7 +1,7 @@
 //! The files that are compiled in: recipe, guest files, kernel module and stand-in source.
 
 use super::Result;
-use super::folder::trouble;
+use super::folder::new_folder_error;
 use include_dir::{Dir, DirEntry, include_dir};
 use railwright_system::files;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn files_below(folder: &str) -> Vec<(String, &'static [u8])> {
 }
 
 /// A text file of the assets; empty when there is none of that name.
-pub fn text(path: &str) -> &'static str {
+pub fn read_asset_text(path: &str) -> &'static str {
     ASSETS.get_file(path).and_then(|file| file.contents_utf8()).unwrap_or_default()
 }
 
@@ -38,9 +38,9 @@ pub fn write_out(to: &Path) -> Result<()> {
     for (path, bytes) in files_below("") {
         let target = to.join(path);
         if let Some(parent) = target.parent() {
-            files::make_folder(parent).map_err(|error| trouble(parent, &error))?;
+            files::make_folder(parent).map_err(|error| new_folder_error(parent, &error))?;
         }
-        files::write_atomic(&target, bytes, 0o644).map_err(|error| trouble(&target, &error))?;
+        files::write_atomic(&target, bytes, 0o644).map_err(|error| new_folder_error(&target, &error))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A step that takes long enough to be announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum LabStep {
     /// Packages are fetched and the machines' disk is built; once for a recipe.
     Image,
     /// The repository is indexed and signed.
@@ -23,32 +23,32 @@ pub enum Step {
     Join,
 }
 
-impl Step {
+impl LabStep {
     /// What is said of it.
     pub fn text(self) -> &'static str {
         match self {
-            Step::Image => "building the machines' disk (once for this recipe)",
-            Step::Repository => "indexing and signing the package repository",
-            Step::Probe => "probing whether KVM reaches user space",
-            Step::Boot => "booting",
-            Step::Snapshot => "keeping the bare state as a snapshot",
-            Step::Restore => "restoring the bare state",
-            Step::Kubernetes => "building Kubernetes (once for these versions)",
-            Step::Join => "starting the control plane, and the machines as its nodes",
+            LabStep::Image => "building the machines' disk (once for this recipe)",
+            LabStep::Repository => "indexing and signing the package repository",
+            LabStep::Probe => "probing whether KVM reaches user space",
+            LabStep::Boot => "booting",
+            LabStep::Snapshot => "keeping the bare state as a snapshot",
+            LabStep::Restore => "restoring the bare state",
+            LabStep::Kubernetes => "building Kubernetes (once for these versions)",
+            LabStep::Join => "starting the control plane, and the machines as its nodes",
         }
     }
 
     /// How long it usually takes on two cores without KVM, in seconds.
     pub fn usual_s(self) -> (u32, u32) {
         match self {
-            Step::Image => (50, 120),
-            Step::Repository => (1, 3),
-            Step::Probe => (2, 10),
-            Step::Boot => (15, 40),
-            Step::Snapshot => (1, 3),
-            Step::Restore => (2, 6),
-            Step::Kubernetes => (30, 360),
-            Step::Join => (15, 40),
+            LabStep::Image => (50, 120),
+            LabStep::Repository => (1, 3),
+            LabStep::Probe => (2, 10),
+            LabStep::Boot => (15, 40),
+            LabStep::Snapshot => (1, 3),
+            LabStep::Restore => (2, 6),
+            LabStep::Kubernetes => (30, 360),
+            LabStep::Join => (15, 40),
         }
     }
 
@@ -60,23 +60,23 @@ impl Step {
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum LabEvent {
     /// A step begins.
-    Starts(Step),
+    Starts(LabStep),
     /// A step is over, after this time.
-    Ended(Step, Duration),
+    Ended(LabStep, Duration),
     /// A part of the running step, or a fact worth a line.
     Note(String),
 }
 
 /// Takes the events; several threads may report.
-pub type Listener<'a> = &'a (dyn Fn(Event) + Sync);
+pub type Listener<'a> = &'a (dyn Fn(LabEvent) + Sync);
 
 /// Announces a step, does it, and says how long it took when it went well.
-pub(super) fn timed<T>(listener: Listener<'_>, step: Step, work: impl FnOnce() -> super::Result<T>) -> super::Result<T> {
-    listener(Event::Starts(step));
+pub(super) fn run_timed_step<T>(listener: Listener<'_>, step: LabStep, work: impl FnOnce() -> super::Result<T>) -> super::Result<T> {
+    listener(LabEvent::Starts(step));
     let watch = railwright_system::clock::Stopwatch::start();
     let done = work()?;
-    listener(Event::Ended(step, watch.elapsed()));
+    listener(LabEvent::Ended(step, watch.elapsed()));
     Ok(done)
 }

@@ -2,7 +2,7 @@
 
 use super::Result;
 use railwright_base::{Diagnostic, text};
-use railwright_system::lock_file::{LockFile, Tried};
+use railwright_system::lock_file::{LockAttempt, LockFile};
 use railwright_system::{files, identity, process};
 use std::path::{Path, PathBuf};
 
@@ -12,25 +12,25 @@ const FIRST_PORT: u16 = 27200;
 
 /// The folder of a lab, and its ports on 127.0.0.1.
 #[derive(Debug, Clone)]
-pub struct Folder {
+pub struct LabFolder {
     root: PathBuf,
     first_port: u16,
 }
 
-impl Folder {
+impl LabFolder {
     /// `RAILWRIGHT_LAB_DIR` and `RAILWRIGHT_LAB_PORT`, else `.lab` in the current folder and 27200.
     pub fn from_environment() -> Result<Self> {
-        let root = PathBuf::from(process::variable("RAILWRIGHT_LAB_DIR").unwrap_or_else(|| ".lab".to_owned()));
-        let first_port = match process::variable("RAILWRIGHT_LAB_PORT") {
+        let root = PathBuf::from(process::read_variable("RAILWRIGHT_LAB_DIR").unwrap_or_else(|| ".lab".to_owned()));
+        let first_port = match process::read_variable("RAILWRIGHT_LAB_PORT") {
             None => FIRST_PORT,
             Some(text) => text.parse().ok().filter(|port| (1024..65400).contains(port)).ok_or_else(|| {
                 Diagnostic::error("RW0904", format!("RAILWRIGHT_LAB_PORT is `{text}`, which is no first port for a lab"))
                     .next("unset RAILWRIGHT_LAB_PORT, or set it to a number from 1024 to 65399")
             })?,
         };
-        files::make_folder(&root).map_err(|error| trouble(&root, &error))?;
-        let root = files::resolve(&root).map_err(|error| trouble(&root, &error))?;
-        Ok(Folder { root, first_port })
+        files::make_folder(&root).map_err(|error| new_folder_error(&root, &error))?;
+        let root = files::resolve_path(&root).map_err(|error| new_folder_error(&root, &error))?;
+        Ok(LabFolder { root, first_port })
     }
 
     /// The folder itself, absolute.
@@ -106,25 +106,26 @@ impl Folder {
     /// Only one command at a time works on a lab.
     pub fn lock(&self) -> Result<LockFile> {
         let path = self.path("lock");
-        match LockFile::try_take(&path, &holder()).map_err(|error| trouble(&path, &error))? {
-            Tried::Taken(lock) => Ok(lock),
-            Tried::Held(other) => {
-                Err(Diagnostic::error("RW0907", format!("{} is at work on the lab in {}", who(&other), self.root.display()))
-                    .state("nothing was changed by this command")
-                    .next("wait for it, or end it; then run the command again")
-                    .into())
-            }
+        match LockFile::try_take(&path, &format_lock_holder()).map_err(|error| new_folder_error(&path, &error))? {
+            LockAttempt::Taken(lock) => Ok(lock),
+            LockAttempt::Held(other) => Err(Diagnostic::error(
+                "RW0907",
+                format!("{} is at work on the lab in {}", describe_lock_holder(&other), self.root.display()),
+            )
+            .state("nothing was changed by this command")
+            .next("wait for it, or end it; then run the command again")
+            .into()),
         }
     }
 }
 
 /// What a lock of the lab says of who holds it.
-pub fn holder() -> String {
-    format!("process {} of {}", identity::process(), identity::user())
+pub fn format_lock_holder() -> String {
+    format!("process {} of {}", identity::read_process_id(), identity::find_user_name())
 }
 
 /// Who holds a lock, by what it says.
-pub fn who(held: &str) -> String {
+pub fn describe_lock_holder(held: &str) -> String {
     if held.is_empty() { "another command".to_owned() } else { format!("another command ({})", text::one_line(held, 80)) }
 }
 
@@ -144,7 +145,7 @@ pub fn fabric_address(number: u8) -> String {
 }
 
 /// The lab's folder cannot be read or written.
-pub fn trouble(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
+pub fn new_folder_error(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
     Diagnostic::error("RW0906", format!("{}: {error}", path.display()))
         .effect("the lab keeps its disks, keys and records there")
         .next("mend the cause, or choose another folder with RAILWRIGHT_LAB_DIR; then run the command again")

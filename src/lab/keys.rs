@@ -1,6 +1,6 @@
 //! Keys of a lab, made once and kept: the SSH key that root accepts, a host key for each machine, the repository's key.
 
-use super::folder::{Folder, machine_name, trouble};
+use super::folder::{LabFolder, machine_name, new_folder_error};
 use super::{MOST_MACHINES, Result};
 use railwright_base::{Diagnostic, text};
 use railwright_system::{files, process::Program};
@@ -8,37 +8,37 @@ use std::path::Path;
 
 /// Makes what is missing: `id`, a host key for every possible machine, and `known_hosts` that pins all of them.
 /// All at once, so that `known_hosts` never changes when machines are added.
-pub fn prepare(folder: &Folder) -> Result<()> {
+pub fn prepare_keys(folder: &LabFolder) -> Result<()> {
     make_ssh_key(&folder.identity(), "railwright-lab")?;
     let mut pinned = String::new();
     let keys = folder.path("host-keys");
-    files::make_folder(&keys).map_err(|error| trouble(&keys, &error))?;
+    files::make_folder(&keys).map_err(|error| new_folder_error(&keys, &error))?;
     for number in 1..=MOST_MACHINES {
         let key = host_key(folder, number);
         make_ssh_key(&key, &machine_name(number))?;
         pinned.push_str(&format!("[127.0.0.1]:{} {}\n", folder.ssh_port(number), public_key(&key)?));
     }
-    files::write_atomic(&folder.known_hosts(), pinned.as_bytes(), 0o644).map_err(|error| trouble(&folder.known_hosts(), &error))
+    files::write_atomic(&folder.known_hosts(), pinned.as_bytes(), 0o644).map_err(|error| new_folder_error(&folder.known_hosts(), &error))
 }
 
 /// The private host key of a machine.
-pub fn host_key(folder: &Folder, number: u8) -> std::path::PathBuf {
+pub fn host_key(folder: &LabFolder, number: u8) -> std::path::PathBuf {
     folder.path("host-keys").join(machine_name(number))
 }
 
 /// Type and key of a key's public half, without the comment.
 fn public_key(private: &Path) -> Result<String> {
     let path = private.with_extension("pub");
-    let bytes = files::read_limited(&path, 4096).map_err(|error| trouble(&path, &error))?;
+    let bytes = files::read_limited(&path, 4096).map_err(|error| new_folder_error(&path, &error))?;
     let line = String::from_utf8_lossy(&bytes).into_owned();
     Ok(line.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
 }
 
 fn make_ssh_key(path: &Path, comment: &str) -> Result<()> {
-    if files::exists(path) && files::exists(&path.with_extension("pub")) {
+    if files::is_present(path) && files::is_present(&path.with_extension("pub")) {
         return Ok(());
     }
-    files::remove(path).map_err(|error| trouble(path, &error))?;
+    files::remove_path(path).map_err(|error| new_folder_error(path, &error))?;
     let keygen = Program::new("ssh-keygen").arguments(["-q", "-t", "ed25519", "-N", "", "-C", comment, "-f"]);
     expect_success("ssh-keygen", &keygen.argument(path.to_string_lossy()), b"").map(|_| ())
 }
@@ -64,12 +64,13 @@ pub struct Keyring {
 
 impl Keyring {
     /// Opens the lab's signing key, made at the first use.
-    pub fn open(folder: &Folder) -> Result<Self> {
-        let home = files::temporary_folder("railwright-gpg").map_err(|error| trouble(Path::new("the temporary folder"), &error))?;
+    pub fn open(folder: &LabFolder) -> Result<Self> {
+        let home =
+            files::temporary_folder("railwright-gpg").map_err(|error| new_folder_error(Path::new("the temporary folder"), &error))?;
         let keyring = Keyring { home };
         let secret = folder.path("repository.key");
-        if files::exists(&secret) && files::exists(&folder.repository_key()) {
-            let bytes = files::read_limited(&secret, 1 << 16).map_err(|error| trouble(&secret, &error))?;
+        if files::is_present(&secret) && files::is_present(&folder.repository_key()) {
+            let bytes = files::read_limited(&secret, 1 << 16).map_err(|error| new_folder_error(&secret, &error))?;
             keyring.gpg(&["--import"], &bytes)?;
             return Ok(keyring);
         }
@@ -79,8 +80,9 @@ impl Keyring {
         )?;
         let private = keyring.gpg(&["--armor", "--export-secret-keys"], b"")?;
         let public = keyring.gpg(&["--armor", "--export"], b"")?;
-        files::write_atomic(&secret, &private, 0o600).map_err(|error| trouble(&secret, &error))?;
-        files::write_atomic(&folder.repository_key(), &public, 0o644).map_err(|error| trouble(&folder.repository_key(), &error))?;
+        files::write_atomic(&secret, &private, 0o600).map_err(|error| new_folder_error(&secret, &error))?;
+        files::write_atomic(&folder.repository_key(), &public, 0o644)
+            .map_err(|error| new_folder_error(&folder.repository_key(), &error))?;
         Ok(keyring)
     }
 
@@ -105,6 +107,6 @@ impl Drop for Keyring {
         // gpg has started an agent for this folder; nothing else would end it.
         let end = Program::new("gpgconf").argument("--homedir").argument(self.home.to_string_lossy());
         let _ = end.arguments(["--kill", "all"]).output();
-        let _ = files::remove(&self.home);
+        let _ = files::remove_path(&self.home);
     }
 }

@@ -31,18 +31,18 @@ mod switch;
 mod tarball;
 mod up;
 
-pub use down::down;
-pub use event::{Event, Listener, Step};
-pub use folder::Folder;
+pub use down::stop_lab;
+pub use event::{LabEvent, LabStep, Listener};
+pub use folder::LabFolder;
 pub use guest::{number_of, ssh_program};
-pub use kubernetes::kubectl;
+pub use kubernetes::build_kubectl_program;
 pub use recipe::{Flavour, Network};
-pub use reset::reset;
-pub use server::serve;
-pub use state::State;
-pub use status::{MachineStatus, Status, status};
-pub use switch::switch;
-pub use up::{Came, Wanted, up};
+pub use reset::reset_lab;
+pub use server::serve_repository;
+pub use state::LabState;
+pub use status::{LabStatus, MachineStatus, read_lab_status};
+pub use switch::run_switch;
+pub use up::{Came, LabRequest, bring_up_lab};
 
 use railwright_base::Diagnostic;
 

@@ -1,7 +1,7 @@
 //! One machine: its QEMU command line, its start and end.
 
 use super::accelerator::Accelerator;
-use super::folder::{self, Folder, machine_name, trouble};
+use super::folder::{self, LabFolder, machine_name, new_folder_error};
 use super::image::Image;
 use super::keys;
 use super::monitor::SOCKET;
@@ -33,9 +33,9 @@ pub enum Wire {
 
 /// One machine of a lab.
 #[derive(Debug, Clone)]
-pub struct Machine<'a> {
+pub struct LabMachine<'a> {
     /// The lab's folder.
-    pub lab: &'a Folder,
+    pub lab: &'a LabFolder,
     /// From 1.
     pub number: u8,
     /// How instructions are run.
@@ -48,7 +48,7 @@ pub struct Machine<'a> {
     pub kubernetes: bool,
 }
 
-impl Machine<'_> {
+impl LabMachine<'_> {
     /// `node1`.
     pub fn name(&self) -> String {
         machine_name(self.number)
@@ -71,7 +71,7 @@ impl Machine<'_> {
 
     /// The end of the serial line, for a diagnostic.
     pub fn last_words(&self, lines: usize) -> String {
-        let tail = files::tail(&self.serial(), 8192).unwrap_or_default();
+        let tail = files::read_file_tail(&self.serial(), 8192).unwrap_or_default();
         let last: Vec<&str> = tail.lines().filter(|line| !line.trim().is_empty()).rev().take(lines).collect();
         last.into_iter().rev().map(|line| format!("  {}", text::one_line(line, 140))).collect::<Vec<_>>().join("\n")
     }
@@ -79,21 +79,21 @@ impl Machine<'_> {
     /// Makes a fresh disk and the files that tell the machine who it is.
     pub fn make_fresh(&self, image: &Image) -> Result<()> {
         let folder = self.folder();
-        files::remove(&folder).map_err(|error| trouble(&folder, &error))?;
-        files::make_folder(&folder).map_err(|error| trouble(&folder, &error))?;
+        files::remove_path(&folder).map_err(|error| new_folder_error(&folder, &error))?;
+        files::make_folder(&folder).map_err(|error| new_folder_error(&folder, &error))?;
         let key = keys::host_key(self.lab, self.number);
-        let read = |path: &Path| files::read_limited(path, 1 << 14).map_err(|error| trouble(path, &error));
+        let read = |path: &Path| files::read_limited(path, 1 << 14).map_err(|error| new_folder_error(path, &error));
         let identity = [
             ("name", self.name().into_bytes()),
             ("address", folder::fabric_address(self.number).into_bytes()),
-            ("hosts", hosts().into_bytes()),
+            ("hosts", render_hosts_file().into_bytes()),
             ("authorized_keys", read(&self.lab.identity().with_extension("pub"))?),
             ("host_key", read(&key)?),
             ("host_key.pub", read(&key.with_extension("pub"))?),
         ];
         for (name, bytes) in identity {
             let path = folder.join(name);
-            files::write_atomic(&path, &bytes, 0o600).map_err(|error| trouble(&path, &error))?;
+            files::write_atomic(&path, &bytes, 0o600).map_err(|error| new_folder_error(&path, &error))?;
         }
         let base = image.folder.join("disk.qcow2");
         let create = Program::new("qemu-img").arguments(["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b"]);
@@ -109,7 +109,7 @@ impl Machine<'_> {
     /// Remembers that the bare state is in the disk.
     pub fn note_bare(&self, image: &Image) -> Result<()> {
         let path = self.folder().join("bare");
-        files::write_atomic(&path, self.shape(image).as_str().as_bytes(), 0o600).map_err(|error| trouble(&path, &error))
+        files::write_atomic(&path, self.shape(image).as_str().as_bytes(), 0o600).map_err(|error| new_folder_error(&path, &error))
     }
 
     /// A snapshot fits only the same QEMU with the same hardware, over the same image.
@@ -124,10 +124,11 @@ impl Machine<'_> {
         let folder = self.folder();
         for left in [SOCKET, "wire"] {
             let path = folder.join(left);
-            files::remove(&path).map_err(|error| trouble(&path, &error))?;
+            files::remove_path(&path).map_err(|error| new_folder_error(&path, &error))?;
         }
         let log = folder.join("qemu.log");
-        background::start(&self.program(image, snapshot), &log, &self.record()).map_err(|error| trouble(&log, &error))
+        background::start_background_process(&self.program(image, snapshot), &log, &self.record())
+            .map_err(|error| new_folder_error(&log, &error))
     }
 
     fn program(&self, image: &Image, snapshot: Option<&str>) -> Program {
@@ -194,10 +195,10 @@ impl Machine<'_> {
 
     /// It is there and its QEMU runs, or the diagnostic with its last words.
     pub fn expect_running(&self) -> Result<()> {
-        if background::running(&self.record()).is_some() {
+        if background::find_background_process(&self.record()).is_some() {
             return Ok(());
         }
-        let said = files::tail(&self.folder().join("qemu.log"), 600).unwrap_or_default();
+        let said = files::read_file_tail(&self.folder().join("qemu.log"), 600).unwrap_or_default();
         Err(Diagnostic::error("RW0905", format!("its QEMU ended: {}", text::one_line(&said, 300)))
             .on(format!("lab machine {}", self.name()))
             .state(format!("the end of its serial line:\n{}", self.last_words(6)))
@@ -213,7 +214,7 @@ fn identity_arguments() -> Vec<String> {
 }
 
 /// /etc/hosts of every machine.
-fn hosts() -> String {
+fn render_hosts_file() -> String {
     let machines = (1..=MOST_MACHINES).map(|n| format!("{} {}\n", folder::fabric_ip(n), machine_name(n)));
     std::iter::once("127.0.0.1 localhost\n".to_owned()).chain(machines).collect()
 }

@@ -59,7 +59,7 @@ impl Monitor {
 }
 
 /// Runs a line of the monitor of a machine that must say nothing, as savevm and loadvm do when they succeed.
-pub fn silently(machine: &Path, name: &str, line: &str) -> Result<()> {
+pub fn run_silent_monitor_line(machine: &Path, name: &str, line: &str) -> Result<()> {
     let said = Monitor::connect(machine).and_then(|mut monitor| monitor.line(line));
     let why = match said {
         Ok(said) if said.is_empty() => return Ok(()),

@@ -28,15 +28,17 @@ const NEEDED: [(&str, &str); 17] = [
 ];
 
 /// All programs are there, or the diagnostic that says how to get them.
-pub fn check(flavour: Flavour) -> Result<()> {
-    let mut packages = missing(&|name| if name.starts_with('/') { files::exists(Path::new(name)) } else { process::find(name).is_some() });
+pub fn check_programs(flavour: Flavour) -> Result<()> {
+    let mut packages = list_missing_packages(&|name| {
+        if name.starts_with('/') { files::is_present(Path::new(name)) } else { process::find_program(name).is_some() }
+    });
     if !packages.contains(&"busybox-static") && !busybox_is_static() {
         packages.push("busybox-static");
     }
-    if !process::is_root() && process::find("newuidmap").is_none() {
+    if !process::is_root() && process::find_program("newuidmap").is_none() {
         packages.push("uidmap");
     }
-    if flavour.kubernetes && process::find("openssl").is_none() {
+    if flavour.kubernetes && process::find_program("openssl").is_none() {
         packages.push("openssl");
     }
     if packages.is_empty() {
@@ -48,7 +50,7 @@ pub fn check(flavour: Flavour) -> Result<()> {
         .into())
 }
 
-fn missing(here: &dyn Fn(&str) -> bool) -> Vec<&'static str> {
+fn list_missing_packages(here: &dyn Fn(&str) -> bool) -> Vec<&'static str> {
     let mut packages: Vec<&str> = Vec::new();
     for (name, package) in NEEDED {
         if !here(name) && !packages.contains(&package) {
@@ -65,7 +67,7 @@ fn install_line(packages: &[&str]) -> String {
 
 /// In the initramfs there is no library for a dynamic one: its loader's path must not be in the file.
 fn busybox_is_static() -> bool {
-    let Some(bytes) = process::find("busybox").and_then(|path| files::read_limited(&path, 16 << 20).ok()) else {
+    let Some(bytes) = process::find_program("busybox").and_then(|path| files::read_limited(&path, 16 << 20).ok()) else {
         return false;
     };
     let loader = b"/lib64/ld-linux";
@@ -78,7 +80,7 @@ mod tests {
 
     #[test]
     fn each_missing_package_is_named_once() {
-        assert_eq!(missing(&|_| true), Vec::<&str>::new());
-        assert_eq!(missing(&|name| !["depmod", "modprobe", "gpg"].contains(&name)), ["kmod", "gnupg"]);
+        assert_eq!(list_missing_packages(&|_| true), Vec::<&str>::new());
+        assert_eq!(list_missing_packages(&|name| !["depmod", "modprobe", "gpg"].contains(&name)), ["kmod", "gnupg"]);
     }
 }

@@ -1,6 +1,6 @@
 //! What the machines are made of, and the digest that names it: same recipe, same disk, built once.
 
-use super::{assets, sources::Source};
+use super::{assets, sources::AptSource};
 use railwright_base::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -53,24 +53,24 @@ impl Flavour {
 }
 
 /// The packages of a kind in `recipe/packages.txt`: lines of `KIND PACKAGE`.
-fn packages(kind: &str) -> Vec<&'static str> {
-    let lines = assets::text("recipe/packages.txt").lines();
+fn list_recipe_packages(kind: &str) -> Vec<&'static str> {
+    let lines = assets::read_asset_text("recipe/packages.txt").lines();
     lines.filter_map(|line| line.split_once(' ')).filter(|(of, _)| *of == kind).map(|(_, name)| name).collect()
 }
 
 /// What a machine has from the start.
-pub fn installed(flavour: Flavour) -> Vec<&'static str> {
-    let node = if flavour.kubernetes { packages("kubernetes") } else { Vec::new() };
-    [packages("bare"), packages(flavour.network.word()), node].concat()
+pub fn list_installed_packages(flavour: Flavour) -> Vec<&'static str> {
+    let node = if flavour.kubernetes { list_recipe_packages("kubernetes") } else { Vec::new() };
+    [list_recipe_packages("bare"), list_recipe_packages(flavour.network.word()), node].concat()
 }
 
 /// What the repository offers to it, without the dependencies.
-pub fn served() -> Vec<&'static str> {
-    packages("served")
+pub fn list_served_packages() -> Vec<&'static str> {
+    list_recipe_packages("served")
 }
 
 /// Names the disk and packages that this recipe gives.
-pub fn digest(flavour: Flavour, sources: &[Source]) -> Digest {
+pub fn compute_recipe_digest(flavour: Flavour, sources: &[AptSource]) -> Digest {
     let mut text = format!("{}\n{DISK_SIZE}\n", flavour.word());
     for source in sources {
         text.push_str(&source.line());
@@ -93,23 +93,23 @@ mod tests {
     #[test]
     fn a_bare_machine_has_nothing_of_rdma_and_no_compiler() {
         for network in [Network::Networkd, Network::NetworkManager, Network::Netplan, Network::Ifupdown] {
-            let bare = installed(Flavour { network, kubernetes: true });
+            let bare = list_installed_packages(Flavour { network, kubernetes: true });
             assert!(bare.contains(&"openssh-server") && bare.contains(&"grub2-common"), "{bare:?}");
             for absent in ["rdma-core", "perftest", "gcc", "dkms", "make"] {
                 assert!(!bare.contains(&absent), "{absent} in {bare:?}");
-                assert!(served().contains(&absent), "{absent} must come from the repository");
+                assert!(list_served_packages().contains(&absent), "{absent} must come from the repository");
             }
         }
     }
 
     #[test]
     fn the_digest_moves_with_flavour_and_sources() {
-        let source = |suite: &str| Source { uri: "http://example.invalid/debian".into(), suite: suite.into() };
+        let source = |suite: &str| AptSource { uri: "http://example.invalid/debian".into(), suite: suite.into() };
         let plain = |network| Flavour { network, kubernetes: false };
-        let one = digest(plain(Network::Networkd), &[source("bookworm")]);
-        assert_eq!(one, digest(plain(Network::Networkd), &[source("bookworm")]));
-        assert_ne!(one, digest(plain(Network::Netplan), &[source("bookworm")]));
-        assert_ne!(one, digest(Flavour { network: Network::Networkd, kubernetes: true }, &[source("bookworm")]));
-        assert_ne!(one, digest(plain(Network::Networkd), &[source("bookworm-updates")]));
+        let one = compute_recipe_digest(plain(Network::Networkd), &[source("bookworm")]);
+        assert_eq!(one, compute_recipe_digest(plain(Network::Networkd), &[source("bookworm")]));
+        assert_ne!(one, compute_recipe_digest(plain(Network::Netplan), &[source("bookworm")]));
+        assert_ne!(one, compute_recipe_digest(Flavour { network: Network::Networkd, kubernetes: true }, &[source("bookworm")]));
+        assert_ne!(one, compute_recipe_digest(plain(Network::Networkd), &[source("bookworm-updates")]));
     }
 }

@@ -14,20 +14,20 @@ const HEAD_LIMIT: u64 = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Serves a folder on 127.0.0.1 until the process is ended.
-pub fn serve(folder: &Path, port: u16) -> Result<()> {
+pub fn serve_repository(folder: &Path, port: u16) -> Result<()> {
     let failed = |error: std::io::Error| {
         Box::new(
             Diagnostic::error("RW0904", format!("the package repository cannot be served on 127.0.0.1:{port}: {error}"))
                 .next("end what holds the port, or choose others with RAILWRIGHT_LAB_PORT"),
         )
     };
-    let root = files::resolve(folder).map_err(failed)?;
+    let root = files::resolve_path(folder).map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     runtime.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(failed)?;
         loop {
             if let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(converse(stream, root.clone()));
+                tokio::spawn(handle_connection(stream, root.clone()));
             } else {
                 // Out of file descriptors, as a rule: let some connections end.
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -37,11 +37,11 @@ pub fn serve(folder: &Path, port: u16) -> Result<()> {
 }
 
 /// One connection: request after request, until the other side is done or says nothing sensible.
-async fn converse(stream: TcpStream, root: PathBuf) {
+async fn handle_connection(stream: TcpStream, root: PathBuf) {
     let (reading, mut writing) = stream.into_split();
     let mut reader = BufReader::new(reading);
     while let Ok(Ok(Some(request))) = tokio::time::timeout(PATIENCE, read_request(&mut reader)).await {
-        let answered = answer(&request, &root, &mut writing).await;
+        let answered = write_response(&request, &root, &mut writing).await;
         if answered.is_err() || request.last {
             return;
         }
@@ -49,14 +49,14 @@ async fn converse(stream: TcpStream, root: PathBuf) {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Request {
+struct HttpRequest {
     method: String,
     target: String,
     /// The connection ends after it.
     last: bool,
 }
 
-async fn read_request(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> std::io::Result<Option<Request>> {
+async fn read_request(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> std::io::Result<Option<HttpRequest>> {
     let mut head = Vec::new();
     let mut limited = reader.take(HEAD_LIMIT);
     loop {
@@ -65,12 +65,12 @@ async fn read_request(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> st
             return Ok(None);
         }
         if matches!(&head[line_start..], b"\r\n" | b"\n") {
-            return Ok(parse(&String::from_utf8_lossy(&head)));
+            return Ok(parse_request_head(&String::from_utf8_lossy(&head)));
         }
     }
 }
 
-fn parse(head: &str) -> Option<Request> {
+fn parse_request_head(head: &str) -> Option<HttpRequest> {
     let mut lines = head.lines();
     let mut words = lines.next()?.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
@@ -78,14 +78,14 @@ fn parse(head: &str) -> Option<Request> {
         line.split_once(':').is_some_and(|(n, v)| n.eq_ignore_ascii_case("connection") && v.trim().eq_ignore_ascii_case("close"))
     };
     let last = version != "HTTP/1.1" || lines.any(closes);
-    Some(Request { method: method.to_owned(), target: target.to_owned(), last })
+    Some(HttpRequest { method: method.to_owned(), target: target.to_owned(), last })
 }
 
-async fn answer(request: &Request, root: &Path, out: &mut (impl tokio::io::AsyncWrite + Unpin)) -> std::io::Result<()> {
+async fn write_response(request: &HttpRequest, root: &Path, out: &mut (impl tokio::io::AsyncWrite + Unpin)) -> std::io::Result<()> {
     if request.method != "GET" && request.method != "HEAD" {
         return out.write_all(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n").await;
     }
-    let Some((mut file, length)) = open(&request.target, root).await else {
+    let Some((mut file, length)) = open_target_file(&request.target, root).await else {
         return out.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await;
     };
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {length}\r\n\r\n");
@@ -98,8 +98,8 @@ async fn answer(request: &Request, root: &Path, out: &mut (impl tokio::io::Async
 }
 
 /// The file that a target names, if it is a plain file that really lies below the root.
-async fn open(target: &str, root: &Path) -> Option<(tokio::fs::File, u64)> {
-    let path = tokio::fs::canonicalize(root.join(inside(target)?)).await.ok()?;
+async fn open_target_file(target: &str, root: &Path) -> Option<(tokio::fs::File, u64)> {
+    let path = tokio::fs::canonicalize(root.join(resolve_target_path(target)?)).await.ok()?;
     if !path.starts_with(root) {
         return None;
     }
@@ -109,8 +109,8 @@ async fn open(target: &str, root: &Path) -> Option<(tokio::fs::File, u64)> {
 }
 
 /// The relative path of a target such as `/./Packages`; `None` when it would leave the folder.
-fn inside(target: &str) -> Option<PathBuf> {
-    let path = decode(target.split(['?', '#']).next()?)?;
+fn resolve_target_path(target: &str) -> Option<PathBuf> {
+    let path = decode_percent_escapes(target.split(['?', '#']).next()?)?;
     let mut relative = PathBuf::new();
     for component in Path::new(&path).components() {
         match component {
@@ -123,7 +123,7 @@ fn inside(target: &str) -> Option<PathBuf> {
 }
 
 /// Percent decoding, once: package names with an epoch hold a real `%3a`.
-fn decode(text: &str) -> Option<String> {
+fn decode_percent_escapes(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -151,7 +151,7 @@ mod tests {
         to.shutdown().await.unwrap();
         let mut reader = BufReader::new(reading);
         while let Ok(Some(request)) = read_request(&mut reader).await {
-            answer(&request, root, &mut writing).await.unwrap();
+            write_response(&request, root, &mut writing).await.unwrap();
         }
         drop((reader, writing));
         let mut text = String::new();
@@ -184,7 +184,7 @@ mod tests {
         let flood = format!("GET / HTTP/1.1\r\nx: {}", "y".repeat(1 << 15));
         let mut reader = BufReader::new(flood.as_bytes());
         assert_eq!(read_request(&mut reader).await.unwrap(), None);
-        assert_eq!(parse("GET /\r\n\r\n"), None);
-        assert!(parse("GET / HTTP/1.0\r\n\r\n").is_some_and(|request| request.last));
+        assert_eq!(parse_request_head("GET /\r\n\r\n"), None);
+        assert!(parse_request_head("GET / HTTP/1.0\r\n\r\n").is_some_and(|request| request.last));
     }
 }

@@ -9,14 +9,14 @@ pub const SUITE: &str = "bookworm";
 
 /// One line of sources.list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Source {
+pub struct AptSource {
     /// Where.
     pub uri: String,
     /// `bookworm`, `bookworm-updates` or `bookworm-security`.
     pub suite: String,
 }
 
-impl Source {
+impl AptSource {
     /// As sources.list has it.
     pub fn line(&self) -> String {
         format!("deb {} {} main", self.uri, self.suite)
@@ -24,36 +24,36 @@ impl Source {
 }
 
 /// The sources that apt here has, when they cover the release and its security updates.
-pub fn of_this_computer() -> Result<Vec<Source>> {
+pub fn of_this_computer() -> Result<Vec<AptSource>> {
     let format = "$(ORIGIN) $(COMPONENT) $(CODENAME) $(REPO_URI)";
     let output = Program::new("apt-get").arguments(["indextargets", "--format", format, "Created-By: Packages"]).output();
     match output {
-        Ok(output) if output.status.success() => parse(&String::from_utf8_lossy(&output.stdout)),
-        Ok(output) => Err(missing(&text::one_line(&String::from_utf8_lossy(&output.stderr), 200))),
-        Err(error) => Err(missing(&error.to_string())),
+        Ok(output) if output.status.success() => parse_apt_sources(&String::from_utf8_lossy(&output.stdout)),
+        Ok(output) => Err(new_missing_packages_error(&text::one_line(&String::from_utf8_lossy(&output.stderr), 200))),
+        Err(error) => Err(new_missing_packages_error(&error.to_string())),
     }
 }
 
-fn parse(listing: &str) -> Result<Vec<Source>> {
-    let mut sources: Vec<Source> = listing.lines().filter_map(parse_line).collect();
+fn parse_apt_sources(listing: &str) -> Result<Vec<AptSource>> {
+    let mut sources: Vec<AptSource> = listing.lines().filter_map(parse_line).collect();
     sources.sort();
     sources.dedup();
     for suite in [SUITE.to_owned(), format!("{SUITE}-security")] {
         if !sources.iter().any(|source| source.suite == suite) {
-            return Err(missing(&format!("apt here has no index of Debian's suite {suite}")));
+            return Err(new_missing_packages_error(&format!("apt here has no index of Debian's suite {suite}")));
         }
     }
     Ok(sources)
 }
 
-fn parse_line(line: &str) -> Option<Source> {
+fn parse_line(line: &str) -> Option<AptSource> {
     let mut words = line.split_whitespace();
     let (origin, component, codename, uri) = (words.next()?, words.next()?, words.next()?, words.next()?);
     let ours = codename == SUITE || codename.strip_prefix(SUITE).is_some_and(|rest| ["-updates", "-security"].contains(&rest));
-    (origin == "Debian" && component == "main" && ours).then(|| Source { uri: uri.to_owned(), suite: codename.to_owned() })
+    (origin == "Debian" && component == "main" && ours).then(|| AptSource { uri: uri.to_owned(), suite: codename.to_owned() })
 }
 
-fn missing(why: &str) -> Box<Diagnostic> {
+fn new_missing_packages_error(why: &str) -> Box<Diagnostic> {
     Diagnostic::error("RW0902", format!("the packages of Debian 12 cannot be had: {why}"))
         .effect("the machines are built from this computer's own apt sources; kernel and headers live in the security suite")
         .state("nothing was built")
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn only_debians_main_of_the_release_is_taken_once() {
-        let lines: Vec<String> = parse(LISTING).unwrap().iter().map(Source::line).collect();
+        let lines: Vec<String> = parse_apt_sources(LISTING).unwrap().iter().map(AptSource::line).collect();
         assert_eq!(
             lines,
             [
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn without_the_security_suite_there_is_no_lab() {
         let listing: String = LISTING.lines().filter(|line| !line.contains("security")).collect::<Vec<_>>().join("\n");
-        let error = parse(&listing).unwrap_err();
+        let error = parse_apt_sources(&listing).unwrap_err();
         assert_eq!(error.code, "RW0902");
         assert!(error.message.contains("bookworm-security"), "{}", error.message);
     }

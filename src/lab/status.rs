@@ -1,15 +1,15 @@
 //! `railwright lab status`: what runs, as a value.
 
 use super::Result;
-use super::folder::{Folder, fabric_address, machine_name};
+use super::folder::{LabFolder, fabric_address, machine_name};
 use super::kubernetes;
-use super::state::State;
+use super::state::LabState;
 use railwright_system::background;
 use serde::Serialize;
 
 /// A lab as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Status {
+pub struct LabStatus {
     /// Its folder.
     pub folder: String,
     /// KVM or emulation; `None` when no lab was brought up.
@@ -51,10 +51,10 @@ pub struct MachineStatus {
 }
 
 /// Looks, and changes nothing.
-pub fn status(folder: &Folder) -> Result<Status> {
-    let state = State::read(folder);
+pub fn read_lab_status(folder: &LabFolder) -> Result<LabStatus> {
+    let state = LabState::read(folder);
     let machine = |number| {
-        let process = background::running(&folder.machine(number).join("qemu.pid"));
+        let process = background::find_background_process(&folder.machine(number).join("qemu.pid"));
         MachineStatus {
             name: machine_name(number),
             process,
@@ -63,8 +63,8 @@ pub fn status(folder: &Folder) -> Result<Status> {
             fabric: fabric_address(number),
         }
     };
-    let serves = background::running(&folder.path("server.pid")).is_some();
-    Ok(Status {
+    let serves = background::find_background_process(&folder.path("server.pid")).is_some();
+    Ok(LabStatus {
         folder: folder.root().display().to_string(),
         accelerator: state.as_ref().map(|state| state.accelerator.word()),
         network: state.as_ref().map(|state| state.flavour.network.word()),
@@ -74,8 +74,9 @@ pub fn status(folder: &Folder) -> Result<Status> {
     })
 }
 
-fn cluster_of(folder: &Folder, state: Option<&State>) -> Option<KubernetesStatus> {
-    let processes: Option<Vec<u32>> = kubernetes::records(folder).iter().map(|record| background::running(record)).collect();
+fn cluster_of(folder: &LabFolder, state: Option<&LabState>) -> Option<KubernetesStatus> {
+    let processes: Option<Vec<u32>> =
+        kubernetes::list_pid_files(folder).iter().map(|record| background::find_background_process(record)).collect();
     let processes = processes.filter(|_| state.is_some_and(|state| state.flavour.kubernetes))?;
     Some(KubernetesStatus {
         server: format!("https://127.0.0.1:{}", folder.api_port()),

@@ -1,7 +1,7 @@
 //! The fabric of more than two machines: a learning Ethernet switch on unix datagram sockets, one frame a datagram.
 
 use super::Result;
-use super::folder::{Folder, machine_name, trouble};
+use super::folder::{LabFolder, machine_name, new_folder_error};
 use railwright_system::files;
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixDatagram;
@@ -15,12 +15,12 @@ type Address = [u8; 6];
 
 /// Which machine was last seen behind an address.
 #[derive(Debug, Default)]
-struct Table(BTreeMap<Address, u8>);
+struct MacAddressTable(BTreeMap<Address, u8>);
 
-impl Table {
+impl MacAddressTable {
     /// Learns the sender and says to which of `ports` the frame goes.
     fn forward(&mut self, frame: &[u8], from: u8, ports: u8) -> Vec<u8> {
-        let (Some(to), Some(sender)) = (address(frame, 0), address(frame, 6)) else {
+        let (Some(to), Some(sender)) = (read_mac_address(frame, 0), read_mac_address(frame, 6)) else {
             return Vec::new();
         };
         // Frames from group addresses are malformed: learning one would redirect broadcasts.
@@ -40,15 +40,15 @@ impl Table {
     }
 }
 
-fn address(frame: &[u8], at: usize) -> Option<Address> {
+fn read_mac_address(frame: &[u8], at: usize) -> Option<Address> {
     frame.get(at..at + 6)?.try_into().ok()
 }
 
 /// Runs the switch of a lab until its process is ended: a thread a port.
-pub fn switch(folder: &Folder, ports: u8) -> Result<()> {
+pub fn run_switch(folder: &LabFolder, ports: u8) -> Result<()> {
     let machines = folder.path("machines");
-    let sockets = (1..=ports).map(|port| bind(&machines, port)).collect::<Result<Vec<_>>>()?;
-    let table = Arc::new(Mutex::new(Table::default()));
+    let sockets = (1..=ports).map(|port| bind_port_socket(&machines, port)).collect::<Result<Vec<_>>>()?;
+    let table = Arc::new(Mutex::new(MacAddressTable::default()));
     std::thread::scope(|scope| {
         for (socket, port) in sockets.iter().zip(1..) {
             let table = Arc::clone(&table);
@@ -59,13 +59,13 @@ pub fn switch(folder: &Folder, ports: u8) -> Result<()> {
 }
 
 /// The process runs in the folder of the machines: relative paths, for a socket's path may have only 107 bytes.
-fn bind(machines: &Path, port: u8) -> Result<UnixDatagram> {
+fn bind_port_socket(machines: &Path, port: u8) -> Result<UnixDatagram> {
     let path = PathBuf::from(format!("port{port}"));
-    files::remove(&path).map_err(|error| trouble(machines, &error))?;
-    UnixDatagram::bind(&path).map_err(|error| trouble(machines, &error))
+    files::remove_path(&path).map_err(|error| new_folder_error(machines, &error))?;
+    UnixDatagram::bind(&path).map_err(|error| new_folder_error(machines, &error))
 }
 
-fn serve_port(socket: &UnixDatagram, port: u8, ports: u8, table: &Mutex<Table>) {
+fn serve_port(socket: &UnixDatagram, port: u8, ports: u8, table: &Mutex<MacAddressTable>) {
     let mut frame = vec![0; LARGEST_FRAME];
     while let Ok(length) = socket.recv(&mut frame) {
         let targets = table.lock().unwrap_or_else(PoisonError::into_inner).forward(&frame[..length], port, ports);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn it_floods_until_it_has_learnt() {
-        let mut table = Table::default();
+        let mut table = MacAddressTable::default();
         assert_eq!(table.forward(&frame(2, 1), 1, 4), [2, 3, 4]);
         assert_eq!(table.forward(&frame(1, 2), 2, 4), [1]);
         assert_eq!(table.forward(&frame(2, 1), 1, 4), [2]);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn broadcasts_go_everywhere_and_garbage_nowhere() {
-        let mut table = Table::default();
+        let mut table = MacAddressTable::default();
         let broadcast = [[0xff; 6], [2, 0, 0, 0, 0, 1]].concat();
         assert_eq!(table.forward(&broadcast, 3, 3), [1, 2]);
         let from_a_group = [[0xff; 6], [0xff; 6]].concat();

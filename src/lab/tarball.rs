@@ -5,7 +5,7 @@
 pub fn source_tarball<'a>(files: impl IntoIterator<Item = (String, &'a [u8])>) -> Vec<u8> {
     let mut tar = Vec::new();
     for (path, content) in files {
-        tar.extend(header(&path, content.len()));
+        tar.extend(build_ustar_header(&path, content.len()));
         tar.extend(content);
         tar.resize(tar.len().next_multiple_of(512), 0);
     }
@@ -14,7 +14,7 @@ pub fn source_tarball<'a>(files: impl IntoIterator<Item = (String, &'a [u8])>) -
 }
 
 /// A ustar header of a plain file, POSIX.1-1988 layout; paths here are far below its 100 bytes.
-fn header(path: &str, size: usize) -> [u8; 512] {
+fn build_ustar_header(path: &str, size: usize) -> [u8; 512] {
     let mut header = [0u8; 512];
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &path.as_bytes()[..path.len().min(100)]);
@@ -42,12 +42,12 @@ fn gzip_stored(data: &[u8]) -> Vec<u8> {
         out.extend((!length).to_le_bytes());
         out.extend(block);
     }
-    out.extend(crc32(data).to_le_bytes());
+    out.extend(compute_crc32(data).to_le_bytes());
     out.extend((data.len() as u32).to_le_bytes());
     out
 }
 
-fn crc32(data: &[u8]) -> u32 {
+fn compute_crc32(data: &[u8]) -> u32 {
     let step = |crc: u32| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
     !data.iter().fold(!0u32, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
 }

@@ -1,13 +1,13 @@
 //! `railwright lab up`: from nothing to machines that answer, from the bare snapshot when there is one.
 
 use super::accelerator::{self, Accelerator};
-use super::event::{Event, Listener, Step, timed};
-use super::folder::{Folder, trouble};
+use super::event::{LabEvent, LabStep, Listener, run_timed_step};
+use super::folder::{LabFolder, new_folder_error};
 use super::image::{self, Image};
 use super::kubernetes::{self, Programs};
-use super::machine::{BARE, Machine, Wire};
+use super::machine::{BARE, LabMachine, Wire};
 use super::recipe::Flavour;
-use super::state::State;
+use super::state::LabState;
 use super::{Result, down, guest, keys, machine_range, monitor, programs, repository};
 use railwright_base::Diagnostic;
 use railwright_system::process::{self, Program};
@@ -16,7 +16,7 @@ use std::net::{TcpListener, TcpStream};
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct LabRequest {
     /// How many machines.
     pub machines: u8,
     /// What they are.
@@ -37,52 +37,52 @@ pub enum Came {
 }
 
 /// Brings the lab up. What an aborted run has left is ended first.
-pub fn up(folder: &Folder, wanted: Wanted, listener: Listener<'_>) -> Result<Came> {
+pub fn bring_up_lab(folder: &LabFolder, wanted: LabRequest, listener: Listener<'_>) -> Result<Came> {
     machine_range(wanted.machines).ok_or_else(|| too_many(wanted.machines))?;
-    programs::check(wanted.flavour)?;
+    programs::check_programs(wanted.flavour)?;
     let _lock = folder.lock()?;
-    if let Some(state) = State::read(folder)
-        && stands(folder, &state)
+    if let Some(state) = LabState::read(folder)
+        && is_lab_running(folder, &state)
     {
         return already_up(&state, wanted);
     }
     if down::end_all(folder)? > 0 {
-        listener(Event::Note("ended what was left of a lab here".to_owned()));
+        listener(LabEvent::Note("ended what was left of a lab here".to_owned()));
     }
     let cluster = Programs::ensure(folder, wanted.flavour, listener)?;
-    let image = image::ensure(folder, wanted.flavour, cluster.as_ref().map(Programs::for_nodes).as_deref(), listener)?;
-    keys::prepare(folder)?;
-    timed(listener, Step::Repository, || repository::publish(folder, &image))?;
-    let accelerator = accelerator::choose(folder, &image, listener)?;
+    let image = image::ensure_image(folder, wanted.flavour, cluster.as_ref().map(Programs::for_nodes).as_deref(), listener)?;
+    keys::prepare_keys(folder)?;
+    run_timed_step(listener, LabStep::Repository, || repository::publish_packages(folder, &image))?;
+    let accelerator = accelerator::choose_accelerator(folder, &image, listener)?;
     expect_free_ports(folder, wanted)?;
     start_server(folder)?;
-    let machines = machines(folder, wanted, accelerator);
+    let machines = list_lab_machines(folder, wanted, accelerator);
     let came = start_machines(folder, &machines, &image, listener)?;
     let name = image.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let state = State { machines: wanted.machines, flavour: wanted.flavour, memory_mib: wanted.memory_mib, accelerator, image: name };
+    let state = LabState { machines: wanted.machines, flavour: wanted.flavour, memory_mib: wanted.memory_mib, accelerator, image: name };
     if let Some(programs) = cluster {
-        kubernetes::start(folder, &programs, &machines, listener)?;
+        kubernetes::start_cluster(folder, &programs, &machines, listener)?;
     }
     state.write(folder)?;
     Ok(came)
 }
 
 /// The machines of a lab.
-pub fn machines(lab: &Folder, wanted: Wanted, accelerator: Accelerator) -> Vec<Machine<'_>> {
+pub fn list_lab_machines(lab: &LabFolder, wanted: LabRequest, accelerator: Accelerator) -> Vec<LabMachine<'_>> {
     let wire = if wanted.machines > 2 { Wire::Switch } else { Wire::Direct };
     (1..=wanted.machines)
-        .map(|number| Machine { lab, number, accelerator, memory_mib: wanted.memory_mib, wire, kubernetes: wanted.flavour.kubernetes })
+        .map(|number| LabMachine { lab, number, accelerator, memory_mib: wanted.memory_mib, wire, kubernetes: wanted.flavour.kubernetes })
         .collect()
 }
 
 /// Whether all that a lab consists of runs.
-fn stands(folder: &Folder, state: &State) -> bool {
+fn is_lab_running(folder: &LabFolder, state: &LabState) -> bool {
     let records = (1..=state.machines).map(|number| folder.machine(number).join("qemu.pid"));
-    let cluster = kubernetes::records(folder).into_iter().filter(|_| state.flavour.kubernetes);
-    records.chain([folder.path("server.pid")]).chain(cluster).all(|record| background::running(&record).is_some())
+    let cluster = kubernetes::list_pid_files(folder).into_iter().filter(|_| state.flavour.kubernetes);
+    records.chain([folder.path("server.pid")]).chain(cluster).all(|record| background::find_background_process(&record).is_some())
 }
 
-fn already_up(state: &State, wanted: Wanted) -> Result<Came> {
+fn already_up(state: &LabState, wanted: LabRequest) -> Result<Came> {
     if state.machines == wanted.machines && state.flavour == wanted.flavour && state.memory_mib == wanted.memory_mib {
         return Ok(Came::AlreadyUp);
     }
@@ -98,7 +98,7 @@ fn too_many(machines: u8) -> Box<Diagnostic> {
 }
 
 /// A port in use would make QEMU end with a less helpful word.
-fn expect_free_ports(folder: &Folder, wanted: Wanted) -> Result<()> {
+fn expect_free_ports(folder: &LabFolder, wanted: LabRequest) -> Result<()> {
     let machines = 1..=wanted.machines;
     let cluster =
         [folder.api_port()].into_iter().chain(folder.store_ports()).chain(machines.clone().map(|number| folder.kubelet_port(number)));
@@ -117,21 +117,22 @@ fn expect_free_ports(folder: &Folder, wanted: Wanted) -> Result<()> {
     Ok(())
 }
 
-fn start_server(folder: &Folder) -> Result<()> {
+fn start_server(folder: &LabFolder) -> Result<()> {
     let port = folder.repository_port();
     let program = this_program(folder)?.arguments(["lab", "serve", "--port", &port.to_string(), "--folder"]);
     let (log, record) = (folder.path("server.log"), folder.path("server.pid"));
-    background::start(&program.argument(folder.served().to_string_lossy()), &log, &record).map_err(|error| trouble(&log, &error))?;
+    background::start_background_process(&program.argument(folder.served().to_string_lossy()), &log, &record)
+        .map_err(|error| new_folder_error(&log, &error))?;
     for _ in 0..200 {
         if TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Ok(());
         }
-        if background::running(&record).is_none() {
+        if background::find_background_process(&record).is_none() {
             break;
         }
         clock::block_for(50);
     }
-    let said = files::tail(&log, 400).unwrap_or_default();
+    let said = files::read_file_tail(&log, 400).unwrap_or_default();
     Err(Diagnostic::error(
         "RW0904",
         format!("the package repository did not start on port {port}: {}", railwright_base::text::one_line(&said, 200)),
@@ -140,12 +141,12 @@ fn start_server(folder: &Folder) -> Result<()> {
     .into())
 }
 
-fn start_switch(folder: &Folder, machines: usize) -> Result<()> {
+fn start_switch(folder: &LabFolder, machines: usize) -> Result<()> {
     let program = this_program(folder)?.folder(&folder.path("machines")).arguments(["lab", "switch", "--ports", &machines.to_string()]);
     let log = folder.path("switch.log");
-    background::start(&program, &log, &folder.path("switch.pid")).map_err(|error| trouble(&log, &error))?;
+    background::start_background_process(&program, &log, &folder.path("switch.pid")).map_err(|error| new_folder_error(&log, &error))?;
     for _ in 0..200 {
-        if files::exists(&folder.path(&format!("machines/port{machines}"))) {
+        if files::is_present(&folder.path(&format!("machines/port{machines}"))) {
             break;
         }
         clock::block_for(50);
@@ -154,14 +155,14 @@ fn start_switch(folder: &Folder, machines: usize) -> Result<()> {
 }
 
 /// This very program, told which lab it serves.
-fn this_program(folder: &Folder) -> Result<Program> {
-    let path = process::this_program().map_err(|error| trouble(std::path::Path::new("this program"), &error))?;
+fn this_program(folder: &LabFolder) -> Result<Program> {
+    let path = process::this_program().map_err(|error| new_folder_error(std::path::Path::new("this program"), &error))?;
     let first_port = folder.ssh_port(0).to_string();
     let root = folder.root().to_string_lossy();
     Ok(Program::new(path.to_string_lossy()).environment("RAILWRIGHT_LAB_DIR", root).environment("RAILWRIGHT_LAB_PORT", first_port))
 }
 
-fn start_machines(folder: &Folder, machines: &[Machine<'_>], image: &Image, listener: Listener<'_>) -> Result<Came> {
+fn start_machines(folder: &LabFolder, machines: &[LabMachine<'_>], image: &Image, listener: Listener<'_>) -> Result<Came> {
     let from_snapshot = machines.iter().all(|machine| machine.has_bare(image));
     if !from_snapshot {
         for machine in machines {
@@ -171,8 +172,8 @@ fn start_machines(folder: &Folder, machines: &[Machine<'_>], image: &Image, list
     if machines.len() > 2 {
         start_switch(folder, machines.len())?;
     }
-    let (step, snapshot) = if from_snapshot { (Step::Restore, Some(BARE)) } else { (Step::Boot, None) };
-    let booted = timed(listener, step, || {
+    let (step, snapshot) = if from_snapshot { (LabStep::Restore, Some(BARE)) } else { (LabStep::Boot, None) };
+    let booted = run_timed_step(listener, step, || {
         for machine in machines {
             machine.start(image, snapshot)?;
         }
@@ -180,22 +181,22 @@ fn start_machines(folder: &Folder, machines: &[Machine<'_>], image: &Image, list
     });
     if let Err(diagnostic) = booted {
         // Next time from a boot, in case it is the snapshot that does not fit.
-        let _ = machines.iter().try_for_each(|machine| files::remove(&machine.folder().join("bare")));
+        let _ = machines.iter().try_for_each(|machine| files::remove_path(&machine.folder().join("bare")));
         return Err(diagnostic);
     }
     if from_snapshot {
         return Ok(Came::FromSnapshot);
     }
-    timed(listener, Step::Snapshot, || machines.iter().try_for_each(|machine| keep_bare(machine, image)))?;
+    run_timed_step(listener, LabStep::Snapshot, || machines.iter().try_for_each(|machine| keep_bare(machine, image)))?;
     Ok(Came::FromBoot)
 }
 
 /// Waits until each machine answers and has come to rest; its clock is set, because a snapshot's stands still.
-pub fn wait_for_all(machines: &[Machine<'_>], step: Step, listener: Listener<'_>) -> Result<()> {
-    let wait = |machine: &Machine<'_>| {
+pub fn wait_for_all(machines: &[LabMachine<'_>], step: LabStep, listener: Listener<'_>) -> Result<()> {
+    let wait = |machine: &LabMachine<'_>| {
         let script = || format!("date -u -s @{} >/dev/null; timeout 120 systemctl is-system-running --wait", clock::unix_seconds());
         guest::run_when_it_answers(machine, &script, step)?;
-        listener(Event::Note(format!("{} answers on 127.0.0.1:{}", machine.name(), machine.lab.ssh_port(machine.number))));
+        listener(LabEvent::Note(format!("{} answers on 127.0.0.1:{}", machine.name(), machine.lab.ssh_port(machine.number))));
         Ok(())
     };
     std::thread::scope(|scope| {
@@ -208,7 +209,7 @@ fn ended_badly() -> Box<Diagnostic> {
     Diagnostic::error("RW0905", "a thread that waited for a machine ended badly").next("railwright lab down").into()
 }
 
-fn keep_bare(machine: &Machine<'_>, image: &Image) -> Result<()> {
-    monitor::silently(&machine.folder(), &machine.name(), &format!("savevm {BARE}"))?;
+fn keep_bare(machine: &LabMachine<'_>, image: &Image) -> Result<()> {
+    monitor::run_silent_monitor_line(&machine.folder(), &machine.name(), &format!("savevm {BARE}"))?;
     machine.note_bare(image)
 }

@@ -5,7 +5,7 @@ use railwright_transport::BoxFuture;
 
 /// Runs `work` on every item, at most `parallel` at a time, in the order of the items. Only who was woken is looked at: to
 /// look at all whenever one has something to do would cost the square of their number.
-pub async fn each<'a, T: Send + 'a>(items: Vec<T>, parallel: usize, work: &'a (dyn Fn(T) -> BoxFuture<'a, ()> + Sync)) {
+pub async fn run_each_bounded<'a, T: Send + 'a>(items: Vec<T>, parallel: usize, work: &'a (dyn Fn(T) -> BoxFuture<'a, ()> + Sync)) {
     stream::iter(items).map(work).buffer_unordered(parallel.max(1)).collect::<()>().await;
 }
 
@@ -28,7 +28,7 @@ mod tests {
                     done.fetch_add(1, Ordering::SeqCst);
                 })
             };
-            each((0..20).collect(), parallel, &work).await;
+            run_each_bounded((0..20).collect(), parallel, &work).await;
             assert_eq!((done.into_inner(), most.into_inner()), (20, parallel.clamp(1, 20)));
         }
     }
@@ -52,7 +52,7 @@ mod tests {
                 done.fetch_add(1, Ordering::SeqCst);
             })
         };
-        each((0..items).collect(), 64, &work).await;
+        run_each_bounded((0..items).collect(), 64, &work).await;
         assert_eq!(done.into_inner(), items as usize);
     }
 
@@ -67,7 +67,7 @@ mod tests {
                 if left == 0 { Poll::Ready(()) } else { Poll::Pending }
             }))
         };
-        each((0..9).collect(), 4, &work).await;
+        run_each_bounded((0..9).collect(), 4, &work).await;
     }
 
     /// One worker that is woken a thousand times has nobody else looked at.
@@ -91,7 +91,7 @@ mod tests {
                 .await;
             })
         };
-        each((0..64).collect(), 64, &work).await;
+        run_each_bounded((0..64).collect(), 64, &work).await;
         assert!(looks.load(Ordering::SeqCst) <= 3 * 63, "each of the others is looked at when it begins and when its time has come");
     }
 }

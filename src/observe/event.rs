@@ -2,7 +2,7 @@
 
 /// One thing that happened. Hosts are named as in the spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum ObservationEvent {
     /// It begins.
     Began {
         /// How many hosts will be read.

@@ -1,9 +1,9 @@
 //! Reads hosts into an observation.
 
 use super::crowd;
-use super::event::Event;
-use railwright_resource::file::found::{Content, Found, Regular, answer_of_private};
-use railwright_resource::{Answer, AnswerStatus, Answers, Observation, Read, TargetObservation};
+use super::event::ObservationEvent;
+use railwright_resource::file::found::{FileContent, FileState, Regular, answer_of_private};
+use railwright_resource::{AnswerStatus, Observation, Read, ReadResult, ReadResults, TargetObservation};
 use railwright_state::host_record::HOST_RECORD_PATH;
 use railwright_system::clock;
 use railwright_transport::{BoxFuture, Connector, HostAccess, Reader, RecordReading, TransportError};
@@ -27,14 +27,14 @@ pub struct HostRequest {
 }
 
 /// Reads all hosts, `parallel` at a time. Never fails: what went wrong with a host is that host's `problem`.
-pub async fn observe(
+pub async fn observe_hosts(
     connector: &dyn Connector,
     requests: Vec<HostRequest>,
     parallel: usize,
-    on_event: &(dyn Fn(Event) + Sync),
+    on_event: &(dyn Fn(ObservationEvent) + Sync),
 ) -> Observation {
-    let recorded_at = clock::now();
-    on_event(Event::Began { hosts: requests.len() });
+    let recorded_at = clock::read_current_time();
+    on_event(ObservationEvent::Began { hosts: requests.len() });
     let hosts = Mutex::new(BTreeMap::new());
     let work = |request: HostRequest| -> BoxFuture<'_, ()> {
         let hosts = &hosts;
@@ -44,14 +44,18 @@ pub async fn observe(
             hosts.lock().unwrap_or_else(PoisonError::into_inner).insert(target, observed);
         })
     };
-    crowd::each(requests, parallel, &work).await;
-    on_event(Event::Ended);
+    crowd::run_each_bounded(requests, parallel, &work).await;
+    on_event(ObservationEvent::Ended);
     let targets = std::mem::take(&mut *hosts.lock().unwrap_or_else(PoisonError::into_inner));
     Observation { targets, ..Observation::at(recorded_at) }
 }
 
 /// Reads one host. Never fails: what went wrong is the host's `problem`.
-pub async fn observe_host(connector: &dyn Connector, request: &HostRequest, on_event: &(dyn Fn(Event) + Sync)) -> TargetObservation {
+pub async fn observe_host(
+    connector: &dyn Connector,
+    request: &HostRequest,
+    on_event: &(dyn Fn(ObservationEvent) + Sync),
+) -> TargetObservation {
     let host = request.access.name.clone();
     let limit = Duration::from_secs(HOST_LIMIT_S.into());
     let answers = match tokio::time::timeout(limit, read_host(connector, request, on_event)).await {
@@ -60,21 +64,25 @@ pub async fn observe_host(connector: &dyn Connector, request: &HostRequest, on_e
     };
     match answers {
         Ok(answers) => {
-            on_event(Event::Answered { host });
+            on_event(ObservationEvent::Answered { host });
             TargetObservation { problem: None, answers }
         }
         Err(error) => {
             let trouble = error.trouble();
-            on_event(Event::Failed { host, problem: trouble.message.clone() });
+            on_event(ObservationEvent::Failed { host, problem: trouble.message.clone() });
             TargetObservation { problem: Some(trouble), ..TargetObservation::default() }
         }
     }
 }
 
-async fn read_host(connector: &dyn Connector, request: &HostRequest, on_event: &(dyn Fn(Event) + Sync)) -> Result<Answers, TransportError> {
-    on_event(Event::Connecting { host: request.access.name.clone() });
+async fn read_host(
+    connector: &dyn Connector,
+    request: &HostRequest,
+    on_event: &(dyn Fn(ObservationEvent) + Sync),
+) -> Result<ReadResults, TransportError> {
+    on_event(ObservationEvent::Connecting { host: request.access.name.clone() });
     let reader = Reader::new(connector.connect(&request.access).await?);
-    on_event(Event::Reading { host: request.access.name.clone() });
+    on_event(ObservationEvent::Reading { host: request.access.name.clone() });
     // Sorted and each once, so that the program does not depend on the order of the wishes.
     let mut reads: BTreeSet<Read> = request.reads.iter().cloned().collect();
     reads.insert(Read::Host);
@@ -85,17 +93,19 @@ async fn read_host(connector: &dyn Connector, request: &HostRequest, on_event: &
 
 /// A record that holds what stood in many files before is larger than what is carried of any other file.
 /// An answer that did not come is no record that cannot be read: nobody should take a host over for it.
-async fn read_record(host: &str, reader: &Reader, answers: &mut Answers) -> Result<(), TransportError> {
+async fn read_record(host: &str, reader: &Reader, answers: &mut ReadResults) -> Result<(), TransportError> {
     let record = Read::File { path: HOST_RECORD_PATH.to_owned() };
     let lost = |reason: String| Err(TransportError::Lost { host: host.to_owned(), reason });
     if let Some(AnswerStatus::CutOff | AnswerStatus::TimedOut) = answers.get(&record).map(|answer| &answer.status) {
         return lost(format!("of its record: {}", answers.output(&record).err().unwrap_or_default()));
     }
-    if !matches!(Found::by(&record, answers), Found::Regular(Regular { content: Content::TooLarge { .. }, .. })) {
+    if !matches!(FileState::by(&record, answers), FileState::Regular(Regular { content: FileContent::TooLarge { .. }, .. })) {
         return Ok(());
     }
     match reader.record().await? {
-        RecordReading::Text(text) => answers.insert(record.key(), Answer { status: AnswerStatus::Exit(0), out: answer_of_private(&text) }),
+        RecordReading::Text(text) => {
+            answers.insert(record.key(), ReadResult { status: AnswerStatus::Exit(0), out: answer_of_private(&text) })
+        }
         RecordReading::Unknown(reason) => return lost(reason),
         RecordReading::Absent | RecordReading::Unreadable(_) => {}
     }
@@ -108,7 +118,7 @@ mod tests {
     use railwright_base::Target;
     use railwright_resource::Action;
     use railwright_resource::probe::Probe;
-    use railwright_transport::{Fence, HostLink, Performed, Upkeep};
+    use railwright_transport::{ExecutionOutcome, Fence, HostLink, Upkeep};
     use std::sync::Arc;
 
     /// A connector whose hosts behave as their names say.
@@ -130,26 +140,31 @@ mod tests {
     }
 
     impl HostLink for Link {
-        fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+        fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
             Box::pin(async move {
                 // The later host answers first.
                 for _ in 0..(20 - self.0.len().min(20)) {
                     tokio::task::yield_now().await;
                 }
-                let mut answers = Answers::default();
+                let mut answers = ReadResults::default();
                 for read in reads {
-                    answers.insert(read.key(), Answer { status: AnswerStatus::Exit(0), out: self.0.clone() });
+                    answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(0), out: self.0.clone() });
                 }
                 if self.0 == "cut" { Err(TransportError::Lost { host: self.0.clone(), reason: "gone".to_owned() }) } else { Ok(answers) }
             })
         }
-        fn perform<'a>(&'a self, _: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        fn perform<'a>(
+            &'a self,
+            _: &'a Action,
+            _: &'a str,
+            _: Option<&'a Fence>,
+        ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
             panic!("a reader cannot act")
         }
-        fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
             panic!("a reader cannot probe")
         }
-        fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+        fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
             panic!("observing does no upkeep")
         }
     }
@@ -174,8 +189,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_broken_host_costs_itself_only() {
         let events = Mutex::new(Vec::new());
-        let note = |event: Event| events.lock().unwrap().push(event);
-        let observation = observe(&Behaving, requests(&["a", "down", "hung", "cut", "b"]), 64, &note).await;
+        let note = |event: ObservationEvent| events.lock().unwrap().push(event);
+        let observation = observe_hosts(&Behaving, requests(&["a", "down", "hung", "cut", "b"]), 64, &note).await;
         let problem = |name: &str| observation.targets[&Target::host(name)].problem.as_ref().map(|p| p.message.as_str());
         assert_eq!((problem("a"), problem("b")), (None, None));
         assert_eq!(observation.targets[&Target::host("a")].answers.keys().collect::<Vec<_>>(), ["boot", "host"]);
@@ -185,8 +200,11 @@ mod tests {
         let codes: Vec<_> = observation.targets.values().filter_map(|t| t.problem.as_ref()).map(|p| p.code.as_str()).collect();
         assert_eq!(codes, ["RW0408", "RW0401", "RW0409"], "of cut, down, hung");
         let events = events.into_inner().unwrap();
-        assert_eq!((events.first(), events.last()), (Some(&Event::Began { hosts: 5 }), Some(&Event::Ended)));
-        assert_eq!(events.iter().filter(|event| matches!(event, Event::Answered { .. } | Event::Failed { .. })).count(), 5);
+        assert_eq!((events.first(), events.last()), (Some(&ObservationEvent::Began { hosts: 5 }), Some(&ObservationEvent::Ended)));
+        assert_eq!(
+            events.iter().filter(|event| matches!(event, ObservationEvent::Answered { .. } | ObservationEvent::Failed { .. })).count(),
+            5
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -194,7 +212,7 @@ mod tests {
         let names = ["a", "bb", "ccc", "dddd", "cut"];
         let mut backwards = names;
         backwards.reverse();
-        let hosts = async |names: &[&str], parallel| observe(&Behaving, requests(names), parallel, &|_| {}).await.targets;
+        let hosts = async |names: &[&str], parallel| observe_hosts(&Behaving, requests(names), parallel, &|_| {}).await.targets;
         assert_eq!(hosts(&names, 1).await, hosts(&backwards, 64).await);
     }
 }

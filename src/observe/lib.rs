@@ -7,5 +7,5 @@ mod hosts;
 pub mod identity;
 pub mod sealed;
 
-pub use event::Event;
-pub use hosts::{DEFAULT_PARALLEL, HostRequest, observe, observe_host};
+pub use event::ObservationEvent;
+pub use hosts::{DEFAULT_PARALLEL, HostRequest, observe_host, observe_hosts};

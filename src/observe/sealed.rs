@@ -4,17 +4,17 @@
 use railwright_base::{Target, secret};
 use railwright_plan::LastApplied;
 use railwright_resource::file::sealed::{is_sealed, seal_plain, seal_wish};
-use railwright_resource::{Observation, Read, Wish, kind_named};
+use railwright_resource::{DesiredResource, Observation, Read, kind_named};
 use railwright_transport::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// True when the wish is a file whose content names a secret.
-fn names_secret(wish: &Wish) -> bool {
-    wish.kind == "file" && !secret::names(wish.text("content").unwrap_or_default()).is_empty()
+fn names_secret(wish: &DesiredResource) -> bool {
+    wish.kind == "file" && !secret::list_secret_names(wish.text("content").unwrap_or_default()).is_empty()
 }
 
 /// By host, the names of the secrets that its wishes hold, wherever they hold them.
-pub fn named_by_host(wishes: &[Wish]) -> BTreeMap<String, BTreeSet<String>> {
+pub fn named_by_host(wishes: &[DesiredResource]) -> BTreeMap<String, BTreeSet<String>> {
     let mut of_host: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for wish in wishes {
         let names = of_host.entry(wish.address.target.name.to_string()).or_default();
@@ -30,7 +30,7 @@ pub fn remembers_sealed(last: &LastApplied) -> bool {
 
 /// Seals every wish that needs it: its content names a secret, or what was applied last at its address did, so that the
 /// old secret may still stand on the host.
-pub fn seal_wishes(wishes: &mut [Wish], last: &LastApplied, secrets: &Secrets) {
+pub fn seal_wishes(wishes: &mut [DesiredResource], last: &LastApplied, secrets: &Secrets) {
     for wish in wishes.iter_mut().filter(|wish| wish.kind == "file") {
         let applied = last.resources.get(&wish.address);
         let held = applied.is_some_and(|applied| names_secret(&applied.wish(&wish.address)));
@@ -44,8 +44,8 @@ pub fn seal_wishes(wishes: &mut [Wish], last: &LastApplied, secrets: &Secrets) {
 
 /// What is asked of each host, by its name: for what is wished, and for what was applied. A file that may hold a secret is
 /// never asked for in plain as well; once its wish names none any more, and that was applied, it is a file like any other.
-pub fn reads(wishes: &[Wish], last: &LastApplied) -> BTreeMap<String, BTreeSet<Read>> {
-    let of = |wish: &Wish| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();
+pub fn collect_reads_by_host(wishes: &[DesiredResource], last: &LastApplied) -> BTreeMap<String, BTreeSet<Read>> {
+    let of = |wish: &DesiredResource| kind_named(&wish.kind).map(|kind| kind.reads(wish)).unwrap_or_default();
     let mut reads: BTreeMap<String, BTreeSet<Read>> = BTreeMap::new();
     for wish in wishes {
         reads.entry(wish.address.target.name.to_string()).or_default().extend(of(wish));
@@ -66,7 +66,7 @@ pub fn reads(wishes: &[Wish], last: &LastApplied) -> BTreeMap<String, BTreeSet<R
 
 /// What all hosts together are asked, each once, without a secret or its key: files that may hold one are told apart by
 /// their wishes alone.
-pub fn reads_of_all(wishes: &[Wish], last: &LastApplied) -> BTreeSet<Read> {
+pub fn reads_of_all(wishes: &[DesiredResource], last: &LastApplied) -> BTreeSet<Read> {
     let applied = last.resources.iter().map(|(address, applied)| applied.wish(address));
     let held: BTreeSet<String> = wishes
         .iter()
@@ -79,7 +79,7 @@ pub fn reads_of_all(wishes: &[Wish], last: &LastApplied) -> BTreeSet<Read> {
         Read::File { path } if held.contains(&path) => Read::SealedFile { path },
         other => other,
     };
-    reads(wishes, last).into_values().flatten().map(sealed).collect()
+    collect_reads_by_host(wishes, last).into_values().flatten().map(sealed).collect()
 }
 
 fn plain_paths(reads: &BTreeSet<Read>) -> BTreeSet<String> {
@@ -96,8 +96,8 @@ fn sealed_path(read: &Read) -> Option<String> {
 }
 
 /// Seals what was read in plain before the host's own record told that it holds a secret, and what an old recording has.
-pub fn seal_observation(observation: &mut Observation, wishes: &[Wish], last: &LastApplied, secrets: &Secrets) {
-    for (host, reads) in reads(wishes, last) {
+pub fn seal_observation(observation: &mut Observation, wishes: &[DesiredResource], last: &LastApplied, secrets: &Secrets) {
+    for (host, reads) in collect_reads_by_host(wishes, last) {
         let Some(found) = observation.targets.get_mut(&Target::host(&host)) else { continue };
         reads.iter().filter_map(sealed_path).for_each(|path| seal_plain(&path, &mut found.answers, secrets.key()));
     }

@@ -3,12 +3,12 @@
 //! which steps there are and in which order; only what is their own is judged again.
 
 use super::draft::is_remembered;
-use super::judge::{Item, KindLookup, Status, judge_again};
-use super::part::{Group, Part};
-use super::{Applied, Reason, Selection};
+use super::judge::{KindLookup, PlanItem, PlanItemStatus, judge_again};
+use super::part::{TargetGroup, TargetPlan};
+use super::{AppliedResource, PlanSelection, Reason};
 use railwright_base::Address;
 use railwright_resource::host::ssh_lines;
-use railwright_resource::{Action, Answers, Plane, Read, Unlike, Wish};
+use railwright_resource::{Action, DesiredResource, Plane, Read, ReadResults, Unlike};
 use rustc_hash::FxHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
@@ -19,8 +19,8 @@ use std::sync::Arc;
 const NEAR: usize = 8;
 
 /// The targets that were planned so far.
-pub(super) struct Alike<'a> {
-    selection: &'a Selection,
+pub(super) struct EquivalenceClasses<'a> {
+    selection: &'a PlanSelection,
     kinds: KindLookup<'a>,
     /// By a hash over all that counts.
     same: HashMap<u64, Vec<usize>>,
@@ -32,22 +32,22 @@ pub(super) struct Alike<'a> {
 }
 
 struct Model<'a> {
-    group: Group<'a>,
+    group: TargetGroup<'a>,
     place: usize,
     /// How its resources were judged; empty where it is no model for others that are only near.
-    items: Vec<Item>,
+    items: Vec<PlanItem>,
     /// What is read for each of them.
     reads: Vec<Vec<Read>>,
 }
 
-impl<'a> Alike<'a> {
+impl<'a> EquivalenceClasses<'a> {
     /// None yet.
-    pub fn new(selection: &'a Selection, kinds: KindLookup<'a>) -> Self {
-        Alike { selection, kinds, same: HashMap::new(), near: HashMap::new(), models: Vec::new(), latest: None }
+    pub fn new(selection: &'a PlanSelection, kinds: KindLookup<'a>) -> Self {
+        EquivalenceClasses { selection, kinds, same: HashMap::new(), near: HashMap::new(), models: Vec::new(), latest: None }
     }
 
     /// The part of this group, made from one of those that are there.
-    pub fn part(&mut self, group: &Group, parts: &[Part]) -> Option<Part> {
+    pub fn part(&mut self, group: &TargetGroup, parts: &[TargetPlan]) -> Option<TargetPlan> {
         if !self.can_be(group) {
             return None;
         }
@@ -56,8 +56,8 @@ impl<'a> Alike<'a> {
         if let Some(model) = self.latest.filter(is_model) {
             return Some(parts[self.models[model].place].renamed(target));
         }
-        let names = names(group);
-        let equal = self.same.get(&whole(group, names)).into_iter().flatten().copied().find(is_model);
+        let names = hash_resource_names(group);
+        let equal = self.same.get(&hash_whole_group(group, names)).into_iter().flatten().copied().find(is_model);
         if let Some(model) = equal {
             self.latest = Some(model);
             return Some(parts[self.models[model].place].renamed(target));
@@ -71,32 +71,32 @@ impl<'a> Alike<'a> {
     }
 
     /// Remembers a group that was planned, with the place of its part and how its resources were judged.
-    pub fn learn(&mut self, group: Group<'a>, place: usize, mut items: Vec<Item>) {
+    pub fn learn(&mut self, group: TargetGroup<'a>, place: usize, mut items: Vec<PlanItem>) {
         if !self.can_be(&group) {
             return;
         }
-        let (number, names) = (self.models.len(), names(&group));
-        self.same.entry(whole(&group, names)).or_default().push(number);
+        let (number, names) = (self.models.len(), hash_resource_names(&group));
+        self.same.entry(hash_whole_group(&group, names)).or_default().push(number);
         let near = self.near.entry(names).or_default();
         if near.len() < NEAR {
             near.push(number);
         } else {
             items.clear();
         }
-        let reads = |item: &Item| (self.kinds)(&item.wish.kind).map_or_else(Vec::new, |kind| kind.reads(&item.wish));
+        let reads = |item: &PlanItem| (self.kinds)(&item.wish.kind).map_or_else(Vec::new, |kind| kind.reads(&item.wish));
         let reads = items.iter().map(reads).collect();
         self.models.push(Model { group, place, items, reads });
     }
 
     /// One that `--target` or `--exclude` names is like no other.
-    fn can_be(&self, group: &Group) -> bool {
+    fn can_be(&self, group: &TargetGroup) -> bool {
         matches!(group.targets.as_slice(), [target] if !self.selection.names(target))
     }
 }
 
 impl Model<'_> {
     /// The questions of its wishes to which another target answers something else, and in what.
-    fn unlike(&self, answers: &Answers) -> BTreeMap<&Read, Unlike> {
+    fn unlike(&self, answers: &ReadResults) -> BTreeMap<&Read, Unlike> {
         let asked: BTreeSet<&Read> = self.reads.iter().flatten().collect();
         let own = self.group.answers[0];
         let differing = asked.into_iter().filter(|read| own.get(read) != answers.get(read));
@@ -104,7 +104,7 @@ impl Model<'_> {
     }
 
     /// What of a group is its own, judged, by path; nothing where that would make other steps.
-    fn own<'g>(&self, group: &'g Group, part: &Part, kinds: KindLookup) -> Option<BTreeMap<&'g [String], Item>> {
+    fn own<'g>(&self, group: &'g TargetGroup, part: &TargetPlan, kinds: KindLookup) -> Option<BTreeMap<&'g [String], PlanItem>> {
         let is_named_alike = self.group.wishes.iter().map(|wish| &wish.address.path).eq(group.wishes.iter().map(|wish| &wish.address.path))
             && self.group.applied.iter().map(|(address, _)| &address.path).eq(group.applied.iter().map(|(address, _)| &address.path));
         let is_reached_alike = ssh_lines(self.group.answers[0]).eq(ssh_lines(group.answers[0]));
@@ -112,12 +112,12 @@ impl Model<'_> {
             return None;
         }
         let said = self.unlike(group.answers[0]);
-        let spares = |item: &Item, reads: &[Read]| {
+        let spares = |item: &PlanItem, reads: &[Read]| {
             let part = kinds(&item.wish.kind).and_then(|kind| kind.part(&item.wish));
             reads.iter().all(|read| said.get(read).is_none_or(|unlike| unlike.spares(part)))
         };
-        let wishes: BTreeMap<&[String], &'g Wish> = group.wishes.iter().map(|wish| (&wish.address.path[..], *wish)).collect();
-        let records: BTreeMap<&[String], (&'g Address, &'g Applied)> =
+        let wishes: BTreeMap<&[String], &'g DesiredResource> = group.wishes.iter().map(|wish| (&wish.address.path[..], *wish)).collect();
+        let records: BTreeMap<&[String], (&'g Address, &'g AppliedResource)> =
             group.applied.iter().map(|(address, applied)| (&address.path[..], (*address, *applied))).collect();
         let mut own = BTreeMap::new();
         for (item, reads) in self.items.iter().zip(&self.reads) {
@@ -140,21 +140,21 @@ impl Model<'_> {
                 }
                 (None, None) => return None,
             };
-            let is_adopted = again.status == Status::Met && !is_remembered(&again.wish, record.map(|(_, applied)| applied), kinds);
-            if !is_alike(item, &again) || (again.status == Status::Met && is_adopted != part.adopts(path)) {
+            let is_adopted = again.status == PlanItemStatus::Met && !is_remembered(&again.wish, record.map(|(_, applied)| applied), kinds);
+            if !is_alike(item, &again) || (again.status == PlanItemStatus::Met && is_adopted != part.adopts(path)) {
                 return None;
             }
             own.insert(path, again);
         }
         // What left a wish is told, and the model has nothing to tell.
-        super::dropped::dropped(group, kinds).is_empty().then_some(own)
+        super::dropped::find_dropped_fields(group, kinds).is_empty().then_some(own)
     }
 }
 
 /// Whether two judgements of a resource give the same steps, whatever the steps write.
-fn is_alike(a: &Item, b: &Item) -> bool {
+fn is_alike(a: &PlanItem, b: &PlanItem) -> bool {
     let (x, y) = (&a.assessment, &b.assessment);
-    let order = |wish: &Wish| wish.after.iter().map(|address| address.path.clone()).collect::<Vec<_>>();
+    let order = |wish: &DesiredResource| wish.after.iter().map(|address| address.path.clone()).collect::<Vec<_>>();
     a.wish.kind == b.wish.kind
         && a.wish.body.get("guard") == b.wish.body.get("guard")
         && order(&a.wish) == order(&b.wish)
@@ -167,11 +167,11 @@ fn is_alike(a: &Item, b: &Item) -> bool {
         && x.actions.iter().filter_map(Action::path).eq(y.actions.iter().filter_map(Action::path))
 }
 
-fn is_alike_status(a: &Status, b: &Status) -> bool {
+fn is_alike_status(a: &PlanItemStatus, b: &PlanItemStatus) -> bool {
     match (a, b) {
-        (Status::Change(a), Status::Change(b)) => is_alike_reason(a, b),
-        (Status::Held(a, text), Status::Held(b, other)) => is_alike_reason(a, b) && text == other,
-        (Status::Met, Status::Met) => true,
+        (PlanItemStatus::Change(a), PlanItemStatus::Change(b)) => is_alike_reason(a, b),
+        (PlanItemStatus::Held(a, text), PlanItemStatus::Held(b, other)) => is_alike_reason(a, b) && text == other,
+        (PlanItemStatus::Met, PlanItemStatus::Met) => true,
         // What is unknown is told, each with its own words.
         _ => false,
     }
@@ -185,7 +185,7 @@ fn is_alike_reason(a: &Reason, b: &Reason) -> bool {
     }
 }
 
-fn names(group: &Group) -> u64 {
+fn hash_resource_names(group: &TargetGroup) -> u64 {
     let mut hash = FxHasher::default();
     group.wishes.iter().for_each(|wish| wish.address.path.hash(&mut hash));
     group.applied.iter().for_each(|(address, _)| address.path.hash(&mut hash));
@@ -195,14 +195,14 @@ fn names(group: &Group) -> u64 {
 }
 
 /// Equal for groups that are the same; seldom equal for others.
-fn whole(group: &Group, names: u64) -> u64 {
+fn hash_whole_group(group: &TargetGroup, names: u64) -> u64 {
     let mut hash = FxHasher::default();
     names.hash(&mut hash);
     group.answers.iter().for_each(|answers| answers.hash(&mut hash));
     hash.finish()
 }
 
-fn is_same(a: &Group, b: &Group) -> bool {
+fn is_same(a: &TargetGroup, b: &TargetGroup) -> bool {
     a.wishes.len() == b.wishes.len()
         && a.applied.len() == b.applied.len()
         && a.wishes.iter().zip(&b.wishes).all(|(a, b)| is_same_wish(a, b))
@@ -210,7 +210,7 @@ fn is_same(a: &Group, b: &Group) -> bool {
         && a.answers == b.answers
 }
 
-fn is_same_wish(a: &Wish, b: &Wish) -> bool {
+fn is_same_wish(a: &DesiredResource, b: &DesiredResource) -> bool {
     (Arc::ptr_eq(&a.address.path, &b.address.path) || a.address.path == b.address.path)
         && (Arc::ptr_eq(&a.want, &b.want) || a.want == b.want)
         && is_same_order(&a.after, &b.after)
@@ -222,8 +222,8 @@ fn is_same_order(a: &[Address], b: &[Address]) -> bool {
 }
 
 /// When and in which run it was applied makes no difference to a plan.
-fn is_same_record((address, a): &(&Address, &Applied), (other, b): &(&Address, &Applied)) -> bool {
-    let Applied { kind, body, digest, module, places, after, before, adopted, unfinished, run: _, at: _ } = a;
+fn is_same_record((address, a): &(&Address, &AppliedResource), (other, b): &(&Address, &AppliedResource)) -> bool {
+    let AppliedResource { kind, body, digest, module, places, after, before, adopted, unfinished, run: _, at: _ } = a;
     address.path == other.path
         && (kind, digest, module, adopted, unfinished) == (&b.kind, &b.digest, &b.module, &b.adopted, &b.unfinished)
         && (body, places, before) == (&b.body, &b.places, &b.before)

@@ -1,17 +1,17 @@
 //! The digest of a plan: of everything in it but the digest. What many targets share goes in by its own digest, so that it is
 //! written out once and not ten thousand times.
 
-use super::model::{Member, Node, NodeKind, Plan};
+use super::model::{Member, NodeKind, Plan, PlanNode};
 use railwright_base::shared::place_of;
 use railwright_base::{Address, Digest, Target};
-use railwright_resource::Wish;
+use railwright_resource::DesiredResource;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
 /// The digest over everything but the digest.
-pub fn digest(plan: &Plan) -> Digest {
+pub fn compute_plan_digest(plan: &Plan) -> Digest {
     let Plan {
         format_version,
         made_by,
@@ -38,7 +38,7 @@ pub fn digest(plan: &Plan) -> Digest {
         waived,
         digest: _,
     } = plan;
-    let mut content = Content::default();
+    let mut content = PlanHasher::default();
     content.json(&(format_version, made_by, cluster, inventory, spec_digest, modules));
     content.json(&(state_digest, observed_at, narrowed, rollout, proof));
     content.json(&(unchanged, unknown, dropped, waived));
@@ -65,7 +65,7 @@ pub fn digest(plan: &Plan) -> Digest {
 
 /// Every piece goes in with its length, so that no two plans give the same bytes.
 #[derive(Default)]
-struct Content {
+struct PlanHasher {
     hash: Sha256,
     open: Vec<u8>,
     /// Room for one value as JSON.
@@ -76,7 +76,7 @@ struct Content {
     contents: FxHashMap<Digest, usize>,
 }
 
-impl Content {
+impl PlanHasher {
     fn end(mut self) -> Digest {
         self.flush();
         Digest::of_hash(self.hash)
@@ -149,8 +149,8 @@ impl Content {
         self.shared(&target.name);
     }
 
-    fn node(&mut self, node: &Node) {
-        let Node { id, kind, target, disruption, interrupts, after, wave, held } = node;
+    fn node(&mut self, node: &PlanNode) {
+        let PlanNode { id, kind, target, disruption, interrupts, after, wave, held } = node;
         self.text(id);
         self.number(target.iter().len());
         target.iter().for_each(|target| self.target(target));
@@ -182,7 +182,7 @@ impl Content {
     fn members(&mut self, members: &[Member]) {
         self.number(members.len());
         for Member { wish, reason, found } in members {
-            let Wish { address, after, want } = wish;
+            let DesiredResource { address, after, want } = wish;
             self.address(address);
             self.number(after.len());
             after.iter().for_each(|address| self.address(address));

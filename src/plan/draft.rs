@@ -1,23 +1,23 @@
 //! The items of a plan while they become nodes: what a change disturbs is looked at again, reboots are shared, changes are joined.
 
-use super::group::group;
-use super::guards::Guards;
-use super::judge::{Item, KindLookup, Status, differences};
-use super::model::{Found, Member, Node, NodeKind, Reason};
-use super::order::contract;
-use super::{Applied, LastApplied};
+use super::group::group_transactions;
+use super::guards::RollbackReasons;
+use super::judge::{KindLookup, PlanItem, PlanItemStatus, collect_differences};
+use super::model::{Member, NodeKind, PlanNode, PlannedDiff, Reason};
+use super::order::contract_graph;
+use super::{AppliedResource, LastApplied};
 use indexmap::IndexSet;
 use railwright_base::Target;
 use railwright_graph::Graph;
-use railwright_resource::switch::System;
+use railwright_resource::switch::SwitchSystem;
 use railwright_resource::switch::edit::SwitchEdit;
-use railwright_resource::{Action, Disruption, Plane, Wish};
+use railwright_resource::{Action, DesiredResource, Disruption, Plane};
 use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(super) struct Draft<'a> {
-    items: Vec<Item>,
+pub(super) struct PlanDraft<'a> {
+    items: Vec<PlanItem>,
     graph: Graph,
     kept: BTreeSet<usize>,
     /// The kept ones of each target.
@@ -30,26 +30,26 @@ pub(super) struct Draft<'a> {
     before_reboot: BTreeMap<Target, BTreeSet<usize>>,
     /// Targets for which a reboot is not enough.
     power_cycled: BTreeSet<Target>,
-    guards: Guards<'a>,
+    guards: RollbackReasons<'a>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PlanDraft<'a> {
     /// Of these, the kept ones.
-    pub fn new(items: Vec<Item>, graph: Graph, kept: BTreeSet<usize>, guards: Guards<'a>) -> Self {
+    pub fn new(items: Vec<PlanItem>, graph: Graph, kept: BTreeSet<usize>, guards: RollbackReasons<'a>) -> Self {
         let chosen: BTreeSet<usize> = kept.iter().copied().filter(|n| items[*n].changes()).collect();
-        let edges = contract(&graph, &chosen).into_iter().collect();
+        let edges = contract_graph(&graph, &chosen).into_iter().collect();
         let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
         for n in &kept {
             of_target.entry(items[*n].wish.address.target.clone()).or_default().push(*n);
         }
-        Draft { items, graph, kept, of_target, chosen, edges, before_reboot: BTreeMap::new(), power_cycled: BTreeSet::new(), guards }
+        PlanDraft { items, graph, kept, of_target, chosen, edges, before_reboot: BTreeMap::new(), power_cycled: BTreeSet::new(), guards }
     }
 
     /// What a change resets is looked at again after it, also when it is as wished now.
     pub fn disturb(&mut self) {
         for (_, own) in self.of_target.clone() {
             for by in own.iter().copied().filter(|n| self.chosen.contains(n)).collect::<Vec<_>>() {
-                let hit: Vec<usize> = own.iter().copied().filter(|n| disturbs(&self.items[by], &self.items[*n])).collect();
+                let hit: Vec<usize> = own.iter().copied().filter(|n| may_disturb(&self.items[by], &self.items[*n])).collect();
                 let first = if hit.is_empty() { BTreeSet::new() } else { self.graph.with_prerequisites([by]) };
                 for n in hit.into_iter().filter(|n| !first.contains(n)) {
                     self.look_again(n, self.items[by].wish.address.to_string());
@@ -66,7 +66,7 @@ impl<'a> Draft<'a> {
             .chosen
             .iter()
             .copied()
-            .filter(|n| self.items[*n].assessment.needs_reboot && matches!(self.items[*n].status, Status::Change(_)))
+            .filter(|n| self.items[*n].assessment.needs_reboot && matches!(self.items[*n].status, PlanItemStatus::Change(_)))
             .collect();
         for cause in causes.iter().copied() {
             let target = self.items[cause].wish.address.target.clone();
@@ -86,7 +86,7 @@ impl<'a> Draft<'a> {
                 self.look_again(n, by.clone());
             }
         }
-        self.edges.extend(contract(&self.graph, &self.chosen));
+        self.edges.extend(contract_graph(&self.graph, &self.chosen));
         let turned = |(a, b): &(usize, usize)| self.is_before_reboot(*b) && !self.is_before_reboot(*a) && self.rebooting(*a);
         let keep: BTreeSet<_> = self.edges.iter().copied().filter(|edge| !turned(edge)).collect();
         self.edges = keep;
@@ -113,13 +113,13 @@ impl<'a> Draft<'a> {
 
     fn is_running_and_met(&self, n: usize) -> bool {
         let item = &self.items[n];
-        item.status == Status::Met && item.assessment.judges(Plane::Running)
+        item.status == PlanItemStatus::Met && item.assessment.judges(Plane::Running)
     }
 
     fn look_again(&mut self, n: usize, by: String) {
         let item = &mut self.items[n];
-        if item.status == Status::Met {
-            item.status = Status::Change(Reason::Disturbed { by });
+        if item.status == PlanItemStatus::Met {
+            item.status = PlanItemStatus::Change(Reason::Disturbed { by });
             self.chosen.insert(n);
         }
     }
@@ -133,12 +133,12 @@ impl<'a> Draft<'a> {
     }
 
     /// What came of it, in no order yet.
-    pub fn nodes(&self) -> Vec<Node> {
+    pub fn nodes(&self) -> Vec<PlanNode> {
         let edges: Vec<(usize, usize)> = self.edges.iter().copied().collect();
         // A reboot stands between what comes before and after it, so a transaction is never joined across it.
         let (early, late): (BTreeSet<usize>, BTreeSet<usize>) = self.chosen.iter().partition(|n| self.is_before_reboot(**n));
-        let mut groups = group(&self.items, &early, &within(&edges, &early));
-        groups.extend(group(&self.items, &late, &within(&edges, &late)));
+        let mut groups = group_transactions(&self.items, &early, &select_edges_within(&edges, &early));
+        groups.extend(group_transactions(&self.items, &late, &select_edges_within(&edges, &late)));
         self.guards.put_in_order(&mut groups, &self.items, &edges);
         let mut names = BTreeMap::new();
         let ids: Vec<String> = groups.iter().map(|members| self.id(members, &mut names)).collect();
@@ -149,7 +149,7 @@ impl<'a> Draft<'a> {
                 after[of[b]].insert(ids[of[a]].clone());
             }
         }
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut nodes: Vec<PlanNode> = Vec::new();
         for ((members, id), after) in groups.iter().zip(&ids).zip(after) {
             nodes.push(self.change(members, id.clone(), after));
         }
@@ -167,7 +167,7 @@ impl<'a> Draft<'a> {
 
     fn id(&self, members: &[usize], names: &mut BTreeMap<String, usize>) -> String {
         let first = &self.items[members[0]];
-        let held = matches!(first.status, Status::Held(..));
+        let held = matches!(first.status, PlanItemStatus::Held(..));
         let name = match &first.assessment.transaction {
             Some(word) if !held => {
                 format!("{}/transaction/{word}{}", first.wish.address.target, if first.removal { "-removal" } else { "" })
@@ -178,28 +178,28 @@ impl<'a> Draft<'a> {
         if *count == 1 { name } else { format!("{name}-{count}") }
     }
 
-    fn change(&self, members: &[usize], id: String, mut after: BTreeSet<String>) -> Node {
-        let items: Vec<&Item> = members.iter().map(|n| &self.items[*n]).collect();
+    fn change(&self, members: &[usize], id: String, mut after: BTreeSet<String>) -> PlanNode {
+        let items: Vec<&PlanItem> = members.iter().map(|n| &self.items[*n]).collect();
         let target = items[0].wish.address.target.clone();
         if self.rebooting(members[0]) && !self.is_before_reboot(members[0]) {
             after.insert(format!("{target}/reboot"));
         }
         let held = items.iter().find_map(|item| match &item.status {
-            Status::Held(_, text) => Some(text.clone()),
+            PlanItemStatus::Held(_, text) => Some(text.clone()),
             _ => None,
         });
-        let union = |pick: fn(&Item) -> &Vec<String>| -> Vec<String> {
+        let union = |pick: fn(&PlanItem) -> &Vec<String>| -> Vec<String> {
             items.iter().flat_map(|item| pick(item)).cloned().collect::<BTreeSet<_>>().into_iter().collect()
         };
-        Node {
+        PlanNode {
             id,
             kind: NodeKind::Change {
                 actions: join_actions(items.iter().flat_map(|item| &item.assessment.actions)).into(),
-                announced: announced(&items).into(),
+                announced: collect_announced_actions(&items).into(),
                 disturbs: union(|item| &item.assessment.disturbs).into(),
                 interrupts_netdevs: union(|item| &item.assessment.interrupts_netdevs).into(),
                 guard: self.guards.of(&items),
-                members: items.iter().map(|item| member(item)).collect(),
+                members: items.iter().map(|item| build_member(item)).collect(),
             },
             target: Some(target),
             disruption: items.iter().filter(|i| i.changes()).map(|item| item.assessment.disruption).max().unwrap_or_default(),
@@ -211,13 +211,13 @@ impl<'a> Draft<'a> {
     }
 
     /// One node a target for all that is as wished and not remembered so.
-    pub fn adopted(&self, last: &LastApplied, kinds: KindLookup) -> BTreeMap<Target, Node> {
-        let remembered = |wish: &Wish| is_remembered(wish, last.applied(&wish.address), kinds);
+    pub fn adopted(&self, last: &LastApplied, kinds: KindLookup) -> BTreeMap<Target, PlanNode> {
+        let remembered = |wish: &DesiredResource| is_remembered(wish, last.applied(&wish.address), kinds);
         let mut found: BTreeMap<&Target, Vec<Member>> = BTreeMap::new();
-        for item in self.kept.iter().map(|n| &self.items[*n]).filter(|item| item.status == Status::Met && !remembered(&item.wish)) {
-            found.entry(&item.wish.address.target).or_default().push(Member { reason: Reason::AsWished, ..member(item) });
+        for item in self.kept.iter().map(|n| &self.items[*n]).filter(|item| item.status == PlanItemStatus::Met && !remembered(&item.wish)) {
+            found.entry(&item.wish.address.target).or_default().push(Member { reason: Reason::AsWished, ..build_member(item) });
         }
-        let node = |(target, members): (&Target, Vec<Member>)| Node {
+        let node = |(target, members): (&Target, Vec<Member>)| PlanNode {
             id: format!("{target}/found"),
             kind: NodeKind::Adopt { members },
             target: Some(target.clone()),
@@ -233,7 +233,7 @@ impl<'a> Draft<'a> {
     /// How many are as wished, by target.
     pub fn unchanged(&self) -> BTreeMap<Target, usize> {
         let mut counts = BTreeMap::new();
-        for n in self.kept.iter().filter(|n| self.items[**n].status == Status::Met) {
+        for n in self.kept.iter().filter(|n| self.items[**n].status == PlanItemStatus::Met) {
             *counts.entry(self.items[*n].wish.address.target.clone()).or_insert(0) += 1;
         }
         counts
@@ -241,13 +241,13 @@ impl<'a> Draft<'a> {
 }
 
 /// A reboot that somebody makes by switching the host off and on. What comes after it is held with it, until a run takes both up.
-fn power_cycle_node(target: &Target, after: Vec<String>) -> Node {
+fn power_cycle_node(target: &Target, after: Vec<String>) -> PlanNode {
     let held = Some("a power cycle is done by hand; `resume` after it proves it and goes on".to_owned());
-    Node { disruption: Disruption::PowerCycle, held, ..reboot_node(target, after) }
+    PlanNode { disruption: Disruption::PowerCycle, held, ..reboot_node(target, after) }
 }
 
-fn reboot_node(target: &Target, after: Vec<String>) -> Node {
-    Node {
+fn reboot_node(target: &Target, after: Vec<String>) -> PlanNode {
+    PlanNode {
         id: format!("{target}/reboot"),
         kind: NodeKind::Reboot,
         target: Some(target.clone()),
@@ -259,12 +259,12 @@ fn reboot_node(target: &Target, after: Vec<String>) -> Node {
     }
 }
 
-fn within(edges: &[(usize, usize)], set: &BTreeSet<usize>) -> Vec<(usize, usize)> {
+fn select_edges_within(edges: &[(usize, usize)], set: &BTreeSet<usize>) -> Vec<(usize, usize)> {
     edges.iter().copied().filter(|(a, b)| set.contains(a) && set.contains(b)).collect()
 }
 
 /// Of one target. `link/*` means every link of it.
-fn disturbs(by: &Item, other: &Item) -> bool {
+fn may_disturb(by: &PlanItem, other: &PlanItem) -> bool {
     let within = || other.wish.address.within_target();
     by.assessment.disturbs.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(prefix) => within().starts_with(prefix),
@@ -274,9 +274,9 @@ fn disturbs(by: &Item, other: &Item) -> bool {
 
 /// What may be needed beyond the planned actions: the kind's own announcement, and for what an earlier step resets,
 /// whatever applying the same wish again takes (`*`).
-fn announced(items: &[&Item]) -> Vec<String> {
+fn collect_announced_actions(items: &[&PlanItem]) -> Vec<String> {
     let mut words: BTreeSet<String> = items.iter().flat_map(|item| item.assessment.announced.iter().cloned()).collect();
-    if items.iter().any(|item| matches!(item.status, Status::Change(Reason::Disturbed { .. }))) {
+    if items.iter().any(|item| matches!(item.status, PlanItemStatus::Change(Reason::Disturbed { .. }))) {
         words.insert("*".to_owned());
     }
     words.into_iter().collect()
@@ -286,7 +286,7 @@ fn announced(items: &[&Item]) -> Vec<String> {
 pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action> {
     let mut joined: Vec<Action> = Vec::new();
     // A large leaf has thousands of edits, and what its ports share is asked for by each.
-    let mut told: BTreeMap<System, IndexSet<&SwitchEdit, FxBuildHasher>> = BTreeMap::new();
+    let mut told: BTreeMap<SwitchSystem, IndexSet<&SwitchEdit, FxBuildHasher>> = BTreeMap::new();
     for action in actions {
         if let Action::EditSwitch { system, edits } = action {
             if !told.contains_key(system) {
@@ -315,18 +315,18 @@ pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action
     joined
 }
 
-fn member(item: &Item) -> Member {
+fn build_member(item: &PlanItem) -> Member {
     let reason = match &item.status {
-        Status::Change(reason) | Status::Held(reason, _) => reason.clone(),
-        Status::Met | Status::Unknown => Reason::Unknown,
+        PlanItemStatus::Change(reason) | PlanItemStatus::Held(reason, _) => reason.clone(),
+        PlanItemStatus::Met | PlanItemStatus::Unknown => Reason::Unknown,
     };
-    Member { wish: item.wish.clone(), reason, found: Arc::new(found(item)) }
+    Member { wish: item.wish.clone(), reason, found: Arc::new(build_planned_diff(item)) }
 }
 
 /// What was found of a resource.
-pub(super) fn found(item: &Item) -> Found {
-    Found {
-        differences: differences(&item.assessment),
+pub(super) fn build_planned_diff(item: &PlanItem) -> PlannedDiff {
+    PlannedDiff {
+        differences: collect_differences(&item.assessment),
         removal: item.removal,
         fingerprint: item.assessment.fingerprint(),
         before: item.assessment.before.clone(),
@@ -337,7 +337,7 @@ pub(super) fn found(item: &Item) -> Found {
 }
 
 /// Whether what was applied last is this wish, so that there is nothing to write down.
-pub(super) fn is_remembered(wish: &Wish, applied: Option<&Applied>, kinds: KindLookup) -> bool {
+pub(super) fn is_remembered(wish: &DesiredResource, applied: Option<&AppliedResource>, kinds: KindLookup) -> bool {
     let (Some(applied), Some(kind)) = (applied, kinds(&wish.kind)) else { return false };
     applied.digest == wish.digest() || kind.is_same_wish(&applied.wish(&wish.address), wish)
 }

@@ -7,13 +7,13 @@
 //!   the spec empties no nodes any more.
 
 use super::make::node_graph;
-use super::model::{Node, NodeKind, NotEmptied};
-use super::part::Part;
-use super::{DrainPolicy, Inputs};
+use super::model::{NodeKind, NotEmptied, PlanNode};
+use super::part::TargetPlan;
+use super::{DrainPolicy, PlanInputs};
 use crate::by_hand::is_by_hand;
 use railwright_base::Target;
-use railwright_knowledge::spec::Loaded;
-use railwright_resource::kubernetes_object::nodes::{NodeNow, nodes};
+use railwright_knowledge::spec::LoadedSpec;
+use railwright_resource::kubernetes_object::nodes::{NodeNow, read_cluster_nodes};
 use railwright_resource::{Disruption, Observation, host};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct ClusterNodes {
 
 impl ClusterNodes {
     /// Of a spec that was loaded; nothing where it names no cluster.
-    pub fn of(loaded: &Loaded) -> Option<Self> {
+    pub fn of(loaded: &LoadedSpec) -> Option<Self> {
         let cluster = Target::kube(loaded.kubernetes_name()?);
         let by_host = loaded.hosts.iter().map(|host| (Target::host(&host.name), host.node.clone())).collect();
         Some(ClusterNodes { cluster, spec: loaded.spec.cluster.clone(), by_host })
@@ -40,17 +40,17 @@ impl ClusterNodes {
 
 /// Puts the steps that empty nodes before those that disturb their hosts, and notes which are given back. The hosts that should have
 /// been emptied and are no nodes come back, in the order of their names.
-pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) -> Vec<NotEmptied> {
+pub(super) fn put_in(parts: &mut [TargetPlan], inputs: &PlanInputs) -> Vec<NotEmptied> {
     let Some(nodes) = &inputs.nodes else { return Vec::new() };
     let policy = inputs.rollout.drain.as_ref();
-    let known = known(inputs.observation, &nodes.cluster);
+    let known = find_cluster_nodes(inputs.observation, &nodes.cluster);
     let mut not_emptied = Vec::new();
     for part in parts {
         let Some(name) = nodes.by_host.get(&part.target) else { continue };
         let now = known.as_ref().map(|known| known.get(name));
         let (cluster, node) = (nodes.cluster.clone(), name.clone());
         if now == Some(None) {
-            if policy.is_some_and(|policy| !disturbing(part, policy).is_empty()) {
+            if policy.is_some_and(|policy| !find_disruptive_steps(part, policy).is_empty()) {
                 not_emptied.push(NotEmptied { host: part.target.clone(), cluster, node });
             }
             continue;
@@ -58,16 +58,16 @@ pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) -> Vec<NotEmptied> {
         let other = now.flatten().and_then(|now| other_machine(inputs.observation, &part.target, name, now));
         // Emptying that node would leave pods on this host, and take them from another one.
         if let Some(why) = &other
-            && policy.is_some_and(|policy| !disturbing(part, policy).is_empty())
+            && policy.is_some_and(|policy| !find_disruptive_steps(part, policy).is_empty())
         {
             part.hold(why);
         }
         let kind = NodeKind::Drain { cluster: cluster.clone(), node: node.clone() };
-        let is_drained = other.is_none() && policy.is_some_and(|policy| drain(part, policy, kind));
+        let is_drained = other.is_none() && policy.is_some_and(|policy| insert_drain_step(part, policy, kind));
         // Whether nodes are emptied now says nothing of one that was emptied before.
         let left = now.flatten().is_some_and(|now| now.left_cordoned(&nodes.spec).is_some());
         if is_drained || (left && inputs.selection.covers(&part.target.to_string())) {
-            part.uncordon = Some(step(&part.target, "uncordon", NodeKind::Uncordon { cluster, node, left }, Disruption::None));
+            part.uncordon = Some(new_drain_step(&part.target, "uncordon", NodeKind::Uncordon { cluster, node, left }, Disruption::None));
         }
     }
     not_emptied.sort();
@@ -75,14 +75,14 @@ pub(super) fn put_in(parts: &mut [Part], inputs: &Inputs) -> Vec<NotEmptied> {
 }
 
 /// The nodes of the cluster by name; nothing where it did not say.
-fn known(observation: &Observation, cluster: &Target) -> Option<BTreeMap<String, NodeNow>> {
+fn find_cluster_nodes(observation: &Observation, cluster: &Target) -> Option<BTreeMap<String, NodeNow>> {
     let found = observation.targets.get(cluster).filter(|found| found.problem.is_none())?;
-    nodes(&found.answers).ok()
+    read_cluster_nodes(&found.answers).ok()
 }
 
 /// Says so where the node of that name is another machine than the host, by the machine-ids that its kubelet and the host tell.
 fn other_machine(observation: &Observation, host: &Target, name: &str, node: &NodeNow) -> Option<String> {
-    let facts = host::facts(&observation.targets.get(host)?.answers).ok()?;
+    let facts = host::decode_host_facts(&observation.targets.get(host)?.answers).ok()?;
     let (own, of_node) = (facts.machine_id.known()?, node.machine.as_ref()?);
     (own != of_node).then(|| {
         format!(
@@ -93,8 +93,8 @@ fn other_machine(observation: &Observation, host: &Target, name: &str, node: &No
     })
 }
 
-fn step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> Node {
-    Node {
+fn new_drain_step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> PlanNode {
+    PlanNode {
         id: format!("{target}/{word}"),
         kind,
         target: Some(target.clone()),
@@ -107,19 +107,19 @@ fn step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> 
 }
 
 /// The steps of a part that need an empty node, by number. Whoever switches a host off by hand empties its node by hand.
-fn disturbing(part: &Part, policy: &DrainPolicy) -> Vec<usize> {
-    let disturbs = |node: &Node| node.held.is_none() && node.disruption >= policy.from && !is_by_hand(node);
+fn find_disruptive_steps(part: &TargetPlan, policy: &DrainPolicy) -> Vec<usize> {
+    let disturbs = |node: &PlanNode| node.held.is_none() && node.disruption >= policy.from && !is_by_hand(node);
     (0..part.nodes.len()).filter(|n| disturbs(&part.nodes[*n])).collect()
 }
 
 /// Puts a drain before everything that needs an empty node; false where nothing does.
-fn drain(part: &mut Part, policy: &DrainPolicy, kind: NodeKind) -> bool {
-    let needs = disturbing(part, policy);
+fn insert_drain_step(part: &mut TargetPlan, policy: &DrainPolicy, kind: NodeKind) -> bool {
+    let needs = find_disruptive_steps(part, policy);
     if needs.is_empty() {
         return false;
     }
     let late = node_graph(&part.nodes).with_dependants(needs.iter().copied());
-    let mut drain = step(&part.target, "drain", kind, Disruption::Drain);
+    let mut drain = new_drain_step(&part.target, "drain", kind, Disruption::Drain);
     drain.interrupts = Arc::new([match policy.evict {
         true => "all pods of the node but those of DaemonSets".to_owned(),
         false => "nothing: pods are left to end by themselves".to_owned(),

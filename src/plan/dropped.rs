@@ -3,12 +3,12 @@
 //! was handed to somebody else, so it is said once, and left.
 
 use super::judge::KindLookup;
-use super::model::Dropped;
-use super::part::Group;
+use super::model::DroppedField;
+use super::part::TargetGroup;
 use serde_json::Value;
 
 /// All of them, in the order of their addresses.
-pub(super) fn dropped(group: &Group, kinds: KindLookup) -> Vec<Dropped> {
+pub(super) fn find_dropped_fields(group: &TargetGroup, kinds: KindLookup) -> Vec<DroppedField> {
     let mut all = Vec::new();
     for wish in &group.wishes {
         let Some(applied) = group.applied_to(&wish.address).filter(|applied| !applied.adopted) else { continue };
@@ -16,7 +16,7 @@ pub(super) fn dropped(group: &Group, kinds: KindLookup) -> Vec<Dropped> {
         let value = |body: &Value, field: &str| body.get(field).filter(|value| !value.is_null()).cloned();
         for field in fields {
             if let (Some(earlier), None) = (value(&applied.body, field), value(&wish.body, field)) {
-                all.push(Dropped { field: wish.address.with_attribute(field), value: earlier.to_string() });
+                all.push(DroppedField { field: wish.address.with_attribute(field), value: earlier.to_string() });
             }
         }
     }

@@ -1,21 +1,21 @@
 //! Plan files: canonical bytes out, and a strict reading back in that refuses what was edited or is of another version.
 
-use super::content::digest;
-use super::model::{FORMAT_VERSION, Node, NodeKind, Plan};
+use super::content::compute_plan_digest;
+use super::model::{FORMAT_VERSION, NodeKind, Plan, PlanNode};
 use railwright_base::nodeset::NAMES_MAX;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, nodeset};
 use std::collections::HashSet;
 
 /// The file's bytes.
-pub fn bytes(plan: &Plan) -> Vec<u8> {
+pub fn serialize_plan(plan: &Plan) -> Vec<u8> {
     let mut text = serde_json::to_string_pretty(plan).expect("a plan has string keys and serialises without fail");
     text.push('\n');
     text.into_bytes()
 }
 
 /// Reads a plan file.
-pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
+pub fn parse_plan_file(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| not_a_plan(name, &error.to_string()))?;
     let version = value.get("format_version").and_then(|v| v.as_str()).unwrap_or("none");
     let major = |text: &str| text.split('.').next().unwrap_or_default().to_owned();
@@ -29,7 +29,7 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
     }
     let mut plan: Plan = serde_json::from_value(value).map_err(|error| not_a_plan(name, &error.to_string()))?;
     let carried = std::mem::take(&mut plan.digest);
-    if digest(&plan).as_str() != carried {
+    if compute_plan_digest(&plan).as_str() != carried {
         return Err(Diagnostic::error(
             "RW0304",
             format!("{name} was changed after it was made: its content does not have the digest that it carries"),
@@ -38,7 +38,8 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
         .state("nothing was changed")
         .next(format!("make the plan again: railwright plan INVENTORY -o {name}")));
     }
-    let is_of_nothing = |node: &&Node| matches!(node.kind, NodeKind::Change { .. } | NodeKind::Adopt { .. }) && node.members().is_empty();
+    let is_of_nothing =
+        |node: &&PlanNode| matches!(node.kind, NodeKind::Change { .. } | NodeKind::Adopt { .. }) && node.members().is_empty();
     if let Some(node) = plan.nodes.iter().find(is_of_nothing) {
         return Err(not_a_plan(name, &format!("its node `{}` has no members", node.id)));
     }
@@ -52,7 +53,8 @@ fn check_out_of_service(plan: &Plan) -> Result<(), String> {
     let mut seen = HashSet::new();
     for unavailable in &plan.unavailable {
         let hosts = one_line(&unavailable.hosts, 80);
-        let names = nodeset::expand(&unavailable.hosts).map_err(|error| format!("its hosts out of service, `{hosts}`: {error}"))?;
+        let names =
+            nodeset::expand_node_set(&unavailable.hosts).map_err(|error| format!("its hosts out of service, `{hosts}`: {error}"))?;
         if seen.len() + names.len() > NAMES_MAX {
             return Err(format!("it has more than {NAMES_MAX} hosts out of service"));
         }

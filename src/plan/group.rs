@@ -1,6 +1,6 @@
 //! Joins changes of one target that must go out together (one package run, one netplan apply) into transactions.
 
-use super::judge::{Item, Status};
+use super::judge::{PlanItem, PlanItemStatus};
 use railwright_base::Target;
 use railwright_graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A transaction is split where joining would turn the order round: if something else has to happen between two members,
 /// the later one goes into the next slot. Where that is not enough (two transactions that interleave), the members of
 /// the ring stay single.
-pub fn group(items: &[Item], chosen: &BTreeSet<usize>, edges: &[(usize, usize)]) -> Vec<Vec<usize>> {
-    let slots = slots(items, chosen, edges);
-    let groups = collect(items, chosen, &slots, &BTreeSet::new());
-    match quotient(&groups, edges).order() {
+pub fn group_transactions(items: &[PlanItem], chosen: &BTreeSet<usize>, edges: &[(usize, usize)]) -> Vec<Vec<usize>> {
+    let slots = compute_transaction_slots(items, chosen, edges);
+    let groups = collect_groups(items, chosen, &slots, &BTreeSet::new());
+    match build_quotient_graph(&groups, edges).order() {
         Ok(_) => groups,
         Err(_) => {
-            let ringed = ringed(&groups, edges);
-            collect(items, chosen, &slots, &ringed)
+            let ringed = find_cyclic_items(&groups, edges);
+            collect_groups(items, chosen, &slots, &ringed)
         }
     }
 }
@@ -25,15 +25,15 @@ pub fn group(items: &[Item], chosen: &BTreeSet<usize>, edges: &[(usize, usize)])
 type Key<'a> = (&'a Target, &'a str, bool);
 
 /// What is held goes alone, so that it holds nobody else.
-fn key(item: &Item) -> Option<Key<'_>> {
-    if matches!(item.status, Status::Held(..)) {
+fn build_transaction_key(item: &PlanItem) -> Option<Key<'_>> {
+    if matches!(item.status, PlanItemStatus::Held(..)) {
         return None;
     }
     item.assessment.transaction.as_deref().map(|word| (&item.wish.address.target, word, item.removal))
 }
 
 /// For each item of a transaction, how many times the path to it has left the transaction and come back.
-fn slots(items: &[Item], chosen: &BTreeSet<usize>, edges: &[(usize, usize)]) -> BTreeMap<usize, usize> {
+fn compute_transaction_slots(items: &[PlanItem], chosen: &BTreeSet<usize>, edges: &[(usize, usize)]) -> BTreeMap<usize, usize> {
     let graph = Graph::new(items.len(), edges.iter().copied());
     let order = graph.order().unwrap_or_default();
     let mut reach: BTreeMap<usize, BTreeMap<Key, (usize, bool)>> = BTreeMap::new();
@@ -46,7 +46,7 @@ fn slots(items: &[Item], chosen: &BTreeSet<usize>, edges: &[(usize, usize)]) -> 
                 *best = (*best).max(*value);
             }
         }
-        let own = key(&items[node]);
+        let own = build_transaction_key(&items[node]);
         let slot = own.and_then(|k| here.get(&k)).map_or(0, |(slot, left)| slot + usize::from(*left));
         for (key, value) in &mut here {
             value.1 = value.1 || Some(*key) != own;
@@ -60,11 +60,16 @@ fn slots(items: &[Item], chosen: &BTreeSet<usize>, edges: &[(usize, usize)]) -> 
     slots
 }
 
-fn collect(items: &[Item], chosen: &BTreeSet<usize>, slots: &BTreeMap<usize, usize>, single: &BTreeSet<usize>) -> Vec<Vec<usize>> {
+fn collect_groups(
+    items: &[PlanItem],
+    chosen: &BTreeSet<usize>,
+    slots: &BTreeMap<usize, usize>,
+    single: &BTreeSet<usize>,
+) -> Vec<Vec<usize>> {
     let mut joined: BTreeMap<(Key, usize), Vec<usize>> = BTreeMap::new();
     let mut groups = Vec::new();
     for &n in chosen {
-        match (key(&items[n]), single.contains(&n)) {
+        match (build_transaction_key(&items[n]), single.contains(&n)) {
             (Some(key), false) => joined.entry((key, slots.get(&n).copied().unwrap_or(0))).or_default().push(n),
             _ => groups.push(vec![n]),
         }
@@ -74,14 +79,14 @@ fn collect(items: &[Item], chosen: &BTreeSet<usize>, slots: &BTreeMap<usize, usi
     groups
 }
 
-fn quotient(groups: &[Vec<usize>], edges: &[(usize, usize)]) -> Graph {
+fn build_quotient_graph(groups: &[Vec<usize>], edges: &[(usize, usize)]) -> Graph {
     let of: BTreeMap<usize, usize> = groups.iter().enumerate().flat_map(|(g, members)| members.iter().map(move |m| (*m, g))).collect();
     Graph::new(groups.len(), edges.iter().filter_map(|(a, b)| Some((*of.get(a)?, *of.get(b)?))))
 }
 
 /// Every item in a group that lies on some ring.
-fn ringed(groups: &[Vec<usize>], edges: &[(usize, usize)]) -> BTreeSet<usize> {
-    let graph = quotient(groups, edges);
+fn find_cyclic_items(groups: &[Vec<usize>], edges: &[(usize, usize)]) -> BTreeSet<usize> {
+    let graph = build_quotient_graph(groups, edges);
     let on_ring = |g: &usize| graph.after(*g).into_iter().any(|next| graph.with_dependants([next]).contains(g));
     (0..groups.len()).filter(on_ring).flat_map(|g| groups[g].iter().copied()).collect()
 }

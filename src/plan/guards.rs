@@ -3,11 +3,11 @@
 //! that loads them).
 
 use super::RolloutPolicy;
-use super::judge::Item;
-use super::model::Guarded;
+use super::judge::PlanItem;
+use super::model::AutomaticRollback;
 use railwright_base::{Address, Target, TargetKind};
 use railwright_graph::Graph;
-use railwright_resource::guard::because;
+use railwright_resource::guard::find_rollback_reason;
 use railwright_resource::{Observation, host};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,44 +15,44 @@ use std::collections::{BTreeMap, BTreeSet};
 const TRANSACTION: &str = "guarded";
 
 /// Why resources need a guard, by their address.
-pub(super) struct Guards<'a> {
+pub(super) struct RollbackReasons<'a> {
     because: BTreeMap<Address, String>,
     /// Says of their seconds.
     rollout: &'a RolloutPolicy,
 }
 
-impl<'a> Guards<'a> {
+impl<'a> RollbackReasons<'a> {
     /// Finds them among what changes.
-    pub fn mark(items: &mut [Item], observation: &Observation, rollout: &'a RolloutPolicy) -> Self {
+    pub fn mark(items: &mut [PlanItem], observation: &Observation, rollout: &'a RolloutPolicy) -> Self {
         let mut ours: BTreeMap<Target, BTreeSet<String>> = BTreeMap::new();
         let mut found = BTreeMap::new();
         for item in items.iter_mut().filter(|item| item.changes()) {
             let target = &item.wish.address.target;
             let none = BTreeSet::new();
             let netdevs = match matches!(&*item.wish.kind, "link" | "sysctl") || !item.assessment.interrupts_netdevs.is_empty() {
-                true => ours.entry(target.clone()).or_insert_with(|| carrying(target, observation)),
+                true => ours.entry(target.clone()).or_insert_with(|| find_connection_netdevs(target, observation)),
                 false => &none,
             };
-            let Some(reason) = because(&item.wish, &item.assessment, netdevs) else { continue };
+            let Some(reason) = find_rollback_reason(&item.wish, &item.assessment, netdevs) else { continue };
             found.insert(item.wish.address.clone(), reason);
             // A link waits for others by what it finds, so each goes by itself; and what is joined already stays so.
             if item.wish.kind != "link" && item.assessment.transaction.is_none() {
                 item.assessment.transaction = Some(TRANSACTION.to_owned());
             }
         }
-        Guards { because: found, rollout }
+        RollbackReasons { because: found, rollout }
     }
 
     /// The guard of a node with these members.
-    pub fn of(&self, items: &[&Item]) -> Option<Guarded> {
+    pub fn of(&self, items: &[&PlanItem]) -> Option<AutomaticRollback> {
         let reasons: BTreeSet<&str> = items.iter().filter_map(|item| self.because.get(&item.wish.address)).map(String::as_str).collect();
         let because = reasons.into_iter().collect::<Vec<_>>().join("; ");
         let sort = items.first().map_or(TargetKind::Host, |item| item.wish.address.target.kind);
-        (!because.is_empty()).then(|| Guarded { because, seconds: self.rollout.guard_s(sort) })
+        (!because.is_empty()).then(|| AutomaticRollback { because, seconds: self.rollout.guard_s(sort) })
     }
 
     /// What goes out together keeps the order in which its parts need each other: the unit after its file.
-    pub fn put_in_order(&self, groups: &mut [Vec<usize>], items: &[Item], edges: &[(usize, usize)]) {
+    pub fn put_in_order(&self, groups: &mut [Vec<usize>], items: &[PlanItem], edges: &[(usize, usize)]) {
         let guarded = |group: &&mut Vec<usize>| group.len() > 1 && self.because.contains_key(&items[group[0]].wish.address);
         let mut groups: Vec<&mut Vec<usize>> = groups.iter_mut().filter(guarded).collect();
         let place = |(g, group): (usize, &&mut Vec<usize>)| group.iter().enumerate().map(|(at, n)| (*n, (g, at))).collect::<Vec<_>>();
@@ -73,7 +73,7 @@ impl<'a> Guards<'a> {
 }
 
 /// The netdevs that carry our own connection to a target.
-fn carrying(target: &Target, observation: &Observation) -> BTreeSet<String> {
-    let facts = observation.targets.get(target).and_then(|observed| host::facts(&observed.answers).ok());
+fn find_connection_netdevs(target: &Target, observation: &Observation) -> BTreeSet<String> {
+    let facts = observation.targets.get(target).and_then(|observed| host::decode_host_facts(&observed.answers).ok());
     facts.map(|facts| facts.ssh_netdevs).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
 //! Whose the targets are, and which machines: what a plan has to know of it.
 
-use super::Inputs;
+use super::PlanInputs;
 use super::model::UnknownFinding;
 use railwright_base::{ClusterId, MachineId, Target};
-use railwright_resource::Trouble;
+use railwright_resource::TargetReadFailure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct IdentityFindings {
     /// The cluster's id, where it has one.
     pub cluster_id: Option<ClusterId>,
     /// Targets of which nothing may be planned.
-    pub refused: BTreeMap<Target, Trouble>,
+    pub refused: BTreeMap<Target, TargetReadFailure>,
     /// Hosts that are another machine than the one that is remembered, with the number of resources that were set aside.
     pub reinstalled: BTreeMap<Target, usize>,
     /// Hosts whose machines were remembered under another name, with these.
@@ -22,7 +22,7 @@ pub struct IdentityFindings {
 
 /// A host that is another machine than at the last apply: what was remembered of the machine before is set aside.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Reinstalled {
+pub struct ReinstalledHost {
     /// The host.
     pub host: Target,
     /// How many resources were applied to the machine before.
@@ -30,14 +30,14 @@ pub struct Reinstalled {
 }
 
 /// Targets that answer and must not be touched.
-pub(super) fn refused_targets(inputs: &Inputs) -> Vec<UnknownFinding> {
+pub(super) fn refused_targets(inputs: &PlanInputs) -> Vec<UnknownFinding> {
     let targets = inputs.targets.iter().filter_map(|target| Some((target, inputs.identity.refused.get(target)?)));
     targets.map(|(target, trouble)| UnknownFinding::target(target, trouble)).collect()
 }
 
 /// Hosts that are another machine than at the last apply, as far as the plan is about them.
-pub(super) fn reinstalled_hosts(inputs: &Inputs) -> Vec<Reinstalled> {
+pub(super) fn reinstalled_hosts(inputs: &PlanInputs) -> Vec<ReinstalledHost> {
     let known = inputs.identity.reinstalled.iter().filter(|(host, _)| inputs.targets.contains(host));
     let covered = known.filter(|(host, _)| inputs.selection.covers(&host.to_string()));
-    covered.map(|(host, resources)| Reinstalled { host: host.clone(), resources: *resources }).collect()
+    covered.map(|(host, resources)| ReinstalledHost { host: host.clone(), resources: *resources }).collect()
 }

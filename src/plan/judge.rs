@@ -1,18 +1,20 @@
 //! Judges every resource: as wished, to be changed and why, or not to be found out.
 
-use super::Applied;
-use super::model::{Difference, Reason, UnknownFinding};
-use super::part::Group;
+use super::AppliedResource;
+use super::model::{AttributeDifference, Reason, UnknownFinding};
+use super::part::TargetGroup;
 use railwright_base::{Address, Target, TargetKind};
-use railwright_resource::{Answers, Assessment, Attribute, Disruption, Kind, Observation, Plane, Reading, Wish, diff};
+use railwright_resource::{
+    Assessment, Attribute, DesiredResource, Disruption, Observation, Plane, ReadResults, Reading, ResourceKind, diff,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Finds a kind by its name. A parameter, so that resources of targets to come pass through the plan like any other.
-pub type KindLookup<'a> = &'a dyn Fn(&str) -> Option<&'static dyn Kind>;
+pub type KindLookup<'a> = &'a dyn Fn(&str) -> Option<&'static dyn ResourceKind>;
 
 /// What is to happen with one resource.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Status {
+pub enum PlanItemStatus {
     /// As wished.
     Met,
     /// Changes, for this reason.
@@ -25,31 +27,31 @@ pub enum Status {
 
 /// One resource with its judgement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Item {
+pub struct PlanItem {
     /// What is wanted; for a removal, what was applied last.
-    pub wish: Wish,
+    pub wish: DesiredResource,
     /// Taken back instead of applied.
     pub removal: bool,
     /// What the kind makes of it.
     pub assessment: Assessment,
     /// What is to happen.
-    pub status: Status,
+    pub status: PlanItemStatus,
     /// Of a removal: what somebody changed since it was applied, and loses with it.
-    pub since: Vec<Difference>,
+    pub since: Vec<AttributeDifference>,
 }
 
-impl Item {
+impl PlanItem {
     /// True when it becomes part of a node.
     pub fn changes(&self) -> bool {
-        matches!(self.status, Status::Change(_) | Status::Held(..))
+        matches!(self.status, PlanItemStatus::Change(_) | PlanItemStatus::Held(..))
     }
 }
 
 /// All resources, wished ones in the order of their addresses, then the removals; and what could not be found out.
-pub(super) fn judge(group: &Group, kinds: KindLookup) -> (Vec<Item>, Vec<UnknownFinding>) {
+pub(super) fn diff_resources(group: &TargetGroup, kinds: KindLookup) -> (Vec<PlanItem>, Vec<UnknownFinding>) {
     let mut unknown = Vec::new();
-    let answers: BTreeMap<&Target, &Answers> = group.targets.iter().copied().zip(group.answers.iter().copied()).collect();
-    let applied: BTreeMap<&Address, &Applied> = group.applied.iter().copied().collect();
+    let answers: BTreeMap<&Target, &ReadResults> = group.targets.iter().copied().zip(group.answers.iter().copied()).collect();
+    let applied: BTreeMap<&Address, &AppliedResource> = group.applied.iter().copied().collect();
     let wished: BTreeSet<&Address> = group.wishes.iter().map(|wish| &wish.address).collect();
     let found = |address: &Address| answers[&address.target];
     let mut items = Vec::with_capacity(group.wishes.len());
@@ -63,7 +65,13 @@ pub(super) fn judge(group: &Group, kinds: KindLookup) -> (Vec<Item>, Vec<Unknown
 }
 
 /// One resource of one target again; nothing where something of it cannot be found out.
-pub(super) fn judge_again(item: &Item, wish: &Wish, applied: Option<&Applied>, answers: &Answers, kinds: KindLookup) -> Option<Item> {
+pub(super) fn judge_again(
+    item: &PlanItem,
+    wish: &DesiredResource,
+    applied: Option<&AppliedResource>,
+    answers: &ReadResults,
+    kinds: KindLookup,
+) -> Option<PlanItem> {
     let mut unknown = Vec::new();
     let again = match (item.removal, applied) {
         (false, applied) => Some(judge_wish(wish, applied, answers, kinds, &mut unknown)),
@@ -74,7 +82,7 @@ pub(super) fn judge_again(item: &Item, wish: &Wish, applied: Option<&Applied>, a
 }
 
 /// What a target said, or that it said nothing.
-pub fn reached<'a>(observation: &'a Observation, target: &Target) -> Result<&'a Answers, UnknownFinding> {
+pub fn find_read_results<'a>(observation: &'a Observation, target: &Target) -> Result<&'a ReadResults, UnknownFinding> {
     let unread = || UnknownFinding::new(target.to_string(), "it is not in the observation");
     let found = observation.targets.get(target).ok_or_else(unread)?;
     match &found.problem {
@@ -83,32 +91,49 @@ pub fn reached<'a>(observation: &'a Observation, target: &Target) -> Result<&'a 
     }
 }
 
-fn judge_wish(wish: &Wish, applied: Option<&Applied>, answers: &Answers, kinds: KindLookup, unknown: &mut Vec<UnknownFinding>) -> Item {
+fn judge_wish(
+    wish: &DesiredResource,
+    applied: Option<&AppliedResource>,
+    answers: &ReadResults,
+    kinds: KindLookup,
+    unknown: &mut Vec<UnknownFinding>,
+) -> PlanItem {
     let Some(kind) = kinds(&wish.kind) else {
         let reason = format!("this railwright has no resource kind `{}`", wish.kind);
         unknown.push(UnknownFinding::new(wish.address.to_string(), reason));
-        return Item { wish: wish.clone(), removal: false, assessment: Assessment::default(), status: Status::Unknown, since: Vec::new() };
+        return PlanItem {
+            wish: wish.clone(),
+            removal: false,
+            assessment: Assessment::default(),
+            status: PlanItemStatus::Unknown,
+            since: Vec::new(),
+        };
     };
-    let assessment = diff::diff(kind, wish, answers);
+    let assessment = diff::diff_resource(kind, wish, answers);
     note_unknown(&wish.address, &assessment, unknown);
     // What was begun and did not come through was never applied.
-    let status = status(wish, applied.filter(|applied| !applied.unfinished), &assessment, kind);
-    Item { wish: wish.clone(), removal: false, assessment, status, since: Vec::new() }
+    let status = compute_item_status(wish, applied.filter(|applied| !applied.unfinished), &assessment, kind);
+    PlanItem { wish: wish.clone(), removal: false, assessment, status, since: Vec::new() }
 }
 
-fn status(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment, kind: &dyn Kind) -> Status {
+fn compute_item_status(
+    wish: &DesiredResource,
+    applied: Option<&AppliedResource>,
+    assessment: &Assessment,
+    kind: &dyn ResourceKind,
+) -> PlanItemStatus {
     if assessment.is_met() {
-        return Status::Met;
+        return PlanItemStatus::Met;
     }
-    let reason = reason(wish, applied, assessment);
+    let reason = find_change_reason(wish, applied, assessment);
     if let Some(refusal) = &assessment.refusal {
-        return Status::Held(reason, refusal.clone());
+        return PlanItemStatus::Held(reason, refusal.clone());
     }
     if assessment.disruption >= Disruption::PowerCycle {
-        return Status::Held(reason, by_hand(assessment.disruption));
+        return PlanItemStatus::Held(reason, by_hand(assessment.disruption));
     }
     let blind = matches!(reason, Reason::Unknown) && (assessment.actions.is_empty() || !kind.is_convergent(wish));
-    if blind { Status::Unknown } else { Status::Change(reason) }
+    if blind { PlanItemStatus::Unknown } else { PlanItemStatus::Change(reason) }
 }
 
 /// Why it is held, where it is nothing that a program should do.
@@ -117,7 +142,7 @@ fn by_hand(disruption: Disruption) -> String {
 }
 
 /// Why a resource that is not as wished is not: the spec, the world, or a debt.
-fn reason(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment) -> Reason {
+fn find_change_reason(wish: &DesiredResource, applied: Option<&AppliedResource>, assessment: &Assessment) -> Reason {
     if let Some(step) = &assessment.known_after {
         // The name of a resource on a host may be a path; objects of Kubernetes have their namespace in a segment of its own.
         let segments = if wish.address.target.kind == TargetKind::Kube { 4 } else { 2 };
@@ -145,11 +170,11 @@ fn reason(wish: &Wish, applied: Option<&Applied>, assessment: &Assessment) -> Re
 
 fn judge_removal(
     address: &Address,
-    applied: &Applied,
-    answers: &Answers,
+    applied: &AppliedResource,
+    answers: &ReadResults,
     kinds: KindLookup,
     unknown: &mut Vec<UnknownFinding>,
-) -> Option<Item> {
+) -> Option<PlanItem> {
     let Some(kind) = kinds(&applied.kind) else {
         let reason = format!("it was applied, and this railwright has no resource kind `{}` to take it back", applied.kind);
         unknown.push(UnknownFinding::new(address.to_string(), reason));
@@ -158,17 +183,17 @@ fn judge_removal(
     let (mut assessment, since) = taken_back(kind, address, applied, answers);
     if !applied.adopted {
         // Once it is taken back nobody else remembers it, and a reboot after it has yet to be proven.
-        assessment.before = diff::remembered(&applied.before, answers.redaction());
+        assessment.before = diff::redact_recorded_value(&applied.before, answers.redaction());
     }
     note_unknown(address, &assessment, unknown);
     let reason = if assessment.stays { Reason::LetGo } else { Reason::RemovedFromSpec };
     let status = match &assessment.refusal {
-        Some(refusal) => Status::Held(reason, refusal.clone()),
+        Some(refusal) => PlanItemStatus::Held(reason, refusal.clone()),
         // A step that would do nothing would only stop those after it.
-        None if assessment.only_unknown() && assessment.actions.is_empty() => Status::Unknown,
-        None => Status::Change(reason),
+        None if assessment.only_unknown() && assessment.actions.is_empty() => PlanItemStatus::Unknown,
+        None => PlanItemStatus::Change(reason),
     };
-    Some(Item { wish: diff::remembered_wish(&applied.wish(address), answers.redaction()), removal: true, assessment, status, since })
+    Some(PlanItem { wish: diff::remembered_wish(&applied.wish(address), answers.redaction()), removal: true, assessment, status, since })
 }
 
 /// Why nothing takes back what was begun and did not come through, where somebody else may have made what is there.
@@ -176,14 +201,19 @@ const NEITHER: &str = "the step that began it did not come through, and what is 
                        wished: take back by hand what is not yours, then railwright state forget";
 
 /// What is there is what was there before us.
-fn is_before(since: &Difference, undo: &Assessment) -> bool {
+fn is_before(since: &AttributeDifference, undo: &Assessment) -> bool {
     let wanted = undo.attributes.get(&since.attribute).and_then(|attribute| attribute.wanted.get(since.plane));
     wanted == Some(&since.found)
 }
 
 /// What takes a resource back, and what somebody changed since it was applied and loses with it. What was as wished before us stays,
 /// without a look unless its target itself says what is ours.
-pub fn taken_back(kind: &dyn Kind, address: &Address, applied: &Applied, answers: &Answers) -> (Assessment, Vec<Difference>) {
+pub fn taken_back(
+    kind: &dyn ResourceKind,
+    address: &Address,
+    applied: &AppliedResource,
+    answers: &ReadResults,
+) -> (Assessment, Vec<AttributeDifference>) {
     if applied.adopted && !kind.knows_its_own() {
         return (Assessment::default(), Vec::new());
     }
@@ -198,19 +228,19 @@ pub fn taken_back(kind: &dyn Kind, address: &Address, applied: &Applied, answers
 }
 
 /// What is there and is not what was applied last. The removal goes by what was there before us, so it is lost.
-fn changed_since(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Vec<Difference> {
+fn changed_since(kind: &dyn ResourceKind, applied: &DesiredResource, answers: &ReadResults) -> Vec<AttributeDifference> {
     let mut compared = diff::diff_applied(kind, applied, answers);
     // What comes about by itself nobody changed.
     compared.attributes.retain(|_, attribute| !attribute.settles);
-    let mut since = differences(&compared);
+    let mut since = collect_differences(&compared);
     since.retain(|difference| difference.found.value().is_some());
     since
 }
 
 /// Every attribute and plane that is not as wanted.
-pub fn differences(assessment: &Assessment) -> Vec<Difference> {
-    let of = |(name, attribute): (&String, &Attribute)| -> Vec<Difference> {
-        let one = |(plane, wanted, found): (Plane, &Reading, &Reading)| Difference {
+pub fn collect_differences(assessment: &Assessment) -> Vec<AttributeDifference> {
+    let of = |(name, attribute): (&String, &Attribute)| -> Vec<AttributeDifference> {
+        let one = |(plane, wanted, found): (Plane, &Reading, &Reading)| AttributeDifference {
             attribute: name.clone(),
             plane,
             wanted: wanted.clone(),

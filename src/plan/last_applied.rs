@@ -1,7 +1,7 @@
 //! What was last applied, and what was there before our first change. Kept by `state`, read by the plan.
 
-use railwright_base::{Address, Digest, Place, Target};
-use railwright_resource::{Want, Wish};
+use railwright_base::{Address, Digest, SourceLocation, Target};
+use railwright_resource::{DesiredResource, Want};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// One resource as it was last applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Applied {
+pub struct AppliedResource {
     /// The resource kind.
     pub kind: String,
     /// The body that was applied.
@@ -19,7 +19,7 @@ pub struct Applied {
     /// The module and resource id that wanted it.
     pub module: String,
     /// Where the spec said so then.
-    pub places: Vec<Place>,
+    pub places: Vec<SourceLocation>,
     /// What it came after, so that removal can go the other way round.
     #[serde(default)]
     pub after: Vec<Address>,
@@ -36,10 +36,10 @@ pub struct Applied {
     pub at: String,
 }
 
-impl Applied {
+impl AppliedResource {
     /// A wish as this run applied it; `before` is what was there before our first change.
-    pub fn of(wish: &Wish, before: Value, adopted: bool, run: &str, at: String) -> Self {
-        Applied {
+    pub fn of(wish: &DesiredResource, before: Value, adopted: bool, run: &str, at: String) -> Self {
+        AppliedResource {
             kind: wish.kind.clone(),
             body: wish.body.clone(),
             digest: wish.digest(),
@@ -55,13 +55,13 @@ impl Applied {
     }
 
     /// A wish whose step in this run did not come through.
-    pub fn unfinished(wish: &Wish, before: Value, run: &str, at: String) -> Self {
-        Applied { unfinished: true, ..Applied::of(wish, before, false, run, at) }
+    pub fn unfinished(wish: &DesiredResource, before: Value, run: &str, at: String) -> Self {
+        AppliedResource { unfinished: true, ..AppliedResource::of(wish, before, false, run, at) }
     }
 
     /// The wish that was applied last.
-    pub fn wish(&self, address: &Address) -> Wish {
-        Wish {
+    pub fn wish(&self, address: &Address) -> DesiredResource {
+        DesiredResource {
             address: address.clone(),
             after: self.after.clone(),
             want: Arc::new(Want {
@@ -79,12 +79,12 @@ impl Applied {
 #[serde(transparent)]
 pub struct LastApplied {
     /// By address.
-    pub resources: BTreeMap<Address, Applied>,
+    pub resources: BTreeMap<Address, AppliedResource>,
 }
 
 impl LastApplied {
     /// What was applied to one target.
-    pub fn of_target<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = (&'a Address, &'a Applied)> {
+    pub fn of_target<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = (&'a Address, &'a AppliedResource)> {
         let first = Address { target: target.clone(), path: Arc::default(), attribute: None };
         self.resources.range(first..).take_while(move |(address, _)| address.target == *target)
     }
@@ -96,12 +96,12 @@ impl LastApplied {
     }
 
     /// What was applied, unless its step did not come through.
-    pub fn applied(&self, address: &Address) -> Option<&Applied> {
+    pub fn applied(&self, address: &Address) -> Option<&AppliedResource> {
         self.resources.get(address).filter(|applied| !applied.unfinished)
     }
 
     /// What is remembered and not among these wishes.
-    pub fn not_wished<'a>(&'a self, wishes: &[Wish]) -> impl Iterator<Item = (&'a Address, &'a Applied)> {
+    pub fn not_wished<'a>(&'a self, wishes: &[DesiredResource]) -> impl Iterator<Item = (&'a Address, &'a AppliedResource)> {
         let wished: BTreeSet<Address> = wishes.iter().map(|wish| wish.address.clone()).collect();
         self.resources.iter().filter(move |(address, _)| !wished.contains(*address))
     }

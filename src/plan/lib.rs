@@ -36,12 +36,13 @@ mod work;
 
 pub use draft::join_actions;
 pub use drains::ClusterNodes;
-pub use identity::{IdentityFindings, Reinstalled};
-pub use last_applied::{Applied, LastApplied};
-pub use make::{Header, Inputs, make};
+pub use identity::{IdentityFindings, ReinstalledHost};
+pub use last_applied::{AppliedResource, LastApplied};
+pub use make::{Header, PlanInputs, make_plan};
 pub use model::{
-    Difference, Dropped, Found, Guarded, InventoryOrigin, Member, NoSsh, Node, NodeKind, NotEmptied, Plan, Proof, Reason, UnknownFinding,
+    AttributeDifference, AutomaticRollback, DroppedField, GateCoverage, HostsWithoutSsh, InventoryOrigin, Member, NodeKind, NotEmptied,
+    Plan, PlanNode, PlannedDiff, Reason, UnknownFinding,
 };
 pub use out_of_service::{NOTHING_TO_CHECK, Outage, OutageCause, Outages, Unavailability, Unavailable, note_outage};
 pub use policy::{DrainPolicy, RolloutPolicy};
-pub use select::Selection;
+pub use select::PlanSelection;

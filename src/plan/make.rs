@@ -1,18 +1,18 @@
 //! Makes a plan: part by part, then all parts take their turns. `part` has the steps for one target; here is the sequence.
 
-use super::alike::Alike;
+use super::alike::EquivalenceClasses;
 use super::cluster_first;
 use super::drains::{self, ClusterNodes};
 use super::identity::{IdentityFindings, refused_targets, reinstalled_hosts};
-use super::judge::{KindLookup, reached};
-use super::model::{FORMAT_VERSION, NoSsh, Node, Plan, Proof, UnknownFinding};
-use super::out_of_service::{Outages, unavailable, verified_first};
-use super::part::{Group, Part};
-use super::{InventoryOrigin, LastApplied, RolloutPolicy, Selection, content, part, select, switches_first, waves};
+use super::judge::{KindLookup, find_read_results};
+use super::model::{FORMAT_VERSION, GateCoverage, HostsWithoutSsh, Plan, PlanNode, UnknownFinding};
+use super::out_of_service::{Outages, list_unavailable_hosts, verified_first};
+use super::part::{TargetGroup, TargetPlan};
+use super::{InventoryOrigin, LastApplied, PlanSelection, RolloutPolicy, content, part, select, switches_first, waves};
 use railwright_base::{Diagnostic, Digest, Target, TargetKind, nodeset};
 use railwright_graph::Graph;
-use railwright_knowledge::rules::Waived;
-use railwright_resource::{Answers, Observation, Wish};
+use railwright_knowledge::rules::WaivedFinding;
+use railwright_resource::{DesiredResource, Observation, ReadResults};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a plan says about its own making.
@@ -29,19 +29,19 @@ pub struct Header {
     /// Digests of the modules used.
     pub modules: BTreeMap<String, Digest>,
     /// What the gates will prove.
-    pub proof: Proof,
+    pub proof: GateCoverage,
     /// Findings of rules that are accepted for a while.
-    pub waived: Vec<Waived>,
+    pub waived: Vec<WaivedFinding>,
     /// Hosts without SSH.
-    pub no_ssh: Vec<NoSsh>,
+    pub no_ssh: Vec<HostsWithoutSsh>,
 }
 
 /// Everything that a plan depends on.
-pub struct Inputs<'a> {
+pub struct PlanInputs<'a> {
     /// What the plan says about its own making.
     pub header: Header,
     /// What is wanted.
-    pub wishes: &'a [Wish],
+    pub wishes: &'a [DesiredResource],
     /// What was applied last.
     pub last: &'a LastApplied,
     /// The hosts that earlier runs left out of service.
@@ -59,22 +59,22 @@ pub struct Inputs<'a> {
     /// The rollout's rules.
     pub rollout: RolloutPolicy,
     /// What the user narrowed the plan to.
-    pub selection: Selection,
+    pub selection: PlanSelection,
 }
 
 /// The plan, or why there can be none. Targets that differ in nothing but their names are planned once.
-pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
-    let (groups, mut unknown) = groups(inputs);
-    let mut named = select::Named::new(&inputs.selection);
-    let mut parts: Vec<Part> = Vec::new();
-    let mut alike = Alike::new(&inputs.selection, inputs.kinds);
+pub fn make_plan(inputs: &PlanInputs) -> Result<Plan, Vec<Diagnostic>> {
+    let (groups, mut unknown) = group_targets(inputs);
+    let mut named = select::SelectionMatches::new(&inputs.selection);
+    let mut parts: Vec<TargetPlan> = Vec::new();
+    let mut alike = EquivalenceClasses::new(&inputs.selection, inputs.kinds);
     let tied = groups.iter().any(|group| group.targets.len() > 1);
     for group in groups {
         if let Some(part) = alike.part(&group, &parts) {
             parts.push(part);
             continue;
         }
-        let (made, judged) = part::plan(inputs, &group, &mut named)?;
+        let (made, judged) = part::plan_target_group(inputs, &group, &mut named)?;
         alike.learn(group, parts.len(), judged);
         parts.extend(made);
     }
@@ -83,7 +83,7 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
     switches_first::put_in(&mut parts, inputs);
     cluster_first::put_in(&mut parts, inputs.kinds);
     let not_emptied = drains::put_in(&mut parts, inputs);
-    let unavailable = unavailable(inputs);
+    let unavailable = list_unavailable_hosts(inputs);
     let first = verified_first(inputs, &unavailable, &parts);
     let gates = waves::roll_out(&mut parts, inputs.targets, &first, &inputs.rollout);
     unknown.extend(parts.iter_mut().flat_map(|part| std::mem::take(&mut part.unknown)));
@@ -116,23 +116,23 @@ pub fn make(inputs: &Inputs) -> Result<Plan, Vec<Diagnostic>> {
         digest: String::new(),
     };
     plan.state_digest = inputs.last.digest_of(&plan.targets_of_work());
-    plan.digest = content::digest(&plan).to_string();
+    plan.digest = content::compute_plan_digest(&plan).to_string();
     Ok(plan)
 }
 
 /// What has to be planned together: each target by itself, and those that wait for each other as one.
-fn groups<'a>(inputs: &'a Inputs) -> (Vec<Group<'a>>, Vec<UnknownFinding>) {
+fn group_targets<'a>(inputs: &'a PlanInputs) -> (Vec<TargetGroup<'a>>, Vec<UnknownFinding>) {
     let mut unknown = Vec::new();
-    let mut answers: BTreeMap<&Target, &Answers> = BTreeMap::new();
+    let mut answers: BTreeMap<&Target, &ReadResults> = BTreeMap::new();
     for target in inputs.targets.iter().filter(|target| !inputs.identity.refused.contains_key(target)) {
-        match reached(inputs.observation, target) {
+        match find_read_results(inputs.observation, target) {
             Ok(found) => drop(answers.insert(target, found)),
             Err(finding) => unknown.push(finding),
         }
     }
     let known: BTreeSet<&Target> = inputs.targets.iter().collect();
     let without_ssh: BTreeSet<String> =
-        inputs.header.no_ssh.iter().flat_map(|some| nodeset::expand(&some.hosts).unwrap_or_default()).collect();
+        inputs.header.no_ssh.iter().flat_map(|some| nodeset::expand_node_set(&some.hosts).unwrap_or_default()).collect();
     for address in inputs.last.resources.keys().filter(|address| !known.contains(&address.target)) {
         if address.target.kind == TargetKind::Switch {
             let why = "its switch is in maintenance, or is not reached any more (`ssh`, `eapi`, `nvue`), so it cannot be read or taken back; what is remembered of it stays";
@@ -145,33 +145,33 @@ fn groups<'a>(inputs: &'a Inputs) -> (Vec<Group<'a>>, Vec<UnknownFinding>) {
         };
         unknown.push(UnknownFinding::new(address.to_string(), format!("{why}; `railwright state forget` drops the memory of it")));
     }
-    let mut wishes: Vec<&Wish> = inputs.wishes.iter().collect();
+    let mut wishes: Vec<&DesiredResource> = inputs.wishes.iter().collect();
     wishes.sort_by(|a, b| a.address.cmp(&b.address));
-    let mut singles: Vec<Group> = Vec::with_capacity(answers.len());
+    let mut singles: Vec<TargetGroup> = Vec::with_capacity(answers.len());
     let mut rest = wishes.as_slice();
     for (target, answers) in answers {
         let skipped = rest.iter().take_while(|wish| wish.address.target < *target).count();
         let (own, later) = rest[skipped..].split_at(rest[skipped..].iter().take_while(|wish| wish.address.target == *target).count());
         rest = later;
-        singles.push(Group::of(target, own, inputs.last, answers));
+        singles.push(TargetGroup::of(target, own, inputs.last, answers));
     }
-    (tie(singles), unknown)
+    (join_dependent_groups(singles), unknown)
 }
 
 /// Targets between which some resource waits for another become one group.
-fn tie(singles: Vec<Group>) -> Vec<Group> {
-    let ties: BTreeSet<Target> = singles.iter().flat_map(Group::others).cloned().collect();
+fn join_dependent_groups(singles: Vec<TargetGroup>) -> Vec<TargetGroup> {
+    let ties: BTreeSet<Target> = singles.iter().flat_map(TargetGroup::others).cloned().collect();
     if ties.is_empty() {
         return singles;
     }
-    let (tied, mut free): (Vec<Group>, Vec<Group>) =
+    let (tied, mut free): (Vec<TargetGroup>, Vec<TargetGroup>) =
         singles.into_iter().partition(|group| group.others().next().is_some() || ties.contains(group.targets[0]));
-    free.extend(tied.into_iter().reduce(Group::join));
+    free.extend(tied.into_iter().reduce(TargetGroup::join));
     free
 }
 
 /// Each once, without whole targets that the plan was narrowed away from.
-fn findings_of(unknown: Vec<UnknownFinding>, inputs: &Inputs) -> Vec<UnknownFinding> {
+fn findings_of(unknown: Vec<UnknownFinding>, inputs: &PlanInputs) -> Vec<UnknownFinding> {
     if unknown.is_empty() {
         return unknown;
     }
@@ -182,9 +182,9 @@ fn findings_of(unknown: Vec<UnknownFinding>, inputs: &Inputs) -> Vec<UnknownFind
 
 /// Wave by wave, first what the hosts wait for, target by target, each in its own order, then the gate; last what only is written down. Where targets
 /// wait for each other, the order of the whole graph.
-fn in_order(mut parts: Vec<Part>, gates: Vec<Node>, tied: bool) -> Result<Vec<Node>, Vec<Diagnostic>> {
+fn in_order(mut parts: Vec<TargetPlan>, gates: Vec<PlanNode>, tied: bool) -> Result<Vec<PlanNode>, Vec<Diagnostic>> {
     parts.sort_by(|a, b| (a.wave, !a.before_hosts, a.turn, &a.target).cmp(&(b.wave, !b.before_hosts, b.turn, &b.target)));
-    let mut adopted: Vec<Node> = parts.iter_mut().filter_map(|part| part.adopted.take()).collect();
+    let mut adopted: Vec<PlanNode> = parts.iter_mut().filter_map(|part| part.adopted.take()).collect();
     adopted.sort_by(|a, b| a.id.cmp(&b.id));
     let mut nodes = Vec::with_capacity(parts.iter().map(|part| part.nodes.len()).sum::<usize>() + gates.len() + adopted.len());
     let mut gates = gates.into_iter().peekable();
@@ -194,7 +194,7 @@ fn in_order(mut parts: Vec<Part>, gates: Vec<Node>, tied: bool) -> Result<Vec<No
     }
     nodes.extend(gates);
     if tied {
-        nodes = sorted(nodes)?;
+        nodes = sort_nodes(nodes)?;
     }
     // After the rollout: what only is written down needs neither a turn nor a gate.
     nodes.extend(adopted);
@@ -202,7 +202,7 @@ fn in_order(mut parts: Vec<Part>, gates: Vec<Node>, tied: bool) -> Result<Vec<No
 }
 
 /// The nodes as a graph, by their place in the list.
-pub fn node_graph(nodes: &[Node]) -> Graph {
+pub fn node_graph(nodes: &[PlanNode]) -> Graph {
     let number: HashMap<&str, usize> = nodes.iter().enumerate().map(|(n, node)| (node.id.as_str(), n)).collect();
     let edges = nodes.iter().enumerate().flat_map(|(n, node)| {
         let number = &number;
@@ -212,7 +212,7 @@ pub fn node_graph(nodes: &[Node]) -> Graph {
 }
 
 /// Topological, ties by wave, target and id, so that the bytes depend on the content alone.
-pub fn sorted(mut nodes: Vec<Node>) -> Result<Vec<Node>, Vec<Diagnostic>> {
+pub fn sort_nodes(mut nodes: Vec<PlanNode>) -> Result<Vec<PlanNode>, Vec<Diagnostic>> {
     nodes.sort_by(|a, b| (a.wave, &a.target, &a.id).cmp(&(b.wave, &b.target, &b.id)));
     let order = node_graph(&nodes).order().map_err(|cycle| {
         let ids: Vec<&str> = cycle.0.iter().map(|n| nodes[*n].id.as_str()).collect();
@@ -222,6 +222,6 @@ pub fn sorted(mut nodes: Vec<Node>) -> Result<Vec<Node>, Vec<Diagnostic>> {
                 .next("report this with the inventory: railwright should have ordered them"),
         ]
     })?;
-    let mut slots: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
+    let mut slots: Vec<Option<PlanNode>> = nodes.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|n| slots[n].take()).collect())
 }

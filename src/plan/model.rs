@@ -1,11 +1,11 @@
 //! The plan as data: nodes and their graph, content-addressed. Rendering lives in `report`, execution in `apply`.
 
-use super::identity::Reinstalled;
+use super::identity::ReinstalledHost;
 use super::out_of_service::{Unavailability, Unavailable};
 use super::policy::RolloutPolicy;
-use railwright_base::{Address, ClusterId, Digest, MachineId, Place, Target, WorkTreeState, quote};
-use railwright_knowledge::rules::Waived;
-use railwright_resource::{Action, Disruption, Plane, Reading, Trouble, Wish};
+use railwright_base::{Address, ClusterId, Digest, MachineId, SourceLocation, Target, WorkTreeState, quote};
+use railwright_knowledge::rules::WaivedFinding;
+use railwright_resource::{Action, DesiredResource, Disruption, Plane, Reading, TargetReadFailure};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,7 +25,7 @@ pub enum Reason {
     /// The spec says something else than what was applied last.
     SpecChanged {
         /// Where.
-        places: Vec<Place>,
+        places: Vec<SourceLocation>,
     },
     /// The spec says the same as when it was applied, and what it goes by (a chart) is another one since.
     InputChanged {
@@ -62,7 +62,7 @@ pub enum Reason {
 
 /// One attribute in one plane that is not as wished.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Difference {
+pub struct AttributeDifference {
     /// The attribute's name.
     pub attribute: String,
     /// Persisted, running or next boot.
@@ -81,21 +81,21 @@ pub struct Difference {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Member {
     /// What is wanted; for a removal the wish that was applied last.
-    pub wish: Wish,
+    pub wish: DesiredResource,
     /// Why.
     pub reason: Reason,
     /// What was found, and what comes of it.
     #[serde(flatten)]
-    pub found: Arc<Found>,
+    pub found: Arc<PlannedDiff>,
 }
 
 /// What was found of a resource, without the target: equal for all that share it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Found {
+pub struct PlannedDiff {
     /// True when the resource is taken back instead of applied.
     pub removal: bool,
     /// What differs.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<AttributeDifference>,
     /// The digest of what was found when the plan was made; read again right before the step.
     pub fingerprint: Digest,
     /// What was there when the plan was made, for undoing it later; for a removal, what was there before our first change.
@@ -104,23 +104,23 @@ pub struct Found {
     pub residue: Vec<String>,
     /// Of a removal: what somebody changed since it was applied, and loses with it; `wanted` is what was applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub since: Vec<Difference>,
+    pub since: Vec<AttributeDifference>,
     /// It takes effect with the next power cycle, which is done by hand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_power_cycle: bool,
 }
 
 impl std::ops::Deref for Member {
-    type Target = Found;
+    type Target = PlannedDiff;
 
-    fn deref(&self) -> &Found {
+    fn deref(&self) -> &PlannedDiff {
         &self.found
     }
 }
 
 /// A change that the host takes back by itself, unless it is confirmed over a new connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Guarded {
+pub struct AutomaticRollback {
     /// Why it needs that.
     pub because: String,
     /// After so many seconds.
@@ -145,7 +145,7 @@ pub enum NodeKind {
         interrupts_netdevs: Arc<[String]>,
         /// Why and for how long the host itself watches over it, where it can cut our own connection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        guard: Option<Guarded>,
+        guard: Option<AutomaticRollback>,
     },
     /// Resources that are as wished and not remembered so. They are looked at once more and recorded, so that a later
     /// change of them is told as drift; what was not our doing stays when the wish goes.
@@ -183,7 +183,7 @@ pub enum NodeKind {
 
 /// One node of the plan's graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Node {
+pub struct PlanNode {
     /// Unique in the plan and stable between plans of the same content: `host/n1/reboot`, `change host/n1/file/...`.
     pub id: String,
     /// What it does.
@@ -203,7 +203,7 @@ pub struct Node {
     pub held: Option<String>,
 }
 
-impl Node {
+impl PlanNode {
     /// The resources of a change, or those that are recorded as they are; nothing for other nodes.
     pub fn members(&self) -> &[Member] {
         match &self.kind {
@@ -256,7 +256,7 @@ pub struct UnknownFinding {
     pub reason: String,
     /// More of it, where the whole target could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<TargetReadFailure>,
 }
 
 impl UnknownFinding {
@@ -279,14 +279,14 @@ impl UnknownFinding {
     }
 
     /// A whole target that gave no answer.
-    pub fn target(target: &Target, trouble: &Trouble) -> Self {
+    pub fn target(target: &Target, trouble: &TargetReadFailure) -> Self {
         UnknownFinding { subject: target.to_string(), reason: trouble.message.clone(), trouble: Some(trouble.clone()) }
     }
 }
 
 /// A field of a resource that was applied, and is no longer wished while the rest of the resource is: it stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Dropped {
+pub struct DroppedField {
     /// The resource with the field: `host/n1/link/ens4#mtu`.
     pub field: Address,
     /// What was applied last, as JSON text.
@@ -306,7 +306,7 @@ pub struct NotEmptied {
 
 /// Hosts that the spec says have no SSH: they have no steps, and nothing is asked of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct NoSsh {
+pub struct HostsWithoutSsh {
     /// The hosts, as a node-set.
     pub hosts: String,
     /// The modules that would be for them.
@@ -330,7 +330,7 @@ pub struct InventoryOrigin {
 impl InventoryOrigin {
     /// The folder as one word of a command that people are told to type; empty where it is not known.
     pub fn word(&self) -> String {
-        if self.path.is_empty() { String::new() } else { quote::path(Path::new(&self.path)) }
+        if self.path.is_empty() { String::new() } else { quote::quote_path(Path::new(&self.path)) }
     }
 
     /// The state of version control, in words for a screen.
@@ -350,7 +350,7 @@ impl InventoryOrigin {
 /// What the gates of a rollout prove, by what the spec has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Proof {
+pub enum GateCoverage {
     /// Links, addresses and RDMA traffic, and what modules check besides.
     Rdma,
     /// The same, and NCCL's tests between the hosts with GPUs.
@@ -394,9 +394,9 @@ pub struct Plan {
     pub rollout: RolloutPolicy,
     /// What the gates prove.
     #[serde(default)]
-    pub proof: Proof,
+    pub proof: GateCoverage,
     /// All nodes, in a topological order that depends on the content alone.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<PlanNode>,
     /// Resources that are as wished, by count per target.
     pub unchanged: BTreeMap<Target, usize>,
     /// What could not be found out.
@@ -406,14 +406,14 @@ pub struct Plan {
     pub refused: Vec<UnknownFinding>,
     /// Hosts that are another machine than at the last apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reinstalled: Vec<Reinstalled>,
+    pub reinstalled: Vec<ReinstalledHost>,
     /// Hosts whose machines had another name at the last apply, with these: what is remembered of each goes with it, also where nothing is
     /// done to it and the run does not reach it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub renamed: BTreeMap<Target, MachineId>,
     /// What was applied, is no longer wished, and stays as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedField>,
     /// Hosts that are disturbed as they are, although the rollout empties nodes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_emptied: Vec<NotEmptied>,
@@ -423,10 +423,10 @@ pub struct Plan {
     pub unavailable: Vec<Unavailable>,
     /// Hosts without SSH, for which nothing is planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub no_ssh: Vec<NoSsh>,
+    pub no_ssh: Vec<HostsWithoutSsh>,
     /// Findings of rules that are accepted for a while.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waived: Vec<Waived>,
+    pub waived: Vec<WaivedFinding>,
     /// Digest over everything else; empty while it is computed.
     pub digest: String,
 }
@@ -436,7 +436,7 @@ impl Plan {
     pub fn verified_first(&self) -> BTreeSet<String> {
         let is_left = |some: &&Unavailable| some.is_left_by_run() || some.is_left_cordoned();
         let left: BTreeSet<String> = self.unavailable.iter().filter(is_left).flat_map(Unavailable::names).collect();
-        let first = self.nodes.iter().filter(|node| node.wave == 0).flat_map(Node::verified);
+        let first = self.nodes.iter().filter(|node| node.wave == 0).flat_map(PlanNode::verified);
         first.filter(|host| left.contains(*host)).cloned().collect()
     }
 

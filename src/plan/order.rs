@@ -1,6 +1,6 @@
 //! Which resource comes before which: from wishes' `after`, from the kinds' own rules, and for removals the other way round.
 
-use super::judge::{Item, KindLookup, Status};
+use super::judge::{KindLookup, PlanItem, PlanItemStatus};
 use railwright_base::Address;
 use railwright_graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The graph over all items, changed or not. What a module says comes first; a kind's own rule gives way where it would
 /// turn that round (a module may well want a package after another module's kernel module), and where it would put something
 /// that waits for the reboot before it (`Reboots`).
-pub fn item_graph(items: &[Item], kinds: KindLookup) -> Graph {
+pub fn item_graph(items: &[PlanItem], kinds: KindLookup) -> Graph {
     let number: BTreeMap<&Address, usize> = items.iter().enumerate().map(|(n, item)| (&item.wish.address, n)).collect();
-    let said = |(n, item): (usize, &Item)| -> Vec<(usize, usize)> {
-        item.wish.after.iter().filter_map(|address| number.get(address)).filter_map(|first| edge(items, *first, n)).collect()
+    let said = |(n, item): (usize, &PlanItem)| -> Vec<(usize, usize)> {
+        item.wish.after.iter().filter_map(|address| number.get(address)).filter_map(|first| orient_edge(items, *first, n)).collect()
     };
     let edges: BTreeSet<(usize, usize)> = items.iter().enumerate().flat_map(said).collect();
     let mut after: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -19,8 +19,8 @@ pub fn item_graph(items: &[Item], kinds: KindLookup) -> Graph {
         after.entry(*first).or_default().insert(*then);
     }
     let mut reboots = Reboots::of(items, &edges);
-    for (first, then) in ruled(items, kinds) {
-        if !reaches(&after, then, first) && reboots.allow(first, then) {
+    for (first, then) in collect_kind_rule_edges(items, kinds) {
+        if !is_reachable(&after, then, first) && reboots.allow(first, then) {
             after.entry(first).or_default().insert(then);
         }
     }
@@ -42,8 +42,8 @@ struct Reboots {
 
 impl Reboots {
     /// With the edges that the modules ask for; nothing of it counts where no step needs a reboot.
-    fn of(items: &[Item], edges: &BTreeSet<(usize, usize)>) -> Self {
-        let needs = |item: &Item| item.assessment.needs_reboot && matches!(item.status, Status::Change(_));
+    fn of(items: &[PlanItem], edges: &BTreeSet<(usize, usize)>) -> Self {
+        let needs = |item: &PlanItem| item.assessment.needs_reboot && matches!(item.status, PlanItemStatus::Change(_));
         let mut all = Reboots { before: (0..items.len()).filter(|n| needs(&items[*n])).collect(), ..Reboots::default() };
         if !all.before.is_empty() {
             let needing: Vec<usize> = all.before.iter().copied().collect();
@@ -60,8 +60,8 @@ impl Reboots {
 
     /// All before a step that needs a reboot, and all after it.
     fn reach(&mut self, step: usize) {
-        spread(self.back.get(&step).into_iter().flatten().copied().collect(), &self.back, &mut self.before);
-        spread(self.edges.get(&step).into_iter().flatten().copied().collect(), &self.edges, &mut self.after);
+        collect_reachable(self.back.get(&step).into_iter().flatten().copied().collect(), &self.back, &mut self.before);
+        collect_reachable(self.edges.get(&step).into_iter().flatten().copied().collect(), &self.edges, &mut self.after);
     }
 
     fn waits(&self, item: usize) -> bool {
@@ -78,17 +78,17 @@ impl Reboots {
         }
         self.join(first, then);
         if self.before.contains(&then) {
-            spread(vec![first], &self.back, &mut self.before);
+            collect_reachable(vec![first], &self.back, &mut self.before);
         }
         if self.after.contains(&first) {
-            spread(vec![then], &self.edges, &mut self.after);
+            collect_reachable(vec![then], &self.edges, &mut self.after);
         }
         true
     }
 }
 
 /// Adds these and all that is reached from them.
-fn spread(mut queue: Vec<usize>, edges: &BTreeMap<usize, BTreeSet<usize>>, all: &mut BTreeSet<usize>) {
+fn collect_reachable(mut queue: Vec<usize>, edges: &BTreeMap<usize, BTreeSet<usize>>, all: &mut BTreeSet<usize>) {
     while let Some(item) = queue.pop() {
         if all.insert(item) {
             queue.extend(edges.get(&item).into_iter().flatten());
@@ -97,20 +97,20 @@ fn spread(mut queue: Vec<usize>, edges: &BTreeMap<usize, BTreeSet<usize>>, all: 
 }
 
 /// Edges that the kinds' rules ask for, among the resources of one target.
-fn ruled(items: &[Item], kinds: KindLookup) -> Vec<(usize, usize)> {
+fn collect_kind_rule_edges(items: &[PlanItem], kinds: KindLookup) -> Vec<(usize, usize)> {
     let mut by_kind: BTreeMap<(&railwright_base::Target, &str), Vec<usize>> = BTreeMap::new();
     for (n, item) in items.iter().enumerate() {
         by_kind.entry((&item.wish.address.target, &item.wish.kind)).or_default().push(n);
     }
-    let of_item = |(n, item): (usize, &Item)| -> Vec<(usize, usize)> {
+    let of_item = |(n, item): (usize, &PlanItem)| -> Vec<(usize, usize)> {
         let first_kinds = kinds(&item.wish.kind).into_iter().flat_map(|kind| kind.after_kinds());
         let firsts = first_kinds.flat_map(|first| by_kind.get(&(&item.wish.address.target, *first)).into_iter().flatten());
-        firsts.filter_map(|first| edge(items, *first, n)).collect()
+        firsts.filter_map(|first| orient_edge(items, *first, n)).collect()
     };
     items.iter().enumerate().flat_map(of_item).collect()
 }
 
-fn reaches(after: &BTreeMap<usize, BTreeSet<usize>>, from: usize, to: usize) -> bool {
+fn is_reachable(after: &BTreeMap<usize, BTreeSet<usize>>, from: usize, to: usize) -> bool {
     let mut seen = BTreeSet::new();
     let mut queue = vec![from];
     while let Some(node) = queue.pop() {
@@ -125,7 +125,7 @@ fn reaches(after: &BTreeMap<usize, BTreeSet<usize>>, from: usize, to: usize) -> 
 }
 
 /// Applied in order, removed in reverse order; between a removal and a wish that stays there is no order to keep.
-fn edge(items: &[Item], first: usize, then: usize) -> Option<(usize, usize)> {
+fn orient_edge(items: &[PlanItem], first: usize, then: usize) -> Option<(usize, usize)> {
     match (items[first].removal, items[then].removal) {
         (false, false) => Some((first, then)),
         (true, true) => Some((then, first)),
@@ -134,7 +134,7 @@ fn edge(items: &[Item], first: usize, then: usize) -> Option<(usize, usize)> {
 }
 
 /// Edges among the chosen items alone: what stood between them and is not chosen is passed through.
-pub fn contract(graph: &Graph, chosen: &BTreeSet<usize>) -> Vec<(usize, usize)> {
+pub fn contract_graph(graph: &Graph, chosen: &BTreeSet<usize>) -> Vec<(usize, usize)> {
     let mut edges = Vec::new();
     for &node in chosen {
         let mut seen = BTreeSet::new();

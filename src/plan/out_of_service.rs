@@ -1,12 +1,12 @@
 //! Hosts that are out of service whatever a plan does to them. `max_unavailable` counts them, whoever caused it: a later run never
 //! disturbs a host because the ones that are broken already are not part of it.
 
-use super::Inputs;
-use super::judge::reached;
-use super::part::Part;
+use super::PlanInputs;
+use super::judge::find_read_results;
+use super::part::TargetPlan;
 use railwright_base::text::one_line;
 use railwright_base::{Redaction, Target, TargetKind, nodeset};
-use railwright_resource::kubernetes_object::nodes::{Cordon, NodeNow, nodes};
+use railwright_resource::kubernetes_object::nodes::{Cordon, NodeNow, read_cluster_nodes};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -213,7 +213,7 @@ impl Unavailable {
         for (host, why) in hosts {
             folded.entry(why).or_default().push(host);
         }
-        let one = |(why, hosts): (Unavailability, Vec<&str>)| Unavailable { hosts: nodeset::fold(&hosts), why };
+        let one = |(why, hosts): (Unavailability, Vec<&str>)| Unavailable { hosts: nodeset::fold_node_set(&hosts), why };
         folded.into_iter().map(one).collect()
     }
 
@@ -225,7 +225,7 @@ impl Unavailable {
 
     /// The hosts' names.
     pub fn names(&self) -> Vec<String> {
-        nodeset::expand(&self.hosts).unwrap_or_default()
+        nodeset::expand_node_set(&self.hosts).unwrap_or_default()
     }
 
     /// True where an earlier run left them so.
@@ -241,13 +241,13 @@ impl Unavailable {
 
 /// The hosts of the spec that are out of service, also those that the plan is narrowed away from; each once, and what an earlier run
 /// left counts as that.
-pub(super) fn unavailable(inputs: &Inputs) -> Vec<Unavailable> {
+pub(super) fn list_unavailable_hosts(inputs: &PlanInputs) -> Vec<Unavailable> {
     let of_nodes = of_nodes(inputs);
     let hosts = inputs.targets.iter().filter(|target| target.kind == TargetKind::Host);
     let out = hosts.filter_map(|host| {
         let left = inputs.outages.get(&*host.name).cloned().map(Unavailability::LeftByRun);
         let silent = || {
-            let finding = reached(inputs.observation, host).err()?;
+            let finding = find_read_results(inputs.observation, host).err()?;
             let reason = finding.trouble.map_or(finding.reason, |trouble| trouble.alike);
             let is_refused = inputs.identity.refused.contains_key(host);
             Some(if is_refused { Unavailability::Refused { reason } } else { Unavailability::Unreachable { reason } })
@@ -258,10 +258,10 @@ pub(super) fn unavailable(inputs: &Inputs) -> Vec<Unavailable> {
 }
 
 /// The hosts whose nodes are out of service, by what the cluster says; none where it does not say.
-fn of_nodes(inputs: &Inputs) -> BTreeMap<Target, Unavailability> {
+fn of_nodes(inputs: &PlanInputs) -> BTreeMap<Target, Unavailability> {
     let Some(of) = &inputs.nodes else { return BTreeMap::new() };
-    let Ok(answers) = reached(inputs.observation, &of.cluster) else { return BTreeMap::new() };
-    let known = nodes(answers).unwrap_or_default();
+    let Ok(answers) = find_read_results(inputs.observation, &of.cluster) else { return BTreeMap::new() };
+    let known = read_cluster_nodes(answers).unwrap_or_default();
     let one = |(host, name): (&Target, &String)| Some((host.clone(), Unavailability::of_node(known.get(name)?, &of.spec)?));
     of.by_host.iter().filter_map(one).collect()
 }
@@ -269,11 +269,11 @@ fn of_nodes(inputs: &Inputs) -> BTreeMap<Target, Unavailability> {
 /// The hosts that a gate has to pass before anything else is disturbed: an earlier run left them, they answer, and the plan does not
 /// exclude them. Who does not answer cannot be verified, and counts all the same. Of the nodes that an earlier run left cordoned, those
 /// that the plan works on: they use up the budget until they are given back.
-pub(super) fn verified_first(inputs: &Inputs, unavailable: &[Unavailable], parts: &[Part]) -> BTreeSet<Target> {
+pub(super) fn verified_first(inputs: &PlanInputs, unavailable: &[Unavailable], parts: &[TargetPlan]) -> BTreeSet<Target> {
     let cordoned = unavailable.iter().filter(|some| some.is_left_cordoned()).flat_map(Unavailable::names);
     let cordoned: BTreeSet<Target> = cordoned.map(Target::host).collect();
     let open = parts.iter().filter(|part| part.is_open() && cordoned.contains(&part.target)).map(|part| &part.target);
     let left = inputs.targets.iter().filter(|target| target.kind == TargetKind::Host && inputs.outages.contains_key(&*target.name));
-    let answers = left.filter(|host| reached(inputs.observation, host).is_ok());
+    let answers = left.filter(|host| find_read_results(inputs.observation, host).is_ok());
     answers.filter(|host| !inputs.selection.excludes(&host.to_string())).chain(open).cloned().collect()
 }

@@ -1,7 +1,7 @@
 //! A resource that watches a file owes something (a restart) once another resource of this plan writes it: that is known
 //! beforehand, so it is planned, counted and held like any other change.
 
-use super::judge::{Item, Status};
+use super::judge::{PlanItem, PlanItemStatus};
 use super::model::Reason;
 use railwright_base::Target;
 use railwright_graph::Graph;
@@ -9,7 +9,7 @@ use railwright_resource::Action;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Marks what will owe something; which item comes before which because of it.
-pub fn owe(items: &mut [Item], graph: &Graph, kept: &BTreeSet<usize>) -> BTreeSet<(usize, usize)> {
+pub fn mark_pending_restarts(items: &mut [PlanItem], graph: &Graph, kept: &BTreeSet<usize>) -> BTreeSet<(usize, usize)> {
     let mut watching: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
     for n in kept.iter().filter(|n| items[**n].assessment.watch.is_some()) {
         watching.entry(items[*n].wish.address.target.clone()).or_default().push(*n);
@@ -26,8 +26,8 @@ pub fn owe(items: &mut [Item], graph: &Graph, kept: &BTreeSet<usize>) -> BTreeSe
         let by = items[*by].wish.address.to_string();
         let item = &mut items[*n];
         let Some(watch) = item.assessment.watch.take() else { continue };
-        if item.status == Status::Met {
-            item.status = Status::Change(Reason::Disturbed { by });
+        if item.status == PlanItemStatus::Met {
+            item.status = PlanItemStatus::Change(Reason::Disturbed { by });
         }
         item.assessment.disruption = item.assessment.disruption.max(watch.disruption);
         item.assessment.interrupts.push(watch.interrupts);
@@ -35,7 +35,7 @@ pub fn owe(items: &mut [Item], graph: &Graph, kept: &BTreeSet<usize>) -> BTreeSe
     edges
 }
 
-fn writes_what(by: &Item, watcher: &Item) -> bool {
+fn writes_what(by: &PlanItem, watcher: &PlanItem) -> bool {
     let watched = |path: &str| watcher.assessment.watch.iter().flat_map(|watch| &watch.paths).any(|watched| watched == path);
     by.assessment.actions.iter().filter_map(Action::path).any(watched)
 }

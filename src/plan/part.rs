@@ -2,40 +2,40 @@
 //! other are planned together, and then parted.
 
 use super::by_hand::is_by_hand;
-use super::draft::{Draft, found, join_actions};
-use super::dropped::dropped;
-use super::guards::Guards;
-use super::judge::{Item, Status, judge};
-use super::make::{node_graph, sorted};
-use super::model::{Dropped, Member, Node, NodeKind, Reason, UnknownFinding};
+use super::draft::{PlanDraft, build_planned_diff, join_actions};
+use super::dropped::find_dropped_fields;
+use super::guards::RollbackReasons;
+use super::judge::{PlanItem, PlanItemStatus, diff_resources};
+use super::make::{node_graph, sort_nodes};
+use super::model::{DroppedField, Member, NodeKind, PlanNode, Reason, UnknownFinding};
 use super::order::item_graph;
-use super::{Applied, Inputs, LastApplied, brought, owed, select};
+use super::{AppliedResource, LastApplied, PlanInputs, brought, owed, select};
 use railwright_base::{Address, Diagnostic, Target};
 use railwright_graph::Cycle;
-use railwright_resource::{Answers, Disruption, Wish};
+use railwright_resource::{DesiredResource, Disruption, ReadResults};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All that is known of one target before it is planned, or of several that wait for each other.
-pub(super) struct Group<'a> {
+pub(super) struct TargetGroup<'a> {
     /// In the order of their names.
     pub targets: Vec<&'a Target>,
     /// What is wanted, sorted by address.
-    pub wishes: Vec<&'a Wish>,
+    pub wishes: Vec<&'a DesiredResource>,
     /// What was applied last, sorted by address.
-    pub applied: Vec<(&'a Address, &'a Applied)>,
+    pub applied: Vec<(&'a Address, &'a AppliedResource)>,
     /// What the targets say, one after the other.
-    pub answers: Vec<&'a Answers>,
+    pub answers: Vec<&'a ReadResults>,
 }
 
-impl<'a> Group<'a> {
+impl<'a> TargetGroup<'a> {
     /// One target.
-    pub fn of(target: &'a Target, wishes: &[&'a Wish], last: &'a LastApplied, answers: &'a Answers) -> Self {
-        Group { targets: vec![target], wishes: wishes.to_vec(), applied: last.of_target(target).collect(), answers: vec![answers] }
+    pub fn of(target: &'a Target, wishes: &[&'a DesiredResource], last: &'a LastApplied, answers: &'a ReadResults) -> Self {
+        TargetGroup { targets: vec![target], wishes: wishes.to_vec(), applied: last.of_target(target).collect(), answers: vec![answers] }
     }
 
     /// What was applied last to this resource.
-    pub fn applied_to(&self, address: &Address) -> Option<&'a Applied> {
+    pub fn applied_to(&self, address: &Address) -> Option<&'a AppliedResource> {
         let at = self.applied.binary_search_by_key(&address, |(address, _)| address).ok()?;
         Some(self.applied[at].1)
     }
@@ -59,27 +59,27 @@ impl<'a> Group<'a> {
 }
 
 /// What one target brings to the plan.
-pub struct Part {
+pub struct TargetPlan {
     /// The target.
     pub target: Target,
     /// The wave, from 0; 0 is the canary.
     pub wave: usize,
     /// In an order in which everything comes after what it waits for.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<PlanNode>,
     /// The hosts' steps wait for it.
     pub(super) before_hosts: bool,
     /// Of a switch its turn among them, from 1.
     pub(super) turn: usize,
     /// Gives its node back to the cluster, once a gate has proven it.
-    pub(super) uncordon: Option<Node>,
+    pub(super) uncordon: Option<PlanNode>,
     /// What was found as wished and is not remembered so.
-    pub(super) adopted: Option<Node>,
+    pub(super) adopted: Option<PlanNode>,
     /// How many resources are as wished.
     pub(super) unchanged: usize,
     /// What could not be found out.
     pub(super) unknown: Vec<UnknownFinding>,
     /// What stays behind.
-    pub(super) dropped: Vec<Dropped>,
+    pub(super) dropped: Vec<DroppedField>,
     /// Nodes that are carried out and wait for nothing of the part.
     first: Arc<[usize]>,
     /// Nodes that are carried out and for which nothing of the part waits.
@@ -88,10 +88,10 @@ pub struct Part {
     held_by: Arc<[(usize, usize)]>,
 }
 
-impl Part {
+impl TargetPlan {
     /// These nodes of one target, in order.
-    pub fn new(target: Target, nodes: Vec<Node>) -> Self {
-        let mut part = Part {
+    pub fn new(target: Target, nodes: Vec<PlanNode>) -> Self {
+        let mut part = TargetPlan {
             target,
             wave: 0,
             before_hosts: false,
@@ -111,7 +111,7 @@ impl Part {
     }
 
     /// These nodes, in order, in the place of those that it had.
-    pub(super) fn put(&mut self, nodes: Vec<Node>) {
+    pub(super) fn put(&mut self, nodes: Vec<PlanNode>) {
         let own: BTreeSet<&str> = nodes.iter().map(|node| node.id.as_str()).collect();
         let open = |n: &usize| nodes[*n].held.is_none();
         let waits = |n: &usize| nodes[*n].after.iter().any(|before| own.contains(before.as_str()));
@@ -134,13 +134,13 @@ impl Part {
     }
 
     /// The steps that open it.
-    pub fn first(&mut self) -> impl Iterator<Item = &mut Node> {
+    pub fn first(&mut self) -> impl Iterator<Item = &mut PlanNode> {
         let first = Arc::clone(&self.first);
         self.nodes.iter_mut().enumerate().filter(move |(n, _)| first.binary_search(n).is_ok()).map(|(_, node)| node)
     }
 
     /// The steps that end it.
-    pub fn last(&self) -> impl Iterator<Item = &Node> {
+    pub fn last(&self) -> impl Iterator<Item = &PlanNode> {
         self.last.iter().map(|n| &self.nodes[*n])
     }
 
@@ -151,19 +151,19 @@ impl Part {
 
     /// Whether this resource is as wished and only has to be written down.
     pub(super) fn adopts(&self, path: &[String]) -> bool {
-        self.adopted.iter().flat_map(Node::members).any(|member| *member.wish.address.path == *path)
+        self.adopted.iter().flat_map(PlanNode::members).any(|member| *member.wish.address.path == *path)
     }
 
     /// Puts what is the target's own in the place of the model's: `own` by path, `items` are the model's.
-    pub(super) fn with_own(mut self, own: &BTreeMap<&[String], Item>, items: &[Item]) -> Part {
-        let of_model: BTreeMap<&[String], &Item> = items.iter().map(|item| (&item.wish.address.path[..], item)).collect();
+    pub(super) fn with_own(mut self, own: &BTreeMap<&[String], PlanItem>, items: &[PlanItem]) -> TargetPlan {
+        let of_model: BTreeMap<&[String], &PlanItem> = items.iter().map(|item| (&item.wish.address.path[..], item)).collect();
         for node in self.nodes.iter_mut().chain(&mut self.adopted) {
             let (NodeKind::Change { members, .. } | NodeKind::Adopt { members }) = &mut node.kind else { continue };
             let mut changed = false;
             for member in members.iter_mut() {
                 if let Some(item) = own.get(&member.wish.address.path[..]) {
                     member.wish.want = Arc::clone(&item.wish.want);
-                    member.found = Arc::new(found(item));
+                    member.found = Arc::new(build_planned_diff(item));
                     changed = true;
                 }
             }
@@ -179,13 +179,13 @@ impl Part {
     }
 
     /// The same for a target that differs in nothing but its name.
-    pub(super) fn renamed(&self, target: &Target) -> Part {
+    pub(super) fn renamed(&self, target: &Target) -> TargetPlan {
         let rename = Rename { from: format!("{}/", self.target), to: format!("{target}/"), target };
-        let mut nodes: Vec<Node> = self.nodes.iter().map(|node| rename.node(node)).collect();
+        let mut nodes: Vec<PlanNode> = self.nodes.iter().map(|node| rename.node(node)).collect();
         for (held, cause) in self.held_by.iter() {
-            nodes[*held].held = Some(needs(&nodes[*cause].id));
+            nodes[*held].held = Some(describe_blocking_cause(&nodes[*cause].id));
         }
-        Part {
+        TargetPlan {
             target: target.clone(),
             wave: self.wave,
             before_hosts: self.before_hosts,
@@ -199,7 +199,7 @@ impl Part {
                 .iter()
                 .map(|finding| UnknownFinding { subject: rename.text(&finding.subject), ..finding.clone() })
                 .collect(),
-            dropped: self.dropped.iter().map(|one| Dropped { field: rename.address(&one.field), ..one.clone() }).collect(),
+            dropped: self.dropped.iter().map(|one| DroppedField { field: rename.address(&one.field), ..one.clone() }).collect(),
             first: Arc::clone(&self.first),
             last: Arc::clone(&self.last),
             held_by: Arc::clone(&self.held_by),
@@ -229,7 +229,7 @@ impl Rename<'_> {
             Reason::KnownAfter { step } => Reason::KnownAfter { step: self.address(step) },
             other => other.clone(),
         };
-        let wish = Wish {
+        let wish = DesiredResource {
             address: self.address(&member.wish.address),
             after: member.wish.after.iter().map(|address| self.address(address)).collect(),
             want: Arc::clone(&member.wish.want),
@@ -237,7 +237,7 @@ impl Rename<'_> {
         Member { wish, reason, found: Arc::clone(&member.found) }
     }
 
-    fn node(&self, node: &Node) -> Node {
+    fn node(&self, node: &PlanNode) -> PlanNode {
         let members = |members: &[Member]| members.iter().map(|member| self.member(member)).collect();
         let kind = match &node.kind {
             NodeKind::Change { members: all, actions, announced, disturbs, interrupts_netdevs, guard } => NodeKind::Change {
@@ -251,7 +251,7 @@ impl Rename<'_> {
             NodeKind::Adopt { members: all } => NodeKind::Adopt { members: members(all) },
             other => other.clone(),
         };
-        Node {
+        PlanNode {
             id: self.text(&node.id),
             kind,
             target: Some(self.target.clone()),
@@ -265,45 +265,49 @@ impl Rename<'_> {
 }
 
 /// Plans one group: a part for each of its targets, and how each resource was judged.
-pub(super) fn plan(inputs: &Inputs, group: &Group, named: &mut select::Named) -> Result<(Vec<Part>, Vec<Item>), Vec<Diagnostic>> {
-    let (mut items, unknown) = judge(group, inputs.kinds);
+pub(super) fn plan_target_group(
+    inputs: &PlanInputs,
+    group: &TargetGroup,
+    named: &mut select::SelectionMatches,
+) -> Result<(Vec<TargetPlan>, Vec<PlanItem>), Vec<Diagnostic>> {
+    let (mut items, unknown) = diff_resources(group, inputs.kinds);
     let judged = items.clone();
     let graph = item_graph(&items, inputs.kinds);
-    graph.order().map_err(|cycle| vec![ring(&items, &cycle)])?;
+    graph.order().map_err(|cycle| vec![new_resource_cycle_error(&items, &cycle)])?;
     let kept = named.select(&items, &graph);
-    brought::judge(&mut items, &graph, &kept, inputs.kinds);
-    let owed = owed::owe(&mut items, &graph, &kept);
+    brought::resolve_missing_prerequisites(&mut items, &graph, &kept, inputs.kinds);
+    let owed = owed::mark_pending_restarts(&mut items, &graph, &kept);
     hold_above_limit(&mut items, inputs.rollout.max_disruption);
-    let guards = Guards::mark(&mut items, inputs.observation, &inputs.rollout);
-    let mut draft = Draft::new(items, graph, kept, guards);
+    let guards = RollbackReasons::mark(&mut items, inputs.observation, &inputs.rollout);
+    let mut draft = PlanDraft::new(items, graph, kept, guards);
     draft.edges.extend(owed);
     draft.disturb();
     draft.reboot();
-    let mut nodes = sorted(draft.nodes())?;
+    let mut nodes = sort_nodes(draft.nodes())?;
     let held_by = hold_dependants(&mut nodes);
-    let mut of_target: BTreeMap<Target, Vec<Node>> = BTreeMap::new();
+    let mut of_target: BTreeMap<Target, Vec<PlanNode>> = BTreeMap::new();
     for node in nodes {
         of_target.entry(node.target.clone().expect("a change and a reboot have a target")).or_default().push(node);
     }
     let mut adopted = draft.adopted(inputs.last, inputs.kinds);
     let mut unchanged = draft.unchanged();
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<TargetPlan> = Vec::new();
     for target in &group.targets {
-        let mut part = Part::new((*target).clone(), of_target.remove(*target).unwrap_or_default());
+        let mut part = TargetPlan::new((*target).clone(), of_target.remove(*target).unwrap_or_default());
         part.adopted = adopted.remove(*target);
         part.unchanged = unchanged.remove(*target).unwrap_or(0);
         parts.push(part);
     }
     if let Some(part) = parts.first_mut() {
         part.unknown = unknown;
-        part.dropped = dropped(group, inputs.kinds);
+        part.dropped = find_dropped_fields(group, inputs.kinds);
         // Only one target that stands alone is a model for others.
         part.held_by = held_by.into();
     }
     Ok((parts, judged))
 }
 
-fn ring(items: &[Item], cycle: &Cycle) -> Diagnostic {
+fn new_resource_cycle_error(items: &[PlanItem], cycle: &Cycle) -> Diagnostic {
     let mut names: Vec<String> = cycle.0.iter().map(|n| format!("{} ({})", items[*n].wish.address, items[*n].wish.module)).collect();
     names.extend(names.first().cloned());
     Diagnostic::error("RW0305", format!("resources wait for each other in a ring: {}", names.join(" before ")))
@@ -312,27 +316,27 @@ fn ring(items: &[Item], cycle: &Cycle) -> Diagnostic {
 }
 
 /// Changes above the limit are held, not an error; a change that needs a reboot counts as one.
-fn hold_above_limit(items: &mut [Item], limit: Disruption) {
+fn hold_above_limit(items: &mut [PlanItem], limit: Disruption) {
     for item in items {
         // What waits for a power cycle may be written at once: the power cycle itself is held.
         let reboots = item.assessment.needs_reboot && !item.assessment.needs_power_cycle;
         let needed = if reboots { Disruption::Reboot } else { item.assessment.disruption };
-        if let Status::Change(reason) = &item.status
+        if let PlanItemStatus::Change(reason) = &item.status
             && needed > limit
         {
             let text = format!("it disturbs as much as a {}, and rollout.max_disruption is {}", needed.word(), limit.word());
-            item.status = Status::Held(reason.clone(), text);
+            item.status = PlanItemStatus::Held(reason.clone(), text);
         }
     }
 }
 
 /// Why what needs a held node is held.
-pub fn needs(cause: &str) -> String {
+pub fn describe_blocking_cause(cause: &str) -> String {
     format!("it needs {cause}, which is held")
 }
 
 /// What needs a held node is held too: (held, cause). A power cycle is held anyway, and says so where nothing else is in its way.
-fn hold_dependants(nodes: &mut [Node]) -> Vec<(usize, usize)> {
+fn hold_dependants(nodes: &mut [PlanNode]) -> Vec<(usize, usize)> {
     let graph = node_graph(nodes);
     let held: Vec<usize> = (0..nodes.len()).filter(|n| nodes[*n].held.is_some()).collect();
     let mut pairs = Vec::new();
@@ -340,7 +344,7 @@ fn hold_dependants(nodes: &mut [Node]) -> Vec<(usize, usize)> {
         for n in graph.with_dependants([cause]) {
             let by_hand = n != cause && is_by_hand(&nodes[n]);
             if nodes[n].held.is_none() || by_hand {
-                nodes[n].held = Some(needs(&nodes[cause].id));
+                nodes[n].held = Some(describe_blocking_cause(&nodes[cause].id));
                 pairs.push((n, cause));
             }
         }

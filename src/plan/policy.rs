@@ -4,7 +4,7 @@
 use railwright_base::{TargetKind, nodeset};
 use railwright_knowledge::spec::model::{DrainPods, NodeGroup, Spec};
 use railwright_knowledge::spec::window::{Opening, Window};
-use railwright_knowledge::spec::{Host, Loaded};
+use railwright_knowledge::spec::{Host, LoadedSpec};
 use railwright_resource::{Disruption, guard};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,16 +86,16 @@ impl DrainPolicy {
 
 impl RolloutPolicy {
     /// Of a spec that was loaded.
-    pub fn of(loaded: &Loaded) -> Self {
+    pub fn of(loaded: &LoadedSpec) -> Self {
         // The others are disturbed by nobody here, so they are in no wave, and no share of them may be out of service.
         let (spec, hosts) = (&loaded.spec, &loaded.reached().collect::<Vec<_>>());
         let rollout = &spec.rollout;
-        let mut classes = folded(spec, hosts, |group| Some(class(group)));
+        let mut classes = fold_hosts_by_key(spec, hosts, |group| Some(describe_hardware_class(group)));
         if classes.len() < 2 {
             classes.clear();
         }
         let domains = match &rollout.failure_domain {
-            Some(label) => folded(spec, hosts, |group| group.labels.get(label).cloned()),
+            Some(label) => fold_hosts_by_key(spec, hosts, |group| group.labels.get(label).cloned()),
             None => BTreeMap::new(),
         };
         RolloutPolicy {
@@ -111,14 +111,14 @@ impl RolloutPolicy {
             deadline_s: rollout.deadline_s(),
             guard_s: rollout.guard_s(),
             switch_guard_s: rollout.switch_guard_s(),
-            behind: behind(loaded),
+            behind: collect_attached_hosts(loaded),
             drain: DrainPolicy::of(spec),
         }
     }
 
     /// The hosts that are plugged into a switch; nothing where the cabling file knows of none.
     pub fn hosts_behind(&self, switch: &str) -> Option<Vec<String>> {
-        self.behind.get(switch).and_then(|hosts| nodeset::expand(hosts).ok())
+        self.behind.get(switch).and_then(|hosts| nodeset::expand_node_set(hosts).ok())
     }
 
     /// The hardware class of each host that has one.
@@ -163,12 +163,12 @@ impl RolloutPolicy {
 
 /// Which of these node-sets each host is in.
 fn by_host(sets: &BTreeMap<String, String>) -> BTreeMap<String, &str> {
-    let names = |set: &str| nodeset::expand(set).unwrap_or_default();
+    let names = |set: &str| nodeset::expand_node_set(set).unwrap_or_default();
     sets.iter().flat_map(|(key, set)| names(set).into_iter().map(move |name| (name, key.as_str()))).collect()
 }
 
 /// The hosts behind each switch that is reached.
-fn behind(loaded: &Loaded) -> BTreeMap<String, String> {
+fn collect_attached_hosts(loaded: &LoadedSpec) -> BTreeMap<String, String> {
     let reached: BTreeSet<&str> = loaded.switches.iter().filter(|switch| switch.is_managed()).map(|switch| switch.name.as_str()).collect();
     let hosts: BTreeSet<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
     let mut behind: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -178,18 +178,18 @@ fn behind(loaded: &Loaded) -> BTreeMap<String, String> {
             behind.entry(to).or_default().insert(from);
         }
     }
-    let folded = |hosts: &BTreeSet<&str>| nodeset::fold(&hosts.iter().collect::<Vec<_>>());
+    let folded = |hosts: &BTreeSet<&str>| nodeset::fold_node_set(&hosts.iter().collect::<Vec<_>>());
     behind.iter().map(|(switch, hosts)| ((*switch).to_owned(), folded(hosts))).collect()
 }
 
 /// What a change could go wrong with on one host and not on another: GPU, NIC, operating system.
-fn class(group: &NodeGroup) -> String {
+fn describe_hardware_class(group: &NodeGroup) -> String {
     let parts = [group.gpu.as_ref().map(|gpu| &gpu.model), group.nics.as_ref().map(|nics| &nics.model), group.os.as_ref()];
     let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
     if parts.is_empty() { "hosts of which the spec says nothing".to_owned() } else { parts.join(", ") }
 }
 
-fn folded(spec: &Spec, hosts: &[&Host], key: impl Fn(&NodeGroup) -> Option<String>) -> BTreeMap<String, String> {
+fn fold_hosts_by_key(spec: &Spec, hosts: &[&Host], key: impl Fn(&NodeGroup) -> Option<String>) -> BTreeMap<String, String> {
     let keys: Vec<Option<String>> = spec.nodes.iter().map(key).collect();
     let mut sets: BTreeMap<&String, Vec<&String>> = BTreeMap::new();
     for host in hosts {
@@ -197,17 +197,17 @@ fn folded(spec: &Spec, hosts: &[&Host], key: impl Fn(&NodeGroup) -> Option<Strin
             sets.entry(key).or_default().push(&host.name);
         }
     }
-    sets.into_iter().map(|(key, names)| (key.clone(), nodeset::fold(&names))).collect()
+    sets.into_iter().map(|(key, names)| (key.clone(), nodeset::fold_node_set(&names))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use railwright_knowledge::spec::{SourceFile, load};
+    use railwright_knowledge::spec::{SourceFile, load_spec};
 
     fn policy(text: &str) -> RolloutPolicy {
         let file = SourceFile { name: "inv/a.yaml".to_owned(), text: format!("cluster: a\n{text}") };
-        RolloutPolicy::of(&load(vec![file]).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics)))
+        RolloutPolicy::of(&load_spec(vec![file]).unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics)))
     }
 
     #[test]

@@ -1,21 +1,21 @@
 //! `--target X` is X and its prerequisites; `--exclude X` is all but X and what needs X (law 6).
 
-use super::judge::Item;
-use railwright_base::suggest::nearest;
+use super::judge::PlanItem;
+use railwright_base::suggest::find_nearest_word;
 use railwright_base::{Address, Diagnostic, Target, quote};
 use railwright_graph::Graph;
 use std::collections::BTreeSet;
 
 /// What the user narrowed the plan to. Each entry is a target (`host/gpu-001`) or a resource (`host/gpu-001/link/ens4`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct PlanSelection {
     /// Only these and their prerequisites; empty means all.
     pub targets: Vec<String>,
     /// Not these, nor what needs them.
     pub excludes: Vec<String>,
 }
 
-impl Selection {
+impl PlanSelection {
     /// Narrowed to nothing.
     pub fn is_everything(&self) -> bool {
         self.targets.is_empty() && self.excludes.is_empty()
@@ -28,7 +28,7 @@ impl Selection {
     }
 }
 
-impl Selection {
+impl PlanSelection {
     /// Whether the plan is also about this target as a whole, of which nothing could be read.
     pub fn covers(&self, target: &str) -> bool {
         let named = |pattern: &String| is_below(target, pattern) || is_below(pattern, target);
@@ -55,26 +55,26 @@ fn is_below(address: &str, pattern: &str) -> bool {
 }
 
 /// Which entries of a selection named something so far.
-pub(super) struct Named<'a> {
-    selection: &'a Selection,
+pub(super) struct SelectionMatches<'a> {
+    selection: &'a PlanSelection,
     targets: Vec<bool>,
     excludes: Vec<bool>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> SelectionMatches<'a> {
     /// Nothing yet.
-    pub fn new(selection: &'a Selection) -> Self {
-        Named { selection, targets: vec![false; selection.targets.len()], excludes: vec![false; selection.excludes.len()] }
+    pub fn new(selection: &'a PlanSelection) -> Self {
+        SelectionMatches { selection, targets: vec![false; selection.targets.len()], excludes: vec![false; selection.excludes.len()] }
     }
 
     /// The items that stay.
-    pub fn select(&mut self, items: &[Item], graph: &Graph) -> BTreeSet<usize> {
+    pub fn select(&mut self, items: &[PlanItem], graph: &Graph) -> BTreeSet<usize> {
         if self.selection.targets.is_empty() && self.selection.excludes.is_empty() {
             return (0..items.len()).collect();
         }
         let addresses: Vec<String> = items.iter().map(|item| item.wish.address.to_string()).collect();
-        let wanted = hits(&self.selection.targets, &mut self.targets, &addresses);
-        let unwanted = hits(&self.selection.excludes, &mut self.excludes, &addresses);
+        let wanted = match_address_patterns(&self.selection.targets, &mut self.targets, &addresses);
+        let unwanted = match_address_patterns(&self.selection.excludes, &mut self.excludes, &addresses);
         let mut kept = if self.selection.targets.is_empty() { (0..items.len()).collect() } else { graph.with_prerequisites(wanted) };
         for gone in graph.with_dependants(unwanted) {
             kept.remove(&gone);
@@ -101,7 +101,7 @@ impl<'a> Named<'a> {
 }
 
 /// The addresses at or below some pattern; a pattern that has one is noted.
-fn hits(patterns: &[String], named: &mut [bool], addresses: &[String]) -> Vec<usize> {
+fn match_address_patterns(patterns: &[String], named: &mut [bool], addresses: &[String]) -> Vec<usize> {
     let mut all = Vec::new();
     for (pattern, named) in patterns.iter().zip(named) {
         let before = all.len();
@@ -114,10 +114,10 @@ fn hits(patterns: &[String], named: &mut [bool], addresses: &[String]) -> Vec<us
 fn names_nothing(flag: &str, pattern: &str, targets: &[String], known: &[String]) -> Diagnostic {
     let is_on_target = targets.iter().any(|target| is_below(pattern, target));
     let silent = if is_on_target { "; its target may be one that could not be read" } else { "" };
-    let near = nearest(pattern, known.iter().map(String::as_str).filter(|known| *known != pattern));
+    let near = find_nearest_word(pattern, known.iter().map(String::as_str).filter(|known| *known != pattern));
     let problem =
         Diagnostic::error("RW0301", format!("{flag} {pattern} names nothing in this plan{silent}")).state("nothing was planned or changed");
-    let problem = near.map_or(problem.clone(), |near| problem.next(format!("did you mean {}?", quote::sh(near))));
+    let problem = near.map_or(problem.clone(), |near| problem.next(format!("did you mean {}?", quote::quote_for_shell(near))));
     problem
         .next("name it as the plan prints it, such as 'gpu-001 link ens4', or by its address, such as host/gpu-001/link/ens4")
         .next("of a Kubernetes cluster: kube/NAME, or kube/NAME/KIND/NAMESPACE/OBJECT")

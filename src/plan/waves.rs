@@ -15,8 +15,8 @@
 //! How many of a wave's hosts are out of service at the same time is not decided here: the scheduler keeps that budget,
 //! also where a wave is larger.
 
-use super::model::{Node, NodeKind};
-use super::part::Part;
+use super::model::{NodeKind, PlanNode};
+use super::part::TargetPlan;
 use super::policy::RolloutPolicy;
 use indexmap::IndexMap;
 use railwright_base::{Target, TargetKind};
@@ -27,11 +27,11 @@ use std::sync::Arc;
 /// Gives every part its wave and makes its first steps wait for the gate before it. The gates, one after each wave, each followed
 /// by what gives nodes back that it proved.
 /// Held nodes stay outside: they neither open a wave nor keep a gate waiting.
-pub fn roll_out(parts: &mut [Part], targets: &[Target], verified_first: &BTreeSet<Target>, policy: &RolloutPolicy) -> Vec<Node> {
+pub fn roll_out(parts: &mut [TargetPlan], targets: &[Target], verified_first: &BTreeSet<Target>, policy: &RolloutPolicy) -> Vec<PlanNode> {
     let active: BTreeSet<&Target> = parts.iter().filter(|part| part.is_open()).map(|part| &part.target).collect();
     let hosts = targets.iter().filter(|t| t.kind == TargetKind::Host && (active.contains(t) || verified_first.contains(t))).cloned();
     let (left, hosts): (Vec<Target>, Vec<Target>) = hosts.partition(|host| verified_first.contains(host));
-    let waves: Vec<Vec<Target>> = Some(left).filter(|left| !left.is_empty()).into_iter().chain(waves(&hosts, policy)).collect();
+    let waves: Vec<Vec<Target>> = Some(left).filter(|left| !left.is_empty()).into_iter().chain(split_into_waves(&hosts, policy)).collect();
     let wave_of: BTreeMap<&Target, usize> = waves.iter().enumerate().flat_map(|(w, hosts)| hosts.iter().map(move |h| (h, w))).collect();
     let mut ends: Vec<Vec<String>> = vec![Vec::new(); waves.len()];
     let mut given_back = Vec::new();
@@ -50,27 +50,28 @@ pub fn roll_out(parts: &mut [Part], targets: &[Target], verified_first: &BTreeSe
             part.first().for_each(|node| node.after.extend(first.iter().cloned()));
         }
         if let Some(uncordon) = part.uncordon.take() {
-            given_back.push(Node { wave: part.wave, after: vec![gate_id(part.wave)], ..uncordon });
+            given_back.push(PlanNode { wave: part.wave, after: vec![gate_id(part.wave)], ..uncordon });
         }
         if part.target.kind == TargetKind::Host && open {
             ends[part.wave].extend(part.last().map(|node| node.id.clone()));
         }
     }
-    let mut gates: Vec<Node> = waves.iter().zip(ends).enumerate().map(|(wave, (hosts, after))| gate(wave, hosts, after)).collect();
+    let mut gates: Vec<PlanNode> =
+        waves.iter().zip(ends).enumerate().map(|(wave, (hosts, after))| build_gate_node(wave, hosts, after)).collect();
     gates.extend(given_back);
     gates.sort_by_key(|node| node.wave);
     gates
 }
 
 /// The hosts of each wave, in the spec's order.
-pub(super) fn waves(hosts: &[Target], policy: &RolloutPolicy) -> Vec<Vec<Target>> {
+pub(super) fn split_into_waves(hosts: &[Target], policy: &RolloutPolicy) -> Vec<Vec<Target>> {
     if hosts.is_empty() {
         return Vec::new();
     }
-    let (canary, rest) = canary(hosts, policy);
+    let (canary, rest) = split_canary_hosts(hosts, policy);
     let mut waves = vec![canary];
     let mut ladder = policy.ladder();
-    for mut domain in domains(rest, policy) {
+    for mut domain in split_failure_domains(rest, policy) {
         while !domain.is_empty() {
             let size = ladder.next().unwrap_or(1).clamp(1, domain.len());
             waves.push(domain.drain(..size).collect());
@@ -80,7 +81,7 @@ pub(super) fn waves(hosts: &[Target], policy: &RolloutPolicy) -> Vec<Vec<Target>
 }
 
 /// The first hosts of each hardware class, and all others.
-fn canary(hosts: &[Target], policy: &RolloutPolicy) -> (Vec<Target>, Vec<Target>) {
+fn split_canary_hosts(hosts: &[Target], policy: &RolloutPolicy) -> (Vec<Target>, Vec<Target>) {
     let class_of = policy.class_of();
     let of_each = policy.canary.clamp(1, policy.max_unavailable.max(1));
     let mut taken: BTreeMap<Option<&str>, usize> = BTreeMap::new();
@@ -92,7 +93,7 @@ fn canary(hosts: &[Target], policy: &RolloutPolicy) -> (Vec<Target>, Vec<Target>
 }
 
 /// The hosts of each failure domain, in the order of their first hosts; all in one where waves do not keep to domains.
-fn domains(hosts: Vec<Target>, policy: &RolloutPolicy) -> Vec<Vec<Target>> {
+fn split_failure_domains(hosts: Vec<Target>, policy: &RolloutPolicy) -> Vec<Vec<Target>> {
     let domain_of = policy.domain_of();
     let mut domains: IndexMap<Option<&str>, Vec<Target>> = IndexMap::new();
     for host in hosts {
@@ -107,9 +108,9 @@ pub(super) fn gate_id(wave: usize) -> String {
 }
 
 /// The gate waits for every step of its wave for which nothing else of its host waits.
-pub(super) fn gate(wave: usize, hosts: &[Target], mut after: Vec<String>) -> Node {
+pub(super) fn build_gate_node(wave: usize, hosts: &[Target], mut after: Vec<String>) -> PlanNode {
     after.sort();
-    Node {
+    PlanNode {
         id: gate_id(wave),
         kind: NodeKind::Gate { hosts: hosts.iter().map(|h| h.name.to_string()).collect() },
         target: None,
@@ -128,7 +129,7 @@ mod tests {
     use railwright_base::nodeset;
 
     fn hosts(set: &str) -> Vec<Target> {
-        nodeset::expand(set).unwrap().into_iter().map(Target::host).collect()
+        nodeset::expand_node_set(set).unwrap().into_iter().map(Target::host).collect()
     }
 
     fn sets(sets: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -136,8 +137,8 @@ mod tests {
     }
 
     fn shown(policy: &RolloutPolicy, set: &str) -> String {
-        let names = |wave: &Vec<Target>| nodeset::fold(&wave.iter().map(|host| host.name.clone()).collect::<Vec<_>>());
-        waves(&hosts(set), policy).iter().map(names).collect::<Vec<_>>().join(" > ")
+        let names = |wave: &Vec<Target>| nodeset::fold_node_set(&wave.iter().map(|host| host.name.clone()).collect::<Vec<_>>());
+        split_into_waves(&hosts(set), policy).iter().map(names).collect::<Vec<_>>().join(" > ")
     }
 
     #[test]
@@ -149,7 +150,7 @@ mod tests {
         let classes = RolloutPolicy { classes: sets(&[("a", "n[1-6]"), ("b", "n[7-8]")]), ..ladder };
         assert_eq!(shown(&classes, "n[1-9]"), "n[1,7,9] > n2 > n[3-5] > n[6,8]", "n9 is in no class: one of its own");
         assert_eq!(shown(&RolloutPolicy { canary: 9, ..classes }, "n[1-9]"), "n[1-2,7-9] > n3 > n[4-6]", "never more than may be out");
-        assert_eq!(waves(&[], &RolloutPolicy::default()), Vec::<Vec<Target>>::new());
+        assert_eq!(split_into_waves(&[], &RolloutPolicy::default()), Vec::<Vec<Target>>::new());
         assert_eq!(shown(&RolloutPolicy::default(), "n[1-2]"), "n1 > n2", "a plan that says nothing goes one by one");
     }
 
@@ -170,11 +171,11 @@ mod tests {
             let all = hosts(&format!("n[1-{}]", class.len()));
             let sets = |keys: &[usize]| {
                 let of = |key| all.iter().zip(keys).filter(|(_, k)| **k == key).map(|(host, _)| host.name.clone()).collect::<Vec<_>>();
-                (0..4).map(|key| (format!("k{key}"), nodeset::fold(&of(key)))).filter(|(_, set)| !set.is_empty()).collect::<BTreeMap<_, _>>()
+                (0..4).map(|key| (format!("k{key}"), nodeset::fold_node_set(&of(key)))).filter(|(_, set)| !set.is_empty()).collect::<BTreeMap<_, _>>()
             };
             let domains = if with_domains { sets(&domain) } else { BTreeMap::new() };
             let policy = RolloutPolicy { canary, max_unavailable, batches, classes: sets(&class), domains, ..RolloutPolicy::default() };
-            let waves = waves(&all, &policy);
+            let waves = split_into_waves(&all, &policy);
             let mut seen: Vec<Target> = waves.concat();
             seen.sort();
             let mut sorted = all.clone();

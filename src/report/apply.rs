@@ -2,12 +2,12 @@
 //! With many hosts only what concerns a whole host, a gate or a failure gets a line.
 
 use super::out;
-use super::wrap::{COLUMNS, broken};
-use railwright_apply::{ApplyOutcome, Counts, Ending, Event};
-use railwright_base::text::{clean, counted, one_line};
+use super::wrap::{COLUMNS, break_words};
+use railwright_apply::{ApplyOutcome, RunEvent, RunExitClass, StepCounts};
+use railwright_base::text::{format_count, one_line, sanitize_text};
 use railwright_base::{Address, TargetKind, nodeset};
 use railwright_plan::Plan;
-use railwright_state::{OrderKind, Outcome, Skip};
+use railwright_state::{NodeOutcome, OrderKind, Skip};
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::sync::Mutex;
@@ -21,17 +21,17 @@ const HOSTS_IN_FULL: usize = 8;
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 
 /// The view of one run.
-pub struct View {
+pub struct RunView {
     terminal: bool,
     in_full: bool,
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<RunViewState>,
 }
 
 #[derive(Default)]
-struct State {
+struct RunViewState {
     steps: usize,
-    counts: Counts,
+    counts: StepCounts,
     finished: usize,
     /// What is under way: node id, what it does, since when.
     active: BTreeMap<String, (String, Option<Instant>)>,
@@ -41,20 +41,20 @@ struct State {
     stopping: bool,
 }
 
-impl View {
+impl RunView {
     /// A view for a plan with this many hosts.
     pub fn new(hosts: usize) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        View { terminal, in_full: hosts <= HOSTS_IN_FULL, began: Instant::now(), state: Mutex::default() }
+        RunView { terminal, in_full: hosts <= HOSTS_IN_FULL, began: Instant::now(), state: Mutex::default() }
     }
 
     /// Takes an event in and shows what it changes.
-    pub fn show(&self, event: &Event) {
+    pub fn show(&self, event: &RunEvent) {
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         state.take(event);
-        if let Some(line) = line(event, self.in_full) {
+        if let Some(line) = render_event_line(event, self.in_full) {
             self.erase(&mut state);
-            out::note(&format!("{}  {line}", clock(self.began.elapsed())));
+            out::print_note(&format!("{}  {line}", format_clock(self.began.elapsed())));
             state.last_line = Some(Instant::now());
         }
         self.draw(&mut state);
@@ -67,7 +67,7 @@ impl View {
         if self.terminal {
             self.draw(&mut state);
         } else if silent && !state.active.is_empty() {
-            out::note(&format!("{}  {}", clock(self.began.elapsed()), state.bottom()));
+            out::print_note(&format!("{}  {}", format_clock(self.began.elapsed()), state.bottom()));
             state.last_line = Some(Instant::now());
         }
     }
@@ -78,40 +78,40 @@ impl View {
         self.erase(&mut state);
     }
 
-    fn erase(&self, state: &mut State) {
+    fn erase(&self, state: &mut RunViewState) {
         if state.drawn {
             out::note_raw("\r\x1b[K");
             state.drawn = false;
         }
     }
 
-    fn draw(&self, state: &mut State) {
+    fn draw(&self, state: &mut RunViewState) {
         if self.terminal {
-            let text: String = format!("{}  {}", clock(self.began.elapsed()), state.bottom()).chars().take(98).collect();
+            let text: String = format!("{}  {}", format_clock(self.began.elapsed()), state.bottom()).chars().take(98).collect();
             out::note_raw(&format!("\r\x1b[K{text}"));
             state.drawn = true;
         }
     }
 }
 
-impl State {
-    fn take(&mut self, event: &Event) {
+impl RunViewState {
+    fn take(&mut self, event: &RunEvent) {
         match event {
-            Event::RunStarted { steps, .. } => self.steps = *steps,
-            Event::StepStarted { node } => drop(self.active.insert(node.clone(), (String::new(), Some(Instant::now())))),
-            Event::ActionStarted { node, word, .. } => {
+            RunEvent::RunStarted { steps, .. } => self.steps = *steps,
+            RunEvent::StepStarted { node } => drop(self.active.insert(node.clone(), (String::new(), Some(Instant::now())))),
+            RunEvent::ActionStarted { node, word, .. } => {
                 self.active.entry(node.clone()).or_default().0 = word.replace('_', " ");
             }
-            Event::StepFinished { node, outcome } => {
+            RunEvent::StepFinished { node, outcome } => {
                 self.active.remove(node);
                 if !node.starts_with("gate/") {
                     self.finished += 1;
                     self.counts.add(outcome);
                 }
             }
-            Event::GateStarted { node, .. } => drop(self.active.insert(node.clone(), ("checks".to_owned(), Some(Instant::now())))),
-            Event::GateFinished { node, .. } => drop(self.active.remove(node)),
-            Event::Interrupted { .. } => self.stopping = true,
+            RunEvent::GateStarted { node, .. } => drop(self.active.insert(node.clone(), ("checks".to_owned(), Some(Instant::now())))),
+            RunEvent::GateFinished { node, .. } => drop(self.active.remove(node)),
+            RunEvent::Interrupted { .. } => self.stopping = true,
             _ => {}
         }
     }
@@ -119,15 +119,15 @@ impl State {
     fn bottom(&self) -> String {
         let trouble = self.counts.failed + self.counts.unknown + self.counts.unreachable + self.counts.stale;
         let stopping = if self.stopping { "stopping (Ctrl-C again leaves at once): " } else { "" };
-        let mut text = format!("{stopping}{} of {}", self.finished, counted(self.steps, "step"));
+        let mut text = format!("{stopping}{} of {}", self.finished, format_count(self.steps, "step"));
         if trouble > 0 {
             text.push_str(&format!(", {trouble} not done"));
         }
         let longest = self.active.iter().max_by_key(|(_, (_, since))| since.map(|at| at.elapsed()));
         if let Some((node, (word, since))) = longest {
-            let waited = since.map_or(String::new(), |at| format!(" {}", clock(at.elapsed())));
+            let waited = since.map_or(String::new(), |at| format!(" {}", format_clock(at.elapsed())));
             let more = if self.active.len() > 1 { format!(", and {} more", self.active.len() - 1) } else { String::new() };
-            let step = step(node);
+            let step = describe_step(node);
             // the reboot's only action has the step's own name
             let word = if step.ends_with(word.as_str()) { String::new() } else { format!(" {word}") };
             text.push_str(&format!("; {step}{word}{waited}{more}"));
@@ -136,13 +136,13 @@ impl State {
     }
 }
 
-fn clock(elapsed: Duration) -> String {
+fn format_clock(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 /// A node's id as a person says it: `node1  link ens4`, `node1  packages`.
-pub(super) fn step(node: &str) -> String {
+pub(super) fn describe_step(node: &str) -> String {
     if let Some(address) = node.parse::<Address>().ok().filter(|address| address.target.kind == TargetKind::Kube) {
         return format!("{}  {}", one_line(&address.target.name, 60), one_line(&address.words(), 90));
     }
@@ -157,8 +157,8 @@ pub(super) fn step(node: &str) -> String {
 }
 
 /// Hosts that do not pass their gate before the change say nothing of it afterwards, which whoever waits has to know.
-fn behind(node: &str, hosts: &str, before: bool, failure: Option<&str>, in_full: bool) -> Option<String> {
-    let (hosts, when) = (clean(hosts), if before { "before the change" } else { "after the change" });
+fn render_attached_hosts_check(node: &str, hosts: &str, before: bool, failure: Option<&str>, in_full: bool) -> Option<String> {
+    let (hosts, when) = (sanitize_text(hosts), if before { "before the change" } else { "after the change" });
     let said = match failure {
         None if !in_full => return None,
         None => format!("{hosts} behind it pass their gate {when}"),
@@ -167,90 +167,99 @@ fn behind(node: &str, hosts: &str, before: bool, failure: Option<&str>, in_full:
         }
         Some(why) => format!("{hosts} behind it DO NOT PASS their gate {when}: {}", one_line(why, 160)),
     };
-    let line = format!("{}  {said}", step(node));
-    Some(broken(line.split(' '), CLOCK, CLOCK, COLUMNS))
+    let line = format!("{}  {said}", describe_step(node));
+    Some(break_words(line.split(' '), CLOCK, CLOCK, COLUMNS))
 }
 
 /// The line of an event; none where it would only be noise.
-fn line(event: &Event, in_full: bool) -> Option<String> {
+fn render_event_line(event: &RunEvent, in_full: bool) -> Option<String> {
     Some(match event {
-        Event::RunStarted { run, steps } => format!("run {run}: {}", counted(*steps, "step")),
-        Event::HostReady { host, locked: true } if in_full => format!("{}  reached and locked", clean(host)),
-        Event::HostReady { host, locked: false } if in_full => format!("{}  reached; over NVUE it keeps no lock", clean(host)),
-        Event::HostBusy { host } => format!("{}  an earlier step is still running on it; waiting", clean(host)),
-        Event::HostGuarded { host } => format!("{}  a guard of an earlier run is still armed on it; waiting until it is over", clean(host)),
-        Event::GuardArmed { node, seconds } if in_full => {
+        RunEvent::RunStarted { run, steps } => format!("run {run}: {}", format_count(*steps, "step")),
+        RunEvent::HostReady { host, locked: true } if in_full => format!("{}  reached and locked", sanitize_text(host)),
+        RunEvent::HostReady { host, locked: false } if in_full => format!("{}  reached; over NVUE it keeps no lock", sanitize_text(host)),
+        RunEvent::HostBusy { host } => format!("{}  an earlier step is still running on it; waiting", sanitize_text(host)),
+        RunEvent::HostGuarded { host } => {
+            format!("{}  a guard of an earlier run is still armed on it; waiting until it is over", sanitize_text(host))
+        }
+        RunEvent::GuardArmed { node, seconds } if in_full => {
             let whose = if node.starts_with("switch/") { "switch" } else { "host" };
-            format!("{}  guard armed: the {whose} takes it back after {seconds} s unless it is confirmed", step(node))
+            format!("{}  guard armed: the {whose} takes it back after {seconds} s unless it is confirmed", describe_step(node))
         }
-        Event::BehindChecked { node, hosts, before, failure } => return behind(node, hosts, *before, failure.as_deref(), in_full),
-        Event::GuardFires { node, seconds } => {
-            format!("{}  NOT CONFIRMED: its guard puts everything back, within {seconds} s", step(node))
+        RunEvent::BehindChecked { node, hosts, before, failure } => {
+            return render_attached_hosts_check(node, hosts, *before, failure.as_deref(), in_full);
         }
-        Event::GuardOver { node, confirmed: true, .. } if in_full => {
-            format!("{}  confirmed over a new connection, guard disarmed", step(node))
+        RunEvent::GuardFires { node, seconds } => {
+            format!("{}  NOT CONFIRMED: its guard puts everything back, within {seconds} s", describe_step(node))
         }
-        Event::GuardOver { node, confirmed: false, failed } => match one_line(failed.trim(), 160) {
-            failed if failed.is_empty() => format!("{}  put back by its guard", step(node)),
-            failed => format!("{}  NOT ALL PUT BACK by its guard: {failed}", step(node)),
+        RunEvent::GuardOver { node, confirmed: true, .. } if in_full => {
+            format!("{}  confirmed over a new connection, guard disarmed", describe_step(node))
+        }
+        RunEvent::GuardOver { node, confirmed: false, failed } => match one_line(failed.trim(), 160) {
+            failed if failed.is_empty() => format!("{}  put back by its guard", describe_step(node)),
+            failed => format!("{}  NOT ALL PUT BACK by its guard: {failed}", describe_step(node)),
         },
-        Event::HostUnreachable { host, reason } => format!("{}  NOT REACHED: {}", clean(host), one_line(reason, 160)),
-        Event::StepWaits { node, words } => {
-            let line = format!("{}  waits: {}", step(node), one_line(words, 240));
-            broken(line.split(' '), CLOCK, CLOCK, COLUMNS)
+        RunEvent::HostUnreachable { host, reason } => format!("{}  NOT REACHED: {}", sanitize_text(host), one_line(reason, 160)),
+        RunEvent::StepWaits { node, words } => {
+            let line = format!("{}  waits: {}", describe_step(node), one_line(words, 240));
+            break_words(line.split(' '), CLOCK, CLOCK, COLUMNS)
         }
-        Event::StepFinished { node, outcome } => return finished(node, outcome, in_full),
-        Event::Rebooting { host } => format!("{}  rebooting", clean(host)),
-        Event::Rebooted { host } => format!("{}  back, with another boot id", clean(host)),
-        Event::PowerCycled { host } => format!("{}  power cycle proven: another boot id, and what waited for it is in effect", clean(host)),
-        Event::GateStarted { hosts, .. } => format!("{}  gate: what `verify` proves, on what the hosts have", nodeset::fold(hosts)),
-        Event::GateFinished { hosts, result, .. } => match result.failure() {
-            None => format!("{}  gate passed", nodeset::fold(hosts)),
-            Some(why) => format!("{}  GATE FAILED: {}", nodeset::fold(hosts), one_line(&why, 200)),
+        RunEvent::StepFinished { node, outcome } => return render_finished_step(node, outcome, in_full),
+        RunEvent::Rebooting { host } => format!("{}  rebooting", sanitize_text(host)),
+        RunEvent::Rebooted { host } => format!("{}  back, with another boot id", sanitize_text(host)),
+        RunEvent::PowerCycled { host } => {
+            format!("{}  power cycle proven: another boot id, and what waited for it is in effect", sanitize_text(host))
+        }
+        RunEvent::GateStarted { hosts, .. } => {
+            format!("{}  gate: what `verify` proves, on what the hosts have", nodeset::fold_node_set(hosts))
+        }
+        RunEvent::GateFinished { hosts, result, .. } => match result.failure() {
+            None => format!("{}  gate passed", nodeset::fold_node_set(hosts)),
+            Some(why) => format!("{}  GATE FAILED: {}", nodeset::fold_node_set(hosts), one_line(&why, 200)),
         },
-        Event::Ordered { order, who } => match order {
-            OrderKind::Pause => format!("PAUSED by {}: nothing new starts until `railwright rollout continue`", clean(who)),
-            OrderKind::Continue => format!("goes on, by {}", clean(who)),
-            OrderKind::Abort => format!("ABORTED by {}", clean(who)),
+        RunEvent::Ordered { order, who } => match order {
+            OrderKind::Pause => format!("PAUSED by {}: nothing new starts until `railwright rollout continue`", sanitize_text(who)),
+            OrderKind::Continue => format!("goes on, by {}", sanitize_text(who)),
+            OrderKind::Abort => format!("ABORTED by {}", sanitize_text(who)),
         },
-        Event::Halted { because, running } => {
+        RunEvent::Halted { because, running } => {
             let what = if *because == Skip::Deadline { "the deadline came" } else { "the maintenance window closed" };
             format!("{what}: nothing new starts, {running} steps are finished first")
         }
-        Event::Interrupted { running, reboot_limit } => stopping(running, *reboot_limit),
+        RunEvent::Interrupted { running, reboot_limit } => render_stop_notice(running, *reboot_limit),
         _ => return None,
     })
 }
 
 /// What a first Ctrl-C waits for. A host with eight GPUs reboots for a quarter of an hour, so whoever stops a run has to
 /// know that, and how to leave all the same.
-fn stopping(running: &[String], reboot_limit: Option<Duration>) -> String {
+fn render_stop_notice(running: &[String], reboot_limit: Option<Duration>) -> String {
     let leave = "Ctrl-C again leaves at once, and resume looks at what was left";
     if running.is_empty() {
         return format!("stopping: nothing new starts; {leave}");
     }
-    let mut shown: Vec<String> = running.iter().take(3).map(|node| step(node)).collect();
+    let mut shown: Vec<String> = running.iter().take(3).map(|node| describe_step(node)).collect();
     if running.len() > shown.len() {
         shown.push(format!("{} more", running.len() - shown.len()));
     }
     let verb = if running.len() == 1 { "is" } else { "are" };
     let wait = reboot_limit
         .map_or(String::new(), |limit| format!("\n          a reboot is waited for up to {} min", limit.as_secs().div_ceil(60)));
-    let steps = format!("stopping: nothing new starts; {} {verb} finished first: {}", counted(running.len(), "step"), shown.join(", "));
-    format!("{}{wait}\n          {leave}", broken(steps.split(' '), CLOCK, CLOCK, COLUMNS))
+    let steps =
+        format!("stopping: nothing new starts; {} {verb} finished first: {}", format_count(running.len(), "step"), shown.join(", "));
+    format!("{}{wait}\n          {leave}", break_words(steps.split(' '), CLOCK, CLOCK, COLUMNS))
 }
 
-fn finished(node: &str, outcome: &Outcome, in_full: bool) -> Option<String> {
+fn render_finished_step(node: &str, outcome: &NodeOutcome, in_full: bool) -> Option<String> {
     if node.starts_with("gate/") {
         return None;
     }
     let words = match outcome {
-        Outcome::Done { changed: true } if in_full => "done".to_owned(),
-        Outcome::Done { changed: false } if in_full => "is as wished".to_owned(),
-        Outcome::Done { .. } | Outcome::Held { .. } | Outcome::Skipped { .. } => return None,
+        NodeOutcome::Done { changed: true } if in_full => "done".to_owned(),
+        NodeOutcome::Done { changed: false } if in_full => "is as wished".to_owned(),
+        NodeOutcome::Done { .. } | NodeOutcome::Held { .. } | NodeOutcome::Skipped { .. } => return None,
         other => other.word().to_uppercase(),
     };
-    Some(format!("{}  {words}", step(node)))
+    Some(format!("{}  {words}", describe_step(node)))
 }
 
 /// What the summary of a run has to know besides its outcome.
@@ -276,9 +285,9 @@ pub fn nothing_done(held: usize, plan: &Plan, inventory: &str) -> Option<String>
 }
 
 /// The last lines of a run: what came of it as a whole, and what to run next.
-pub fn summary(outcome: &ApplyOutcome, ending: Ending, besides: Besides<'_>) -> String {
+pub fn render_run_summary(outcome: &ApplyOutcome, ending: RunExitClass, besides: Besides<'_>) -> String {
     let Besides { inventory, unknown, provable } = besides;
-    if outcome.ending == Ending::Refused {
+    if outcome.ending == RunExitClass::Refused {
         return "refused: nothing was changed\n".to_owned();
     }
     let counts = &outcome.counts;
@@ -302,14 +311,16 @@ pub fn summary(outcome: &ApplyOutcome, ending: Ending, besides: Besides<'_>) -> 
     let run = outcome.run.as_deref().map_or(String::new(), |run| format!("run {run} "));
     let open = counts.failed + counts.unknown + counts.unreachable + counts.held + counts.skipped;
     let next = match outcome.ending {
-        Ending::Done if unknown > 0 => format!("next: railwright plan {inventory}"),
-        Ending::Done if provable => format!("next: railwright verify {inventory}"),
-        Ending::Done => format!("next: railwright drift {inventory}"),
-        Ending::Interrupted if outcome.run.is_none() => "next: the same command once more".to_owned(),
-        Ending::Interrupted => format!("next: railwright resume {inventory}"),
-        Ending::Waiting => format!("next: when a host was switched off and on, railwright resume {inventory}; it tells which still wait"),
+        RunExitClass::Done if unknown > 0 => format!("next: railwright plan {inventory}"),
+        RunExitClass::Done if provable => format!("next: railwright verify {inventory}"),
+        RunExitClass::Done => format!("next: railwright drift {inventory}"),
+        RunExitClass::Interrupted if outcome.run.is_none() => "next: the same command once more".to_owned(),
+        RunExitClass::Interrupted => format!("next: railwright resume {inventory}"),
+        RunExitClass::Waiting => {
+            format!("next: when a host was switched off and on, railwright resume {inventory}; it tells which still wait")
+        }
         // what was refused as stale would be refused again
-        Ending::Incomplete if counts.stale > 0 && open == 0 => format!("next: railwright plan {inventory}"),
+        RunExitClass::Incomplete if counts.stale > 0 && open == 0 => format!("next: railwright plan {inventory}"),
         _ if !outcome.resumable => format!("next: mend what is said above, then railwright plan {inventory}"),
         _ => format!("next: mend what is said above, then railwright resume {inventory}, or make a new plan"),
     };
@@ -319,11 +330,11 @@ pub fn summary(outcome: &ApplyOutcome, ending: Ending, besides: Besides<'_>) -> 
 
 /// The hosts that somebody has to switch off and on, and which of them go first.
 fn power_cycles(waves: &[Vec<String>]) -> String {
-    let all = nodeset::fold(&waves.concat());
+    let all = nodeset::fold_node_set(&waves.concat());
     match waves {
         [] => String::new(),
         [_] => format!("power cycle, by hand: {all}\n"),
-        [first, ..] => format!("power cycle, by hand: {all} ({} first)\n", nodeset::fold(first)),
+        [first, ..] => format!("power cycle, by hand: {all} ({} first)\n", nodeset::fold_node_set(first)),
     }
 }
 
@@ -333,7 +344,8 @@ mod tests {
 
     #[test]
     fn who_interrupts_before_a_run_has_begun_is_sent_to_no_run() {
-        let told = |outcome: &ApplyOutcome| summary(outcome, outcome.ending, Besides { inventory: "inv", unknown: 0, provable: false });
+        let told =
+            |outcome: &ApplyOutcome| render_run_summary(outcome, outcome.ending, Besides { inventory: "inv", unknown: 0, provable: false });
         let early = ApplyOutcome::not_begun(Vec::new(), true);
         assert_eq!(told(&early), "interrupted: no steps\nnext: the same command once more\n");
         let late = ApplyOutcome { run: Some("r0001".to_owned()), resumable: true, ..early };
@@ -344,11 +356,11 @@ mod tests {
     fn whoever_stops_a_run_learns_what_is_waited_for_and_how_to_leave() {
         let told = |running: &[&str], minutes: Option<u64>| {
             let running = running.iter().map(|node| (*node).to_owned()).collect();
-            let event = Event::Interrupted { running, reboot_limit: minutes.map(|minutes| Duration::from_secs(minutes * 60)) };
-            let mut state = State::default();
+            let event = RunEvent::Interrupted { running, reboot_limit: minutes.map(|minutes| Duration::from_secs(minutes * 60)) };
+            let mut state = RunViewState::default();
             state.take(&event);
             assert!(state.bottom().starts_with("stopping (Ctrl-C again leaves at once): 0 of 0 steps"), "{}", state.bottom());
-            line(&event, false).unwrap()
+            render_event_line(&event, false).unwrap()
         };
         insta::assert_snapshot!(told(&["host/node1/reboot"], Some(20)), @r"
         stopping: nothing new starts; 1 step is finished first: node1  reboot
@@ -366,8 +378,8 @@ mod tests {
     #[test]
     fn what_is_waited_for_stays_on_the_screen() {
         let words = "2 pods are on it still: ml/train-0 (Job train): The disruption budget train needs 2 healthy pods and has 2 currently";
-        let event = Event::StepWaits { node: "host/gpu-001/drain".to_owned(), words: words.to_owned() };
-        insta::assert_snapshot!(line(&event, false).unwrap(), @r"
+        let event = RunEvent::StepWaits { node: "host/gpu-001/drain".to_owned(), words: words.to_owned() };
+        insta::assert_snapshot!(render_event_line(&event, false).unwrap(), @r"
         gpu-001  drain  waits: 2 pods are on it still: ml/train-0 (Job train): The disruption
                   budget train needs 2 healthy pods and has 2 currently
         ");

@@ -4,11 +4,11 @@
 mod alike;
 mod excerpt;
 
-use super::out::Look;
-use super::wrap::broken;
+use super::out::ScreenStyle;
+use super::wrap::break_words;
 use anstyle::{AnsiColor, Style};
 use excerpt::Excerpt;
-use railwright_base::text::clean;
+use railwright_base::text::sanitize_text;
 use railwright_base::{Diagnostic, Label, Severity};
 use railwright_knowledge::spec::Sources;
 use schemars::JsonSchema;
@@ -18,9 +18,9 @@ use serde::Serialize;
 const SHOWN_MAX: usize = 20;
 
 /// All findings as text, at most twenty, then how many more there are.
-pub fn text(diagnostics: &[Diagnostic], sources: &Sources, look: Look) -> String {
-    let folded = alike::fold(diagnostics);
-    let mut parts: Vec<String> = folded.iter().take(SHOWN_MAX).map(|diagnostic| one(diagnostic, sources, look)).collect();
+pub fn render_diagnostics(diagnostics: &[Diagnostic], sources: &Sources, look: ScreenStyle) -> String {
+    let folded = alike::fold_diagnostics(diagnostics);
+    let mut parts: Vec<String> = folded.iter().take(SHOWN_MAX).map(|diagnostic| render_diagnostic(diagnostic, sources, look)).collect();
     if folded.len() > SHOWN_MAX {
         parts.push(format!("and {} more\n", folded.len() - SHOWN_MAX));
     }
@@ -29,7 +29,7 @@ pub fn text(diagnostics: &[Diagnostic], sources: &Sources, look: Look) -> String
 
 /// A finding in JSON.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Finding {
+pub struct DiagnosticDocument {
     /// A code of `docs/codes`.
     code: String,
     severity: Severity,
@@ -68,14 +68,14 @@ pub struct FindingLabel {
 }
 
 /// All findings for JSON, each with its code, its first place as file, line and column, and every label.
-pub fn findings(diagnostics: &[Diagnostic], sources: &Sources) -> Vec<Finding> {
-    diagnostics.iter().map(|diagnostic| finding(diagnostic, sources)).collect()
+pub fn build_diagnostic_documents(diagnostics: &[Diagnostic], sources: &Sources) -> Vec<DiagnosticDocument> {
+    diagnostics.iter().map(|diagnostic| build_diagnostic_document(diagnostic, sources)).collect()
 }
 
-fn finding(diagnostic: &Diagnostic, sources: &Sources) -> Finding {
+fn build_diagnostic_document(diagnostic: &Diagnostic, sources: &Sources) -> DiagnosticDocument {
     let labels: Vec<FindingLabel> = diagnostic.labels.iter().map(|label| finding_label(label, sources)).collect();
     let first = labels.first();
-    Finding {
+    DiagnosticDocument {
         code: diagnostic.code.to_string(),
         severity: diagnostic.severity,
         message: diagnostic.message.clone(),
@@ -97,7 +97,7 @@ fn finding_label(label: &Label, sources: &Sources) -> FindingLabel {
     FindingLabel { file: label.file.clone(), line, column, end_line, end_column, text: label.text.clone() }
 }
 
-fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {
+fn render_diagnostic(diagnostic: &Diagnostic, sources: &Sources, look: ScreenStyle) -> String {
     let (word, color) = match diagnostic.severity {
         Severity::Error => ("error", AnsiColor::Red),
         Severity::Warning => ("warning", AnsiColor::Yellow),
@@ -106,9 +106,9 @@ fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {
     let begin = word.len() + diagnostic.code.len() + 3;
     // What is quoted begins no line of its own: programs that read a log act on what stands in the first column.
     let line =
-        |(n, line): (usize, &str)| broken(line.split_whitespace(), if n == 0 { begin } else { TEXT_COLUMN }, TEXT_COLUMN, look.width);
+        |(n, line): (usize, &str)| break_words(line.split_whitespace(), if n == 0 { begin } else { TEXT_COLUMN }, TEXT_COLUMN, look.width);
     let between = format!("\n{}", " ".repeat(TEXT_COLUMN));
-    let message = clean(&diagnostic.message).lines().enumerate().map(line).collect::<Vec<_>>().join(&between);
+    let message = sanitize_text(&diagnostic.message).lines().enumerate().map(line).collect::<Vec<_>>().join(&between);
     let mut out = format!("{style}{word} {}{style:#}: {message}\n", diagnostic.code);
     let (shown, elsewhere) = Excerpt::split(diagnostic, sources);
     if let Some(excerpt) = shown {
@@ -123,16 +123,16 @@ fn one(diagnostic: &Diagnostic, sources: &Sources, look: Look) -> String {
         .chain(diagnostic.next.iter().map(|text| ("next", text.clone())))
         .chain(diagnostic.source.iter().map(|text| ("source", text.clone())));
     for (label, text) in lines {
-        out.push_str(&labelled_line(label, &clean(&text), look));
+        out.push_str(&labelled_line(label, &sanitize_text(&text), look));
     }
     out
 }
 
 /// `  effect: text`, wrapped at words, further lines under the text.
-fn labelled_line(label: &str, text: &str, look: Look) -> String {
+fn labelled_line(label: &str, text: &str, look: ScreenStyle) -> String {
     let style = if look.color { Style::new().bold() } else { Style::new() };
     let blank = " ".repeat(TEXT_COLUMN.saturating_sub(label.len() + 3));
-    format!("  {style}{label}{style:#}:{blank}{}\n", broken(text.split_whitespace(), TEXT_COLUMN, TEXT_COLUMN, look.width))
+    format!("  {style}{label}{style:#}:{blank}{}\n", break_words(text.split_whitespace(), TEXT_COLUMN, TEXT_COLUMN, look.width))
 }
 
 /// Where text begins below a message.

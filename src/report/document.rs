@@ -2,7 +2,7 @@
 //! keys that they do not know; the major of `format_version` grows when a key changes its meaning.
 
 use crate::cabling::document::CablingDocument;
-use crate::diagnostic::{self, Finding};
+use crate::diagnostic::{self, DiagnosticDocument};
 use crate::explanation::Explanation;
 use crate::fabric::document::FabricDocument;
 use crate::image::ImageDocument;
@@ -12,23 +12,23 @@ use crate::job::document::ProofDocument;
 use crate::job::ladder::LadderDocument;
 use crate::job::ray::RayProofDocument;
 use crate::pair::PairDocument;
-use crate::rbac::Role;
+use crate::rbac::RbacRole;
 use crate::running_jobs::{JobsDocument, WatchedJobDocument};
-use crate::traffic::TrafficDocument;
+use crate::traffic::WatchTrafficDocument;
 use crate::workload::{JobDocument, RefusedJobDocument};
 use railwright_apply::status::RolloutStatus;
-use railwright_apply::{ApplyOutcome, Counts, Ending};
+use railwright_apply::{ApplyOutcome, RunExitClass, StepCounts};
 use railwright_base::nodeset;
 use railwright_base::text::escape_unseen;
 use railwright_drift::DriftReport;
-use railwright_knowledge::rules::{Rule, Waived};
+use railwright_knowledge::rules::{Rule, WaivedFinding};
 use railwright_knowledge::spec::Sources;
-use railwright_knowledge::spec::schema::named;
-use railwright_knowledge::translate::{Answer, Conflict, Translation};
-use railwright_plan::{Applied, LastApplied, Outages, Plan};
+use railwright_knowledge::spec::schema::render_named_schema;
+use railwright_knowledge::translate::{Translation, TranslationAnswer, TranslationConflict};
+use railwright_plan::{AppliedResource, LastApplied, Outages, Plan};
 use railwright_resource::Observation;
-use railwright_state::{Outcome, TakeOver};
-use railwright_verify::{Verdict, VerifyReport};
+use railwright_state::{NodeOutcome, TakeOver};
+use railwright_verify::{CheckVerdict, VerifyReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -61,7 +61,7 @@ pub struct VerifyDocument<'a> {
     #[serde(flatten)]
     report: &'a VerifyReport,
     /// The worst verdict of all.
-    verdict: Verdict,
+    verdict: CheckVerdict,
 }
 
 impl<'a> VerifyDocument<'a> {
@@ -73,21 +73,21 @@ impl<'a> VerifyDocument<'a> {
 
 /// `apply --json` and `resume --json`: a run that is over.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RunDocument {
+pub struct ApplyRunDocument {
     format_version: &'static str,
     /// The run's name, as the journal's file has it; nothing when it was refused before it began.
     run: Option<String>,
     /// How it ended as a whole.
-    ending: Ending,
+    ending: RunExitClass,
     /// How many steps ended how; gates and barriers are not counted.
-    counts: Counts,
+    counts: StepCounts,
     /// Hosts that wait for a power cycle, which is done by hand: a node-set for each wave.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     power_cycles: Vec<String>,
     /// Every node of the plan, in the plan's order.
     steps: Vec<StepDocument>,
     /// What went wrong.
-    problems: Vec<Finding>,
+    problems: Vec<DiagnosticDocument>,
 }
 
 /// One node of a run's plan.
@@ -96,21 +96,21 @@ pub struct StepDocument {
     /// Its id in the plan.
     node: String,
     #[serde(flatten)]
-    outcome: Outcome,
+    outcome: NodeOutcome,
 }
 
-impl RunDocument {
+impl ApplyRunDocument {
     /// Of a run.
     pub fn of(outcome: &ApplyOutcome) -> Self {
-        let step = |(node, outcome): &(String, Outcome)| StepDocument { node: node.clone(), outcome: outcome.clone() };
-        RunDocument {
+        let step = |(node, outcome): &(String, NodeOutcome)| StepDocument { node: node.clone(), outcome: outcome.clone() };
+        ApplyRunDocument {
             format_version: FORMAT_VERSION,
             run: outcome.run.clone(),
             ending: outcome.ending,
             counts: outcome.counts,
-            power_cycles: outcome.power_cycles.iter().map(|hosts| nodeset::fold(hosts)).collect(),
+            power_cycles: outcome.power_cycles.iter().map(|hosts| nodeset::fold_node_set(hosts)).collect(),
             steps: outcome.outcomes.iter().map(step).collect(),
-            problems: diagnostic::findings(&outcome.problems, &Sources::default()),
+            problems: diagnostic::build_diagnostic_documents(&outcome.problems, &Sources::default()),
         }
     }
 }
@@ -147,7 +147,7 @@ pub struct StateDocument {
 impl StateDocument {
     /// Of these resources, hosts and targets.
     pub fn of<'a>(
-        resources: impl IntoIterator<Item = (&'a railwright_base::Address, &'a Applied)>,
+        resources: impl IntoIterator<Item = (&'a railwright_base::Address, &'a AppliedResource)>,
         out_of_service: Outages,
         taken_over: &BTreeMap<&str, &TakeOver>,
     ) -> Self {
@@ -168,9 +168,9 @@ pub struct ValidationDocument {
     /// What the spec says in short; nothing when it is not valid.
     spec: Option<SpecSummary>,
     /// What was found.
-    diagnostics: Vec<Finding>,
+    diagnostics: Vec<DiagnosticDocument>,
     /// Findings of rules that are accepted for a while.
-    waived: Vec<Waived>,
+    waived: Vec<WaivedFinding>,
 }
 
 /// A valid spec in short.
@@ -194,13 +194,13 @@ impl ValidationDocument {
             inventory: inventory.to_owned(),
             valid: spec.is_some(),
             spec,
-            diagnostics: diagnostic::findings(diagnostics, sources),
+            diagnostics: diagnostic::build_diagnostic_documents(diagnostics, sources),
             waived: Vec::new(),
         }
     }
 
     /// With what is accepted for a while.
-    pub fn with_waived(mut self, waived: Vec<Waived>) -> Self {
+    pub fn with_waived(mut self, waived: Vec<WaivedFinding>) -> Self {
         self.waived = waived;
         self
     }
@@ -311,13 +311,13 @@ pub struct TranslationDocument<'a> {
     /// Every command was understood (exit code 0).
     understood: bool,
     /// What the commands say, in the order of the script.
-    answers: &'a [Answer],
+    answers: &'a [TranslationAnswer],
     /// Lines that are text around the commands, and none.
     prose: &'a [usize],
     /// The spec lines of all of them together.
     spec: &'a Value,
     /// Where commands say different things.
-    conflicts: &'a [Conflict],
+    conflicts: &'a [TranslationConflict],
 }
 
 impl<'a> TranslationDocument<'a> {
@@ -341,18 +341,18 @@ pub struct RbacDocument<'a> {
     /// The Kubernetes cluster's name in the spec.
     cluster: &'a str,
     /// Identities with what they may do.
-    roles: &'a [Role],
+    roles: &'a [RbacRole],
 }
 
 impl<'a> RbacDocument<'a> {
     /// Of these identities.
-    pub fn of(cluster: &'a str, roles: &'a [Role]) -> Self {
+    pub fn of(cluster: &'a str, roles: &'a [RbacRole]) -> Self {
         RbacDocument { format_version: FORMAT_VERSION, cluster, roles }
     }
 }
 
 /// A document with a line break at its end. What a terminal would act upon is written as its number.
-pub fn text(document: &impl Serialize) -> String {
+pub fn render_json_document(document: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(document).expect("our own types have string keys and serialise without fail");
     escape_unseen(&text) + "\n"
 }
@@ -368,7 +368,7 @@ const DOCUMENTS: [(&str, Make); 28] = [
     ("verify", || schemars::schema_for!(VerifyDocument<'_>)),
     ("cabling", || schemars::schema_for!(CablingDocument<'_>)),
     ("ladder", || schemars::schema_for!(LadderDocument<'_>)),
-    ("traffic", || schemars::schema_for!(TrafficDocument<'_>)),
+    ("traffic", || schemars::schema_for!(WatchTrafficDocument<'_>)),
     ("fabric", || schemars::schema_for!(FabricDocument<'_>)),
     ("jobs", || schemars::schema_for!(JobsDocument<'_>)),
     ("job-pair", || schemars::schema_for!(PairDocument<'_>)),
@@ -377,7 +377,7 @@ const DOCUMENTS: [(&str, Make); 28] = [
     ("watched-job", || schemars::schema_for!(WatchedJobDocument<'_>)),
     ("job-proof", || schemars::schema_for!(ProofDocument<'_>)),
     ("diagnosis", || schemars::schema_for!(DiagnosisDocument<'_>)),
-    ("run", || schemars::schema_for!(RunDocument)),
+    ("run", || schemars::schema_for!(ApplyRunDocument)),
     ("rollout", || schemars::schema_for!(RolloutDocument<'_>)),
     ("state", || schemars::schema_for!(StateDocument)),
     ("validation", || schemars::schema_for!(ValidationDocument)),
@@ -393,12 +393,12 @@ const DOCUMENTS: [(&str, Make); 28] = [
 ];
 
 /// Their names.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub fn list_document_names() -> impl Iterator<Item = &'static str> {
     DOCUMENTS.iter().map(|(name, _)| *name)
 }
 
 /// The JSON Schema of a document; nothing for an unknown name.
-pub fn schema(name: &str) -> Option<String> {
+pub fn find_document_schema(name: &str) -> Option<String> {
     let (_, schema) = DOCUMENTS.iter().find(|(known, _)| *known == name)?;
-    Some(named(schema(), &format!("urn:railwright:{name}"), &format!("railwright {name}")))
+    Some(render_named_schema(schema(), &format!("urn:railwright:{name}"), &format!("railwright {name}")))
 }

@@ -1,11 +1,11 @@
 //! Why a host gets what it gets: the rows of the catalogue that are about it, and for each resource the module, the
 //! conditions with the facts that they looked at, and the lines of the spec that its values come from.
 
-use super::wrap::{COLUMNS, labelled, rule};
+use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use indexmap::IndexMap;
-use railwright_base::text::{clean, counted, one_line};
-use railwright_base::{Address, Place};
-use railwright_knowledge::module::{LeftOut, Why};
+use railwright_base::text::{format_count, one_line, sanitize_text};
+use railwright_base::{Address, SourceLocation};
+use railwright_knowledge::module::{LeftOut, ResourceProvenance};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -61,7 +61,7 @@ pub struct ReleaseExplained {
     /// The release; nothing where too little is known to choose one.
     pub release: Option<String>,
     /// Where the spec fixes it; nothing for a chosen one.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// Where the chosen one's row is: file and line.
     pub row: Option<String>,
     /// Where the row was taken from.
@@ -89,14 +89,14 @@ pub struct ResourceExplained {
     /// What is wanted, in the fields of its kind.
     pub wanted: Value,
     /// The modules that want it.
-    pub because: Vec<Because>,
+    pub because: Vec<ModuleReason>,
     /// The values of the spec that it was made from.
-    pub places: Vec<Place>,
+    pub places: Vec<SourceLocation>,
 }
 
 /// Why a module wants a resource.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Because {
+pub struct ModuleReason {
     /// The module and the id of the resource in its manifest.
     pub module: String,
     /// What the module is for.
@@ -107,50 +107,50 @@ pub struct Because {
     pub facts: BTreeMap<String, Value>,
 }
 
-impl Because {
+impl ModuleReason {
     /// Of what the modules said.
-    pub fn of(why: &Why) -> Self {
-        let Why { module, summary, conditions, facts } = why.clone();
-        Because { module, summary, conditions, facts }
+    pub fn of(why: &ResourceProvenance) -> Self {
+        let ResourceProvenance { module, summary, conditions, facts } = why.clone();
+        ModuleReason { module, summary, conditions, facts }
     }
 }
 
 /// The screen. With an `attribute` (`mtu`) only what is wanted of it is shown, of each resource.
-pub fn screen(explanation: &Explanation, attribute: Option<&str>) -> String {
+pub fn render_explanation_screen(explanation: &Explanation, attribute: Option<&str>) -> String {
     let named = match (&explanation.host, &explanation.switch, &explanation.cluster) {
         (Some(host), ..) => format!("host {host}"),
         (None, Some(switch), _) => format!("switch {switch}"),
         (None, None, cluster) => format!("Kubernetes cluster {}", cluster.as_deref().unwrap_or_default()),
     };
-    let mut out = format!("{named}   {}\n", counted(explanation.resources.len(), "resource"));
+    let mut out = format!("{named}   {}\n", format_count(explanation.resources.len(), "resource"));
     if attribute.is_none() && !explanation.catalogue.is_empty() {
-        out.push_str(&rule("CATALOGUE: what is known of its parts"));
-        out.extend(explanation.catalogue.iter().map(row));
+        out.push_str(&render_heading("CATALOGUE: what is known of its parts"));
+        out.extend(explanation.catalogue.iter().map(render_explained_entry));
     }
     // a kernel alone goes together with everything
     if attribute.is_none() && explanation.releases.iter().any(|one| one.part != "kernel") {
-        out.push_str(&rule("RELEASES: of the spec, and the newest of the rest that go together with them"));
-        out.extend(explanation.releases.iter().map(release));
+        out.push_str(&render_heading("RELEASES: of the spec, and the newest of the rest that go together with them"));
+        out.extend(explanation.releases.iter().map(render_explained_release));
     }
     if attribute.is_none() && !explanation.rules.is_empty() {
-        out.push_str(&rule("RULES"));
+        out.push_str(&render_heading("RULES"));
         for one in &explanation.rules {
             let waived = if one.waived { " (waived)" } else { "" };
-            out.push_str(&labelled(&format!(" ! {} ", one.code), &format!("{}{waived}", one.message), COLUMNS));
+            out.push_str(&wrap_labelled_text(&format!(" ! {} ", one.code), &format!("{}{waived}", one.message), COLUMNS));
         }
     }
     if attribute.is_none() && !explanation.left_out.is_empty() {
         let (unreached, lacking): (Vec<&LeftOut>, Vec<&LeftOut>) = explanation.left_out.iter().partition(|one| one.is_for_want_of_ssh());
         if let Some(first) = unreached.first() {
-            out.push_str(&rule(&format!("NOT HERE: what needs {}", first.needs)));
+            out.push_str(&render_heading(&format!("NOT HERE: what needs {}", first.needs)));
             let modules: Vec<&str> = unreached.iter().map(|one| one.module.as_str()).collect();
-            out.push_str(&labelled(" - ", &modules.join(", "), COLUMNS));
+            out.push_str(&wrap_labelled_text(" - ", &modules.join(", "), COLUMNS));
         }
         if !lacking.is_empty() {
-            out.push_str(&rule("NOT HERE: modules that the spec enables, and what this host lacks for them"));
+            out.push_str(&render_heading("NOT HERE: modules that the spec enables, and what this host lacks for them"));
         }
         for one in lacking {
-            out.push_str(&labelled(&format!(" - {} ", one.module), &format!("needs {}", one.needs), COLUMNS));
+            out.push_str(&wrap_labelled_text(&format!(" - {} ", one.module), &format!("needs {}", one.needs), COLUMNS));
         }
     }
     let mut modules: IndexMap<String, Vec<&ResourceExplained>> = IndexMap::new();
@@ -159,46 +159,46 @@ pub fn screen(explanation: &Explanation, attribute: Option<&str>) -> String {
         modules.entry(names.join(", ")).or_default().push(resource);
     }
     for resources in modules.values() {
-        out.push_str(&alike(resources, attribute));
+        out.push_str(&render_resource_group(resources, attribute));
     }
-    clean(&out)
+    sanitize_text(&out)
 }
 
-fn row(one: &RowExplained) -> String {
+fn render_explained_entry(one: &RowExplained) -> String {
     let label = format!(" . {:<9} ", one.sort);
-    let Some(row) = &one.row else { return labelled(&label, &format!("{}: no row is about it", one.named), COLUMNS) };
-    let source = one.source.as_deref().map_or(String::new(), |source| labelled("             source  ", source, COLUMNS));
-    let place = one.place.as_deref().map_or(String::new(), |place| labelled("             row     ", place, COLUMNS));
-    format!("{}{place}{source}", labelled(&label, &format!("{}: {row}", one.named), COLUMNS))
+    let Some(row) = &one.row else { return wrap_labelled_text(&label, &format!("{}: no row is about it", one.named), COLUMNS) };
+    let source = one.source.as_deref().map_or(String::new(), |source| wrap_labelled_text("             source  ", source, COLUMNS));
+    let place = one.place.as_deref().map_or(String::new(), |place| wrap_labelled_text("             row     ", place, COLUMNS));
+    format!("{}{place}{source}", wrap_labelled_text(&label, &format!("{}: {row}", one.named), COLUMNS))
 }
 
-fn release(one: &ReleaseExplained) -> String {
+fn render_explained_release(one: &ReleaseExplained) -> String {
     let label = format!(" . {:<9} ", one.part);
     let Some(release) = &one.release else {
-        return labelled(&label, "not chosen: too little is known, or the wishes exclude each other", COLUMNS);
+        return wrap_labelled_text(&label, "not chosen: too little is known, or the wishes exclude each other", COLUMNS);
     };
     let of = one.place.as_ref().map_or("chosen".to_owned(), |place| format!("of the spec, {place} {}", place.path));
-    let mut out = labelled(&label, &format!("{release}: {of}"), COLUMNS);
+    let mut out = wrap_labelled_text(&label, &format!("{release}: {of}"), COLUMNS);
     for why in &one.because {
-        out.push_str(&labelled("             because ", why, COLUMNS));
+        out.push_str(&wrap_labelled_text("             because ", why, COLUMNS));
     }
     let more = [("row     ", &one.row), ("source  ", &one.source)].into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
-    out.extend(more.map(|(name, text)| labelled(&format!("             {name}"), text, COLUMNS)));
+    out.extend(more.map(|(name, text)| wrap_labelled_text(&format!("             {name}"), text, COLUMNS)));
     out
 }
 
 /// Resources that the same part of a module wants for the same reasons.
-fn alike(resources: &[&ResourceExplained], attribute: Option<&str>) -> String {
+fn render_resource_group(resources: &[&ResourceExplained], attribute: Option<&str>) -> String {
     let Some(first) = resources.first() else { return String::new() };
     let modules: Vec<&str> = first.because.iter().map(|why| why.module.as_str()).collect();
     let summary = first.because.first().map_or("", |why| why.summary.as_str());
-    let mut out = rule(&modules.join(", "));
-    out.push_str(&labelled("   ", summary, COLUMNS));
-    let names: Vec<String> = resources.iter().map(|resource| named(&resource.address)).collect();
+    let mut out = render_heading(&modules.join(", "));
+    out.push_str(&wrap_labelled_text("   ", summary, COLUMNS));
+    let names: Vec<String> = resources.iter().map(|resource| format_resource_name(&resource.address)).collect();
     let more = names.len().saturating_sub(NAMES_SHOWN);
     let shown = names.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    out.push_str(&labelled("   wants    ", &format!("{shown}{more}"), COLUMNS));
+    out.push_str(&wrap_labelled_text("   wants    ", &format!("{shown}{more}"), COLUMNS));
     let wanted = &first.wanted;
     let body = match attribute {
         Some(attribute) => {
@@ -206,38 +206,38 @@ fn alike(resources: &[&ResourceExplained], attribute: Option<&str>) -> String {
             let found = wanted.get(attribute).or_else(inner);
             format!("{attribute}: {}", found.map_or("not said; it is left alone".to_owned(), Value::to_string))
         }
-        None => fields(wanted),
+        None => format_body_fields(wanted),
     };
     let of = if resources.len() > 1 { format!(" (of {})", names[0]) } else { String::new() };
-    out.push_str(&labelled("   as       ", &format!("{body}{of}"), COLUMNS));
+    out.push_str(&wrap_labelled_text("   as       ", &format!("{body}{of}"), COLUMNS));
     for why in &first.because {
-        let facts: Vec<String> = why.facts.iter().map(|(name, value)| format!("{name} is {}", plain(value))).collect();
+        let facts: Vec<String> = why.facts.iter().map(|(name, value)| format!("{name} is {}", format_plain_value(value))).collect();
         let facts = if facts.is_empty() { String::new() } else { format!("; {}", facts.join(", ")) };
         let conditions = if why.conditions.is_empty() { "always".to_owned() } else { why.conditions.join(" and ") };
-        out.push_str(&labelled("   because  ", &format!("{conditions}{facts}"), COLUMNS));
+        out.push_str(&wrap_labelled_text("   because  ", &format!("{conditions}{facts}"), COLUMNS));
     }
     let places: Vec<String> = first.places.iter().map(|place| format!("{}:{} {}", place.file, place.line, place.path)).collect();
     if !places.is_empty() {
-        out.push_str(&labelled("   from     ", &places.join(", "), COLUMNS));
+        out.push_str(&wrap_labelled_text("   from     ", &places.join(", "), COLUMNS));
     }
     out
 }
 
 /// Kind and name: `link ens4`, `file /etc/hosts`.
-fn named(address: &Address) -> String {
+fn format_resource_name(address: &Address) -> String {
     address.words()
 }
 
 /// The fields of a body, long texts by their lines.
-fn fields(body: &Value) -> String {
+fn format_body_fields(body: &Value) -> String {
     let shown = |value: &Value| match value {
-        Value::String(text) if text.lines().count() > 1 => counted(text.lines().count(), "line") + " of text",
-        other => one_line(&plain(other), 80),
+        Value::String(text) if text.lines().count() > 1 => format_count(text.lines().count(), "line") + " of text",
+        other => one_line(&format_plain_value(other), 80),
     };
     let fields = body.as_object().into_iter().flatten();
     fields.map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
 }
 
-fn plain(value: &Value) -> String {
+fn format_plain_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,9 +1,9 @@
 //! The screen of `image check`: the answer first, then each thing that programs load, with what was found, what it means and what to do.
 
-use super::wrap::{COLUMNS, labelled, rule};
+use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::text::{clean_line, one_line};
-use railwright_verify::Verdict;
-use railwright_verify::image::{Finding, Item, Wanted, verdict};
+use railwright_verify::CheckVerdict;
+use railwright_verify::image::{ImageCheckItem, ImageFinding, ImageRequirements, compute_image_verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,18 +16,18 @@ pub struct ImageDocument<'a> {
     /// The kind of fabric.
     fabric: &'a str,
     /// The worst of all findings: passed, failed or unknown (exit code 0, 1 or 3).
-    verdict: Verdict,
+    verdict: CheckVerdict,
     /// Each thing that was looked for.
-    findings: Vec<FindingDocument<'a>>,
+    findings: Vec<ImageFindingDocument<'a>>,
 }
 
 /// One thing that was looked for.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct FindingDocument<'a> {
-    item: Item,
+pub struct ImageFindingDocument<'a> {
+    item: ImageCheckItem,
     /// Which: `libibverbs.so.1`, `mlx5`.
     name: &'a str,
-    verdict: Verdict,
+    verdict: CheckVerdict,
     /// What was found, in words.
     measured: String,
     /// What must be, in words; empty where nothing is stated.
@@ -42,8 +42,8 @@ pub struct FindingDocument<'a> {
 
 impl<'a> ImageDocument<'a> {
     /// Of what was found.
-    pub fn of(looked_into: &'a str, wanted: &'a Wanted, findings: &'a [Finding]) -> Self {
-        let finding = |finding: &'a Finding| FindingDocument {
+    pub fn of(looked_into: &'a str, wanted: &'a ImageRequirements, findings: &'a [ImageFinding]) -> Self {
+        let finding = |finding: &'a ImageFinding| ImageFindingDocument {
             item: finding.item,
             name: &finding.name,
             verdict: finding.judgement.verdict,
@@ -57,48 +57,48 @@ impl<'a> ImageDocument<'a> {
             format_version: "1.0",
             looked_into,
             fabric: &wanted.fabric,
-            verdict: verdict(findings),
+            verdict: compute_image_verdict(findings),
             findings: findings.iter().map(finding).collect(),
         }
     }
 }
 
 /// The whole screen. What several findings say alike is said once, behind the last of them.
-pub fn screen(looked_into: &str, wanted: &Wanted, findings: &[Finding]) -> String {
+pub fn render_image_screen(looked_into: &str, wanted: &ImageRequirements, findings: &[ImageFinding]) -> String {
     let mut out = format!("image check {}   for a fabric of kind {}\n", one_line(looked_into, 80), wanted.fabric);
-    out.push_str(&rule(match verdict(findings) {
-        Verdict::Failed => "MISSING: jobs would go without RDMA",
-        Verdict::Unknown => "NOT KNOWN: not all of it could be looked at",
+    out.push_str(&render_heading(match compute_image_verdict(findings) {
+        CheckVerdict::Failed => "MISSING: jobs would go without RDMA",
+        CheckVerdict::Unknown => "NOT KNOWN: not all of it could be looked at",
         _ => "COMPLETE: what programs load to use RDMA is there",
     }));
     for (n, finding) in findings.iter().enumerate() {
         let is_said_again = findings.get(n + 1).is_some_and(|next| says_alike(finding, next));
-        out.push_str(&told(finding, is_said_again));
+        out.push_str(&render_image_finding(finding, is_said_again));
     }
     out
 }
 
-fn says_alike(one: &Finding, other: &Finding) -> bool {
+fn says_alike(one: &ImageFinding, other: &ImageFinding) -> bool {
     let (one, other) = (&one.judgement, &other.judgement);
     one.code.is_some() && other.code.is_some() && (&one.effect, &one.next) == (&other.effect, &other.next)
 }
 
-fn told(finding: &Finding, is_said_again: bool) -> String {
+fn render_image_finding(finding: &ImageFinding, is_said_again: bool) -> String {
     let judgement = &finding.judgement;
     let mark = match judgement.verdict {
-        Verdict::Failed => '!',
-        Verdict::Unknown | Verdict::NotRun => '?',
-        Verdict::Warning => '~',
-        Verdict::NotApplicable => '-',
-        Verdict::Passed => ' ',
+        CheckVerdict::Failed => '!',
+        CheckVerdict::Unknown | CheckVerdict::NotRun => '?',
+        CheckVerdict::Warning => '~',
+        CheckVerdict::NotApplicable => '-',
+        CheckVerdict::Passed => ' ',
     };
     let label = format!(" {mark} {:<12} {:<16} ", finding.item.word(), finding.name);
-    let Some(code) = judgement.code else { return labelled(&label, &judgement.measured, COLUMNS) };
+    let Some(code) = judgement.code else { return wrap_labelled_text(&label, &judgement.measured, COLUMNS) };
     let mut out = format!("{label}{code}\n");
     let end = if is_said_again { ["", ""] } else { [judgement.effect.as_str(), &judgement.next] };
     let rows = [("found", judgement.measured.as_str()), ("wanted", &judgement.expected), ("means", end[0]), ("next", end[1])];
     for (word, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
-        out.push_str(&labelled(&format!("       {word:<8}"), text, COLUMNS));
+        out.push_str(&wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS));
     }
     out
 }

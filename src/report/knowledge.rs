@@ -1,10 +1,10 @@
 //! The screens of what is known: the catalogue's rows, the rules, and the long text of a rule.
 
-use super::wrap::{COLUMNS, labelled, rule as heading};
+use super::wrap::{COLUMNS, render_heading as heading, wrap_labelled_text};
 use railwright_base::Severity;
-use railwright_base::text::{clean, counted, one_line};
-use railwright_knowledge::catalog::{Row, Table};
-use railwright_knowledge::rules::{Judgement, Rule, RuleSet, Waived};
+use railwright_base::text::{format_count, one_line, sanitize_text};
+use railwright_knowledge::catalog::{CatalogRow, CatalogTable};
+use railwright_knowledge::rules::{Rule, RuleSet, RulesReport, WaivedFinding};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,10 +13,13 @@ use std::collections::BTreeMap;
 const CELL: usize = 26;
 
 /// All rows of a sort: a line each, the name and what tells it from the others.
-pub fn rows<R: Row + Serialize>(table: &Table<R>, columns: &[&str]) -> String {
+pub fn render_catalog_table<R: CatalogRow + Serialize>(table: &CatalogTable<R>, columns: &[&str]) -> String {
     let cells = |row: &R| {
         let value = serde_json::to_value(row).unwrap_or_default();
-        columns.iter().map(|column| value.get(*column).map_or(String::new(), |value| field(row, column, value))).collect::<Vec<String>>()
+        columns
+            .iter()
+            .map(|column| value.get(*column).map_or(String::new(), |value| format_entry_field(row, column, value)))
+            .collect::<Vec<String>>()
     };
     let mut lines: Vec<(String, Vec<String>)> = table.entries().map(|entry| (entry.row.identity(), cells(&entry.row))).collect();
     lines.sort();
@@ -36,52 +39,54 @@ pub fn rows<R: Row + Serialize>(table: &Table<R>, columns: &[&str]) -> String {
     };
     let mut out = line(R::KEY, &head);
     out.extend(lines.iter().map(|(name, cells)| line(name, cells)));
-    clean(&format!("{out}\n{}. One in full: railwright catalog {} NAME\n", counted(lines.len(), "row"), R::KEY))
+    sanitize_text(&format!("{out}\n{}. One in full: railwright catalog {} NAME\n", format_count(lines.len(), "row"), R::KEY))
 }
 
 /// How much there is of what.
-pub fn counts(counts: &[(&str, usize)]) -> String {
+pub fn render_knowledge_counts(counts: &[(&str, usize)]) -> String {
     counts.iter().map(|(what, count)| format!("  {what:<32} {count:>5}\n")).collect()
 }
 
 /// One row in full.
-pub fn row<R: Row + Serialize>(row: &R, place: &str) -> String {
+pub fn render_catalog_entry<R: CatalogRow + Serialize>(row: &R, place: &str) -> String {
     let mut out = format!("{} {}   {place}\n", R::KEY, row.identity());
     if let Ok(Value::Object(fields)) = serde_json::to_value(row) {
         for (key, value) in fields.iter().filter(|(key, _)| key.as_str() != "name") {
-            out.push_str(&labelled(&format!("  {:<18} ", key.replace('_', " ")), &field(row, key, value), COLUMNS));
+            out.push_str(&wrap_labelled_text(&format!("  {:<18} ", key.replace('_', " ")), &format_entry_field(row, key, value), COLUMNS));
         }
     }
-    clean(&out)
+    sanitize_text(&out)
 }
 
 /// One row in a line: what tells it from others.
-pub fn row_in_short<R: Row + Serialize>(row: &R) -> String {
+pub fn row_in_short<R: CatalogRow + Serialize>(row: &R) -> String {
     let Ok(Value::Object(fields)) = serde_json::to_value(row) else { return String::new() };
     let left_out = ["name", "aliases", "source", "note", "pci_ids"];
     let shown = fields.iter().filter(|(key, value)| !left_out.contains(&key.as_str()) && **value != Value::Bool(false));
-    shown.map(|(key, value)| format!("{} {}", key.replace('_', " "), words(value))).collect::<Vec<_>>().join("; ")
+    shown.map(|(key, value)| format!("{} {}", key.replace('_', " "), format_value_words(value))).collect::<Vec<_>>().join("; ")
 }
 
 /// A field of a row in words.
-fn field<R: Row>(row: &R, key: &str, value: &Value) -> String {
-    row.in_words(key).unwrap_or_else(|| words(value))
+fn format_entry_field<R: CatalogRow>(row: &R, key: &str, value: &Value) -> String {
+    row.in_words(key).unwrap_or_else(|| format_value_words(value))
 }
 
 /// A value in words: lists without brackets, `yes` and `no`.
-fn words(value: &Value) -> String {
+fn format_value_words(value: &Value) -> String {
     match value {
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(", "),
-        Value::Object(fields) => fields.iter().map(|(key, value)| format!("{key}={}", words(value))).collect::<Vec<_>>().join(" "),
+        Value::Array(items) => items.iter().map(format_value_words).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| format!("{key}={}", format_value_words(value))).collect::<Vec<_>>().join(" ")
+        }
         other => other.to_string(),
     }
 }
 
 /// All rules, family by family, a line each.
-pub fn rules(set: &RuleSet) -> String {
+pub fn render_rule_list(set: &RuleSet) -> String {
     let mut families: BTreeMap<&str, Vec<&Rule>> = BTreeMap::new();
     for rule in set.rules.values() {
         families.entry(&rule.family).or_default().push(rule);
@@ -94,17 +99,21 @@ pub fn rules(set: &RuleSet) -> String {
         out.push_str(&heading(&format!("{family}: {summary}")));
         for rule in rules {
             let own = if rule.own { " (yours)" } else { "" };
-            out.push_str(&labelled(&format!("{} {:<7} ", rule.code, level(rule.severity)), &format!("{}{own}", rule.title), COLUMNS));
+            out.push_str(&wrap_labelled_text(
+                &format!("{} {:<7} ", rule.code, describe_severity(rule.severity)),
+                &format!("{}{own}", rule.title),
+                COLUMNS,
+            ));
         }
     }
-    clean(&format!(
+    sanitize_text(&format!(
         "{}\n{}. The long text of one: railwright explain CODE\n",
         out.trim_start_matches('\n'),
-        counted(set.rules.len(), "rule")
+        format_count(set.rules.len(), "rule")
     ))
 }
 
-fn level(severity: Severity) -> &'static str {
+fn describe_severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -112,8 +121,8 @@ fn level(severity: Severity) -> &'static str {
 }
 
 /// The long text of a rule.
-pub fn rule(rule: &Rule) -> String {
-    let mut out = labelled(&format!("{}: ", rule.code), &rule.title, COLUMNS);
+pub fn render_rule_page(rule: &Rule) -> String {
+    let mut out = wrap_labelled_text(&format!("{}: ", rule.code), &rule.title, COLUMNS);
     out.push('\n');
     let what = match rule.severity {
         Severity::Error => "error: nothing is planned while it stands, unless it is waived",
@@ -128,21 +137,21 @@ pub fn rule(rule: &Rule) -> String {
         ("mend", &rule.mend_in_words()),
         ("source", &rule.source),
     ] {
-        out.push_str(&labelled(&format!("  {label:<12} "), text, COLUMNS));
+        out.push_str(&wrap_labelled_text(&format!("  {label:<12} "), text, COLUMNS));
     }
     if let Some(more) = &rule.more {
         out.push('\n');
         for paragraph in more.trim().split("\n\n") {
-            out.push_str(&labelled("  ", &paragraph.split_whitespace().collect::<Vec<_>>().join(" "), COLUMNS));
+            out.push_str(&wrap_labelled_text("  ", &paragraph.split_whitespace().collect::<Vec<_>>().join(" "), COLUMNS));
         }
     }
     out.push_str("\n  Accepted for a while, in the spec:\n");
     out.push_str(&format!("    rules: {{ waive: [{{ code: {}, reason: ..., owner: ..., until: 2026-12-31 }}] }}\n", rule.code));
-    clean(&out)
+    sanitize_text(&out)
 }
 
 /// What the rules find in a line, for commands that do something else; nothing where there is nothing.
-pub fn in_short(judgement: &Judgement, inventory: &str) -> Option<String> {
+pub fn in_short(judgement: &RulesReport, inventory: &str) -> Option<String> {
     let mut codes: BTreeMap<(Severity, String), usize> = BTreeMap::new();
     for diagnostic in judgement.diagnostics() {
         *codes.entry((diagnostic.severity, diagnostic.code.to_string())).or_default() += 1;
@@ -151,25 +160,25 @@ pub fn in_short(judgement: &Judgement, inventory: &str) -> Option<String> {
         let found: Vec<_> = codes.iter().filter(|((level, _), _)| *level == severity).collect();
         let count = found.iter().map(|(_, count)| **count).sum::<usize>();
         let names = found.iter().map(|((_, code), _)| code.as_str()).collect::<Vec<_>>().join(", ");
-        (count > 0).then(|| format!("{} ({names})", counted(count, level(severity))))
+        (count > 0).then(|| format!("{} ({names})", format_count(count, describe_severity(severity))))
     };
     let found: Vec<String> = [Severity::Error, Severity::Warning].into_iter().filter_map(of).collect();
     (!found.is_empty()).then(|| {
         let text = format!("{}; railwright validate {inventory} tells more.", found.join(" and "));
-        clean(labelled("rules: ", &text, COLUMNS).trim_end())
+        sanitize_text(wrap_labelled_text("rules: ", &text, COLUMNS).trim_end())
     })
 }
 
 /// What is accepted for a while, as a group of a screen; nothing where there is none.
-pub fn waived(waived: &[Waived]) -> String {
+pub fn render_waived_rules(waived: &[WaivedFinding]) -> String {
     if waived.is_empty() {
         return String::new();
     }
     let mut out = heading("WAIVED: rules that the spec breaks and accepts until the day is over");
     for one in waived {
         let nodes = one.nodes.as_deref().map_or(String::new(), |nodes| format!("{nodes}: "));
-        out.push_str(&labelled(&format!(" . {} ", one.code), &format!("{nodes}{}", one.message), COLUMNS));
-        out.push_str(&labelled("          ", &format!("accepted by {} until {}: {}", one.owner, one.until, one.reason), COLUMNS));
+        out.push_str(&wrap_labelled_text(&format!(" . {} ", one.code), &format!("{nodes}{}", one.message), COLUMNS));
+        out.push_str(&wrap_labelled_text("          ", &format!("accepted by {} until {}: {}", one.owner, one.until, one.reason), COLUMNS));
     }
     out
 }

@@ -1,53 +1,55 @@
 //! Locks for people: who has them, since when, and whether that one lives.
 
-use super::wrap::{COLUMNS, labelled};
+use super::wrap::{COLUMNS, wrap_labelled_text};
 use indexmap::IndexMap;
-use railwright_apply::locks::{HeldLock, HostLock, Stolen, rule};
+use railwright_apply::locks::{HeldLock, HostLock, Stolen, describe_heartbeat_rule};
 use railwright_base::nodeset;
-use railwright_base::text::{clean, clean_line, duration};
+use railwright_base::text::{clean_line, format_duration, sanitize_text};
 use railwright_state::LocalLock;
-use railwright_system::identity::Life;
+use railwright_system::identity::ProcessLiveness;
 use std::collections::BTreeMap;
 
 /// What stands in the place of a lock over NVUE.
 const NOT_KEPT: &str = "keeps no lock: it is reached over NVUE, where the revisions of others are looked at before and after a change";
 
 /// The lock on this side, then those on the hosts, hosts with the same to say in one line.
-pub fn list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostLock>) -> String {
+pub fn render_lock_list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostLock>) -> String {
     let mut out = match here {
         None => "here           free\n".to_owned(),
         Some(lock) => {
             let note = if lock.note.is_empty() { String::new() } else { format!(", {}", lock.note) };
-            let age = lock.age_s.map_or(String::new(), |age| format!("; seen alive {} ago", duration(age)));
-            line("here", &format!("{}{note}{age}", lock.holder))
+            let age = lock.age_s.map_or(String::new(), |age| format!("; seen alive {} ago", format_duration(age)));
+            render_lock_line("here", &format!("{}{note}{age}", lock.holder))
         }
     };
     let text = |lock: &HostLock| match lock {
         HostLock::Free => "free".to_owned(),
         HostLock::NotKept => NOT_KEPT.to_owned(),
-        HostLock::Held(held) => format!("{}; {}", held.describe(), alive(held)),
+        HostLock::Held(held) => format!("{}; {}", held.describe(), describe_holder_liveness(held)),
         HostLock::Unknown { reason } => format!("NOT KNOWN: {reason}"),
     };
-    folded(hosts.iter().map(|(host, lock)| (host, text(lock)))).for_each(|(hosts, text)| out.push_str(&line(&hosts, &text)));
+    fold_hosts_by_text(hosts.iter().map(|(host, lock)| (host, text(lock))))
+        .for_each(|(hosts, text)| out.push_str(&render_lock_line(&hosts, &text)));
     if hosts.values().any(|lock| matches!(lock, HostLock::Held(held) if !held.is_young())) {
-        out.push_str(&format!("\n{}\n", rule()));
+        out.push_str(&format!("\n{}\n", describe_heartbeat_rule()));
     }
-    clean(&out)
+    sanitize_text(&out)
 }
 
 /// What became of the locks.
-pub fn stolen(stolen: &BTreeMap<String, Stolen>, inventory: &str) -> String {
+pub fn render_steal_outcomes(stolen: &BTreeMap<String, Stolen>, inventory: &str) -> String {
     let text = |one: &Stolen| match one {
         Stolen::Taken(held) => format!("taken away from {}", held.describe()),
         Stolen::Free => "was free".to_owned(),
         Stolen::NotKept => NOT_KEPT.to_owned(),
-        Stolen::Young(held) => format!("NOT TAKEN: {}; {}", held.describe(), alive(held)),
+        Stolen::Young(held) => format!("NOT TAKEN: {}; {}", held.describe(), describe_holder_liveness(held)),
         Stolen::Unknown { reason } => format!("NOT TAKEN: {reason}"),
     };
     let mut out = String::new();
-    folded(stolen.iter().map(|(host, one)| (host, text(one)))).for_each(|(hosts, text)| out.push_str(&line(&hosts, &text)));
+    fold_hosts_by_text(stolen.iter().map(|(host, one)| (host, text(one))))
+        .for_each(|(hosts, text)| out.push_str(&render_lock_line(&hosts, &text)));
     if stolen.values().any(|one| matches!(one, Stolen::Young(_))) {
-        out.push_str(&format!("\n{}\n--force does not ask\n", rule()));
+        out.push_str(&format!("\n{}\n--force does not ask\n", describe_heartbeat_rule()));
     }
     let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
     let next = match !any(|one| matches!(one, Stolen::Taken(_))) && any(|one| matches!(one, Stolen::Young(_) | Stolen::Unknown { .. })) {
@@ -55,30 +57,30 @@ pub fn stolen(stolen: &BTreeMap<String, Stolen>, inventory: &str) -> String {
         false => format!("plan {inventory} shows what that run left to be done"),
     };
     out.push_str(&format!("next: railwright {next}\n"));
-    clean(&out)
+    sanitize_text(&out)
 }
 
 /// By tens of seconds, so that hosts that were asked one after the other are still alike.
-fn alive(held: &HeldLock) -> String {
-    let age = if held.age_s < 10 { "a moment".to_owned() } else { duration(held.age_s / 10 * 10) };
+fn describe_holder_liveness(held: &HeldLock) -> String {
+    let age = if held.age_s < 10 { "a moment".to_owned() } else { format_duration(held.age_s / 10 * 10) };
     match held.life {
-        Life::Alive => format!("its process lives on this machine; its latest heartbeat came {age} ago"),
-        Life::Dead => format!("its process is gone; seen alive {age} ago"),
-        Life::Unknown if held.is_young() => format!("seen alive {age} ago"),
-        Life::Unknown => format!("seen alive {age} ago, likely dead"),
+        ProcessLiveness::Alive => format!("its process lives on this machine; its latest heartbeat came {age} ago"),
+        ProcessLiveness::Dead => format!("its process is gone; seen alive {age} ago"),
+        ProcessLiveness::Unknown if held.is_young() => format!("seen alive {age} ago"),
+        ProcessLiveness::Unknown => format!("seen alive {age} ago, likely dead"),
     }
 }
 
-fn folded<'a>(lines: impl Iterator<Item = (&'a String, String)>) -> impl Iterator<Item = (String, String)> {
+fn fold_hosts_by_text<'a>(lines: impl Iterator<Item = (&'a String, String)>) -> impl Iterator<Item = (String, String)> {
     let mut alike: IndexMap<String, Vec<&String>> = IndexMap::new();
     for (host, text) in lines {
         alike.entry(text).or_default().push(host);
     }
-    alike.into_iter().map(|(text, hosts)| (nodeset::fold(&hosts), text))
+    alike.into_iter().map(|(text, hosts)| (nodeset::fold_node_set(&hosts), text))
 }
 
-fn line(who: &str, text: &str) -> String {
-    labelled(&format!("{:<14} ", clean_line(who)), text, COLUMNS)
+fn render_lock_line(who: &str, text: &str) -> String {
+    wrap_labelled_text(&format!("{:<14} ", clean_line(who)), text, COLUMNS)
 }
 
 #[cfg(test)]
@@ -86,8 +88,8 @@ mod tests {
     use super::*;
 
     fn held(age_s: u64, line: &str) -> HeldLock {
-        let holder = railwright_state::Holder::parse(line);
-        HeldLock { holder, line: line.to_owned(), note: "run r1".to_owned(), age_s, life: Life::Unknown, fence: 3 }
+        let holder = railwright_state::LockHolder::parse(line);
+        HeldLock { holder, line: line.to_owned(), note: "run r1".to_owned(), age_s, life: ProcessLiveness::Unknown, fence: 3 }
     }
 
     #[test]
@@ -103,7 +105,7 @@ mod tests {
         ];
         let hosts = hosts.into_iter().map(|(host, lock)| (host.to_owned(), lock)).collect();
         let here = LocalLock { holder: "apply by ann".to_owned(), note: "run r1".to_owned(), age_s: Some(3) };
-        insta::assert_snapshot!(list(Some(&here), &hosts), @r##"
+        insta::assert_snapshot!(render_lock_list(Some(&here), &hosts), @r##"
         here           apply by ann, run r1; seen alive 3 s ago
         leaf1          keeps no lock: it is reached over NVUE, where the revisions of others are looked at
                        before and after a change
@@ -117,7 +119,7 @@ mod tests {
         "##);
         let stolen_of = [("n1", Stolen::Young(held(12, ann))), ("n2", Stolen::Taken(held(300, ann))), ("n3", Stolen::Free)];
         let stolen_of = stolen_of.into_iter().map(|(host, one)| (host.to_owned(), one)).collect();
-        insta::assert_snapshot!(stolen(&stolen_of, "inv"), @r##"
+        insta::assert_snapshot!(render_steal_outcomes(&stolen_of, "inv"), @r##"
         n1             NOT TAKEN: apply by ann on ops1 (process 7) since 2026-01-01T00:00:00Z, run r1; seen
                        alive 10 s ago
         n2             taken away from apply by ann on ops1 (process 7) since 2026-01-01T00:00:00Z, run r1
@@ -128,7 +130,7 @@ mod tests {
         next: railwright plan inv shows what that run left to be done
         "##);
         let young: BTreeMap<String, Stolen> = [("n1".to_owned(), Stolen::Young(held(12, ann)))].into();
-        let not_taken = stolen(&young, "inv");
+        let not_taken = render_steal_outcomes(&young, "inv");
         assert!(not_taken.ends_with("next: railwright lock list inv shows who has the locks that were not taken\n"), "{not_taken}");
     }
 }

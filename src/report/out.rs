@@ -12,46 +12,46 @@ const WIDTHS: (usize, usize) = (60, 120);
 
 /// How a screen may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct ScreenStyle {
     /// With colours.
     pub color: bool,
     /// Columns that text is wrapped to.
     pub width: usize,
 }
 
-impl Look {
+impl ScreenStyle {
     /// No colours, 100 columns: for files, pipes and tests.
-    pub const PLAIN: Look = Look { color: false, width: 100 };
+    pub const PLAIN: ScreenStyle = ScreenStyle { color: false, width: 100 };
 
     /// For the result on stdout.
-    pub fn of_stdout() -> Look {
-        Look::on(io::stdout().is_terminal(), terminal::columns_of_stdout())
+    pub fn of_stdout() -> ScreenStyle {
+        ScreenStyle::on(io::stdout().is_terminal(), terminal::columns_of_stdout())
     }
 
     /// For everything else on stderr.
-    pub fn of_stderr() -> Look {
-        Look::on(io::stderr().is_terminal(), terminal::columns_of_stderr())
+    pub fn of_stderr() -> ScreenStyle {
+        ScreenStyle::on(io::stderr().is_terminal(), terminal::columns_of_stderr())
     }
 
-    fn on(is_terminal: bool, columns: Option<usize>) -> Look {
-        let width = columns.filter(|_| is_terminal).map_or(Look::PLAIN.width, |columns| columns.clamp(WIDTHS.0, WIDTHS.1));
-        Look { color: may_color(is_terminal), width }
+    fn on(is_terminal: bool, columns: Option<usize>) -> ScreenStyle {
+        let width = columns.filter(|_| is_terminal).map_or(ScreenStyle::PLAIN.width, |columns| columns.clamp(WIDTHS.0, WIDTHS.1));
+        ScreenStyle { color: may_color(is_terminal), width }
     }
 }
 
 /// `NO_COLOR` set to anything but nothing turns colours off (no-color.org).
 fn may_color(is_terminal: bool) -> bool {
-    is_terminal && environment::variable("NO_COLOR").is_none() && environment::variable("TERM").as_deref() != Some("dumb")
+    is_terminal && environment::read_variable("NO_COLOR").is_none() && environment::read_variable("TERM").as_deref() != Some("dumb")
 }
 
 /// Writes a part of the result to stdout and ends the line if the text does not.
-pub fn print(text: &str) {
-    write(&mut io::stdout().lock(), text);
+pub fn print_result(text: &str) {
+    write_terminated_text(&mut io::stdout().lock(), text);
 }
 
 /// Writes to stderr and ends the line if the text does not.
-pub fn note(text: &str) {
-    write(&mut io::stderr().lock(), text);
+pub fn print_note(text: &str) {
+    write_terminated_text(&mut io::stderr().lock(), text);
 }
 
 /// Writes to stderr as it is, without ending the line: for a line that is drawn again in place.
@@ -61,11 +61,11 @@ pub fn note_raw(text: &str) {
 }
 
 /// Why something could not be written, if so.
-pub fn failure() -> Option<&'static str> {
+pub fn find_write_failure() -> Option<&'static str> {
     FAILURE.get().map(String::as_str)
 }
 
-fn write(stream: &mut impl Write, text: &str) {
+fn write_terminated_text(stream: &mut impl Write, text: &str) {
     let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
     let written = stream.write_all(text.as_bytes()).and_then(|()| stream.write_all(end.as_bytes())).and_then(|()| stream.flush());
     if let Err(error) = written

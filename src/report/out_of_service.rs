@@ -1,6 +1,6 @@
 //! Hosts that are out of service whatever a plan does: which, why, and how much of the budget they use up.
 
-use super::wrap::{COLUMNS, labelled, rule};
+use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use indexmap::IndexMap;
 use railwright_base::nodeset;
 use railwright_base::text::{clean_line, one_line};
@@ -12,20 +12,20 @@ pub fn by_words(unavailable: &[Unavailable]) -> IndexMap<String, String> {
     for some in unavailable {
         hosts.entry(one_line(&some.why.words(), 400)).or_default().extend(some.names());
     }
-    hosts.into_iter().map(|(why, names)| (why, clean_line(&nodeset::fold(&names)))).collect()
+    hosts.into_iter().map(|(why, names)| (why, clean_line(&nodeset::fold_node_set(&names)))).collect()
 }
 
-fn entries(unavailable: &[Unavailable]) -> String {
-    let entry = |(why, hosts): (&String, &String)| labelled(&format!(" ! {hosts:<14} "), why, COLUMNS);
+fn render_unavailable_entries(unavailable: &[Unavailable]) -> String {
+    let entry = |(why, hosts): (&String, &String)| wrap_labelled_text(&format!(" ! {hosts:<14} "), why, COLUMNS);
     by_words(unavailable).iter().map(entry).collect()
 }
 
 /// The same with a title; nothing where all are in service.
-pub fn section(unavailable: &[Unavailable]) -> String {
+pub fn render_out_of_service_section(unavailable: &[Unavailable]) -> String {
     if unavailable.is_empty() {
         return String::new();
     }
-    rule("OUT OF SERVICE: counts in the budget of every run") + &entries(unavailable)
+    render_heading("OUT OF SERVICE: counts in the budget of every run") + &render_unavailable_entries(unavailable)
 }
 
 /// Of a plan, with what is left of its budget.
@@ -38,5 +38,6 @@ pub fn of_plan(plan: &Plan) -> String {
         0 => "no other host is disturbed".to_owned(),
         left => format!("{left} more may be"),
     };
-    rule(&format!("OUT OF SERVICE before anything is done: {out}, and {most} may be; {left}")) + &entries(&plan.unavailable)
+    render_heading(&format!("OUT OF SERVICE before anything is done: {out}, and {most} may be; {left}"))
+        + &render_unavailable_entries(&plan.unavailable)
 }

@@ -1,11 +1,11 @@
 //! A job with RDMA and without: in what the two differ and why, and as JSON.
 
-use super::diagnostic::{self, Finding};
-use super::workload::{JobDocument, shown};
-use super::wrap::{COLUMNS, labelled, rule as heading};
-use railwright_base::text::clean;
+use super::diagnostic::{self, DiagnosticDocument};
+use super::workload::{JobDocument, format_shell_words};
+use super::wrap::{COLUMNS, render_heading as heading, wrap_labelled_text};
+use railwright_base::text::sanitize_text;
 use railwright_knowledge::spec::Sources;
-use railwright_workload::{Difference, Half, Pair};
+use railwright_workload::{Half, Pair, PairDifference};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,9 +18,9 @@ pub struct PairDocument<'a> {
     /// The same over TCP.
     tcp: JobDocument<'a>,
     /// All in which they differ beside their names.
-    differences: &'a [Difference],
+    differences: &'a [PairDifference],
     /// Why no gain is to be expected, as far as that can be told beforehand.
-    forecast: Vec<Finding>,
+    forecast: Vec<DiagnosticDocument>,
     /// The commands that go on, in order.
     next: &'a [String],
 }
@@ -33,23 +33,23 @@ impl<'a> PairDocument<'a> {
             rdma: JobDocument::of(&pair.rdma, sources),
             tcp: JobDocument::of(&pair.tcp, sources),
             differences: &pair.differences,
-            forecast: diagnostic::findings(&pair.forecast, sources),
+            forecast: diagnostic::build_diagnostic_documents(&pair.forecast, sources),
             next,
         }
     }
 }
 
 /// The commands that go on: one half after the other, by the words that were typed, then both are compared.
-pub fn next(typed: &[String], name: &str, place: &str) -> Vec<String> {
+pub fn list_pair_commands(typed: &[String], name: &str, place: &str) -> Vec<String> {
     let submit = |half: Half| {
         let words = [&["railwright", "job", "render", "compare", "--only", half.word()].map(str::to_owned)[..], typed].concat();
-        format!("{} | railwright job submit {place} --watch -", shown(&words))
+        format!("{} | railwright job submit {place} --watch -", format_shell_words(&words))
     };
     vec![submit(Half::Rdma), submit(Half::Tcp), format!("railwright job compare {name} {place}")]
 }
 
 /// They are told below objects.
-pub fn hint(next: &[String]) -> String {
+pub fn render_pair_hint(next: &[String]) -> String {
     format!(
         "Run one after the other, as they would share the network:\n{}",
         next.iter().map(|line| format!("  {line}\n")).collect::<String>()
@@ -57,19 +57,19 @@ pub fn hint(next: &[String]) -> String {
 }
 
 /// In what the two differ, each with its reason.
-pub fn explained(pair: &Pair, next: &[String]) -> String {
+pub fn render_pair_explanation(pair: &Pair, next: &[String]) -> String {
     let (rdma, tcp) = (&pair.rdma, &pair.tcp);
     let mut out = format!("{} {}/{} and {}, alike but for what is below\n", rdma.kind.word(), rdma.namespace, rdma.name, tcp.name);
     out.push_str(&heading("THE DIFFERENCE"));
     for one in &pair.differences {
-        out.push_str(&labelled(" ", &one.name, COLUMNS));
+        out.push_str(&wrap_labelled_text(" ", &one.name, COLUMNS));
         for (label, value) in [("rdma", &one.rdma), ("tcp", &one.tcp)] {
-            out.push_str(&labelled(&format!("   {label:<8} "), value.as_deref().unwrap_or("(not there)"), COLUMNS));
+            out.push_str(&wrap_labelled_text(&format!("   {label:<8} "), value.as_deref().unwrap_or("(not there)"), COLUMNS));
         }
-        out.push_str(&labelled("   why      ", &one.reason, COLUMNS));
+        out.push_str(&wrap_labelled_text("   why      ", &one.reason, COLUMNS));
     }
     out.push_str(&heading("RUN ONE AFTER THE OTHER"));
     // Not broken, so that they can be taken as they stand.
     out.extend(next.iter().map(|line| format!("   {line}\n")));
-    clean(&out)
+    sanitize_text(&out)
 }

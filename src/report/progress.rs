@@ -3,7 +3,7 @@
 
 use super::out;
 use railwright_base::nodeset;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use railwright_observe as observe;
 use railwright_verify::VerifyEvent;
 use std::io::IsTerminal as _;
@@ -11,13 +11,13 @@ use std::sync::{Mutex, PoisonError};
 
 /// Draws a line over itself on a terminal.
 #[derive(Debug)]
-struct Line {
+struct ProgressLine {
     terminal: bool,
 }
 
-impl Line {
+impl ProgressLine {
     fn new() -> Self {
-        Line { terminal: std::io::stderr().is_terminal() }
+        ProgressLine { terminal: std::io::stderr().is_terminal() }
     }
 
     fn draw(&self, text: &str) {
@@ -35,24 +35,24 @@ impl Line {
 
 /// Hosts that are being read.
 #[derive(Debug)]
-pub struct Reading {
-    line: Line,
+pub struct HostReadProgress {
+    line: ProgressLine,
     hosts: usize,
     through: Mutex<(usize, usize)>,
 }
 
-impl Reading {
+impl HostReadProgress {
     /// For so many hosts.
     pub fn new(hosts: usize) -> Self {
-        Reading { line: Line::new(), hosts, through: Mutex::default() }
+        HostReadProgress { line: ProgressLine::new(), hosts, through: Mutex::default() }
     }
 
     /// Takes an event in.
-    pub fn show(&self, event: &observe::Event) {
+    pub fn show(&self, event: &observe::ObservationEvent) {
         let mut through = self.through.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            observe::Event::Answered { .. } => through.0 += 1,
-            observe::Event::Failed { .. } => through.1 += 1,
+            observe::ObservationEvent::Answered { .. } => through.0 += 1,
+            observe::ObservationEvent::Failed { .. } => through.1 += 1,
             _ => {}
         }
         let failed = if through.1 > 0 { format!(", {} not reached", through.1) } else { String::new() };
@@ -68,12 +68,12 @@ impl Reading {
 /// A fabric that is being proven.
 #[derive(Debug)]
 pub struct Proving {
-    line: Line,
+    line: ProgressLine,
 }
 
 impl Default for Proving {
     fn default() -> Self {
-        Proving { line: Line::new() }
+        Proving { line: ProgressLine::new() }
     }
 }
 
@@ -81,11 +81,11 @@ impl Proving {
     /// Takes an event in.
     pub fn show(&self, event: &VerifyEvent) {
         match event {
-            VerifyEvent::Judged(result) => self.line.draw(&format!("{}: {}", nodeset::fold(&result.hosts), result.check.word())),
+            VerifyEvent::Judged(result) => self.line.draw(&format!("{}: {}", nodeset::fold_node_set(&result.hosts), result.check.word())),
             VerifyEvent::Round { rail, number, of, pairs } => {
-                self.line.draw(&format!("rail {rail}: round {number} of {of}, {} at once", counted(pairs.len(), "pair")));
+                self.line.draw(&format!("rail {rail}: round {number} of {of}, {} at once", format_count(pairs.len(), "pair")));
             }
-            VerifyEvent::Nccl(hosts) => self.line.draw(&format!("NCCL's tests between {}", nodeset::fold(hosts))),
+            VerifyEvent::Nccl(hosts) => self.line.draw(&format!("NCCL's tests between {}", nodeset::fold_node_set(hosts))),
         }
     }
 

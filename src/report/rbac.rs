@@ -3,8 +3,8 @@
 use super::yaml::{self, Comments};
 use railwright_base::Digest;
 use railwright_base::text::one_line;
-use railwright_resource::kubernetes_object::access::{Level, NAMESPACE, PREVIEWS_ALONE};
-use railwright_resource::kubernetes_object::rule::Rule;
+use railwright_resource::kubernetes_object::access::{AccessLevel, NAMESPACE, PREVIEWS_ALONE};
+use railwright_resource::kubernetes_object::rule::RbacRule;
 use railwright_resource::node_probe::EXEC;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Whose rights they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind")]
-pub enum Subject {
+pub enum RbacSubject {
     /// A user of the cluster.
     User {
         /// As the server knows it.
@@ -48,11 +48,11 @@ pub enum Purpose {
     Jobs,
 }
 
-impl Subject {
+impl RbacSubject {
     /// What the names of its roles and its policy end in: two subjects have two of them, and one that is applied replaces no other's. Nothing
     /// for the service account that is made for a role.
     fn suffix(&self) -> String {
-        let (Subject::User { name } | Subject::Group { name } | Subject::ServiceAccount { name, .. }) = self;
+        let (RbacSubject::User { name } | RbacSubject::Group { name } | RbacSubject::ServiceAccount { name, .. }) = self;
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let shown: String = name.chars().take(30).map(plain).collect();
         format!("{}-{}", shown.trim_matches('-'), Digest::of(self).short())
@@ -63,9 +63,9 @@ impl Subject {
     /// only reads are added, and no program that is run in a pod.
     pub fn reserved(&self, purpose: Purpose, runs_programs: bool) -> Option<String> {
         let (what, name) = match self {
-            Subject::User { name } => ("user", name),
-            Subject::Group { name } => ("group", name),
-            Subject::ServiceAccount { namespace, name } => {
+            RbacSubject::User { name } => ("user", name),
+            RbacSubject::Group { name } => ("group", name),
+            RbacSubject::ServiceAccount { namespace, name } => {
                 let is_reserved = namespace == "kube-system" && (purpose != Purpose::Observe || runs_programs);
                 return is_reserved
                     .then(|| format!("the service account {namespace}/{name} is in the namespace of Kubernetes' own controllers"));
@@ -92,19 +92,19 @@ impl Subject {
 
     fn told(&self) -> String {
         match self {
-            Subject::User { name } => format!("the user {}", one_line(name, 120)),
-            Subject::Group { name } => format!("every user of the group {}", one_line(name, 120)),
-            Subject::ServiceAccount { namespace, name } => format!("the service account {namespace}/{name}"),
+            RbacSubject::User { name } => format!("the user {}", one_line(name, 120)),
+            RbacSubject::Group { name } => format!("every user of the group {}", one_line(name, 120)),
+            RbacSubject::ServiceAccount { namespace, name } => format!("the service account {namespace}/{name}"),
         }
     }
 }
 
-impl From<Level> for Purpose {
-    fn from(level: Level) -> Self {
+impl From<AccessLevel> for Purpose {
+    fn from(level: AccessLevel) -> Self {
         match level {
-            Level::Observe => Purpose::Observe,
-            Level::Preview => Purpose::Preview,
-            Level::Apply => Purpose::Apply,
+            AccessLevel::Observe => Purpose::Observe,
+            AccessLevel::Preview => Purpose::Preview,
+            AccessLevel::Apply => Purpose::Apply,
         }
     }
 }
@@ -113,9 +113,9 @@ impl Purpose {
     /// The word on the command line and in names.
     pub fn word(self) -> &'static str {
         match self {
-            Purpose::Observe => Level::Observe.word(),
-            Purpose::Preview => Level::Preview.word(),
-            Purpose::Apply => Level::Apply.word(),
+            Purpose::Observe => AccessLevel::Observe.word(),
+            Purpose::Preview => AccessLevel::Preview.word(),
+            Purpose::Apply => AccessLevel::Apply.word(),
             Purpose::Jobs => "jobs",
         }
     }
@@ -124,13 +124,13 @@ impl Purpose {
 /// One identity with all that it may do.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "GrantedRole")]
-pub struct Role {
+pub struct RbacRole {
     /// What it is for.
     pub role: Purpose,
     /// Whose it is.
-    pub subject: Subject,
+    pub subject: RbacSubject,
     /// What it may do, with the reasons.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RbacRule>,
     /// What `kubectl apply -f -` takes, in this order.
     pub documents: Vec<Value>,
     /// Told to the one who applies them.
@@ -141,10 +141,10 @@ pub struct Role {
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-impl Role {
+impl RbacRole {
     /// Of this name in the cluster, followed by that of its subject. A service account that is ours is made with it, and bears the name alone.
-    pub fn new(name: &str, role: Purpose, subject: Option<Subject>, rules: Vec<Rule>, mut notes: Vec<String>) -> Self {
-        let own = Subject::ServiceAccount { namespace: NAMESPACE.to_owned(), name: name.to_owned() };
+    pub fn new(name: &str, role: Purpose, subject: Option<RbacSubject>, rules: Vec<RbacRule>, mut notes: Vec<String>) -> Self {
+        let own = RbacSubject::ServiceAccount { namespace: NAMESPACE.to_owned(), name: name.to_owned() };
         let is_own = subject.is_none();
         let subject = subject.unwrap_or(own);
         let name = &if is_own { name.to_owned() } else { format!("{name}-{}", subject.suffix()) };
@@ -156,22 +156,22 @@ impl Role {
         }
         if role == Purpose::Preview {
             let runs_programs = rules.iter().any(|rule| rule.resource == EXEC);
-            documents.extend(policy(name, &subject, runs_programs).map(|document| (document, Comments::new())));
+            documents.extend(build_dry_run_policy(name, &subject, runs_programs).map(|document| (document, Comments::new())));
             notes.push("the policy needs Kubernetes 1.30; without it a dry run and a write are one right".to_owned());
             notes.push(format!(
                 "the policy refuses {} every write of the whole cluster that is no dry run, whatever other roles allow, but of admission policies and webhooks themselves, about which the server asks none: with a role that may delete these it could take the policy away",
                 subject.told()
             ));
         }
-        let mut of_place: BTreeMap<Option<&String>, Vec<&Rule>> = BTreeMap::new();
+        let mut of_place: BTreeMap<Option<&String>, Vec<&RbacRule>> = BTreeMap::new();
         for rule in &rules {
             of_place.entry(rule.namespace.as_ref()).or_default().push(rule);
         }
         for (namespace, rules) in of_place {
-            documents.extend(bound(name, namespace, &subject, &rules));
+            documents.extend(build_role_and_binding(name, namespace, &subject, &rules));
         }
         let (documents, comments) = documents.into_iter().unzip();
-        Role { role, subject, rules, documents, notes, comments }
+        RbacRole { role, subject, rules, documents, notes, comments }
     }
 
     /// Whether it lets programs be run in pods.
@@ -186,7 +186,7 @@ impl Role {
         }
         for (document, comments) in self.documents.iter().zip(&self.comments) {
             if let Some(map) = document.as_object() {
-                out.push_str(&format!("---\n{}", yaml::document(map, comments)));
+                out.push_str(&format!("---\n{}", yaml::render_yaml_document(map, comments)));
             }
         }
         out
@@ -203,7 +203,7 @@ fn for_what(purpose: Purpose) -> &'static str {
 }
 
 /// The documents of all roles, with what they are for.
-pub fn text(cluster: &str, inventory: &str, roles: &[Role]) -> String {
+pub fn render_rbac_documents(cluster: &str, inventory: &str, roles: &[RbacRole]) -> String {
     let head = format!(
         "# What railwright may do on the Kubernetes cluster {} for {inventory}: apply with kubectl apply -f -\n",
         one_line(cluster, 80),
@@ -213,7 +213,7 @@ pub fn text(cluster: &str, inventory: &str, roles: &[Role]) -> String {
 }
 
 /// The rules of one namespace, or of the whole cluster, and who has them.
-fn bound(name: &str, namespace: Option<&String>, subject: &Subject, rules: &[&Rule]) -> [(Value, Comments); 2] {
+fn build_role_and_binding(name: &str, namespace: Option<&String>, subject: &RbacSubject, rules: &[&RbacRule]) -> [(Value, Comments); 2] {
     let prefix = if namespace.is_some() { "" } else { "Cluster" };
     let mut metadata = json!({ "name": name });
     if let Some(namespace) = namespace {
@@ -224,11 +224,11 @@ fn bound(name: &str, namespace: Option<&String>, subject: &Subject, rules: &[&Ru
     let role = json!({ "apiVersion": api_version, "kind": format!("{prefix}Role"), "metadata": metadata, "rules": own });
     let binding = json!({ "apiVersion": api_version, "kind": format!("{prefix}RoleBinding"), "metadata": metadata,
                           "roleRef": { "apiGroup": GROUP, "kind": format!("{prefix}Role"), "name": name }, "subjects": [of_subject(subject)] });
-    let reasons = |(index, rule): (usize, &&Rule)| (format!("/rules/{index}"), rule.reasons.iter().cloned().collect());
+    let reasons = |(index, rule): (usize, &&RbacRule)| (format!("/rules/{index}"), rule.reasons.iter().cloned().collect());
     [(role, rules.iter().enumerate().map(reasons).collect()), (binding, Comments::new())]
 }
 
-fn of_rule(rule: &Rule) -> Value {
+fn of_rule(rule: &RbacRule) -> Value {
     let verbs: Vec<&str> = rule.verbs.iter().map(|verb| verb.word()).collect();
     let mut out = json!({ "apiGroups": [rule.group], "resources": [rule.resource], "verbs": verbs });
     if !rule.names.is_empty() {
@@ -237,24 +237,24 @@ fn of_rule(rule: &Rule) -> Value {
     out
 }
 
-fn of_subject(subject: &Subject) -> Value {
+fn of_subject(subject: &RbacSubject) -> Value {
     match subject {
-        Subject::User { name } => json!({ "kind": "User", "apiGroup": GROUP, "name": name }),
-        Subject::Group { name } => json!({ "kind": "Group", "apiGroup": GROUP, "name": name }),
-        Subject::ServiceAccount { namespace, name } => json!({ "kind": "ServiceAccount", "namespace": namespace, "name": name }),
+        RbacSubject::User { name } => json!({ "kind": "User", "apiGroup": GROUP, "name": name }),
+        RbacSubject::Group { name } => json!({ "kind": "Group", "apiGroup": GROUP, "name": name }),
+        RbacSubject::ServiceAccount { namespace, name } => json!({ "kind": "ServiceAccount", "namespace": namespace, "name": name }),
     }
 }
 
 /// Refuses this identity everything that is stored. It stands before the rights that it holds back. Reviews of what somebody may do
 /// are no dry runs and store nothing (kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy).
 /// Where its role lets it run programs in pods, which nothing stores, the policy does so too.
-fn policy(name: &str, subject: &Subject, runs_programs: bool) -> [Value; 2] {
+fn build_dry_run_policy(name: &str, subject: &RbacSubject, runs_programs: bool) -> [Value; 2] {
     let api_version = "admissionregistration.k8s.io/v1";
     // JSON's texts are texts of CEL.
     let (title, who) = match subject {
-        Subject::User { name } => ("user", format!("has(request.userInfo.username) && request.userInfo.username == {}", json!(name))),
-        Subject::Group { name } => ("group", format!("has(request.userInfo.groups) && {} in request.userInfo.groups", json!(name))),
-        Subject::ServiceAccount { namespace, name } => {
+        RbacSubject::User { name } => ("user", format!("has(request.userInfo.username) && request.userInfo.username == {}", json!(name))),
+        RbacSubject::Group { name } => ("group", format!("has(request.userInfo.groups) && {} in request.userInfo.groups", json!(name))),
+        RbacSubject::ServiceAccount { namespace, name } => {
             let user = json!(format!("system:serviceaccount:{namespace}:{name}"));
             ("account", format!("has(request.userInfo.username) && request.userInfo.username == {user}"))
         }
@@ -278,11 +278,11 @@ fn policy(name: &str, subject: &Subject, runs_programs: bool) -> [Value; 2] {
 mod tests {
     use super::*;
     use railwright_resource::kubernetes_object::access::of_keeper;
-    use railwright_resource::kubernetes_object::rule::rules;
+    use railwright_resource::kubernetes_object::rule::build_rbac_rules;
 
     #[test]
     fn to_accounts_of_controllers_only_reads_are_added() {
-        let of = |namespace: &str| Subject::ServiceAccount { namespace: namespace.to_owned(), name: "node-controller".to_owned() };
+        let of = |namespace: &str| RbacSubject::ServiceAccount { namespace: namespace.to_owned(), name: "node-controller".to_owned() };
         for purpose in [Purpose::Observe, Purpose::Preview, Purpose::Apply, Purpose::Jobs] {
             for runs_programs in [false, true] {
                 let is_taken = purpose == Purpose::Observe && !runs_programs;
@@ -294,15 +294,15 @@ mod tests {
 
     #[test]
     fn each_subject_has_names_of_its_own() {
-        let names = |subject: Option<Subject>| {
-            let role = Role::new("railwright-train-preview", Purpose::Preview, subject, Vec::new(), Vec::new());
+        let names = |subject: Option<RbacSubject>| {
+            let role = RbacRole::new("railwright-train-preview", Purpose::Preview, subject, Vec::new(), Vec::new());
             let all: Vec<String> =
                 role.documents.iter().map(|document| document["metadata"]["name"].as_str().unwrap().to_owned()).collect();
             assert!(all.iter().all(|name| *name == all[0] && name.len() <= 253), "{all:?}");
             all[0].clone()
         };
-        let user = |name: &str| Some(Subject::User { name: name.to_owned() });
-        let group = |name: &str| Some(Subject::Group { name: name.to_owned() });
+        let user = |name: &str| Some(RbacSubject::User { name: name.to_owned() });
+        let group = |name: &str| Some(RbacSubject::Group { name: name.to_owned() });
         let all = [None, user("ann"), group("ann"), user("Ann"), group("oidc:on \"call\"")].map(names);
         assert_eq!(all[0], "railwright-train-preview");
         assert!(all[1].starts_with("railwright-train-preview-ann-"), "{all:?}");
@@ -311,13 +311,13 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_what_the_documents_say() {
-        let rules = rules(of_keeper("train", Level::Preview));
-        let strange = Subject::Group { name: "oidc:on \"call\"".to_owned() };
+        let rules = build_rbac_rules(of_keeper("train", AccessLevel::Preview));
+        let strange = RbacSubject::Group { name: "oidc:on \"call\"".to_owned() };
         let roles = [
-            Role::new("railwright-train-preview", Purpose::Preview, Some(strange), rules.clone(), Vec::new()),
-            Role::new("railwright-train-observe", Purpose::Observe, None, rules, vec!["a\nb".to_owned()]),
+            RbacRole::new("railwright-train-preview", Purpose::Preview, Some(strange), rules.clone(), Vec::new()),
+            RbacRole::new("railwright-train-observe", Purpose::Observe, None, rules, vec!["a\nb".to_owned()]),
         ];
-        let text = text("prod", "inv", &roles);
+        let text = render_rbac_documents("prod", "inv", &roles);
         let read: Vec<Value> = text.split("---\n").skip(1).map(|part| serde_yaml::from_str(part).unwrap()).collect();
         let documents: Vec<Value> = roles.iter().flat_map(|role| role.documents.clone()).collect();
         assert_eq!(read, documents, "{text}");

@@ -2,12 +2,12 @@
 //! take; and the same forecast beside a plan.
 
 use super::out_of_service;
-use super::wrap::{COLUMNS, labelled, rule};
+use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use jiff::{SignedDuration, Timestamp};
-use railwright_apply::status::{GateState, Life, RolloutStatus, StepNote, WaveStatus};
+use railwright_apply::status::{GateState, RolloutStatus, RunPhase, StepNote, WaveStatus};
 use railwright_apply::{Estimate, Past};
 use railwright_base::nodeset;
-use railwright_base::text::{clean, clean_line, counted, duration, one_line};
+use railwright_base::text::{clean_line, format_count, format_duration, one_line, sanitize_text};
 use railwright_plan::Unavailable;
 
 /// More notes than this are cut.
@@ -16,9 +16,9 @@ const NOTES: usize = 12;
 const FOLDED_FROM: usize = 3;
 
 /// The whole screen.
-pub fn screen(status: &RolloutStatus, inventory: &str, now: Timestamp) -> String {
+pub fn render_rollout_screen(status: &RolloutStatus, inventory: &str, now: Timestamp) -> String {
     let ending = status.ending.as_ref().map_or(String::new(), |ending| format!(", {ending}"));
-    let mut out = labelled(
+    let mut out = wrap_labelled_text(
         "run      ",
         &format!(
             "{} {}{ending}, begun by {} on {} at {}{}",
@@ -27,46 +27,50 @@ pub fn screen(status: &RolloutStatus, inventory: &str, now: Timestamp) -> String
             status.who,
             status.machine,
             status.started_at,
-            ago(&status.started_at, now)
+            format_time_ago(&status.started_at, now)
         ),
         COLUMNS,
     );
     if let Some(since) = &status.paused_since {
-        out.push_str(&labelled("paused   ", &format!("since {since}{}: nothing new starts", ago(since, now)), COLUMNS));
+        out.push_str(&wrap_labelled_text(
+            "paused   ",
+            &format!("since {since}{}: nothing new starts", format_time_ago(since, now)),
+            COLUMNS,
+        ));
     }
-    if status.life == Life::Dead {
+    if status.life == RunPhase::Dead {
         let text = format!(
             "its process is gone, and it did not end in order; its last word was at {}{}",
             status.latest_at,
-            ago(&status.latest_at, now)
+            format_time_ago(&status.latest_at, now)
         );
-        out.push_str(&labelled("dead     ", &text, COLUMNS));
+        out.push_str(&wrap_labelled_text("dead     ", &text, COLUMNS));
     }
     out.push_str(&format!("steps    {} of {} over\n", status.steps_over, status.steps));
-    out.push_str(&labelled("budget   ", &budget(status), COLUMNS));
+    out.push_str(&wrap_labelled_text("budget   ", &format_rollout_budget(status), COLUMNS));
     out.push_str(&power_cycles(&status.power_cycles));
     out.push_str(&left_by_runs(&status.out_of_service));
-    waves(&status.waves, now).into_iter().for_each(|line| out.push_str(&line));
-    let title = if status.life == Life::Dead { "OPEN: what went on when it died" } else { "NOW: what goes on" };
-    notes(&mut out, title, " . ", &status.active, now);
-    notes(&mut out, "NOT DONE: what went wrong", " ! ", &status.failed, now);
+    render_wave_lines(&status.waves, now).into_iter().for_each(|line| out.push_str(&line));
+    let title = if status.life == RunPhase::Dead { "OPEN: what went on when it died" } else { "NOW: what goes on" };
+    render_step_notes(&mut out, title, " . ", &status.active, now);
+    render_step_notes(&mut out, "NOT DONE: what went wrong", " ! ", &status.failed, now);
     out.push('\n');
     if let Some(left) = &status.left {
         let words = match status.life {
-            Life::Running => left_words(left, waits(&status.active, now), now),
-            _ => format!("{} once it goes on; by the journals of {}", about(left), counted(left.runs, "run")),
+            RunPhase::Running => left_words(left, compute_longest_wait(&status.active, now), now),
+            _ => format!("{} once it goes on; by the journals of {}", format_estimate(left), format_count(left.runs, "run")),
         };
-        out.push_str(&labelled("left     ", &words, COLUMNS));
+        out.push_str(&wrap_labelled_text("left     ", &words, COLUMNS));
     } else if status.ending.is_none() {
         out.push_str("left     nobody knows: no run was ever finished here\n");
     }
-    out.push_str(&next(status, inventory));
-    clean(&out)
+    out.push_str(&render_next_line(status, inventory));
+    sanitize_text(&out)
 }
 
-fn budget(status: &RolloutStatus) -> String {
+fn format_rollout_budget(status: &RolloutStatus) -> String {
     let who = |set: &str| if set.is_empty() { String::new() } else { format!(" ({})", clean_line(set)) };
-    let (out, lost) = (who(&status.unavailable), nodeset::expand(&status.lost).map_or(0, |names| names.len()));
+    let (out, lost) = (who(&status.unavailable), nodeset::expand_node_set(&status.lost).map_or(0, |names| names.len()));
     format!(
         "{} of at most {} out of service{out}; {lost} of {} lost{}",
         status.unavailable_count,
@@ -78,31 +82,31 @@ fn budget(status: &RolloutStatus) -> String {
 
 /// The hosts that runs left out of service, this one or an earlier one, a line for each reason.
 fn left_by_runs(all: &[Unavailable]) -> String {
-    let line = |(why, hosts): (&String, &String)| labelled("out      ", &format!("{hosts}: {why}"), COLUMNS);
+    let line = |(why, hosts): (&String, &String)| wrap_labelled_text("out      ", &format!("{hosts}: {why}"), COLUMNS);
     out_of_service::by_words(all).iter().map(line).collect()
 }
 
 /// The hosts that somebody has to switch off and on, and which of them go first.
 fn power_cycles(waves: &[String]) -> String {
-    let names: Vec<String> = waves.iter().flat_map(|set| nodeset::expand(set).unwrap_or_default()).collect();
+    let names: Vec<String> = waves.iter().flat_map(|set| nodeset::expand_node_set(set).unwrap_or_default()).collect();
     match waves {
         [] => String::new(),
-        [all] => labelled("waits    ", &format!("for a power cycle by hand of {}", clean_line(all)), COLUMNS),
+        [all] => wrap_labelled_text("waits    ", &format!("for a power cycle by hand of {}", clean_line(all)), COLUMNS),
         [first, ..] => {
-            let text = format!("for a power cycle by hand of {} ({} first)", nodeset::fold(&names), clean_line(first));
-            labelled("waits    ", &text, COLUMNS)
+            let text = format!("for a power cycle by hand of {} ({} first)", nodeset::fold_node_set(&names), clean_line(first));
+            wrap_labelled_text("waits    ", &text, COLUMNS)
         }
     }
 }
 
 /// ` (12 min ago)`; nothing for a moment that cannot be read or is not past.
-fn ago(at: &str, now: Timestamp) -> String {
+fn format_time_ago(at: &str, now: Timestamp) -> String {
     let seconds = at.parse::<Timestamp>().ok().and_then(|at| u64::try_from(now.as_second() - at.as_second()).ok());
-    seconds.map_or(String::new(), |seconds| format!(" ({} ago)", duration(seconds)))
+    seconds.map_or(String::new(), |seconds| format!(" ({} ago)", format_duration(seconds)))
 }
 
 /// A line a wave; waves that are all alike in one.
-fn waves(waves: &[WaveStatus], now: Timestamp) -> Vec<String> {
+fn render_wave_lines(waves: &[WaveStatus], now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
     let mut first = 0;
     while first < waves.len() {
@@ -112,11 +116,11 @@ fn waves(waves: &[WaveStatus], now: Timestamp) -> Vec<String> {
         let number = if taken > 1 { format!("{}-{}", wave.wave, waves[first + taken - 1].wave) } else { wave.wave.to_string() };
         let hosts = wave.hosts.keys().map(|state| {
             let sets = waves[first..first + taken].iter().filter_map(|wave| wave.hosts.get(state));
-            let names: Vec<String> = sets.flat_map(|set| nodeset::expand(set).unwrap_or_default()).collect();
-            format!("{} {}", nodeset::fold(&names), state.word())
+            let names: Vec<String> = sets.flat_map(|set| nodeset::expand_node_set(set).unwrap_or_default()).collect();
+            format!("{} {}", nodeset::fold_node_set(&names), state.word())
         });
-        let text = format!("{}   gate {}", hosts.collect::<Vec<_>>().join(", "), gate(&wave.gate, taken, now));
-        lines.push(labelled(&format!("wave     {number:<7} "), &text, COLUMNS));
+        let text = format!("{}   gate {}", hosts.collect::<Vec<_>>().join(", "), describe_gate_state(&wave.gate, taken, now));
+        lines.push(wrap_labelled_text(&format!("wave     {number:<7} "), &text, COLUMNS));
         first += taken;
     }
     lines
@@ -128,35 +132,43 @@ fn is_alike(one: &WaveStatus, other: &WaveStatus) -> bool {
     same_gate && one.hosts.len() == 1 && other.hosts.len() == 1 && one.hosts.keys().eq(other.hosts.keys())
 }
 
-fn gate(gate: &GateState, waves: usize, now: Timestamp) -> String {
+fn describe_gate_state(gate: &GateState, waves: usize, now: Timestamp) -> String {
     match gate {
         GateState::Waiting => "waiting".to_owned(),
-        GateState::Checking { since } => format!("is being checked{}", ago(since, now)),
-        GateState::Passed { at } if waves == 1 => format!("passed{}", ago(at, now)),
+        GateState::Checking { since } => format!("is being checked{}", format_time_ago(since, now)),
+        GateState::Passed { at } if waves == 1 => format!("passed{}", format_time_ago(at, now)),
         GateState::Passed { .. } => "passed, each".to_owned(),
-        GateState::Failed { at } => format!("FAILED{}", ago(at, now)),
+        GateState::Failed { at } => format!("FAILED{}", format_time_ago(at, now)),
         GateState::Skipped => "not asked".to_owned(),
     }
 }
 
-fn notes(out: &mut String, title: &str, mark: &str, notes: &[StepNote], now: Timestamp) {
+fn render_step_notes(out: &mut String, title: &str, mark: &str, notes: &[StepNote], now: Timestamp) {
     if notes.is_empty() {
         return;
     }
-    out.push_str(&rule(title));
+    out.push_str(&render_heading(title));
     for note in notes.iter().take(NOTES) {
-        let waits = note.waits_s.map_or(String::new(), |seconds| format!(", and waits for {} at most", duration(seconds)));
-        let text = format!("{}   {}{}{waits}", super::apply::step(&note.node), one_line(&note.what, 200), ago(&note.since, now));
-        out.push_str(&labelled(mark, &text, COLUMNS));
+        let waits = note.waits_s.map_or(String::new(), |seconds| format!(", and waits for {} at most", format_duration(seconds)));
+        let text = format!(
+            "{}   {}{}{waits}",
+            super::apply::describe_step(&note.node),
+            one_line(&note.what, 200),
+            format_time_ago(&note.since, now)
+        );
+        out.push_str(&wrap_labelled_text(mark, &text, COLUMNS));
     }
     if notes.len() > NOTES {
         out.push_str(&format!("   and {} more: --json has all\n", notes.len() - NOTES));
     }
 }
 
-fn about(estimate: &Estimate) -> String {
-    let seconds =
-        if estimate.seconds < 60 { "under a minute".to_owned() } else { format!("about {}", duration(rounded(estimate.seconds))) };
+fn format_estimate(estimate: &Estimate) -> String {
+    let seconds = if estimate.seconds < 60 {
+        "under a minute".to_owned()
+    } else {
+        format!("about {}", format_duration(round_long_duration(estimate.seconds)))
+    };
     let never: Vec<String> = estimate.never_seen.iter().map(|kind| kind.replace('_', " ")).collect();
     let never =
         if never.is_empty() { String::new() } else { format!(", not counting what was never done here before: {}", never.join(", ")) };
@@ -164,12 +176,12 @@ fn about(estimate: &Estimate) -> String {
 }
 
 /// Nobody knows the seconds of an hour to come.
-fn rounded(seconds: u64) -> u64 {
+fn round_long_duration(seconds: u64) -> u64 {
     if seconds >= 600 { seconds.div_ceil(60) * 60 } else { seconds }
 }
 
 /// For how many seconds from now on what goes on may still wait: how long that took in earlier runs says little of this time.
-fn waits(active: &[StepNote], now: Timestamp) -> Option<u64> {
+fn compute_longest_wait(active: &[StepNote], now: Timestamp) -> Option<u64> {
     let left = |note: &StepNote| {
         let since = note.since.parse::<Timestamp>().ok()?;
         Some(note.waits_s?.saturating_sub(u64::try_from(now.as_second() - since.as_second()).unwrap_or_default()))
@@ -181,39 +193,39 @@ fn left_words(left: &Estimate, waits: Option<u64>, now: Timestamp) -> String {
     let seconds = i64::try_from(left.seconds).unwrap_or(i64::MAX);
     let end = now.checked_add(SignedDuration::from_secs(seconds)).map_or(String::new(), |end| format!(": likely over at {end}"));
     let end = match waits {
-        Some(seconds) => format!(", or {} more where what is waited for takes its time", duration(seconds)),
+        Some(seconds) => format!(", or {} more where what is waited for takes its time", format_duration(seconds)),
         None => end,
     };
-    format!("{}{end}; by the journals of {}", about(left), counted(left.runs, "run"))
+    format!("{}{end}; by the journals of {}", format_estimate(left), format_count(left.runs, "run"))
 }
 
 /// The line beside a plan that says how long it will likely take.
-pub fn time(estimate: Option<&Estimate>) -> String {
+pub fn render_estimate_line(estimate: Option<&Estimate>) -> String {
     let text = match estimate {
         None => "nobody knows yet: no run was finished here that it could be told by".to_owned(),
         Some(estimate) => {
-            let reboot = estimate.reboot_s.map_or(String::new(), |seconds| format!("; a reboot takes {}", duration(seconds)));
-            format!("{}, by the journals of {}{reboot}", about(estimate), counted(estimate.runs, "run"))
+            let reboot = estimate.reboot_s.map_or(String::new(), |seconds| format!("; a reboot takes {}", format_duration(seconds)));
+            format!("{}, by the journals of {}{reboot}", format_estimate(estimate), format_count(estimate.runs, "run"))
         }
     };
-    labelled("time     ", &text, COLUMNS)
+    wrap_labelled_text("time     ", &text, COLUMNS)
 }
 
 /// The forecast for a plan that was not begun.
-pub fn forecast(plan: &railwright_plan::Plan, past: &Past, parallel: usize) -> Option<Estimate> {
-    let steps = railwright_apply::steps::steps(plan).ok()?;
+pub fn estimate_plan_duration(plan: &railwright_plan::Plan, past: &Past, parallel: usize) -> Option<Estimate> {
+    let steps = railwright_apply::steps::build_steps(plan).ok()?;
     past.estimate(&steps, &|_| false, plan.rollout.max_unavailable, parallel)
 }
 
-fn next(status: &RolloutStatus, inventory: &str) -> String {
+fn render_next_line(status: &RolloutStatus, inventory: &str) -> String {
     match (status.life, status.ending.as_deref()) {
-        (Life::Running, _) => format!("next     railwright rollout pause {inventory}, or rollout abort {inventory}\n"),
-        (Life::Paused, _) => format!("next     railwright rollout continue {inventory}, or rollout abort {inventory}\n"),
-        (Life::Over, Some("done")) if !status.out_of_service.is_empty() => format!("next     railwright apply {inventory}\n"),
+        (RunPhase::Running, _) => format!("next     railwright rollout pause {inventory}, or rollout abort {inventory}\n"),
+        (RunPhase::Paused, _) => format!("next     railwright rollout continue {inventory}, or rollout abort {inventory}\n"),
+        (RunPhase::Over, Some("done")) if !status.out_of_service.is_empty() => format!("next     railwright apply {inventory}\n"),
         // Without a host that a gate could ask there is none that test traffic could be started on.
-        (Life::Over, Some("done")) if status.waves.is_empty() => format!("next     railwright drift {inventory}\n"),
-        (Life::Over, Some("done")) => format!("next     railwright verify {inventory}\n"),
-        (Life::Over, _) if !status.resumable => format!("next     railwright plan {inventory}\n"),
+        (RunPhase::Over, Some("done")) if status.waves.is_empty() => format!("next     railwright drift {inventory}\n"),
+        (RunPhase::Over, Some("done")) => format!("next     railwright verify {inventory}\n"),
+        (RunPhase::Over, _) if !status.resumable => format!("next     railwright plan {inventory}\n"),
         _ => format!("next     railwright resume {inventory}\n"),
     }
 }
@@ -243,7 +255,7 @@ mod tests {
             machine: "ops1".to_owned(),
             started_at: at(0),
             latest_at: at(29),
-            life: Life::Running,
+            life: RunPhase::Running,
             paused_since: None,
             ending: None,
             waves,
@@ -266,7 +278,7 @@ mod tests {
     #[test]
     fn two_hundred_waves_fit_a_screen_and_what_is_under_way_stands_out() {
         let now = "2026-01-01T00:30:00Z".parse().unwrap();
-        insta::assert_snapshot!(screen(&status(), "inv", now), @r##"
+        insta::assert_snapshot!(render_rollout_screen(&status(), "inv", now), @r##"
         run      r0034-1a2b3c running, begun by ann on ops1 at 2026-01-01T00:00:00Z (30 min ago)
         steps    40 of 900 over
         budget   3 of at most 4 out of service (n[5-7]); 1 of 5 lost (n5)
@@ -286,31 +298,32 @@ mod tests {
                  2026-01-01T02:31:40Z; by the journals of 3 runs
         next     railwright rollout pause inv, or rollout abort inv
         "##);
-        let paused = RolloutStatus { life: Life::Paused, paused_since: Some("2026-01-01T00:29:30Z".to_owned()), left: None, ..status() };
-        let text = screen(&paused, "inv", now);
+        let paused =
+            RolloutStatus { life: RunPhase::Paused, paused_since: Some("2026-01-01T00:29:30Z".to_owned()), left: None, ..status() };
+        let text = render_rollout_screen(&paused, "inv", now);
         assert!(text.contains("paused   since 2026-01-01T00:29:30Z (30 s ago): nothing new starts\n"), "{text}");
         assert!(
             text.contains("left     nobody knows") && text.ends_with("railwright rollout continue inv, or rollout abort inv\n"),
             "{text}"
         );
         let waiting = StepNote { waits_s: Some(300), ..status().active.remove(1) };
-        let text = screen(&RolloutStatus { active: vec![waiting], ..status() }, "inv", now);
+        let text = render_rollout_screen(&RolloutStatus { active: vec![waiting], ..status() }, "inv", now);
         assert!(text.contains("running (1 min ago), and waits for 5 min at most\n"), "{text}");
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("link qos, or 4 min more where what is waited for takes its time; by the journals of 3 runs"), "{text}");
         assert!(!text.contains("likely over"), "{text}");
-        let dead = screen(&RolloutStatus { life: Life::Dead, ..status() }, "inv", now);
+        let dead = render_rollout_screen(&RolloutStatus { life: RunPhase::Dead, ..status() }, "inv", now);
         assert!(dead.contains("its last word was at 2026-01-01T00:29:00Z") && dead.ends_with("railwright resume inv\n"), "{dead}");
     }
 
     #[test]
     fn a_forecast_says_what_it_is_based_on_and_does_not_guess() {
-        assert_eq!(time(None), "time     nobody knows yet: no run was finished here that it could be told by\n");
+        assert_eq!(render_estimate_line(None), "time     nobody knows yet: no run was finished here that it could be told by\n");
         let estimate = Estimate { seconds: 45, never_seen: Default::default(), runs: 1, reboot_s: None };
-        assert_eq!(time(Some(&estimate)), "time     under a minute, by the journals of 1 run\n");
+        assert_eq!(render_estimate_line(Some(&estimate)), "time     under a minute, by the journals of 1 run\n");
         let left = status().left.unwrap();
         assert_eq!(
-            time(Some(&left)),
+            render_estimate_line(Some(&left)),
             "time     about 2 h 2 min, not counting what was never done here before: link qos, by the journals of\n         3 runs; a reboot takes 4 min 5 s\n"
         );
     }

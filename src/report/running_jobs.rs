@@ -1,7 +1,7 @@
 //! Jobs of a cluster as a list and as documents.
 
-use railwright_base::text::{counted, duration, one_line};
-use railwright_jobs::job::{Found, JobKind, Kept, Looked, Phase, View};
+use railwright_base::text::{format_count, format_duration, one_line};
+use railwright_jobs::job::{ClusterJob, JobKind, JobListing, JobView, Phase, PodWaitReason};
 use railwright_resource::kubernetes_job::JobPod;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -55,8 +55,8 @@ pub struct WatchedJobDocument<'a> {
     /// Why, where its controller says so.
     why: Option<&'a str>,
     /// What keeps it or its pods.
-    kept: &'a [Kept],
-    pods: Vec<PodDocument<'a>>,
+    kept: &'a [PodWaitReason],
+    pods: Vec<JobPodDocument<'a>>,
     /// It was called stuck: it ran and wrote nothing for too long.
     stuck: bool,
     /// How long it was watched, in seconds.
@@ -65,7 +65,7 @@ pub struct WatchedJobDocument<'a> {
 
 /// A pod of it.
 #[derive(Debug, Serialize, JsonSchema)]
-struct PodDocument<'a> {
+struct JobPodDocument<'a> {
     name: &'a str,
     phase: &'a str,
     node: Option<&'a str>,
@@ -79,8 +79,8 @@ struct PodDocument<'a> {
 
 impl<'a> JobsDocument<'a> {
     /// Of what was found.
-    pub fn of(namespace: &'a str, looked: &'a Looked) -> Self {
-        let job = |found: &'a Found| {
+    pub fn of(namespace: &'a str, looked: &'a JobListing) -> Self {
+        let job = |found: &'a ClusterJob| {
             let (phase, why) = found.kind.phase(&found.job);
             let (name, created) = (found.job.name.as_str(), found.job.created.as_str());
             ListedJob { kind: found.kind, name, phase, why, created, submitted: found.job.job.is_some() }
@@ -93,8 +93,8 @@ impl<'a> JobsDocument<'a> {
 
 impl<'a> WatchedJobDocument<'a> {
     /// Of the last look.
-    pub fn of(view: &'a View, stuck: bool, watched_s: u64) -> Self {
-        let pod = |pod: &'a JobPod| PodDocument {
+    pub fn of(view: &'a JobView, stuck: bool, watched_s: u64) -> Self {
+        let pod = |pod: &'a JobPod| JobPodDocument {
             name: &pod.name,
             phase: &pod.phase,
             node: pod.node.as_deref(),
@@ -119,15 +119,15 @@ impl<'a> WatchedJobDocument<'a> {
 }
 
 /// A line for each job; `now` is in seconds since 1970.
-pub fn list(namespace: &str, looked: &Looked, now: i64) -> String {
+pub fn render_job_list(namespace: &str, looked: &JobListing, now: i64) -> String {
     let place = one_line(namespace, 63);
     let mut text = match looked.jobs.len() {
         0 => format!("No job is in namespace {place}.\n"),
-        all => format!("{} in namespace {place}\n\n", counted(all, "job")),
+        all => format!("{} in namespace {place}\n\n", format_count(all, "job")),
     };
-    let row = |found: &Found| {
+    let row = |found: &ClusterJob| {
         let (phase, why) = found.kind.phase(&found.job);
-        let age = age(&found.job.created, now);
+        let age = format_job_age(&found.job.created, now);
         (one_line(&found.job.name, 40), found.kind.word(), phase.word(), age, one_line(&why.unwrap_or_default(), 60))
     };
     let rows: Vec<_> = looked.jobs.iter().map(row).collect();
@@ -147,9 +147,9 @@ pub fn list(namespace: &str, looked: &Looked, now: i64) -> String {
     text
 }
 
-fn age(created: &str, now: i64) -> String {
+fn format_job_age(created: &str, now: i64) -> String {
     let since = created.parse::<jiff::Timestamp>().ok().and_then(|at| u64::try_from(now - at.as_second()).ok());
-    since.map_or_else(|| "-".to_owned(), duration)
+    since.map_or_else(|| "-".to_owned(), format_duration)
 }
 
 #[cfg(test)]
@@ -162,16 +162,16 @@ mod tests {
     fn a_list_says_how_far_each_is_and_what_is_not_there() {
         let found = |kind: JobKind, name: &str, status: serde_json::Value| {
             let (name, created) = (name.to_owned(), "2026-01-01T00:00:00Z".to_owned());
-            Found { kind, api_version: String::new(), job: JobNow { name, created, status, ..JobNow::default() } }
+            ClusterJob { kind, api_version: String::new(), job: JobNow { name, created, status, ..JobNow::default() } }
         };
         let failed =
             json!({ "conditions": [{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "x\u{1b}[2J" }] });
-        let looked = Looked {
+        let looked = JobListing {
             jobs: vec![found(JobKind::Mpi, "nccl", failed), found(JobKind::Ray, "a-longer-name", json!({ "state": "ready" }))],
             unread: vec![(JobKind::Deployment, "verb list is missing".to_owned())],
             unknown: vec![JobKind::Pytorch],
         };
-        insta::assert_snapshot!(list("ml", &looked, 1_767_225_600 + 3_900), @r"
+        insta::assert_snapshot!(render_job_list("ml", &looked, 1_767_225_600 + 3_900), @r"
         2 jobs in namespace ml
 
           nccl           MPIJob      failed        1 h 5 min  BackoffLimitExceeded: x�[2J
@@ -181,6 +181,6 @@ mod tests {
 
         Deployment could not be read: verb list is missing
         ");
-        assert_eq!(list("ml", &Looked::default(), 0), "No job is in namespace ml.\n");
+        assert_eq!(render_job_list("ml", &JobListing::default(), 0), "No job is in namespace ml.\n");
     }
 }

@@ -1,13 +1,13 @@
 //! Lines of sudoers for a user who may only read.
 
 use railwright_base::text::one_line;
-use railwright_resource::rights::Need;
+use railwright_resource::rights::RootAccessNeed;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// A file for /etc/sudoers.d: one alias of exact commands, given to the user without a password.
-pub fn fragment(user: &str, inventory: &str, needs: &BTreeSet<Need>) -> String {
-    let commands: BTreeSet<String> = needs.iter().flat_map(Need::commands).map(|words| entry(&words)).collect();
+pub fn render_sudoers_fragment(user: &str, inventory: &str, needs: &BTreeSet<RootAccessNeed>) -> String {
+    let commands: BTreeSet<String> = needs.iter().flat_map(RootAccessNeed::commands).map(|words| escape_sudoers_command(&words)).collect();
     let mut out = format!(
         "# What railwright reads as root on the hosts of {inventory}: exact commands that only read, no shell.\n\
          # On each host: visudo -c -f FILE && install -m 0440 FILE /etc/sudoers.d/{file}\n\
@@ -30,18 +30,20 @@ pub fn fragment(user: &str, inventory: &str, needs: &BTreeSet<Need>) -> String {
 }
 
 /// A colon in a word has a meaning of its own in sudoers; no other character that is left in one has (`rights::Need`).
-fn entry(words: &[String]) -> String {
+fn escape_sudoers_command(words: &[String]) -> String {
     words.iter().map(|word| word.replace(':', "\\:")).collect::<Vec<_>>().join(" ")
 }
 
 /// What has no line, where somebody may wonder.
-fn left_out(need: &Need) -> Option<String> {
+fn left_out(need: &RootAccessNeed) -> Option<String> {
     match need {
-        Need::Secret(path) => Some(format!("{path}, because it holds a secret; its findings are unknown where it is root's alone")),
-        Need::File(path) | Need::Content(path) => {
+        RootAccessNeed::Secret(path) => {
+            Some(format!("{path}, because it holds a secret; its findings are unknown where it is root's alone"))
+        }
+        RootAccessNeed::File(path) | RootAccessNeed::Content(path) => {
             Some(format!("{path}, because no exact command can name it or others than root may make names in its folder"))
         }
-        Need::Root(what) => Some(format!("{what}, because it may do anything; its findings are unknown")),
-        Need::Folder(..) | Need::Sight(_) | Need::Program(..) => None,
+        RootAccessNeed::Root(what) => Some(format!("{what}, because it may do anything; its findings are unknown")),
+        RootAccessNeed::Folder(..) | RootAccessNeed::Sight(_) | RootAccessNeed::Program(..) => None,
     }
 }

@@ -1,14 +1,14 @@
 //! The screen of `watch traffic`: a few lines a look, hosts folded where they carry alike, and the verdict at the end; and the same as JSON.
 
 use super::document as documents;
-use super::wrap::{COLUMNS, labelled, rule};
+use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::nodeset;
 use railwright_base::text::{clean_line, one_line};
 use railwright_resource::Fact;
-use railwright_resource::traffic::{Rate, Rates};
-use railwright_verify::Verdict;
-use railwright_verify::flow::{Carried, Flow, Look, carried, fastest};
-use railwright_verify::result::Judgement;
+use railwright_resource::traffic::{RailTrafficRates, Rate};
+use railwright_verify::CheckVerdict;
+use railwright_verify::flow::{Flow, Look, RailTrafficState, classify_rail_traffic, find_fastest_rates};
+use railwright_verify::result::CheckOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,18 +17,18 @@ use std::collections::{BTreeMap, BTreeSet};
 const FORMAT_VERSION: &str = "1.0";
 
 /// One look, so many seconds after the first.
-pub fn look(seconds: u64, look: &Look) -> String {
+pub fn render_traffic_sample(seconds: u64, look: &Look) -> String {
     let mut out = String::new();
     let mut silent: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
     let mut time = format!("{seconds:>5} s  ");
-    let most = fastest(look.values().flat_map(BTreeMap::values));
+    let most = find_fastest_rates(look.values().flat_map(BTreeMap::values));
     for (netdev, hosts) in look {
-        let mut alike: BTreeMap<Carried, Vec<(&str, &Rates)>> = BTreeMap::new();
+        let mut alike: BTreeMap<RailTrafficState, Vec<(&str, &RailTrafficRates)>> = BTreeMap::new();
         for (host, fact) in hosts {
             let why = match fact {
                 // Where nothing passes anywhere, nobody stands still beside others.
                 Fact::Is(rates) => {
-                    alike.entry(carried(fact, most)).or_default().push((host, rates));
+                    alike.entry(classify_rail_traffic(fact, most)).or_default().push((host, rates));
                     continue;
                 }
                 Fact::Unknown(why) => why,
@@ -39,19 +39,19 @@ pub fn look(seconds: u64, look: &Look) -> String {
             hosts.insert(host);
         }
         for (how, rails) in alike {
-            let mark = if how == Carried::BothWays || most.is_nothing() { ' ' } else { '!' };
-            let hosts = nodeset::fold(&rails.iter().map(|(host, _)| *host).collect::<Vec<_>>());
-            let received = range(rails.iter().map(|(_, rates)| rates.received));
-            let sent = range(rails.iter().map(|(_, rates)| rates.sent));
+            let mark = if how == RailTrafficState::BothWays || most.is_nothing() { ' ' } else { '!' };
+            let hosts = nodeset::fold_node_set(&rails.iter().map(|(host, _)| *host).collect::<Vec<_>>());
+            let received = format_rate_range(rails.iter().map(|(_, rates)| rates.received));
+            let sent = format_rate_range(rails.iter().map(|(_, rates)| rates.sent));
             let head = format!("{time}{mark} {:<12} ", one_line(netdev, 15));
-            out.push_str(&labelled(&head, &format!("rx {received:<20} tx {sent:<20} {}", one_line(&hosts, 200)), COLUMNS));
+            out.push_str(&wrap_labelled_text(&head, &format!("rx {received:<20} tx {sent:<20} {}", one_line(&hosts, 200)), COLUMNS));
             time = " ".repeat(time.len());
         }
     }
     for (why, (netdevs, hosts)) in silent {
-        let netdevs = nodeset::fold(&netdevs.into_iter().collect::<Vec<_>>());
-        let hosts = nodeset::fold(&hosts.into_iter().collect::<Vec<_>>());
-        out.push_str(&labelled(
+        let netdevs = nodeset::fold_node_set(&netdevs.into_iter().collect::<Vec<_>>());
+        let hosts = nodeset::fold_node_set(&hosts.into_iter().collect::<Vec<_>>());
+        out.push_str(&wrap_labelled_text(
             &format!("{time}? "),
             &format!("{} of {}: {}", one_line(&netdevs, 80), one_line(&hosts, 200), clean_line(why)),
             COLUMNS,
@@ -62,7 +62,7 @@ pub fn look(seconds: u64, look: &Look) -> String {
 }
 
 /// The least and the most of them.
-fn range(rates: impl Iterator<Item = Rate>) -> String {
+fn format_rate_range(rates: impl Iterator<Item = Rate>) -> String {
     let rates: Vec<Rate> = rates.collect();
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for rate in &rates {
@@ -81,29 +81,29 @@ fn range(rates: impl Iterator<Item = Rate>) -> String {
 }
 
 /// What all looks say together.
-pub fn end(judgement: &Judgement) -> String {
+pub fn render_traffic_verdict(judgement: &CheckOutcome) -> String {
     let title = match judgement.verdict {
-        Verdict::Failed => "NOT ALL RAILS CARRY",
-        Verdict::Unknown => "NOT KNOWN",
+        CheckVerdict::Failed => "NOT ALL RAILS CARRY",
+        CheckVerdict::Unknown => "NOT KNOWN",
         _ => "ALL RAILS CARRY",
     };
-    let mut out = rule(title);
+    let mut out = render_heading(title);
     let code = judgement.code.map_or(String::new(), |code| format!("{code}   "));
-    out.push_str(&labelled("   found   ", &format!("{code}{}", judgement.measured), COLUMNS));
+    out.push_str(&wrap_labelled_text("   found   ", &format!("{code}{}", judgement.measured), COLUMNS));
     let rows = [("wanted", &judgement.expected), ("means", &judgement.effect), ("next", &judgement.next)];
     let told = rows.into_iter().filter(|(_, text)| !text.is_empty() && judgement.code.is_some());
-    out.extend(told.map(|(word, text)| labelled(&format!("   {word:<8}"), text, COLUMNS)));
+    out.extend(told.map(|(word, text)| wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS)));
     out
 }
 
 /// `watch traffic --json`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct TrafficDocument<'a> {
+pub struct WatchTrafficDocument<'a> {
     format_version: &'static str,
     /// The inventory, as it was named.
     inventory: &'a str,
     /// What all looks say together: `passed`, `failed` where a rail carries nothing, `unknown`.
-    verdict: Verdict,
+    verdict: CheckVerdict,
     /// A code of `railwright explain`, for all but `passed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
@@ -118,22 +118,22 @@ pub struct TrafficDocument<'a> {
 pub struct RailDocument<'a> {
     host: &'a str,
     netdev: &'a str,
-    carried: Carried,
+    carried: RailTrafficState,
     /// The most of each direction, over all looks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    most: Option<Rates>,
+    most: Option<RailTrafficRates>,
     /// Why nobody can tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
 
 /// All of it as JSON.
-pub fn json(inventory: &str, flow: &Flow, judgement: &Judgement) -> String {
-    let rail = |(netdev, host, fact, carried): (&'_ str, &'_ str, &Fact<Rates>, Carried)| {
+pub fn render_traffic_json(inventory: &str, flow: &Flow, judgement: &CheckOutcome) -> String {
+    let rail = |(netdev, host, fact, carried): (&'_ str, &'_ str, &Fact<RailTrafficRates>, RailTrafficState)| {
         (netdev.to_owned(), host.to_owned(), fact.clone(), carried)
     };
     let rails: Vec<_> = flow.rails().map(rail).collect();
-    let document = TrafficDocument {
+    let document = WatchTrafficDocument {
         format_version: FORMAT_VERSION,
         inventory,
         verdict: judgement.verdict,
@@ -150,7 +150,7 @@ pub fn json(inventory: &str, flow: &Flow, judgement: &Judgement) -> String {
             })
             .collect(),
     };
-    documents::text(&document)
+    documents::render_json_document(&document)
 }
 
 #[cfg(test)]
@@ -159,14 +159,16 @@ mod tests {
 
     #[test]
     fn hosts_are_folded_where_they_carry_alike() {
-        let rates = |received, sent| Fact::Is(Rates { received: Rate::GigabitsPerSecond(received), sent: Rate::GigabitsPerSecond(sent) });
-        let mut hosts: BTreeMap<String, Fact<Rates>> =
+        let rates = |received, sent| {
+            Fact::Is(RailTrafficRates { received: Rate::GigabitsPerSecond(received), sent: Rate::GigabitsPerSecond(sent) })
+        };
+        let mut hosts: BTreeMap<String, Fact<RailTrafficRates>> =
             (1..=1000).map(|n| (format!("gpu{n:04}"), rates(190.0 + f64::from(n % 7), 188.0))).collect();
         hosts.insert("gpu0007".to_owned(), rates(0.0, 0.0));
         hosts.insert("gpu0009".to_owned(), Fact::Unknown("no answer (RW0402)".to_owned()));
-        let soft = Fact::Is(Rates { received: Rate::PacketsPerSecond(10.0), sent: Rate::PacketsPerSecond(12.0) });
+        let soft = Fact::Is(RailTrafficRates { received: Rate::PacketsPerSecond(10.0), sent: Rate::PacketsPerSecond(12.0) });
         let seen = Look::from([("ens1f0np0".to_owned(), hosts), ("eth9".to_owned(), [("gpu0001".to_owned(), soft)].into())]);
-        insta::assert_snapshot!(look(4, &seen), @r"
+        insta::assert_snapshot!(render_traffic_sample(4, &seen), @r"
             4 s    ens1f0np0    rx 190.00..196.00 Gb/s  tx 188.00 Gb/s
                                 gpu[0001-0006,0008,0010-1000]
                  ! ens1f0np0    rx 0.00 Gb/s            tx 0.00 Gb/s            gpu0007

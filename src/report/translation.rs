@@ -1,10 +1,12 @@
 //! The screen of `translate`: what each command says as spec lines, what railwright does instead, and all of it together.
 
-use super::wrap::{COLUMNS, labelled, rule as heading};
-use railwright_base::text::{clean, counted, one_line};
+use super::wrap::{COLUMNS, render_heading as heading, wrap_labelled_text};
+use railwright_base::text::{format_count, one_line, sanitize_text};
 use railwright_base::{Diagnostic, text};
 use railwright_knowledge::catalog::Catalog;
-use railwright_knowledge::translate::{Answer, Conflict, Covers, Said, Sort, Translation};
+use railwright_knowledge::translate::{
+    Covers, ScriptCommandText, Translation, TranslationAnswer, TranslationCategory, TranslationConflict,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -12,25 +14,25 @@ use std::collections::BTreeSet;
 const COMMAND_MAX: usize = 90;
 
 /// The whole screen.
-pub fn screen(translation: &Translation) -> String {
-    let mut out = translation.answers.iter().map(answer).collect::<Vec<_>>().join("\n");
+pub fn render_translation_screen(translation: &Translation) -> String {
+    let mut out = translation.answers.iter().map(render_translation_entry).collect::<Vec<_>>().join("\n");
     let with_lines = translation.answers.iter().filter(|answer| answer.lines().is_some()).count();
     if with_lines > 1 {
         out.push_str(&heading("ALL TOGETHER, for the spec"));
-        out.push_str(&yaml(&translation.spec, "  "));
+        out.push_str(&render_spec_yaml(&translation.spec, "  "));
     }
     if with_lines > 0 {
         let hint = "These are parts of a spec: `fabric` has a `kind` too, each entry of `nodes` a `name`, `gpu` and `nics` a `model`; \
                     `railwright validate` says what is missing.";
         out.push('\n');
-        out.push_str(&labelled("", hint, COLUMNS));
+        out.push_str(&wrap_labelled_text("", hint, COLUMNS));
     }
-    format!("{}\n{}", clean(&out), summary(translation))
+    format!("{}\n{}", sanitize_text(&out), render_translation_summary(translation))
 }
 
 /// How many commands were understood.
-fn summary(translation: &Translation) -> String {
-    let commands = |answers: &mut dyn Iterator<Item = &Answer>| {
+fn render_translation_summary(translation: &Translation) -> String {
+    let commands = |answers: &mut dyn Iterator<Item = &TranslationAnswer>| {
         answers.flat_map(|answer| &answer.commands).map(|said| (said.line, said.text.as_str())).collect::<BTreeSet<_>>().len()
     };
     let all = commands(&mut translation.answers.iter());
@@ -40,14 +42,15 @@ fn summary(translation: &Translation) -> String {
     if !translation.prose.is_empty() {
         let lines: Vec<String> = translation.prose.iter().map(usize::to_string).collect();
         let verb = if lines.len() == 1 { "is" } else { "are" };
-        let text = format!("{} {verb} text and no command: {}", counted(lines.len(), "line"), ranges(&translation.prose));
-        prose = labelled("", &text, COLUMNS);
+        let text =
+            format!("{} {verb} text and no command: {}", format_count(lines.len(), "line"), format_number_ranges(&translation.prose));
+        prose = wrap_labelled_text("", &text, COLUMNS);
     }
-    format!("{prose}{}, {understood}. Nothing was run.\n", counted(all, "command"))
+    format!("{prose}{}, {understood}. Nothing was run.\n", format_count(all, "command"))
 }
 
 /// Numbers in their order, neighbours as a range: `1-3, 7`.
-fn ranges(numbers: &[usize]) -> String {
+fn format_number_ranges(numbers: &[usize]) -> String {
     let mut out: Vec<(usize, usize)> = Vec::new();
     for number in numbers {
         match out.last_mut() {
@@ -61,45 +64,48 @@ fn ranges(numbers: &[usize]) -> String {
         .join(", ")
 }
 
-fn answer(answer: &Answer) -> String {
-    let mut out = commands(&answer.commands);
+fn render_translation_entry(answer: &TranslationAnswer) -> String {
+    let mut out = render_command_lines(&answer.commands);
     match answer.sort {
-        Sort::Unknown => {
+        TranslationCategory::Unknown => {
             let what = if answer.left.is_empty() { "no translation of this command" } else { "no translation of this part of it" };
-            out.push_str(&field("not known", what));
+            out.push_str(&render_translation_field("not known", what));
         }
-        Sort::Aside => out.push_str(&field("does", &format!("{}: {}", answer.does, answer.why))),
-        Sort::Set | Sort::Look | Sort::Open => {
+        TranslationCategory::Aside => out.push_str(&render_translation_field("does", &format!("{}: {}", answer.does, answer.why))),
+        TranslationCategory::Set | TranslationCategory::Look | TranslationCategory::Open => {
             if let Some(spec) = &answer.spec {
                 out.push_str(if answer.better.is_some() { "  the same\n" } else { "  spec\n" });
-                out.push_str(&yaml(spec, "    "));
+                out.push_str(&render_spec_yaml(spec, "    "));
             }
             if let Some(better) = &answer.better {
                 out.push_str("  better\n");
-                out.push_str(&yaml(better, "    "));
+                out.push_str(&render_spec_yaml(better, "    "));
             }
-            for (label, text) in
-                [("does", answer.does.as_str()), ("why", &answer.why), ("by", &by(&answer.covers)), ("source", &answer.source)]
-            {
+            for (label, text) in [
+                ("does", answer.does.as_str()),
+                ("why", &answer.why),
+                ("by", &describe_coverage(&answer.covers)),
+                ("source", &answer.source),
+            ] {
                 if !text.is_empty() {
-                    out.push_str(&field(label, text));
+                    out.push_str(&render_translation_field(label, text));
                 }
             }
         }
     }
     if !answer.left.is_empty() {
         let left: Vec<String> = answer.left.iter().map(|word| format!("`{}`", one_line(word, 60))).collect();
-        out.push_str(&field("left over", &left.join(", ")));
+        out.push_str(&render_translation_field("left over", &left.join(", ")));
     }
     out
 }
 
-fn field(label: &str, text: &str) -> String {
-    labelled(&format!("  {label:<10} "), text, COLUMNS)
+fn render_translation_field(label: &str, text: &str) -> String {
+    wrap_labelled_text(&format!("  {label:<10} "), text, COLUMNS)
 }
 
 /// The commands, one that stands there several times once.
-fn commands(commands: &[Said]) -> String {
+fn render_command_lines(commands: &[ScriptCommandText]) -> String {
     let mut texts: Vec<(&str, Vec<usize>)> = Vec::new();
     for said in commands {
         match texts.iter_mut().find(|(text, _)| *text == said.text) {
@@ -115,7 +121,7 @@ fn commands(commands: &[Said]) -> String {
 }
 
 /// What does it, in words.
-fn by(covers: &Covers) -> String {
+fn describe_coverage(covers: &Covers) -> String {
     let group = |word: &str, names: &[String]| (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")));
     let plural = |word: &str, names: &[String]| if names.len() == 1 { word.to_owned() } else { format!("{word}s") };
     [
@@ -131,52 +137,52 @@ fn by(covers: &Covers) -> String {
 }
 
 /// Spec lines as YAML, each line after `indent`.
-pub fn yaml(spec: &Value, indent: &str) -> String {
+pub fn render_spec_yaml(spec: &Value, indent: &str) -> String {
     let mut out = String::new();
-    block(spec, indent, &mut out);
+    write_yaml_block(spec, indent, &mut out);
     out
 }
 
-fn block(value: &Value, indent: &str, out: &mut String) {
+fn write_yaml_block(value: &Value, indent: &str, out: &mut String) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                out.push_str(&format!("{indent}{}:", scalar(&Value::from(key.as_str()))));
-                below(value, indent, out);
+                out.push_str(&format!("{indent}{}:", format_yaml_scalar(&Value::from(key.as_str()))));
+                write_nested_yaml(value, indent, out);
             }
         }
         Value::Array(items) => {
             for item in items {
                 let mut text = String::new();
-                below(item, indent, &mut text);
+                write_nested_yaml(item, indent, &mut text);
                 // the first line of what an entry holds stands behind its dash
                 let text = text.trim_start_matches('\n').trim_start();
                 out.push_str(&format!("{indent}- {text}"));
             }
         }
-        other => out.push_str(&format!("{indent}{}\n", scalar(other))),
+        other => out.push_str(&format!("{indent}{}\n", format_yaml_scalar(other))),
     }
 }
 
 /// What stands behind a key or a dash.
-fn below(value: &Value, indent: &str, out: &mut String) {
+fn write_nested_yaml(value: &Value, indent: &str, out: &mut String) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
             out.push('\n');
-            block(value, &format!("{indent}  "), out);
+            write_yaml_block(value, &format!("{indent}  "), out);
         }
         Value::Array(items) if !items.is_empty() => {
             out.push('\n');
-            block(value, &format!("{indent}  "), out);
+            write_yaml_block(value, &format!("{indent}  "), out);
         }
         Value::Object(_) => out.push_str(" {}\n"),
         Value::Array(_) => out.push_str(" []\n"),
-        other => out.push_str(&format!(" {}\n", scalar(other))),
+        other => out.push_str(&format!(" {}\n", format_yaml_scalar(other))),
     }
 }
 
 /// A text without quotes where YAML takes it for the same text, with the quotes of JSON elsewhere.
-fn scalar(value: &Value) -> String {
+fn format_yaml_scalar(value: &Value) -> String {
     let Value::String(text) = value else { return value.to_string() };
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
@@ -185,7 +191,7 @@ fn scalar(value: &Value) -> String {
 }
 
 /// The sort of NIC, and its models, that the catalogue has this value in the environment for.
-fn environment_of(conflict: &Conflict, value: &Value, catalog: &Catalog) -> Option<String> {
+fn environment_of(conflict: &TranslationConflict, value: &Value, catalog: &Catalog) -> Option<String> {
     let name = conflict.path.strip_prefix("jobs.environment.")?;
     let rows = catalog.acs.entries().map(|entry| &entry.row);
     let rows: Vec<_> = rows.filter(|row| row.environment.get(name).is_some_and(|known| Some(known.as_str()) == value.as_str())).collect();
@@ -198,8 +204,8 @@ fn environment_of(conflict: &Conflict, value: &Value, catalog: &Catalog) -> Opti
 
 /// Where commands say different things, as warnings. Environments of jobs that are for different NICs of the same cloud exclude
 /// each other: which one it is follows from the model.
-pub fn conflicts(conflicts: &[Conflict], catalog: &Catalog) -> Vec<Diagnostic> {
-    let warning = |conflict: &Conflict| {
+pub fn build_conflict_warnings(conflicts: &[TranslationConflict], catalog: &Catalog) -> Vec<Diagnostic> {
+    let warning = |conflict: &TranslationConflict| {
         let (earlier, later) = (one_line(&conflict.earlier.to_string(), 60), one_line(&conflict.later.to_string(), 60));
         Diagnostic::warning("RW1036", format!("the commands say {earlier} and {later} for `{}`", one_line(&conflict.path, 80)))
             .effect(format!("the spec lines for all of them together say {later}"))
@@ -221,15 +227,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use railwright_knowledge::shipped::yaml_files;
-    use railwright_knowledge::spec::decode::sound;
-    use railwright_knowledge::spec::yaml::{AliasBudget, Document};
-    use railwright_knowledge::spec::{Source, SourceFile};
-    use railwright_knowledge::translate::{Dictionary, TRANSLATIONS_FOLDER, load, translate};
+    use railwright_knowledge::spec::decode::decode_or_report;
+    use railwright_knowledge::spec::yaml::{AliasBudget, YamlDocument};
+    use railwright_knowledge::spec::{SourceFile, SourceText};
+    use railwright_knowledge::translate::{Dictionary, TRANSLATIONS_FOLDER, load_translations, translate_script};
     use std::sync::{Arc, OnceLock};
 
     fn dictionary() -> &'static Dictionary {
         static DICTIONARY: OnceLock<Dictionary> = OnceLock::new();
-        DICTIONARY.get_or_init(|| load().unwrap_or_else(|(problems, _)| panic!("{problems:#?}")))
+        DICTIONARY.get_or_init(|| load_translations().unwrap_or_else(|(problems, _)| panic!("{problems:#?}")))
     }
 
     /// The case of each shipped translation.
@@ -244,10 +250,10 @@ mod tests {
 
     /// What the spec's own reader finds in a text.
     fn read_again(text: &str) -> Option<Value> {
-        let source = Source::new(SourceFile { name: "spec.yaml".to_owned(), text: text.to_owned() });
+        let source = SourceText::new(SourceFile { name: "spec.yaml".to_owned(), text: text.to_owned() });
         let mut problems = Vec::new();
-        let document = Document::parse(Arc::new(source), &mut AliasBudget::default(), &mut problems)?;
-        let value = sound(&document, document.root()?, &mut problems);
+        let document = YamlDocument::parse(Arc::new(source), &mut AliasBudget::default(), &mut problems)?;
+        let value = decode_or_report(&document, document.root()?, &mut problems);
         value.filter(|_| problems.is_empty())
     }
 
@@ -257,9 +263,9 @@ mod tests {
         let scripts = scripts();
         assert!(scripts.len() > 60);
         for script in scripts {
-            let translation = translate(&script, dictionary()).unwrap();
+            let translation = translate_script(&script, dictionary()).unwrap();
             for lines in translation.answers.iter().flat_map(|answer| [&answer.spec, &answer.better]).flatten() {
-                let text = yaml(lines, "");
+                let text = render_spec_yaml(lines, "");
                 assert_eq!(read_again(&text).as_ref(), Some(lines), "{text}");
             }
         }
@@ -271,8 +277,8 @@ mod tests {
         #[test]
         fn no_script_acts_on_the_terminal(script in "(?s).{0,80}", known in prop::sample::select(scripts())) {
             for script in [script.clone(), format!("{known} {script}")] {
-                if let Ok(translation) = translate(&script, dictionary()) {
-                    let screen = screen(&translation);
+                if let Ok(translation) = translate_script(&script, dictionary()) {
+                    let screen = render_translation_screen(&translation);
                     prop_assert!(!screen.contains('\u{1b}'), "{screen:?}");
                 }
             }

@@ -12,7 +12,7 @@ const BELOW: &str = "       ";
 type Alike<'a> = (String, Vec<(String, &'a UnknownFinding)>);
 
 /// One entry for all targets with the same trouble; single resources with the same reason are one entry as well.
-pub fn entries(findings: &[UnknownFinding]) -> String {
+pub fn render_unknown_findings(findings: &[UnknownFinding]) -> String {
     let mut folded: IndexMap<(String, &str), Vec<(String, &UnknownFinding)>> = IndexMap::new();
     for finding in findings {
         let (who, what) = who_and_what(&finding.subject);
@@ -23,7 +23,7 @@ pub fn entries(findings: &[UnknownFinding]) -> String {
     let mut by_name: IndexMap<(String, &str, Vec<String>), Vec<Alike>> = IndexMap::new();
     for ((what, alike), members) in folded {
         let hosts = members.iter().map(|(who, _)| who.clone()).collect();
-        let stem = if what.contains(['[', ',']) { what.clone() } else { nodeset::stem(&what) };
+        let stem = if what.contains(['[', ',']) { what.clone() } else { nodeset::mask_digits(&what) };
         by_name.entry((stem, alike, hosts)).or_default().push((what, members));
     }
     // Of a target that tells nothing every value has the same trouble: that is one entry, too.
@@ -34,14 +34,16 @@ pub fn entries(findings: &[UnknownFinding]) -> String {
         by_hosts.entry((alike, hosts)).or_default().extend(of_names.into_iter().next().map(|(_, members)| (what, members)));
     }
     let all = |((alike, _), entries): ((&str, Vec<String>), Vec<Alike>)| match &entries[..] {
-        [(_, members), _, _, _, _, ..] => entry(&many(entries.iter().map(|(what, _)| what.as_str())), alike, members),
-        few => few.iter().map(|(what, members)| entry(what, alike, members)).collect(),
+        [(_, members), _, _, _, _, ..] => {
+            render_unknown_entry(&describe_many_values(entries.iter().map(|(what, _)| what.as_str())), alike, members)
+        }
+        few => few.iter().map(|(what, members)| render_unknown_entry(what, alike, members)).collect(),
     };
     by_hosts.into_iter().map(all).collect()
 }
 
 /// `24 values of switch_port/swp[2-3], switch_qos/swp[2-3]`.
-fn many<'a>(whats: impl Iterator<Item = &'a str> + Clone) -> String {
+fn describe_many_values<'a>(whats: impl Iterator<Item = &'a str> + Clone) -> String {
     let resources: IndexSet<&str> = whats.clone().map(|what| what.split('#').next().unwrap_or_default()).collect();
     format!("{} values of {}", whats.count(), resources.into_iter().collect::<Vec<_>>().join(", "))
 }
@@ -59,14 +61,14 @@ fn who_and_what(subject: &str) -> (String, String) {
     }
 }
 
-fn entry(what: &str, alike: &str, members: &[(String, &UnknownFinding)]) -> String {
+fn render_unknown_entry(what: &str, alike: &str, members: &[(String, &UnknownFinding)]) -> String {
     let Some((first, finding)) = members.first() else { return String::new() };
     let names: Vec<&str> = members.iter().map(|(who, _)| who.as_str()).collect();
     let what = if what.is_empty() { "the whole target" } else { what };
     let code = finding.trouble.as_ref().map_or(String::new(), |trouble| format!("   {}", trouble.code));
     let reason = if members.len() == 1 { &finding.reason } else { alike };
-    let mut out = wrap::labelled(" ? ", &format!("{} {}{code}", nodeset::fold(&names), text::clean_line(what)), 100);
-    out.push_str(&wrap::labelled(BELOW, &text::one_line(reason, 300), 100));
+    let mut out = wrap::wrap_labelled_text(" ? ", &format!("{} {}{code}", nodeset::fold_node_set(&names), text::clean_line(what)), 100);
+    out.push_str(&wrap::wrap_labelled_text(BELOW, &text::one_line(reason, 300), 100));
     let next = finding.trouble.as_ref().map_or(&[][..], |trouble| &trouble.next);
     let same = members.iter().all(|(_, other)| other.trouble.as_ref().is_some_and(|trouble| trouble.next == next));
     if !next.is_empty() && !same {
@@ -95,7 +97,7 @@ mod tests {
         let mut findings: Vec<UnknownFinding> = ["n1", "n2"].iter().flat_map(|host| (0..8).map(|rail| of(host, rail))).collect();
         findings.push(of("n1", 8));
         findings.push(UnknownFinding::new("host/n1/file/%2Fetc%2Fx#content", "it was not read"));
-        insta::assert_snapshot!(entries(&findings), @r#"
+        insta::assert_snapshot!(render_unknown_findings(&findings), @r#"
     ? n[1-2] link/ens[0-7]f0np0#mtu
           it was not read
     ? n1 link/ens8f0np0#mtu
@@ -127,7 +129,7 @@ mod tests {
             },
         ));
         findings.push(UnknownFinding::new("host/gpu-2001/sysctl/net.core.rmem_max", "the read ran past its time limit"));
-        insta::assert_snapshot!(entries(&findings), @r"
+        insta::assert_snapshot!(render_unknown_findings(&findings), @r"
          ? gpu-[0001-1000] the whole target   RW0401
                not reachable: Connection refused (os error 111)
                on gpu-0001, for example:

@@ -1,7 +1,7 @@
 //! Readings as words on a screen. What came from a machine is cleaned here.
 
 use railwright_base::seal;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use railwright_resource::Reading;
 use serde_json::Value;
 
@@ -20,29 +20,29 @@ fn reads_as_none(text: &str) -> bool {
 }
 
 /// A reading on one line, cut at `width` characters.
-pub fn reading(reading: &Reading, width: usize) -> String {
+pub fn format_reading(reading: &Reading, width: usize) -> String {
     match reading {
-        Reading::Is(value) => self::value(value, width),
+        Reading::Is(value) => self::format_value(value, width),
         Reading::Absent => ABSENT.to_owned(),
         Reading::NotApplicable(reason) => format!("not applicable ({})", one_line(reason, width)),
         Reading::Unknown(reason) => format!("unknown ({})", one_line(reason, width)),
     }
 }
 
-fn value(value: &Value, width: usize) -> String {
+fn format_value(value: &Value, width: usize) -> String {
     match value {
         Value::String(text) if text.trim_end_matches('\n').contains('\n') => {
-            format!("{} of text", counted(text.lines().count(), "line"))
+            format!("{} of text", format_count(text.lines().count(), "line"))
         }
         Value::String(text) if text.is_empty() => EMPTY.to_owned(),
         Value::String(text) if seal::is_seal(text) => seal::VEIL.to_owned(),
         Value::String(text) if reads_as_none(text) => format!("\"{}\"", one_line(text, width)),
         Value::String(text) => one_line(text, width),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
-        Value::Array(items) => one_line(&items.iter().map(|v| self::value(v, width)).collect::<Vec<_>>().join(", "), width),
+        Value::Array(items) => one_line(&items.iter().map(|v| self::format_value(v, width)).collect::<Vec<_>>().join(", "), width),
         Value::Object(map) if map.is_empty() => "none".to_owned(),
         Value::Object(map) => {
-            one_line(&map.iter().map(|(k, v)| format!("{k}: {}", self::value(v, width))).collect::<Vec<_>>().join(", "), width)
+            one_line(&map.iter().map(|(k, v)| format!("{k}: {}", self::format_value(v, width))).collect::<Vec<_>>().join(", "), width)
         }
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
@@ -52,7 +52,7 @@ fn value(value: &Value, width: usize) -> String {
 
 /// A change in words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Change {
+pub enum ChangeDescription {
     /// Both sides can be told.
     Sides {
         /// What is there.
@@ -64,27 +64,27 @@ pub enum Change {
     Whole(String),
 }
 
-impl std::fmt::Display for Change {
+impl std::fmt::Display for ChangeDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
-            Change::Sides { found, wanted } => write!(f, "{found} -> {wanted}"),
-            Change::Whole(text) => f.write_str(text),
+            ChangeDescription::Sides { found, wanted } => write!(f, "{found} -> {wanted}"),
+            ChangeDescription::Whole(text) => f.write_str(text),
         }
     }
 }
 
 /// From what is found to what is wanted, each cut at `width` characters.
-pub fn change(found: &Reading, wanted: &Reading, width: usize) -> Change {
+pub fn describe_change(found: &Reading, wanted: &Reading, width: usize) -> ChangeDescription {
     if differ_unseen(found, wanted) {
-        return Change::Whole(format!("differs ({})", seal::VEIL));
+        return ChangeDescription::Whole(format!("differs ({})", seal::VEIL));
     }
     if let (Some(Value::String(old)), Some(Value::String(new))) = (found.value(), wanted.value())
         && (old.contains('\n') || new.contains('\n'))
     {
-        let (added, removed) = counts(old, new);
-        return Change::Whole(format!("text changes: +{added} -{removed} lines"));
+        let (added, removed) = count_changed_lines(old, new);
+        return ChangeDescription::Whole(format!("text changes: +{added} -{removed} lines"));
     }
-    Change::Sides { found: self::reading(found, width), wanted: self::reading(wanted, width) }
+    ChangeDescription::Sides { found: self::format_reading(found, width), wanted: self::format_reading(wanted, width) }
 }
 
 /// Both sides are known by their seals alone.
@@ -93,7 +93,7 @@ pub fn differ_unseen(one: &Reading, other: &Reading) -> bool {
     sealed(one) && sealed(other)
 }
 
-fn counts(old: &str, new: &str) -> (usize, usize) {
+fn count_changed_lines(old: &str, new: &str) -> (usize, usize) {
     let diff = similar::TextDiff::from_lines(old, new);
     let count = |tag| diff.iter_all_changes().filter(|c| c.tag() == tag).count();
     (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete))
@@ -102,14 +102,14 @@ fn counts(old: &str, new: &str) -> (usize, usize) {
 /// True for a word by which a kind says of something without a value that it is there, unless the wish itself has the word: then it
 /// is a value like any other.
 pub fn is_presence(text: &str, body: &Value) -> bool {
-    ["present", "in place", "installed"].contains(&text) && !says(body, text)
+    ["present", "in place", "installed"].contains(&text) && !has_text_value(body, text)
 }
 
-fn says(body: &Value, text: &str) -> bool {
+fn has_text_value(body: &Value, text: &str) -> bool {
     match body {
         Value::String(said) => said == text,
-        Value::Array(items) => items.iter().any(|item| says(item, text)),
-        Value::Object(map) => map.values().any(|item| says(item, text)),
+        Value::Array(items) => items.iter().any(|item| has_text_value(item, text)),
+        Value::Object(map) => map.values().any(|item| has_text_value(item, text)),
         _ => false,
     }
 }
@@ -129,7 +129,7 @@ pub fn text_difference(found: &Reading, wanted: &Reading, indent: &str) -> Optio
     let mut out = String::new();
     for line in diff.unified_diff().context_radius(2).to_string().lines() {
         out.push_str(indent);
-        out.push_str(&railwright_base::text::clean(line));
+        out.push_str(&railwright_base::text::sanitize_text(line));
         out.push('\n');
     }
     Some(out)
@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn a_text_is_told_from_our_words_for_none() {
-        let change = |found: Reading, wanted: Value| change(&found, &Reading::Is(wanted), NARROW).to_string();
+        let change = |found: Reading, wanted: Value| describe_change(&found, &Reading::Is(wanted), NARROW).to_string();
         assert_eq!(change(Reading::Absent, json!("absent")), "absent -> \"absent\"");
         assert_eq!(change(Reading::Absent, json!("")), "absent -> empty");
         assert_eq!(change(Reading::is(""), json!("empty")), "empty -> \"empty\"");
         assert_eq!(change(Reading::is("absently"), json!(["absent"])), "absently -> \"absent\"");
-        assert_eq!(reading(&Reading::is("unknown (not asked)"), WIDE), "\"unknown (not asked)\"");
+        assert_eq!(format_reading(&Reading::is("unknown (not asked)"), WIDE), "\"unknown (not asked)\"");
     }
 
     #[test]

@@ -2,16 +2,16 @@
 //! them into POSIX sh for SSH, and the simulator applies the value itself.
 
 use super::helm_release::request::{Release, ReleaseRecord};
-use super::interrupt_affinity::script::Binding;
-use super::json_in_configmap::edit::Edit;
-use super::json_in_configmap::mark::Mark;
-use super::kernel_module_build::source::{Builder, ModuleSource};
+use super::interrupt_affinity::script::InterruptBinding;
+use super::json_in_configmap::edit::JsonEdit;
+use super::json_in_configmap::mark::RestartMark;
+use super::kernel_module_build::source::{ModuleBuildTool, ModuleSource};
 use super::kubernetes_object::precondition::ObjectPrecondition;
 use super::kubernetes_object::request::ObjectName;
 use super::node_field::NodeField;
 use super::node_field::edit::NodeEdit;
 use super::pci_setting::script::PciWrite;
-use super::switch::System;
+use super::switch::SwitchSystem;
 use super::switch::edit::SwitchEdit;
 use railwright_base::secret;
 use serde::{Deserialize, Serialize};
@@ -147,11 +147,11 @@ pub enum Action {
     /// Writes bits of PCI registers with `setpci`, one after the other.
     SetPci { writes: Vec<PciWrite> },
     /// Binds interrupts to CPUs.
-    SetInterrupts { interrupts: Vec<Binding> },
+    SetInterrupts { interrupts: Vec<InterruptBinding> },
     /// Fetches the source of an out-of-tree kernel module, proves it, and puts it below /usr/src with a record of `digest`.
     FetchModuleSource { name: String, version: String, source: ModuleSource, dkms_conf: Option<String>, digest: String },
     /// Builds an out-of-tree kernel module from its source below /usr/src and installs it for the running kernel; a long step.
-    BuildModule { name: String, version: String, module: String, builder: Builder },
+    BuildModule { name: String, version: String, module: String, builder: ModuleBuildTool },
     /// Removes an out-of-tree kernel module, for every kernel, and its source.
     RemoveModuleBuild { name: String, version: String, module: String },
     /// Runs the script of a guarded command, as the user's module wrote it.
@@ -166,9 +166,9 @@ pub enum Action {
         input: Option<String>,
     },
     /// Changes what runs on a switch, all fields in one go.
-    EditSwitch { system: System, edits: Vec<SwitchEdit> },
+    EditSwitch { system: SwitchSystem, edits: Vec<SwitchEdit> },
     /// Saves what runs on a switch, so that a reload begins with it.
-    SaveSwitch { system: System },
+    SaveSwitch { system: SwitchSystem },
     /// Reboots the host.
     Reboot,
     /// Changes nothing: what is wished comes about by itself, and is looked at until it has, for so many seconds at most.
@@ -199,13 +199,13 @@ pub enum Action {
         object: ObjectName,
         precondition: ObjectPrecondition,
         key: String,
-        edits: Vec<Edit>,
+        edits: Vec<JsonEdit>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        mark: Option<Mark>,
+        mark: Option<RestartMark>,
     },
     /// Sets or takes an annotation of a workload's template of pods, so that its controller starts them anew; those of a workload that
     /// is another than the one that was looked at go on.
-    MarkPodTemplate { object: ObjectName, precondition: ObjectPrecondition, mark: Mark },
+    MarkPodTemplate { object: ObjectName, precondition: ObjectPrecondition, mark: RestartMark },
     /// Sets or takes one label or taint of nodes, and nothing else of them, if it is as each edit says.
     EditNodes { field: NodeField, edits: Vec<NodeEdit> },
     /// Installs a release of Helm, or makes a new revision of it, as one whole wish.
@@ -289,11 +289,11 @@ impl Action {
     pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Action, String> {
         let mut filled = self.clone();
         match &mut filled {
-            Action::WriteFile { content, .. } => *content = secret::fill(content, find)?,
+            Action::WriteFile { content, .. } => *content = secret::fill_secrets(content, find)?,
             Action::UpgradeRelease { release, .. } => **release = release.filled(find)?,
             Action::RunCommand { environment, input, .. } => {
                 for text in environment.values_mut().chain(input) {
-                    *text = secret::fill(text, &find)?;
+                    *text = secret::fill_secrets(text, &find)?;
                 }
             }
             _ => {}

@@ -25,7 +25,7 @@ impl Action {
             Action::SetInterfacesMtu { path, netdev, from, to } => super::link::ifupdown::mtu_script(path, netdev, *from, *to),
             Action::EditSwitch { system, edits } => system.edit_script(edits),
             Action::SaveSwitch { system } => system.save_script(),
-            Action::Reboot => super::reboot::script(),
+            Action::Reboot => super::reboot::render_reboot_script(),
             Action::Await { .. } | Action::ApplyObject { .. } | Action::CreateObject { .. } | Action::DeleteObject { .. } => {
                 super::kubernetes_object::NO_HOST.to_owned()
             }

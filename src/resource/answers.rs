@@ -32,7 +32,7 @@ pub enum AnswerStatus {
 
 /// The answer to one read: bounded text, invalid UTF-8 replaced.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Answer {
+pub struct ReadResult {
     /// How it ended.
     pub status: AnswerStatus,
     /// Standard output. Hostile: never print it unclean, never hand it to a shell unquoted.
@@ -42,10 +42,10 @@ pub struct Answer {
 /// All answers of one target, as recorded in an observation file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
-pub struct Answers {
-    answers: BTreeMap<String, Answer>,
+pub struct ReadResults {
+    answers: BTreeMap<String, ReadResult>,
     #[serde(skip)]
-    decoded: Decoded,
+    decoded: DecodedReadCache,
     #[serde(skip)]
     secrets: SecretsWithin,
 }
@@ -79,27 +79,27 @@ impl Hash for SecretsWithin {
 /// What large answers were decoded to, by their keys, so that hundreds of wishes do not each read the same configuration. It says
 /// nothing that the answers do not say, so all are equal.
 #[derive(Debug, Default)]
-struct Decoded(Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>);
+struct DecodedReadCache(Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>);
 
-impl Clone for Decoded {
+impl Clone for DecodedReadCache {
     fn clone(&self) -> Self {
-        Decoded::default()
+        DecodedReadCache::default()
     }
 }
 
-impl PartialEq for Decoded {
+impl PartialEq for DecodedReadCache {
     fn eq(&self, _other: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Decoded {}
+impl Eq for DecodedReadCache {}
 
-impl Hash for Decoded {
+impl Hash for DecodedReadCache {
     fn hash<H: Hasher>(&self, _state: &mut H) {}
 }
 
-impl Answers {
+impl ReadResults {
     /// What the answer to a read decodes to, by its exit status and text; decoded once. The error fits after "unknown:".
     pub fn decoded<T: Send + Sync + 'static>(
         &self,
@@ -117,13 +117,13 @@ impl Answers {
     }
 
     /// Adds an answer.
-    pub fn insert(&mut self, key: impl Into<String>, answer: Answer) {
+    pub fn insert(&mut self, key: impl Into<String>, answer: ReadResult) {
         self.forget();
         self.answers.insert(key.into(), answer);
     }
 
     /// Takes an answer out.
-    pub fn remove(&mut self, read: &Read) -> Option<Answer> {
+    pub fn remove(&mut self, read: &Read) -> Option<ReadResult> {
         self.forget();
         self.answers.remove(&read.key())
     }
@@ -136,7 +136,7 @@ impl Answers {
 
     /// What was worked out of the answers is no longer so.
     fn forget(&mut self) {
-        self.decoded = Decoded::default();
+        self.decoded = DecodedReadCache::default();
         self.secrets.found = OnceLock::new();
     }
 
@@ -157,7 +157,7 @@ impl Answers {
     }
 
     /// Without the secrets, for whoever shows or writes down the answers themselves: a file that holds one has no content there.
-    pub fn redacted(&self) -> Cow<'_, Answers> {
+    pub fn redacted(&self) -> Cow<'_, ReadResults> {
         let Some(redaction) = self.redaction().filter(|_| self.hold_a_secret()) else { return Cow::Borrowed(self) };
         let mut out = self.without_secret_files(redaction).into_owned();
         for (key, answer) in &mut out.answers {
@@ -169,8 +169,8 @@ impl Answers {
 
     /// Without the content of every file that holds one of these secrets: what was there before us is kept for the day it
     /// is put back, and half of it would be worse than none.
-    pub fn without_secret_files(&self, redaction: &Redaction) -> Cow<'_, Answers> {
-        let holds = |key: &str, answer: &Answer| Read::is_key_of_file(key) && redaction.finds_in(&answer.out);
+    pub fn without_secret_files(&self, redaction: &Redaction) -> Cow<'_, ReadResults> {
+        let holds = |key: &str, answer: &ReadResult| Read::is_key_of_file(key) && redaction.finds_in(&answer.out);
         if !self.hold_a_secret() || !self.iter().any(|(key, answer)| holds(key, answer)) {
             return Cow::Borrowed(self);
         }
@@ -183,7 +183,7 @@ impl Answers {
     }
 
     /// Takes over all answers of another reading of the same target; the other's win.
-    pub fn merge(&mut self, other: Answers) {
+    pub fn merge(&mut self, other: ReadResults) {
         if self.answers.is_empty() {
             self.secrets = other.secrets;
         }
@@ -192,7 +192,7 @@ impl Answers {
     }
 
     /// The raw answer to a read, if it was asked.
-    pub fn get(&self, read: &Read) -> Option<&Answer> {
+    pub fn get(&self, read: &Read) -> Option<&ReadResult> {
         self.answers.get(&read.key())
     }
 
@@ -201,15 +201,15 @@ impl Answers {
     pub fn output(&self, read: &Read) -> Result<(i32, &str), String> {
         match self.get(read) {
             None => Err("it was not read".to_owned()),
-            Some(Answer { status: AnswerStatus::Exit(code), out }) => Ok((*code, out)),
-            Some(Answer { status: AnswerStatus::TimedOut, .. }) => Err("the read ran past its time limit".to_owned()),
-            Some(Answer { status: AnswerStatus::CutOff, .. }) => Err("the connection ended before the answer".to_owned()),
-            Some(Answer { status: AnswerStatus::Denied, out }) if matches!(read, Read::Kubernetes(_)) => {
+            Some(ReadResult { status: AnswerStatus::Exit(code), out }) => Ok((*code, out)),
+            Some(ReadResult { status: AnswerStatus::TimedOut, .. }) => Err("the read ran past its time limit".to_owned()),
+            Some(ReadResult { status: AnswerStatus::CutOff, .. }) => Err("the connection ended before the answer".to_owned()),
+            Some(ReadResult { status: AnswerStatus::Denied, out }) if matches!(read, Read::Kubernetes(_)) => {
                 Err(self.shown(&rights::of_role(out)))
             }
-            Some(Answer { status: AnswerStatus::Denied, out }) => Err(self.shown(&rights::reason(out))),
-            Some(Answer { status: AnswerStatus::NotOffered, out }) => Err(one_line(&self.shown(out), 300)),
-            Some(Answer { status: AnswerStatus::TooLong, .. }) => Err("the answer was longer than the limit".to_owned()),
+            Some(ReadResult { status: AnswerStatus::Denied, out }) => Err(self.shown(&rights::describe_denied_access(out))),
+            Some(ReadResult { status: AnswerStatus::NotOffered, out }) => Err(one_line(&self.shown(out), 300)),
+            Some(ReadResult { status: AnswerStatus::TooLong, .. }) => Err("the answer was longer than the limit".to_owned()),
         }
     }
 
@@ -219,12 +219,12 @@ impl Answers {
     }
 
     /// All answers with their keys, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Answer)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ReadResult)> {
         self.answers.iter().map(|(key, answer)| (key.as_str(), answer))
     }
 
     /// The answer to the read with this key.
-    pub fn by_key(&self, key: &str) -> Option<&Answer> {
+    pub fn by_key(&self, key: &str) -> Option<&ReadResult> {
         self.answers.get(key)
     }
 

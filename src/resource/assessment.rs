@@ -1,6 +1,6 @@
 //! What a kind makes of a wish and the answers: what is wanted and found per attribute and plane, and what would mend it.
 
-use super::{Action, Disruption, Plane, Planes, Reading, Wish};
+use super::{Action, DesiredResource, Disruption, Plane, Planes, Reading};
 use railwright_base::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -96,7 +96,7 @@ pub struct Assessment {
     /// Resources of the same target (`link/ens4`) that the actions reset, to be diffed anew after them.
     pub disturbs: Vec<String>,
     /// What a change of the files that it watches would make it owe.
-    pub watch: Option<Watch>,
+    pub watch: Option<WatchedFiles>,
     /// The wish cannot be judged before this other resource of the target (`rdma_link/rxe0`) is done.
     pub known_after: Option<String>,
     /// Action kinds that this wish may come to need once it is known, or after a disturbance; the plan announces them.
@@ -149,7 +149,7 @@ impl Hopeless {
 
 /// Files whose change a resource takes in by restarting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Watch {
+pub struct WatchedFiles {
     /// Their paths.
     pub paths: Vec<String>,
     /// How much the restart disturbs.
@@ -161,7 +161,7 @@ pub struct Watch {
 impl Assessment {
     /// What the wish needs is not there: it comes with the step that the wish names under `known_after`, or with the name that its
     /// netdev gets first, and may then come to need these actions; else something is wrong.
-    pub fn wait_or_refuse(&mut self, wish: &Wish, announced: &[&str], reason: impl FnOnce() -> String) {
+    pub fn wait_or_refuse(&mut self, wish: &DesiredResource, announced: &[&str], reason: impl FnOnce() -> String) {
         match wish.text("known_after").map(str::to_owned).or_else(|| wish.naming()) {
             Some(step) => {
                 self.known_after = Some(step);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What a field may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum FieldShape {
     /// Text.
     Text,
     /// Text, a number or a boolean; kept as text.
@@ -24,30 +24,30 @@ pub enum Shape {
     Fields,
 }
 
-impl Shape {
+impl FieldShape {
     fn words(self) -> &'static str {
         match self {
-            Shape::Text => "text",
-            Shape::Scalar => "text or a number",
-            Shape::ScalarOrNull => "text, a number or null",
-            Shape::Flag => "true or false",
-            Shape::Number => "a whole number",
-            Shape::Texts => "a list of text",
-            Shape::Map => "a map of text or numbers",
-            Shape::Fields => "a map",
+            FieldShape::Text => "text",
+            FieldShape::Scalar => "text or a number",
+            FieldShape::ScalarOrNull => "text, a number or null",
+            FieldShape::Flag => "true or false",
+            FieldShape::Number => "a whole number",
+            FieldShape::Texts => "a list of text",
+            FieldShape::Map => "a map of text or numbers",
+            FieldShape::Fields => "a map",
         }
     }
 
     fn fits(self, value: &Value) -> bool {
         match self {
-            Shape::Text => value.is_string(),
-            Shape::Scalar => is_scalar(value),
-            Shape::ScalarOrNull => is_scalar(value) || value.is_null(),
-            Shape::Flag => value.is_boolean(),
-            Shape::Number => value.is_u64(),
-            Shape::Texts => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
-            Shape::Map => value.as_object().is_some_and(|map| map.values().all(is_scalar)),
-            Shape::Fields => value.is_object(),
+            FieldShape::Text => value.is_string(),
+            FieldShape::Scalar => is_scalar(value),
+            FieldShape::ScalarOrNull => is_scalar(value) || value.is_null(),
+            FieldShape::Flag => value.is_boolean(),
+            FieldShape::Number => value.is_u64(),
+            FieldShape::Texts => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
+            FieldShape::Map => value.as_object().is_some_and(|map| map.values().all(is_scalar)),
+            FieldShape::Fields => value.is_object(),
         }
     }
 }
@@ -58,29 +58,29 @@ fn is_scalar(value: &Value) -> bool {
 
 /// One field of a body.
 #[derive(Debug, Clone, Copy)]
-pub struct Field {
+pub struct BodyField {
     /// Its name.
     pub name: &'static str,
     /// What it may hold.
-    pub shape: Shape,
+    pub shape: FieldShape,
     /// It must be there.
     pub required: bool,
 }
 
 /// A field that must be there.
-pub const fn required(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, required: true }
+pub const fn new_required_field(name: &'static str, shape: FieldShape) -> BodyField {
+    BodyField { name, shape, required: true }
 }
 
 /// A field that may be left out.
-pub const fn optional(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, required: false }
+pub const fn new_optional_field(name: &'static str, shape: FieldShape) -> BodyField {
+    BodyField { name, shape, required: false }
 }
 
 /// All that is wrong with the fields of a map; `at` is the JSON pointer of the map itself, empty for the body.
-pub fn check_fields(body: &Value, at: &str, fields: &[Field]) -> Vec<BodyError> {
+pub fn check_fields(body: &Value, at: &str, fields: &[BodyField]) -> Vec<BodyError> {
     let Some(map) = body.as_object() else {
-        return vec![error(at, "this must be a map", Some(&fields_help(fields)))];
+        return vec![new_body_error(at, "this must be a map", Some(&fields_help(fields)))];
     };
     let mut errors = Vec::new();
     for (name, value) in map {
@@ -88,37 +88,41 @@ pub fn check_fields(body: &Value, at: &str, fields: &[Field]) -> Vec<BodyError> 
         match fields.iter().find(|field| field.name == name) {
             None => errors.push(unknown_field(&pointer, name, fields)),
             Some(field) if !field.shape.fits(value) => {
-                errors.push(error(&pointer, &format!("`{name}` must be {}", field.shape.words()), None));
+                errors.push(new_body_error(&pointer, &format!("`{name}` must be {}", field.shape.words()), None));
             }
             Some(_) => {}
         }
     }
     for field in fields.iter().filter(|field| field.required && !map.contains_key(field.name)) {
-        errors.push(error(at, &format!("`{}` is missing", field.name), Some(&format!("add `{}`: {}", field.name, field.shape.words()))));
+        errors.push(new_body_error(
+            at,
+            &format!("`{}` is missing", field.name),
+            Some(&format!("add `{}`: {}", field.name, field.shape.words())),
+        ));
     }
     errors
 }
 
-fn unknown_field(pointer: &str, name: &str, fields: &[Field]) -> BodyError {
-    let near = fields.iter().map(|f| (distance(name, f.name), f.name)).min().filter(|(d, _)| *d <= 2.max(name.len() / 3));
+fn unknown_field(pointer: &str, name: &str, fields: &[BodyField]) -> BodyError {
+    let near = fields.iter().map(|f| (compute_edit_distance(name, f.name), f.name)).min().filter(|(d, _)| *d <= 2.max(name.len() / 3));
     let help = near.map_or_else(|| fields_help(fields), |(_, near)| format!("did you mean `{near}`?"));
-    error(pointer, &format!("unknown field `{name}`"), Some(&help))
+    new_body_error(pointer, &format!("unknown field `{name}`"), Some(&help))
 }
 
-fn fields_help(fields: &[Field]) -> String {
+fn fields_help(fields: &[BodyField]) -> String {
     let names: Vec<_> = fields.iter().map(|f| format!("`{}`", f.name)).collect();
     format!("the fields are {}", names.join(", "))
 }
 
 /// One error.
-pub fn error(pointer: &str, message: &str, help: Option<&str>) -> BodyError {
+pub fn new_body_error(pointer: &str, message: &str, help: Option<&str>) -> BodyError {
     BodyError { pointer: pointer.to_owned(), message: message.to_owned(), help: help.map(str::to_owned) }
 }
 
 /// An error at `pointer` unless the condition holds.
-pub fn demand(errors: &mut Vec<BodyError>, holds: bool, pointer: &str, message: &str, help: &str) {
+pub fn require_condition(errors: &mut Vec<BodyError>, holds: bool, pointer: &str, message: &str, help: &str) {
     if !holds {
-        errors.push(error(pointer, message, Some(help)));
+        errors.push(new_body_error(pointer, message, Some(help)));
     }
 }
 
@@ -137,7 +141,7 @@ pub fn is_word(text: &str, further: &str) -> bool {
 }
 
 /// A scalar field as text.
-pub fn scalar(body: &Value, field: &str) -> Option<String> {
+pub fn read_scalar_field(body: &Value, field: &str) -> Option<String> {
     scalar_text(body.get(field)?)
 }
 
@@ -152,18 +156,18 @@ pub fn scalar_text(value: &Value) -> Option<String> {
 }
 
 /// A boolean field.
-pub fn flag(body: &Value, field: &str) -> Option<bool> {
+pub fn read_flag_field(body: &Value, field: &str) -> Option<bool> {
     body.get(field).and_then(Value::as_bool)
 }
 
 /// A list of text.
-pub fn texts(body: &Value, field: &str) -> Vec<String> {
+pub fn read_text_list_field(body: &Value, field: &str) -> Vec<String> {
     let items = body.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// The edit distance of two names (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
+fn compute_edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
@@ -185,7 +189,7 @@ mod tests {
 
     #[test]
     fn names_what_is_wrong_and_what_would_be_right() {
-        let fields = [required("path", Shape::Text), optional("mode", Shape::Text)];
+        let fields = [new_required_field("path", FieldShape::Text), new_optional_field("mode", FieldShape::Text)];
         let errors = check_fields(&json!({ "mod": "0644", "mode": 644 }), "", &fields);
         let found: Vec<_> = errors.iter().map(|e| (e.pointer.as_str(), e.message.as_str(), e.help.as_deref())).collect();
         assert_eq!(

@@ -22,7 +22,7 @@ pub const NOT_ROOTS: i32 = 79;
 pub const SAY: &str = "say() { s=$1; shift; printf 'railwright: %s\\n' \"$*\" >&2; exit \"$s\"; }\n";
 
 /// The sentence in an action's standard error, if it left one.
-pub fn complaint(stderr: &str) -> Option<String> {
+pub fn find_failure_message(stderr: &str) -> Option<String> {
     stderr.lines().rev().find_map(|line| line.strip_prefix("railwright: ")).map(|sentence| one_line(sentence, 400))
 }
 
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn the_last_sentence_counts_and_is_clean() {
         let stderr = "E: noise\nrailwright: first\nmore\nrailwright: locked by pid 7 (a\u{1b}[31mpt)\n";
-        assert_eq!(complaint(stderr).as_deref(), Some("locked by pid 7 (a\u{fffd}[31mpt)"));
-        assert_eq!(complaint("E: nothing of ours"), None);
+        assert_eq!(find_failure_message(stderr).as_deref(), Some("locked by pid 7 (a\u{fffd}[31mpt)"));
+        assert_eq!(find_failure_message("E: nothing of ours"), None);
     }
 }

@@ -2,17 +2,17 @@
 //! never done, and work for a person where that is missing: the plan holds it and says what to do, and a plan after that proves it.
 
 use super::fields::Fields;
-use super::kubernetes_object::looks::{Live, looked_at};
+use super::kubernetes_object::looks::{LiveObject, looked_at};
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
-use super::{Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::{Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::TargetKind;
 use serde_json::Value;
 
 /// The kind.
 pub struct ConsoleStep;
 
-impl Kind for ConsoleStep {
+impl ResourceKind for ConsoleStep {
     fn name(&self) -> &'static str {
         "console_step"
     }
@@ -29,7 +29,7 @@ impl Kind for ConsoleStep {
         let mut fields = Fields::of(body, &["name", "says", "settings", "proof", "keeps"]);
         fields.text("name", true);
         fields.text("says", true);
-        if proof(body).is_none() {
+        if parse_proof_object(body).is_none() {
             let help = "an object that the step makes: { apiVersion, kind, metadata: { name } }";
             fields.error("", "`proof` is missing, or names no object", Some(help.to_owned()));
         }
@@ -42,67 +42,67 @@ impl Kind for ConsoleStep {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        read(wish).into_iter().collect()
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        build_proof_read(wish).into_iter().collect()
     }
 
     /// What is done by hand is an add-on as a rule, with kinds and a namespace of its own.
-    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
+    fn may_bring(&self, _wish: &DesiredResource, _needed: &str) -> bool {
         true
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let found = found(wish, answers);
+        let found = decode_step_presence(wish, answers);
         if found == Reading::Absent {
             assessment.refusal = Some(by_hand(wish));
         }
-        note(&mut assessment, Reading::is("installed"), found);
+        insert_step_attribute(&mut assessment, Reading::is("installed"), found);
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-        match found(last_applied, answers) {
-            Reading::Absent => note(&mut assessment, Reading::Absent, Reading::Absent),
-            unknown @ Reading::Unknown(_) => note(&mut assessment, Reading::Absent, unknown),
+        match decode_step_presence(last_applied, answers) {
+            Reading::Absent => insert_step_attribute(&mut assessment, Reading::Absent, Reading::Absent),
+            unknown @ Reading::Unknown(_) => insert_step_attribute(&mut assessment, Reading::Absent, unknown),
             _ => {
                 let name = last_applied.text("name").unwrap_or_default();
                 assessment.residue.push(format!("{name} stays: what was installed in a console is uninstalled there"));
-                assessment.residue.extend(keeps(&last_applied.body));
+                assessment.residue.extend(list_declared_residue(&last_applied.body));
             }
         }
         assessment
     }
 }
 
-fn proof(body: &Value) -> Option<ObjectName> {
-    manifest::object(body.get("proof")?)
+fn parse_proof_object(body: &Value) -> Option<ObjectName> {
+    manifest::parse_object_name(body.get("proof")?)
 }
 
-fn keeps(body: &Value) -> impl Iterator<Item = String> {
+fn list_declared_residue(body: &Value) -> impl Iterator<Item = String> {
     body.get("keeps").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned)
 }
 
-fn read(wish: &Wish) -> Option<Read> {
-    Some(Read::Kubernetes(KubernetesRead::Object(proof(&wish.body)?)))
+fn build_proof_read(wish: &DesiredResource) -> Option<Read> {
+    Some(Read::Kubernetes(KubernetesRead::Object(parse_proof_object(&wish.body)?)))
 }
 
-fn found(wish: &Wish, answers: &Answers) -> Reading {
-    let Some(read) = read(wish) else { return Reading::Unknown("no object proves it".to_owned()) };
+fn decode_step_presence(wish: &DesiredResource, answers: &ReadResults) -> Reading {
+    let Some(read) = build_proof_read(wish) else { return Reading::Unknown("no object proves it".to_owned()) };
     match looked_at(&read, answers) {
-        Live::Is(_) => Reading::is("installed"),
-        Live::Absent => Reading::Absent,
-        Live::Unknown(reason) => Reading::Unknown(reason),
+        LiveObject::Is(_) => Reading::is("installed"),
+        LiveObject::Absent => Reading::Absent,
+        LiveObject::Unknown(reason) => Reading::Unknown(reason),
     }
 }
 
-fn note(assessment: &mut Assessment, wanted: Reading, found: Reading) {
+fn insert_step_attribute(assessment: &mut Assessment, wanted: Reading, found: Reading) {
     assessment.attributes.insert("step".to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
 }
 
 /// What a person has to do, with every setting as the spec has it.
-fn by_hand(wish: &Wish) -> String {
+fn by_hand(wish: &DesiredResource) -> String {
     let says = wish.text("says").unwrap_or_default();
     let settings = wish.body.get("settings").and_then(Value::as_object).into_iter().flatten();
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -115,19 +115,19 @@ fn by_hand(wish: &Wish) -> String {
 mod tests {
     use super::*;
     use crate::kubernetes_object::request::ABSENT;
-    use crate::{Answer, AnswerStatus};
+    use crate::{AnswerStatus, ReadResult};
     use serde_json::json;
 
-    fn wish() -> Wish {
+    fn wish() -> DesiredResource {
         let proof = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "add-on" } });
         let body = json!({ "name": "add-on", "says": "open the page", "settings": { "mode": "compat", "all": true }, "proof": proof, "keeps": ["interfaces stay"] });
         assert_eq!(ConsoleStep.check(&body), []);
-        Wish::of("kube/prod/console_step/add-on".parse().unwrap(), "console_step", body)
+        DesiredResource::of("kube/prod/console_step/add-on".parse().unwrap(), "console_step", body)
     }
 
-    fn answers(status: AnswerStatus) -> Answers {
-        let mut answers = Answers::default();
-        answers.insert(read(&wish()).unwrap().key(), Answer { status, out: "{}".to_owned() });
+    fn answers(status: AnswerStatus) -> ReadResults {
+        let mut answers = ReadResults::default();
+        answers.insert(build_proof_read(&wish()).unwrap().key(), ReadResult { status, out: "{}".to_owned() });
         answers
     }
 

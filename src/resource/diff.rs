@@ -1,26 +1,26 @@
 //! What a kind makes of a target's answers, with the secrets of the run kept out of it. The kind compares what the target said
 //! as it is; only what comes out is redacted, since that is shown, planned, journalled and remembered.
 
-use super::{Answers, Assessment, Kind, Reading, Wish};
+use super::{Assessment, DesiredResource, ReadResults, Reading, ResourceKind};
 use railwright_base::Redaction;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Compares a resource with its target.
-pub fn diff(kind: &dyn Kind, wish: &Wish, answers: &Answers) -> Assessment {
+pub fn diff_resource(kind: &dyn ResourceKind, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
     without_secrets(Some(wish), answers, |answers| kind.assess(wish, answers))
 }
 
 /// Compares a resource that no wish is about any more with its target, as it was applied. Nothing of it is clear text: it may have been
 /// no secret then.
-pub fn diff_applied(kind: &dyn Kind, applied: &Wish, answers: &Answers) -> Assessment {
+pub fn diff_applied(kind: &dyn ResourceKind, applied: &DesiredResource, answers: &ReadResults) -> Assessment {
     without_secrets(None, answers, |answers| kind.assess(applied, answers))
 }
 
 /// What takes a resource back.
-pub fn diff_removal(kind: &dyn Kind, applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-    if has_taken_out_of(&remembered(before, answers.redaction())) {
+pub fn diff_removal(kind: &dyn ResourceKind, applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    if has_taken_out_of(&redact_recorded_value(before, answers.redaction())) {
         let what = applied.address.within_target();
         let residue = format!("{what} stays as it is: what was there before us held a secret, and was not kept");
         return Assessment { residue: vec![residue], ..Assessment::default() };
@@ -29,60 +29,62 @@ pub fn diff_removal(kind: &dyn Kind, applied: &Wish, before: &Value, answers: &A
 }
 
 /// What a resource left behind when it was applied, where this is its wish now.
-pub fn diff_left(kind: &dyn Kind, applied: &Wish, now: &Wish, answers: &Answers) -> Assessment {
+pub fn diff_left(kind: &dyn ResourceKind, applied: &DesiredResource, now: &DesiredResource, answers: &ReadResults) -> Assessment {
     without_secrets(Some(now), answers, |answers| kind.left(applied, answers))
 }
 
 /// What is remembered of a resource, without the secrets of this run: it may have been none when it was written down.
-pub fn remembered(value: &Value, redaction: Option<&Redaction>) -> Value {
+pub fn redact_recorded_value(value: &Value, redaction: Option<&Redaction>) -> Value {
     let mut value = value.clone();
     if let Some(redaction) = redaction {
-        redact(&mut value, &|text| redaction.replace(text));
+        redact_json_value(&mut value, &|text| redaction.replace(text));
     }
     value
 }
 
 /// A resource as it was applied, without the secrets of this run: what a plan carries of it.
-pub fn remembered_wish(applied: &Wish, redaction: Option<&Redaction>) -> Wish {
+pub fn remembered_wish(applied: &DesiredResource, redaction: Option<&Redaction>) -> DesiredResource {
     let Some(redaction) = redaction else { return applied.clone() };
     let mut want = (*applied.want).clone();
-    redact(&mut want.body, &|text| redaction.replace(text));
-    Wish { want: Arc::new(want), ..applied.clone() }
+    redact_json_value(&mut want.body, &|text| redaction.replace(text));
+    DesiredResource { want: Arc::new(want), ..applied.clone() }
 }
 
 fn has_taken_out_of(value: &Value) -> bool {
-    texts(value).iter().any(|text| Redaction::has_taken_out_of(text))
+    collect_json_texts(value).iter().any(|text| Redaction::has_taken_out_of(text))
 }
 
 /// What stands in the wish of now everybody can read there; what a kind wants beside it may come from the target.
-fn without_secrets(wish: Option<&Wish>, answers: &Answers, compare: impl Fn(&Answers) -> Assessment) -> Assessment {
+fn without_secrets(wish: Option<&DesiredResource>, answers: &ReadResults, compare: impl Fn(&ReadResults) -> Assessment) -> Assessment {
     let compared = compare(answers);
     // What a kind makes of an answer may hold a secret that the answer holds in a form that nobody knows.
     let Some(redaction) = answers.redaction() else { return compared };
-    let clear: Vec<Cow<'_, str>> = wish.into_iter().flat_map(|wish| texts(&wish.body)).collect();
+    let clear: Vec<Cow<'_, str>> = wish.into_iter().flat_map(|wish| collect_json_texts(&wish.body)).collect();
     let redaction = redaction.except(clear.iter().map(AsRef::as_ref));
     match answers.without_secret_files(&redaction) {
         // What is as desired says nothing that the spec does not say.
-        Cow::Owned(veiled) if !compared.is_met() => redacted(compare(&veiled), &redaction),
-        _ => redacted(compared, &redaction),
+        Cow::Owned(veiled) if !compared.is_met() => redact_diff(compare(&veiled), &redaction),
+        _ => redact_diff(compared, &redaction),
     }
 }
 
 /// Every text of a JSON value, numbers among them.
-pub fn texts(value: &Value) -> Vec<Cow<'_, str>> {
+pub fn collect_json_texts(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
         Value::String(text) => vec![Cow::Borrowed(text)],
         Value::Number(number) => vec![Cow::Owned(number.to_string())],
-        Value::Array(items) => items.iter().flat_map(texts).collect(),
-        Value::Object(map) => map.iter().flat_map(|(key, item)| [Cow::Borrowed(key.as_str())].into_iter().chain(texts(item))).collect(),
+        Value::Array(items) => items.iter().flat_map(collect_json_texts).collect(),
+        Value::Object(map) => {
+            map.iter().flat_map(|(key, item)| [Cow::Borrowed(key.as_str())].into_iter().chain(collect_json_texts(item))).collect()
+        }
         Value::Null | Value::Bool(_) => Vec::new(),
     }
 }
 
 /// Everything in an assessment that a target's own words may have gone into.
-fn redacted(mut compared: Assessment, redaction: &Redaction) -> Assessment {
+fn redact_diff(mut compared: Assessment, redaction: &Redaction) -> Assessment {
     let actions = serde_json::to_value(&compared.actions).unwrap_or_default();
-    if let Some(name) = texts(&actions).iter().find_map(|text| redaction.name_in(text)) {
+    if let Some(name) = collect_json_texts(&actions).iter().find_map(|text| redaction.name_in(text)) {
         let refusal = format!("what is there holds the secret `{name}`, which no plan may carry: take it out by hand");
         (compared.actions, compared.refusal) = (Vec::new(), compared.refusal.or(Some(refusal)));
     }
@@ -92,28 +94,28 @@ fn redacted(mut compared: Assessment, redaction: &Redaction) -> Assessment {
     for attribute in compared.attributes.values_mut().chain(compared.out_of_reach.values_mut()) {
         let (wanted, found) = (attribute.wanted.clone(), attribute.found.clone());
         for (plane, desired) in wanted.iter() {
-            attribute.wanted.set(plane, without(desired, redaction, &|text| redaction.replace(text)));
+            attribute.wanted.set(plane, redact_reading(desired, redaction, &|text| redaction.replace(text)));
         }
         for (plane, actual) in found.iter() {
             // What is equal stays equal.
             let is_whole = wanted.get(plane) == Some(actual);
             let replace = |text: &str| if is_whole { redaction.replace(text) } else { redaction.replace_shortened(text) };
-            attribute.found.set(plane, without(actual, redaction, &replace));
+            attribute.found.set(plane, redact_reading(actual, redaction, &replace));
         }
         redact_all(attribute.by.iter_mut().chain(&mut attribute.input), redaction);
     }
-    redact(&mut compared.before, &|text| redaction.replace(text));
+    redact_json_value(&mut compared.before, &|text| redaction.replace(text));
     redact_all(compared.interrupts.iter_mut().chain(&mut compared.residue).chain(&mut compared.refusal), redaction);
     redact_all(compared.hopeless.iter_mut().map(|hopeless| &mut hopeless.why), redaction);
     redact_all(compared.lacks.iter_mut().map(|lacks| &mut lacks.said), redaction);
     compared
 }
 
-fn without(reading: &Reading, redaction: &Redaction, replace: &dyn Fn(&str) -> String) -> Reading {
+fn redact_reading(reading: &Reading, redaction: &Redaction, replace: &dyn Fn(&str) -> String) -> Reading {
     match reading {
         Reading::Is(value) => {
             let mut value = value.clone();
-            redact(&mut value, replace);
+            redact_json_value(&mut value, replace);
             Reading::Is(value)
         }
         Reading::Absent => Reading::Absent,
@@ -127,7 +129,7 @@ fn redact_all<'a>(texts: impl IntoIterator<Item = &'a mut String>, redaction: &R
 }
 
 /// Replaces texts and names; a number becomes a text where it is a secret.
-fn redact(value: &mut Value, replace: &dyn Fn(&str) -> String) {
+fn redact_json_value(value: &mut Value, replace: &dyn Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = replace(text),
         Value::Number(number) => {
@@ -137,9 +139,9 @@ fn redact(value: &mut Value, replace: &dyn Fn(&str) -> String) {
                 *value = Value::String(replaced);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, replace)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_json_value(item, replace)),
         Value::Object(map) => {
-            map.values_mut().for_each(|item| redact(item, replace));
+            map.values_mut().for_each(|item| redact_json_value(item, replace));
             *map = std::mem::take(map).into_iter().map(|(name, item)| (replace(&name), item)).collect();
         }
         Value::Null | Value::Bool(_) => {}
@@ -159,7 +161,7 @@ mod tests {
         let read = Read::File { path: "/etc/a".into() };
         let mut answers = answered(&[(&read, 0, &format!("644 root root 9 regular file\n{actual}"))]);
         answers.may_hold(Arc::new(Redaction::of([("token", secret)])));
-        diff(&File, &wish, &answers)
+        diff_resource(&File, &wish, &answers)
     }
 
     #[test]
@@ -195,10 +197,10 @@ mod tests {
 
     #[test]
     fn what_a_kind_makes_of_an_answer_is_redacted_whatever_the_answer_looked_like() {
-        let mut answers = Answers::default();
+        let mut answers = ReadResults::default();
         answers.may_hold(Arc::new(Redaction::of([("token", "hunter2-hunter2")])));
         let wish = wish(&File, json!({ "path": "/etc/a", "content": "x", "mode": "0644" }));
-        let made = diff(&TELLS, &wish, &answers);
+        let made = diff_resource(&TELLS, &wish, &answers);
         assert!(!format!("{:?}", made.attributes).contains("hunter2-"), "{:?}", made.attributes);
         assert_eq!(
             made.before,
@@ -234,9 +236,9 @@ mod tests {
 
     #[test]
     fn a_secret_of_digits_is_one_as_a_number_too() {
-        let mut answers = Answers::default();
+        let mut answers = ReadResults::default();
         answers.may_hold(Arc::new(Redaction::of([("pin", "8462951730")])));
-        let made = diff(&COUNTS, &wish(&File, json!({ "path": "/etc/a", "content": "x" })), &answers);
+        let made = diff_resource(&COUNTS, &wish(&File, json!({ "path": "/etc/a", "content": "x" })), &answers);
         assert!(!format!("{made:?}").contains("8462951730"), "{made:?}");
         assert_eq!((made.is_met(), made.before), (false, json!({ "pin": "[secret pin]" })));
     }
@@ -244,7 +246,7 @@ mod tests {
     /// The text of an earlier spec, or what was there before us, became a secret since.
     #[test]
     fn what_is_remembered_is_no_clear_text() {
-        let mut answers = Answers::default();
+        let mut answers = ReadResults::default();
         answers.may_hold(Arc::new(Redaction::of([("pin", "8462951730")])));
         let applied = wish(&File, json!({ "path": "/etc/a", "content": "t=8462951730" }));
         let made = diff_removal(&COUNTS, &applied, &json!(null), &answers);
@@ -260,7 +262,7 @@ mod tests {
     #[test]
     fn the_name_of_a_secret_is_never_put_back_in_its_place() {
         let wish = wish(&File, json!({ "path": "/etc/a", "content": "x", "mode": "0644" }));
-        let back = |before: Value| diff_removal(&TELLS, &wish, &before, &Answers::default());
+        let back = |before: Value| diff_removal(&TELLS, &wish, &before, &ReadResults::default());
         assert_eq!(back(json!({ "value": "old" })).actions.len(), 1);
         let kept = back(json!({ "value": "is [secret token] here" }));
         assert!(kept.actions.is_empty());

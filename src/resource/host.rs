@@ -5,7 +5,7 @@
 //! is not everywhere (Source: os-release(5); openEuler 22.03 has no ID_LIKE).
 
 use super::action::PackageManager;
-use super::{Answers, Read};
+use super::{Read, ReadResults};
 use railwright_base::MachineId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -214,13 +214,13 @@ impl HostFacts {
 }
 
 /// The lines of the answer to `Read::Host` that name the netdevs of our own connection, and nothing else of it.
-pub fn ssh_lines(answers: &Answers) -> impl Iterator<Item = &str> {
+pub fn ssh_lines(answers: &ReadResults) -> impl Iterator<Item = &str> {
     let text = answers.output(&Read::Host).map_or("", |(_, text)| text);
     text.lines().filter(|line| line.starts_with("ssh"))
 }
 
 /// Decodes the answer to `Read::Host`; the error is a reason that fits after "unknown:".
-pub fn facts(answers: &Answers) -> Result<HostFacts, String> {
+pub fn decode_host_facts(answers: &ReadResults) -> Result<HostFacts, String> {
     let (_, text) = answers.output(&Read::Host)?;
     if !text.lines().any(|line| line == "end") {
         return Err("the answer of the host is not complete".to_owned());
@@ -231,7 +231,7 @@ pub fn facts(answers: &Answers) -> Result<HostFacts, String> {
         let (word, value) = line.split_once(' ').unwrap_or((line, ""));
         let value = value.trim();
         match word {
-            "os" => os.extend(assignment(value)),
+            "os" => os.extend(parse_os_release_line(value)),
             "kernel" => facts.kernel = value.to_owned(),
             "architecture" => facts.architecture = value.to_owned(),
             "boot_id" => facts.boot_id = value.to_owned(),
@@ -272,7 +272,7 @@ fn package_manager(facts: &HostFacts) -> Option<PackageManager> {
 
 /// `KEY=value`, `KEY="value"` or `KEY='value'` of os-release; within double quotes a backslash takes the next
 /// character literally (os-release(5)).
-fn assignment(line: &str) -> Option<(String, String)> {
+fn parse_os_release_line(line: &str) -> Option<(String, String)> {
     let (key, value) = line.split_once('=')?;
     let value = value.trim();
     let value = match value.strip_prefix('\'').and_then(|v| v.strip_suffix('\'')) {
@@ -293,12 +293,12 @@ fn assignment(line: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, AnswerStatus};
+    use crate::{AnswerStatus, ReadResult};
 
     fn decode(out: &str) -> Result<HostFacts, String> {
-        let mut answers = Answers::default();
-        answers.insert("host", Answer { status: AnswerStatus::Exit(0), out: out.to_owned() });
-        facts(&answers)
+        let mut answers = ReadResults::default();
+        answers.insert("host", ReadResult { status: AnswerStatus::Exit(0), out: out.to_owned() });
+        decode_host_facts(&answers)
     }
 
     fn with_os(os_release: &str, tools: &[&str]) -> HostFacts {
@@ -367,19 +367,19 @@ mod tests {
     fn a_truncated_answer_is_unknown() {
         assert!(decode("version 1\nkernel 6.1.0\n").is_err());
         assert!(decode("uid x\nend\n").is_err());
-        assert!(facts(&Answers::default()).is_err());
+        assert!(decode_host_facts(&ReadResults::default()).is_err());
     }
 
     fn read_here(shell: &[&str], root: &str, connection: &str) -> HostFacts {
         use std::io::Write as _;
         use std::process::{Command, Stdio};
-        let program = crate::program::render(&[Read::Host], root, "f00d");
+        let program = crate::program::render_read_program(&[Read::Host], root, "f00d");
         let mut child = Command::new(shell[0]);
         let child = child.args(&shell[1..]).arg("-s").env("SSH_CONNECTION", connection).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = child.spawn().unwrap();
         child.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap().stdout;
-        facts(&crate::program::parse(&[Read::Host], "f00d", &output)).unwrap()
+        decode_host_facts(&crate::program::parse_program_answers(&[Read::Host], "f00d", &output)).unwrap()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! appears: at boot, after a driver reload, after a PCI re-add. All three are files of one resource, so that
 //! removal takes exactly them.
 
-use super::{Action, Answers, Assessment, Attribute, Plane, Read, Reading};
+use super::{Action, Assessment, Attribute, Plane, Read, ReadResults, Reading};
 
 /// What makes the unit run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Trigger {
 
 /// The unit that keeps one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keeper {
+pub struct PersistenceUnit {
     /// The kind in the names of files: `link-qos`.
     kind: &'static str,
     /// The resource's name.
@@ -32,7 +32,7 @@ pub struct Keeper {
 
 /// What of a keeper is on disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct PersistenceUnitFiles {
     /// The script's text.
     pub script: Option<String>,
     unit: Option<String>,
@@ -43,10 +43,10 @@ pub struct Kept {
 const HEAD: &str = "#!/bin/sh\n# Written by railwright; changes made here are overwritten.\n\
                     PATH=$PATH:/opt/mellanox/iproute2/sbin:/opt/mellanox/ethtool/sbin\n";
 
-impl Keeper {
+impl PersistenceUnit {
     /// A keeper whose script runs `commands`, lines of sh whose values are quoted already.
     pub fn new(kind: &'static str, name: &str, trigger: Trigger, commands: &str) -> Self {
-        Keeper { kind, name: name.to_owned(), trigger, script: format!("{HEAD}{commands}") }
+        PersistenceUnit { kind, name: name.to_owned(), trigger, script: format!("{HEAD}{commands}") }
     }
 
     fn script_path(&self) -> String {
@@ -98,8 +98,8 @@ impl Keeper {
     }
 
     /// What is on disk.
-    pub fn kept(&self, answers: &Answers) -> Result<Kept, String> {
-        Ok(Kept {
+    pub fn kept(&self, answers: &ReadResults) -> Result<PersistenceUnitFiles, String> {
+        Ok(PersistenceUnitFiles {
             script: file_text(answers, &self.script_path())?,
             unit: file_text(answers, &self.unit_path())?,
             rule: file_text(answers, &self.rule_path())?,
@@ -108,25 +108,25 @@ impl Keeper {
 
     /// The value in the persisted plane: `ours` where the script on disk is ours to the letter; another one sets nothing that we
     /// could vouch for, and `other` says what can be told from its text.
-    pub fn persisted(&self, kept: &Result<Kept, String>, ours: Reading, other: impl FnOnce(&str) -> Reading) -> Reading {
+    pub fn persisted(&self, kept: &Result<PersistenceUnitFiles, String>, ours: Reading, other: impl FnOnce(&str) -> Reading) -> Reading {
         match kept {
             Err(reason) => Reading::Unknown(reason.clone()),
             Ok(kept) if self.says_so(kept) => ours,
-            Ok(Kept { script: None, .. }) => Reading::Absent,
-            Ok(Kept { script: Some(text), .. }) => other(text),
+            Ok(PersistenceUnitFiles { script: None, .. }) => Reading::Absent,
+            Ok(PersistenceUnitFiles { script: Some(text), .. }) => other(text),
         }
     }
 
     /// True when the script on disk is exactly ours.
-    pub fn says_so(&self, kept: &Kept) -> bool {
+    pub fn says_so(&self, kept: &PersistenceUnitFiles) -> bool {
         kept.script.as_ref() == Some(&self.script)
     }
 
     /// The attribute `unit`: the files that make the settings come back, each as it should be.
-    pub fn attribute(&self, kept: &Result<Kept, String>) -> Attribute {
+    pub fn attribute(&self, kept: &Result<PersistenceUnitFiles, String>) -> Attribute {
         let found = match kept {
             Err(reason) => Reading::Unknown(reason.clone()),
-            Ok(kept) if *kept == Kept::default() => Reading::Absent,
+            Ok(kept) if *kept == PersistenceUnitFiles::default() => Reading::Absent,
             Ok(kept) if *kept == self.wanted() => Reading::is("in place"),
             Ok(_) => Reading::is("changed"),
         };
@@ -134,13 +134,13 @@ impl Keeper {
     }
 
     /// The same for a keeper that should go.
-    pub fn attribute_gone(&self, kept: &Result<Kept, String>) -> Attribute {
+    pub fn attribute_gone(&self, kept: &Result<PersistenceUnitFiles, String>) -> Attribute {
         let found = self.attribute(kept).found.persisted.unwrap_or(Reading::Absent);
         Attribute::in_plane(Plane::Persisted, Reading::Absent, found)
     }
 
     /// Puts into an undoing assessment that this keeper should go, and what removes its files.
-    pub fn take_back(&self, assessment: &mut Assessment, answers: &Answers) {
+    pub fn take_back(&self, assessment: &mut Assessment, answers: &ReadResults) {
         let kept = self.kept(answers);
         assessment.attributes.insert("unit".to_owned(), self.attribute_gone(&kept));
         if let Ok(kept) = &kept {
@@ -148,12 +148,12 @@ impl Keeper {
         }
     }
 
-    fn wanted(&self) -> Kept {
-        Kept { script: Some(self.script.clone()), unit: Some(self.unit()), rule: Some(self.rule()) }
+    fn wanted(&self) -> PersistenceUnitFiles {
+        PersistenceUnitFiles { script: Some(self.script.clone()), unit: Some(self.unit()), rule: Some(self.rule()) }
     }
 
     /// Writes the files that differ.
-    pub fn write(&self, kept: &Kept) -> Vec<Action> {
+    pub fn write(&self, kept: &PersistenceUnitFiles) -> Vec<Action> {
         let mut actions = Vec::new();
         let mut put = |path: String, mode: &str, wanted: &str, found: &Option<String>| {
             if found.as_deref() != Some(wanted) {
@@ -171,7 +171,7 @@ impl Keeper {
     }
 
     /// Removes the files that are there; the rule first, so that nothing starts a unit that is gone.
-    pub fn remove(&self, kept: &Kept) -> Vec<Action> {
+    pub fn remove(&self, kept: &PersistenceUnitFiles) -> Vec<Action> {
         // The folder of the scripts is ours; an empty one is nothing to leave behind.
         let files = [
             (self.rule_path(), &kept.rule, None),
@@ -188,7 +188,7 @@ impl Keeper {
 }
 
 /// The text of a file from its `Read::File`; `None` when there is none.
-fn file_text(answers: &Answers, path: &str) -> Result<Option<String>, String> {
+fn file_text(answers: &ReadResults, path: &str) -> Result<Option<String>, String> {
     match answers.output(&Read::File { path: path.to_owned() })? {
         (0, out) => Ok(Some(out.split_once('\n').map_or("", |(_, text)| text).to_owned())),
         (1, _) => Ok(None),
@@ -202,9 +202,10 @@ mod tests {
 
     #[test]
     fn the_files_are_these() {
-        let keeper = Keeper::new("link-qos", "ens1", Trigger::Netdev("ens1".to_owned()), "dcb pfc set dev 'ens1' prio-pfc all:off 3:on\n");
+        let keeper =
+            PersistenceUnit::new("link-qos", "ens1", Trigger::Netdev("ens1".to_owned()), "dcb pfc set dev 'ens1' prio-pfc all:off 3:on\n");
         let text: Vec<String> = keeper
-            .write(&Kept::default())
+            .write(&PersistenceUnitFiles::default())
             .into_iter()
             .map(|action| match action {
                 Action::WriteFile { path, content, mode, .. } => format!("--- {path} {mode}\n{content}"),

@@ -1,8 +1,8 @@
 //! What every resource kind can do, and the list of kinds.
 
-use super::kubernetes_object::access::{Right, Verb};
+use super::kubernetes_object::access::{ApiVerb, Right};
 use super::kubernetes_object::request::ObjectName;
-use super::{Answers, Assessment, Read, Wish};
+use super::{Assessment, DesiredResource, Read, ReadResults};
 use railwright_base::TargetKind;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub struct BodyError {
 
 /// Why a wish that is waited for does not come about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct NotReadyReason {
     /// In words.
     pub words: String,
     /// Waiting does not help.
@@ -28,7 +28,7 @@ pub struct Trouble {
 
 /// A resource kind: pure functions over wishes and answers. Which target it is must make no difference: what is planned
 /// for one target is the plan of all that want and say the same.
-pub trait Kind: Sync {
+pub trait ResourceKind: Sync {
     /// The word in a module's manifest and in addresses: `file`, `link`, `kernel_module`.
     fn name(&self) -> &'static str;
 
@@ -49,19 +49,19 @@ pub trait Kind: Sync {
     fn check(&self, body: &Value) -> Vec<BodyError>;
 
     /// What has to be read to judge the wish. Must not depend on any observation: all reads of a host travel at once.
-    fn reads(&self, wish: &Wish) -> Vec<Read>;
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read>;
 
     /// The part of its answers that it is judged by, where an answer is about many things (a port of a switch); nothing for all of them.
-    fn part<'a>(&self, _wish: &'a Wish) -> Option<&'a str> {
+    fn part<'a>(&self, _wish: &'a DesiredResource) -> Option<&'a str> {
         None
     }
 
     /// Judges the wish by the answers of its target.
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment;
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment;
 
     /// The wish was taken out of the spec: what restores the time before our first change (`before`, as `assess`
     /// gave it then), or removes what we brought. Attributes: what should be there afterwards, and what is now.
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment;
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment;
 
     /// What undoing needs once another wish of the same resource was applied over the first: `first` was there before our first change,
     /// `now` right before this one. Only kinds whose wishes touch more or less of the target have more to remember than the first.
@@ -71,7 +71,7 @@ pub trait Kind: Sync {
 
     /// What a wish that was applied earlier left behind: its attributes, wanted as they were left. The answers are to the questions of
     /// the wish of now.
-    fn left(&self, applied: &Wish, answers: &Answers) -> Assessment {
+    fn left(&self, applied: &DesiredResource, answers: &ReadResults) -> Assessment {
         self.assess(applied, answers)
     }
 
@@ -86,7 +86,7 @@ pub trait Kind: Sync {
     }
 
     /// The same of one wish, where the wish itself may say so.
-    fn is_convergent(&self, _wish: &Wish) -> bool {
+    fn is_convergent(&self, _wish: &DesiredResource) -> bool {
         self.convergent()
     }
 
@@ -96,13 +96,13 @@ pub trait Kind: Sync {
     }
 
     /// True when what was applied last and what is wished are the same wish, so that there is nothing new to remember.
-    fn is_same_wish(&self, applied: &Wish, wish: &Wish) -> bool {
+    fn is_same_wish(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
         applied.digest() == wish.digest()
     }
 
     /// False where the wish brings its own question (a probe) and asks another than what was applied last: what is found then says
     /// nothing of what was left behind.
-    fn asks_alike(&self, _applied: &Wish, _wish: &Wish) -> bool {
+    fn asks_alike(&self, _applied: &DesiredResource, _wish: &DesiredResource) -> bool {
         true
     }
 
@@ -118,12 +118,12 @@ pub trait Kind: Sync {
     }
 
     /// True where a step for this wish brings what others have to be in or of (`Lacking::what`), or may well do so.
-    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
+    fn may_bring(&self, _wish: &DesiredResource, _needed: &str) -> bool {
         false
     }
 
     /// True where the hosts' own steps wait for it: what proves them needs what it waits for.
-    fn comes_before_hosts(&self, _wish: &Wish) -> bool {
+    fn comes_before_hosts(&self, _wish: &DesiredResource) -> bool {
         false
     }
 
@@ -133,22 +133,22 @@ pub trait Kind: Sync {
     }
 
     /// What to read besides while the wish is waited for: why it does not come about.
-    fn troubles(&self, _wish: &Wish) -> Vec<Read> {
+    fn troubles(&self, _wish: &DesiredResource) -> Vec<Read> {
         Vec::new()
     }
 
     /// What those say.
-    fn trouble(&self, _wish: &Wish, _answers: &Answers) -> Option<Trouble> {
+    fn trouble(&self, _wish: &DesiredResource, _answers: &ReadResults) -> Option<NotReadyReason> {
         None
     }
 
     /// What an API server has to allow for bringing a wish about, or for taking it back; what is read for it aside.
-    fn changes(&self, _wish: &Wish, _removal: bool) -> Vec<(ObjectName, Verb)> {
+    fn changes(&self, _wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
         Vec::new()
     }
 
     /// What an API server has to allow besides, for every look at it, each with the reason.
-    fn rights(&self, _wish: &Wish) -> Vec<(Right, String)> {
+    fn rights(&self, _wish: &DesiredResource) -> Vec<(Right, String)> {
         Vec::new()
     }
 
@@ -159,10 +159,10 @@ pub trait Kind: Sync {
 }
 
 /// Every kind that railwright knows.
-pub fn kinds() -> &'static [&'static dyn Kind] {
+pub fn list_resource_kinds() -> &'static [&'static dyn ResourceKind] {
     &[
         &super::bond::Bond,
-        &super::command::Command,
+        &super::command::CommandResource,
         &super::configfs_value::ConfigfsValue,
         &super::console_step::ConsoleStep,
         &super::file::File,
@@ -199,6 +199,6 @@ pub fn kinds() -> &'static [&'static dyn Kind] {
 }
 
 /// The kind of this name.
-pub fn kind_named(name: &str) -> Option<&'static dyn Kind> {
-    kinds().iter().copied().find(|kind| kind.name() == name)
+pub fn kind_named(name: &str) -> Option<&'static dyn ResourceKind> {
+    list_resource_kinds().iter().copied().find(|kind| kind.name() == name)
 }

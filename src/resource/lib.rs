@@ -74,13 +74,13 @@ pub mod vlan;
 pub mod wish;
 
 pub use action::Action;
-pub use answers::{Answer, AnswerStatus, Answers};
+pub use answers::{AnswerStatus, ReadResult, ReadResults};
 pub use assessment::{Assessment, Attribute, Hopeless, Lacking};
 pub use fact::Fact;
 pub use host::HostFacts;
-pub use kind::{BodyError, Kind, kind_named, kinds};
-pub use observation::{Observation, TargetObservation, Trouble};
+pub use kind::{BodyError, ResourceKind, kind_named, list_resource_kinds};
+pub use observation::{Observation, TargetObservation, TargetReadFailure};
 pub use plane::{Plane, Planes, Reading};
 pub use read::Read;
 pub use unlike::Unlike;
-pub use wish::{Disruption, Want, Wish, of_workload};
+pub use wish::{DesiredResource, Disruption, Want, of_workload};

@@ -1,6 +1,6 @@
 //! What all targets said: the file that `railwright facts` writes and `plan --observations` reads.
 
-use super::Answers;
+use super::ReadResults;
 use railwright_base::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ pub const FORMAT_VERSION: &str = "1.1";
 
 /// Why a target could not be read at all (unreachable, refused key), in words that a file can keep.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Trouble {
+pub struct TargetReadFailure {
     /// A code of `docs/codes`.
     pub code: String,
     /// One sentence that names the target.
@@ -28,10 +28,10 @@ pub struct Trouble {
 pub struct TargetObservation {
     /// Why the target could not be read at all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub problem: Option<Trouble>,
+    pub problem: Option<TargetReadFailure>,
     /// Its answers.
     #[serde(default)]
-    pub answers: Answers,
+    pub answers: ReadResults,
 }
 
 /// What all targets said; `recorded.rs` beside it has its form in a file.

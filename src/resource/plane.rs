@@ -67,17 +67,17 @@ impl Reading {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planes<T> {
     /// The persisted plane.
-    #[serde(skip_serializing_if = "Option::is_none", default = "none")]
+    #[serde(skip_serializing_if = "Option::is_none", default = "default_to_none")]
     pub persisted: Option<T>,
     /// The running plane.
-    #[serde(skip_serializing_if = "Option::is_none", default = "none")]
+    #[serde(skip_serializing_if = "Option::is_none", default = "default_to_none")]
     pub running: Option<T>,
     /// The plane of the next boot.
-    #[serde(skip_serializing_if = "Option::is_none", default = "none")]
+    #[serde(skip_serializing_if = "Option::is_none", default = "default_to_none")]
     pub next_boot: Option<T>,
 }
 
-fn none<T>() -> Option<T> {
+fn default_to_none<T>() -> Option<T> {
     None
 }
 

@@ -252,6 +252,6 @@ impl Probe {
 
     /// The POSIX sh script, fed to `sh -s`.
     pub fn script(&self) -> String {
-        super::probe_script::render(self)
+        super::probe_script::render_probe_script(self)
     }
 }

@@ -28,7 +28,7 @@ exit 0
 "#;
 
 /// The script.
-pub fn script(modules: &[String]) -> String {
+pub fn render_machine_probe_script(modules: &[String]) -> String {
     let modules = sh_words(modules.iter().map(String::as_str));
     format!(
         "{MODULES}for m in {modules}; do\n\

@@ -2,7 +2,7 @@
 
 use super::probe::{CounterPort, Probe, TrafficEnd, TrafficTest};
 use core::net::IpAddr;
-use railwright_base::quote::{sh, sh_words};
+use railwright_base::quote::{quote_for_shell, sh_words};
 
 /// Turns of a latency run: enough for a 99th percentile, under a second on any NIC.
 const LATENCY_TURNS: &str = "1000";
@@ -13,25 +13,25 @@ const ROCE_PORT: u16 = 4791;
 const PRELUDE: &str = "need() { command -v \"$1\" >/dev/null 2>&1 || { echo \"@missing $1\"; exit 127; }; }\n";
 
 /// The probe's script.
-pub fn render(probe: &Probe) -> String {
+pub fn render_probe_script(probe: &Probe) -> String {
     let body = match probe {
-        Probe::Rails { netdevs } => rails(netdevs),
+        Probe::Rails { netdevs } => render_rails_probe(netdevs),
         Probe::PathMtu { source, destination, mtu } => path_mtu(*source, *destination, *mtu),
-        Probe::ModuleCheck { script } => format!("need timeout\ntimeout -k 2 30 sh -c {}\n", sh(script)),
-        Probe::ServeTraffic { token, end, lease_s } => serve(token, end, *lease_s),
-        Probe::SendTraffic { end, server, .. } => send(end, *server),
+        Probe::ModuleCheck { script } => format!("need timeout\ntimeout -k 2 30 sh -c {}\n", quote_for_shell(script)),
+        Probe::ServeTraffic { token, end, lease_s } => render_traffic_server_script(token, end, *lease_s),
+        Probe::SendTraffic { end, server, .. } => render_traffic_client_script(end, *server),
         Probe::EndTraffic { token } => end_traffic(token),
         Probe::CountMarks { token, sender, netdev, lease_s } => count_marks(token, *sender, netdev, *lease_s),
         Probe::ReadMarks { token, netdev } => read_marks(token, netdev),
         Probe::LiveTraffic { device, seconds } => {
-            format!("need eadm\nneed timeout\ntimeout {seconds} eadm stat -d {} -l 2>&1\nexit 0\n", sh(device))
+            format!("need eadm\nneed timeout\ntimeout {seconds} eadm stat -d {} -l 2>&1\nexit 0\n", quote_for_shell(device))
         }
-        Probe::Machine { modules } => super::probe_machine::script(modules),
-        Probe::Counters { ports } => ports.iter().map(counters).collect(),
+        Probe::Machine { modules } => super::probe_machine::render_machine_probe_script(modules),
+        Probe::Counters { ports } => ports.iter().map(render_counters_probe).collect(),
         Probe::JobNeeds { script } => script.clone(),
-        Probe::StartJob { token, files, script, lease_s } => super::probe_job::start(token, files, script, *lease_s),
-        Probe::JobOutput { token, from } => super::probe_job::output(token, *from),
-        Probe::EndJob { token } => super::probe_job::end(token),
+        Probe::StartJob { token, files, script, lease_s } => super::probe_job::render_job_start_script(token, files, script, *lease_s),
+        Probe::JobOutput { token, from } => super::probe_job::render_job_output_script(token, *from),
+        Probe::EndJob { token } => super::probe_job::render_job_end_script(token),
         // As of everything that is asked at the wrong door.
         Probe::InPod { .. } => "echo 'a host has no pods of a cluster' >&2\nexit 70\n".to_owned(),
     };
@@ -61,7 +61,7 @@ for t in ib_write_bw ib_read_lat ping nft ethtool systemd-run rdma timeout eadm;
 exit 0
 "#;
 
-fn rails(netdevs: &[String]) -> String {
+fn render_rails_probe(netdevs: &[String]) -> String {
     let words = sh_words(netdevs.iter().map(String::as_str));
     format!(
         "for n in {words}; do\n\
@@ -79,7 +79,7 @@ fn path_mtu(source: IpAddr, destination: IpAddr, mtu: u32) -> String {
     format!("need ping\nping -n -M do -s {} -c 3 -i 0.3 -W 2 -I {source} {destination} 2>&1\n", mtu.saturating_sub(headers))
 }
 
-fn arguments(end: &TrafficEnd) -> Vec<String> {
+fn build_perftest_arguments(end: &TrafficEnd) -> Vec<String> {
     let mut words = vec![end.test.program().to_owned(), "-d".to_owned(), end.device.clone()];
     words.extend(["-i".to_owned(), end.device_port.to_string(), "-F".to_owned(), "-p".to_owned(), end.port.to_string()]);
     if let (Some(index), false) = (end.gid_index, end.rdma_cm) {
@@ -105,8 +105,8 @@ fn arguments(end: &TrafficEnd) -> Vec<String> {
 
 /// Sets `$near` to what keeps a program on the CPUs of the NIC's socket, where the kernel names them: memory that crosses
 /// sockets costs bandwidth that is no fault of the fabric.
-fn near(end: &TrafficEnd) -> String {
-    let list = sh(&format!("/sys/class/infiniband/{}/device/local_cpulist", end.device));
+fn render_cpu_affinity_script(end: &TrafficEnd) -> String {
+    let list = quote_for_shell(&format!("/sys/class/infiniband/{}/device/local_cpulist", end.device));
     format!(
         "near=; c=; {{ read -r c <{list}; }} 2>/dev/null\n\
          case $c in ''|*[!0-9,-]*) ;; *) command -v taskset >/dev/null 2>&1 && near=\"taskset -c $c\" ;; esac\n"
@@ -115,9 +115,9 @@ fn near(end: &TrafficEnd) -> String {
 
 /// The server listens on TCP, or through rdma_cm, which /proc/net/tcp does not show; where `rdma` cannot show it
 /// either, two seconds of life are taken for listening. A server that refuses an option says so above its help of 90 lines.
-fn serve(token: &str, end: &TrafficEnd, lease_s: u32) -> String {
-    let unit = sh(&format!("railwright-{token}"));
-    let command = arguments(end);
+fn render_traffic_server_script(token: &str, end: &TrafficEnd, lease_s: u32) -> String {
+    let unit = quote_for_shell(&format!("railwright-{token}"));
+    let command = build_perftest_arguments(end);
     let listening = if end.rdma_cm {
         format!("rdma -j res show cm_id 2>/dev/null | tr '{{' '\\n' | grep LISTEN | grep -q ':{}\"' || [ $i -ge 20 ]", end.port)
     } else {
@@ -132,7 +132,7 @@ fn serve(token: &str, end: &TrafficEnd, lease_s: u32) -> String {
          sleep 0.1; i=$((i+1)); done\n\
          journalctl -q --no-pager -o cat -n 200 -u {unit} 2>&1\nsystemctl stop {unit} 2>/dev/null\nexit 3\n",
         program = end.test.program(),
-        near = near(end),
+        near = render_cpu_affinity_script(end),
         command = sh_words(command.iter().map(String::as_str)),
     )
 }
@@ -140,28 +140,28 @@ fn serve(token: &str, end: &TrafficEnd, lease_s: u32) -> String {
 /// Standard error stays apart, so that no warning ever lands in the middle of the table. A firewall that swallows the
 /// connection would leave the client waiting until its lease ends it, without a word: after ten seconds in SYN_SENT it is
 /// told what it is.
-fn send(end: &TrafficEnd, server: IpAddr) -> String {
-    let mut command = arguments(end);
+fn render_traffic_client_script(end: &TrafficEnd, server: IpAddr) -> String {
+    let mut command = build_perftest_arguments(end);
     command.push(server.to_string());
     format!(
         "need {program}\n{near}$near {command} &\nclient=$!\n\
          ( sleep 10 >/dev/null 2>&1; grep -qi ':{port:04X} 02 ' /proc/net/tcp /proc/net/tcp6 2>/dev/null && echo @unreachable && kill $client ) &\n\
          watch=$!\nwait $client\ncode=$?\nkill $watch 2>/dev/null\nexit $code\n",
         program = end.test.program(),
-        near = near(end),
+        near = render_cpu_affinity_script(end),
         command = sh_words(command.iter().map(String::as_str)),
         port = end.port,
     )
 }
 
 fn end_traffic(token: &str) -> String {
-    let unit = sh(&format!("railwright-{token}"));
+    let unit = quote_for_shell(&format!("railwright-{token}"));
     format!("systemctl stop {unit} 2>/dev/null\njournalctl -q --no-pager -o cat -n 60 -u {unit} 2>&1\nexit 0\n")
 }
 
 /// The lease starts before the table does, so that at no moment a table stands that nothing removes.
 fn count_marks(token: &str, sender: IpAddr, netdev: &str, lease_s: u32) -> String {
-    let (table, unit) = (format!("railwright_{token}"), sh(&format!("railwright-{token}-marks")));
+    let (table, unit) = (format!("railwright_{token}"), quote_for_shell(&format!("railwright-{token}-marks")));
     let family = if sender.is_ipv4() { "ip" } else { "ip6" };
     let rules = format!(
         "table inet {table} {{\nset marks {{ type dscp; flags dynamic; size 64; }}\n\
@@ -175,7 +175,7 @@ fn count_marks(token: &str, sender: IpAddr, netdev: &str, lease_s: u32) -> Strin
          printf %s {rules} | nft -f - 2>&1 || {{ systemctl stop {unit}; echo '@missing nft'; exit 0; }}\n\
          echo @counting\n",
         nic = nic_priorities(netdev),
-        rules = sh(&rules),
+        rules = quote_for_shell(&rules),
     )
 }
 
@@ -183,22 +183,22 @@ fn read_marks(token: &str, netdev: &str) -> String {
     format!(
         "{nic}echo @marks\nnft -j -n list set inet railwright_{token} marks 2>/dev/null\necho\nsystemctl stop {unit} 2>/dev/null\nexit 0\n",
         nic = nic_priorities(netdev),
-        unit = sh(&format!("railwright-{token}-marks")),
+        unit = quote_for_shell(&format!("railwright-{token}-marks")),
     )
 }
 
 fn nic_priorities(netdev: &str) -> String {
-    format!("echo @priorities\nethtool -S {} 2>/dev/null | grep -E '^ *rx_prio[0-7]_packets:'\n", sh(netdev))
+    format!("echo @priorities\nethtool -S {} 2>/dev/null | grep -E '^ *rx_prio[0-7]_packets:'\n", quote_for_shell(netdev))
 }
 
 /// `ethtool -S` has thousands of lines on a ConnectX: filtered on the host.
-fn counters(port: &CounterPort) -> String {
-    let folder = sh(&format!("/sys/class/infiniband/{}/ports/{}", port.device, port.device_port));
+fn render_counters_probe(port: &CounterPort) -> String {
+    let folder = quote_for_shell(&format!("/sys/class/infiniband/{}/ports/{}", port.device, port.device_port));
     format!(
         "echo {head}\nfor f in {folder}/hw_counters/* {folder}/counters/*; do v=; read -r v 2>/dev/null <\"$f\" && echo \"${{f##*/}} $v\"; done\n\
          ethtool -S {netdev} 2>/dev/null | grep -E 'discard|out_of_range|oversize|crc_err|symbol_err|link_down|pause_storm|out_of_buffer|prio[0-7]_pause:' | tr -d : \n",
-        head = sh(&format!("@counters {} {}", port.device, port.device_port)),
-        netdev = sh(&port.netdev),
+        head = quote_for_shell(&format!("@counters {} {}", port.device, port.device_port)),
+        netdev = quote_for_shell(&port.netdev),
     )
 }
 
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_run_get_the_same_words_and_every_value_is_quoted() {
-        let server = render(&Probe::ServeTraffic { token: "t1".into(), end: end(false), lease_s: 40 });
-        let client = render(&Probe::SendTraffic { end: end(false), server: "192.0.2.1".parse().unwrap(), lease_s: 40 });
+        let server = render_probe_script(&Probe::ServeTraffic { token: "t1".into(), end: end(false), lease_s: 40 });
+        let client = render_probe_script(&Probe::SendTraffic { end: end(false), server: "192.0.2.1".parse().unwrap(), lease_s: 40 });
         let words = "'ib_write_bw' '-d' 'mlx5_0; reboot' '-i' '1' '-F' '-p' '18601' '-x' '3' '--report_gbits' '-D' '2'";
         assert!(server.contains(words) && client.contains(&format!("{words} '192.0.2.1'")), "{server}\n{client}");
         assert!(server.contains("RuntimeMaxSec=40") && server.contains(":48A9 0*:0000 0A"));
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn rdma_cm_picks_its_gid_by_the_address() {
-        let client = render(&Probe::SendTraffic { end: end(true), server: "192.0.2.1".parse().unwrap(), lease_s: 40 });
+        let client = render_probe_script(&Probe::SendTraffic { end: end(true), server: "192.0.2.1".parse().unwrap(), lease_s: 40 });
         assert!(client.contains("'-R'") && !client.contains("'-x'"));
     }
 
@@ -242,7 +242,7 @@ mod tests {
         let load = Some(TrafficLoad { message_bytes: 8_388_608, queue_pairs: 1 });
         let client = |dmabuf| {
             let end = TrafficEnd { gpu: gpu(dmabuf), load, ..end(false) };
-            render(&Probe::SendTraffic { end, server: "192.0.2.1".parse().unwrap(), lease_s: 40 })
+            render_probe_script(&Probe::SendTraffic { end, server: "192.0.2.1".parse().unwrap(), lease_s: 40 })
         };
         assert!(client(true).contains("'-s' '8388608' '-q' '1' '--use_cuda_bus_id=0000:18:00.0' '--use_cuda_dmabuf' '192.0.2.1'"));
         assert!(!client(false).contains("dmabuf"));
@@ -250,7 +250,8 @@ mod tests {
 
     #[test]
     fn a_packet_of_9000_bytes_has_8972_of_payload() {
-        let ping = |d: &str| render(&Probe::PathMtu { source: d.parse().unwrap(), destination: d.parse().unwrap(), mtu: 9000 });
+        let ping =
+            |d: &str| render_probe_script(&Probe::PathMtu { source: d.parse().unwrap(), destination: d.parse().unwrap(), mtu: 9000 });
         assert!(ping("192.0.2.1").contains("-s 8972 "));
         assert!(ping("2001:db8::1").contains("-s 8952 "));
     }

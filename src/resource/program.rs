@@ -5,10 +5,10 @@
 //! The program writes nothing on the host: no temporary file, no module, no lock.
 
 use super::program_answers::border_key;
-pub use super::program_answers::parse;
+pub use super::program_answers::parse_program_answers;
 use super::shared::{self, HERE};
 use super::{Read, rights};
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use std::collections::BTreeSet;
 
 /// Output of one section beyond this many bytes is cut off.
@@ -48,7 +48,7 @@ const QUICK_LIMIT_S: u32 = 10;
 /// not get through, the rest is asked in the long way.
 ///
 /// The nonce comes in the environment, which only root sees: arguments are shown to every user of the host.
-fn quick(nonce: &str, shared: &str) -> String {
+fn render_quick_reads(nonce: &str, shared: &str) -> String {
     let each = format!(
         "N_=$N; unset N\n\
          {{\n{shared}:\n}} 5>&-\n\
@@ -66,21 +66,21 @@ fn quick(nonce: &str, shared: &str) -> String {
          shift $((3 * ${{#d}}))\n\
          while [ $# -gt 0 ]; do s \"$1\" \"$2\" \"$3\"; shift 3; done\n\
          }}\n",
-        each = sh(&each),
+        each = quote_for_shell(&each),
     )
 }
 
 /// The program's text. `root` is a prefix for all paths (empty on a live host), `nonce` fresh random hexadecimal.
 /// A read that is asked twice is answered once.
-pub fn render(reads: &[Read], root: &str, nonce: &str) -> String {
+pub fn render_read_program(reads: &[Read], root: &str, nonce: &str) -> String {
     let mut asked = BTreeSet::new();
     let once = reads.iter().filter(|read| asked.insert(read.key()));
     let (mut quick, other): (Vec<_>, Vec<_>) = once.partition(|read| read.is_quick());
     // A manager that hangs is then in nobody's way.
     quick.sort_by_key(|read| matches!(read, Read::LinkManager { .. }));
     let section = |read: &Read| (border_key(read), read.limit_s(), read.script());
-    let shared = shared::script(&quick);
-    frame((&shared, &quick.into_iter().map(section).collect::<Vec<_>>()), other.into_iter().map(section), root, nonce)
+    let shared = shared::render_shared_queries(&quick);
+    render_program_frame((&shared, &quick.into_iter().map(section).collect::<Vec<_>>()), other.into_iter().map(section), root, nonce)
 }
 
 /// The same for a user who may read what the world may, and what sudoers has exact lines for. Nothing is elevated but
@@ -88,11 +88,16 @@ pub fn render(reads: &[Read], root: &str, nonce: &str) -> String {
 pub fn render_for_others(reads: &[Read], root: &str, nonce: &str) -> String {
     let mut asked = BTreeSet::new();
     let once = reads.iter().filter(|read| asked.insert(read.key()));
-    let framed = frame(("", &[]), once.map(|read| (border_key(read), read.limit_s(), rights::section(read))), root, nonce);
+    let framed = render_program_frame(
+        ("", &[]),
+        once.map(|read| (border_key(read), read.limit_s(), rights::render_unprivileged_section(read))),
+        root,
+        nonce,
+    );
     format!(
         "RAILWRIGHT_READ_ONLY={}; RAILWRIGHT_NONCE={nonce}; RAILWRIGHT_SUDO=; sudo -n -l >/dev/null 2>&1 && RAILWRIGHT_SUDO=1\n\
          export RAILWRIGHT_READ_ONLY RAILWRIGHT_NONCE RAILWRIGHT_SUDO\n{framed}",
-        sh(rights::WITHOUT_RIGHTS)
+        quote_for_shell(rights::WITHOUT_RIGHTS)
     )
 }
 
@@ -100,7 +105,7 @@ pub fn render_for_others(reads: &[Read], root: &str, nonce: &str) -> String {
 type Asked = (String, u32, String);
 
 /// The program around quick reads, with what they share, and others.
-fn frame((shared, quickly): (&str, &[Asked]), sections: impl Iterator<Item = Asked>, root: &str, nonce: &str) -> String {
+fn render_program_frame((shared, quickly): (&str, &[Asked]), sections: impl Iterator<Item = Asked>, root: &str, nonce: &str) -> String {
     let mut out = format!(
         "{ENVIRONMENT}R={root}; export R\n{WATCH}\
          s() {{\n\
@@ -108,16 +113,19 @@ fn frame((shared, quickly): (&str, &[Asked]), sections: impl Iterator<Item = Ask
          {{ rc=$( {{ {{ w \"$2\" \"$3\"; echo $? >&3; }} | head -c {limit} >&4; }} 3>&1 ); }} 4>&1\n\
          printf '\\n@{nonce} end %s\\n' \"$rc\"\n\
          }}\n",
-        root = sh(root),
+        root = quote_for_shell(root),
         limit = SECTION_LIMIT_BYTES + 1,
     );
     if !quickly.is_empty() {
-        out.push_str(&quick(nonce, shared));
-        let words: Vec<String> = quickly.iter().map(|(key, limit_s, script)| format!(" {} {limit_s} {}", sh(key), sh(script))).collect();
+        out.push_str(&render_quick_reads(nonce, shared));
+        let words: Vec<String> = quickly
+            .iter()
+            .map(|(key, limit_s, script)| format!(" {} {limit_s} {}", quote_for_shell(key), quote_for_shell(script)))
+            .collect();
         out.push_str(&format!("q{}\n", words.concat()));
     }
     for (key, limit_s, script) in sections {
-        out.push_str(&format!("s {} {limit_s} {}\n", sh(&key), sh(&script)));
+        out.push_str(&format!("s {} {limit_s} {}\n", quote_for_shell(&key), quote_for_shell(&script)));
     }
     out.push_str(&format!("printf '\\n@{nonce} done\\n'\n"));
     out
@@ -132,7 +140,7 @@ pub fn limit_s(reads: &[Read], most: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, AnswerStatus, Answers};
+    use crate::{AnswerStatus, ReadResult, ReadResults};
     use proptest::prelude::*;
     use std::io::Write as _;
     use std::process::{Command, Stdio};
@@ -153,10 +161,10 @@ mod tests {
             Read::Command { script } => (border_key(read), 5, script.clone()),
             other => (border_key(other), other.limit_s(), other.script()),
         });
-        frame(("", &quick), sections, "", "c0ffee")
+        render_program_frame(("", &quick), sections, "", "c0ffee")
     }
 
-    fn run_in(shell: &[&str], reads: &[Read], path: Option<&str>) -> Answers {
+    fn run_in(shell: &[&str], reads: &[Read], path: Option<&str>) -> ReadResults {
         let program = program(reads);
         let mut command = Command::new(shell[0]);
         command.args(&shell[1..]).arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -165,7 +173,7 @@ mod tests {
         }
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
-        parse(reads, "c0ffee", &child.wait_with_output().unwrap().stdout)
+        parse_program_answers(reads, "c0ffee", &child.wait_with_output().unwrap().stdout)
     }
 
     fn command(script: &str) -> Read {
@@ -224,7 +232,7 @@ mod tests {
     fn a_hanging_section_is_ended_with_its_children() {
         // The pipe is held by a grandchild, which a `timeout` that ends its child alone would leave behind.
         let section = ("command:hang".to_owned(), 1, "echo before; sleep 987 | cat".to_owned());
-        let frame = frame(("", &[]), std::iter::once(section), "", "c0ffee");
+        let frame = render_program_frame(("", &[]), std::iter::once(section), "", "c0ffee");
         let mut paths: Vec<String> = vec![std::env::var("PATH").unwrap()];
         let folders = poor_paths();
         // Without `setsid` a grandchild cannot be ended: that case is in the documentation of `WATCH`.
@@ -248,7 +256,7 @@ mod tests {
         let keys = ["before", "hangs", "after"].map(command);
         let scripts = ["echo one; v=kept; exit 3", "echo begun; sleep 987 | cat", "echo \"two$v$#$N$N_\"; cd /; set -f"];
         let quick: Vec<_> = keys.iter().zip(scripts).map(|(read, script)| (border_key(read), 1, script.to_owned())).collect();
-        let text = frame(("", &quick), std::iter::empty(), "", "c0ffee");
+        let text = render_program_frame(("", &quick), std::iter::empty(), "", "c0ffee");
         let text = text.replace(&format!("w {QUICK_LIMIT_S} "), "w 1 ");
         let folders = poor_paths();
         let poor = folders.iter().take(2).map(|folder| folder.path().display().to_string());
@@ -259,11 +267,11 @@ mod tests {
             let mut child = child.spawn().unwrap();
             child.stdin.take().unwrap().write_all(text.replace(":/usr/sbin:/sbin", "").as_bytes()).unwrap();
             let out = child.wait_with_output().unwrap().stdout;
-            let answers = parse(&keys, "c0ffee", &out);
+            let answers = parse_program_answers(&keys, "c0ffee", &out);
             assert_eq!(answers.output(&keys[0]).unwrap(), (3, "one\n"), "{shell:?} {path}");
             assert_eq!(
                 answers.get(&keys[1]).unwrap(),
-                &Answer { status: AnswerStatus::TimedOut, out: "begun\n".to_owned() },
+                &ReadResult { status: AnswerStatus::TimedOut, out: "begun\n".to_owned() },
                 "{shell:?} {path}"
             );
             assert_eq!(answers.output(&keys[2]).unwrap(), (0, "two0\n"), "{shell:?} {path}");
@@ -277,11 +285,12 @@ mod tests {
         let file = Read::File { path: "/etc/passwd".to_owned() };
         let probe = "tr '\\0' ' ' </proc/self/cmdline; for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done; env";
         let quick = [(border_key(&file), 10, probe.to_owned())];
-        let text = frame(("", &quick), std::iter::once((border_key(&command("x")), 10, probe.to_owned())), "", "c0ffeec0ffee");
+        let text =
+            render_program_frame(("", &quick), std::iter::once((border_key(&command("x")), 10, probe.to_owned())), "", "c0ffeec0ffee");
         let mut child = Command::new("sh").arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         let out = child.wait_with_output().unwrap().stdout;
-        let answers = parse(&[file.clone(), command("x")], "c0ffeec0ffee", &out);
+        let answers = parse_program_answers(&[file.clone(), command("x")], "c0ffeec0ffee", &out);
         for read in [file, command("x")] {
             let (_, shown) = answers.output(&read).unwrap();
             assert!(shown.contains("PATH=") && !shown.contains("c0ffeec0ffee"), "{shown}");
@@ -302,16 +311,19 @@ mod tests {
     fn a_cut_program_leaves_the_rest_unknown() {
         let reads = [command("a"), command("b")];
         let text = format!("\n@n begin {}\nhello\n@n end 0\n\n@n begin {}\nhal", reads[0].key(), reads[1].key());
-        let answers = parse(&reads, "n", text.as_bytes());
+        let answers = parse_program_answers(&reads, "n", text.as_bytes());
         assert_eq!(answers.output(&reads[0]).unwrap(), (0, "hello"));
-        assert_eq!(answers.get(&reads[1]).unwrap(), &Answer { status: AnswerStatus::CutOff, out: "hal".to_owned() });
+        assert_eq!(answers.get(&reads[1]).unwrap(), &ReadResult { status: AnswerStatus::CutOff, out: "hal".to_owned() });
     }
 
     #[test]
     fn a_border_without_the_nonce_is_content() {
         let read = command("x");
         let text = format!("\n@n begin {}\nx\n@m end 0\n@m begin y\n@n end 4\n", read.key());
-        assert_eq!(parse(std::slice::from_ref(&read), "n", text.as_bytes()).output(&read).unwrap(), (4, "x\n@m end 0\n@m begin y"));
+        assert_eq!(
+            parse_program_answers(std::slice::from_ref(&read), "n", text.as_bytes()).output(&read).unwrap(),
+            (4, "x\n@m end 0\n@m begin y")
+        );
     }
 
     proptest! {
@@ -324,7 +336,7 @@ mod tests {
             ], 0..20)
         ) {
             let reads = [Read::Host, command("a"), Read::File { path: "a\nb".to_owned() }];
-            let answers = parse(&reads, "n", &pieces.concat());
+            let answers = parse_program_answers(&reads, "n", &pieces.concat());
             for read in &reads {
                 prop_assert!(answers.get(read).is_some());
             }

@@ -3,12 +3,12 @@
 //! trees can be read. No read changes anything: none loads a module, takes a package lock or touches a file.
 
 use super::action::PackageManager;
-use super::counters::{self, Sample};
+use super::counters::{self, CounterSampleOrdinal};
 use super::helm_release::request::Release;
 use super::kubernetes_object::request::KubernetesRead;
-use super::rights::Need;
-use super::switch::{SwitchRead, System};
-use railwright_base::quote::sh;
+use super::rights::RootAccessNeed;
+use super::switch::{SwitchRead, SwitchSystem};
+use railwright_base::quote::quote_for_shell;
 use serde::{Deserialize, Serialize};
 
 /// One question to a host.
@@ -57,7 +57,7 @@ pub enum Read {
     /// Who reacts to ECN on a netdev: the driver's files below its `ecn`.
     LinkEcn { netdev: String },
     /// What netdevs and the RDMA devices on them have counted.
-    LinkCounters { netdevs: Vec<String>, sample: Sample },
+    LinkCounters { netdevs: Vec<String>, sample: CounterSampleOrdinal },
     /// What has passed over the RDMA devices of netdevs.
     RailTraffic { netdevs: Vec<String> },
     /// Settings of the firmware of the NIC below a netdev, by their names, for the planes that the firmware tells.
@@ -65,7 +65,7 @@ pub enum Read {
     /// Who is heard on the netdevs (LLDP), and which of them have a link.
     LldpNeighbours,
     /// The same of the ports of a switch.
-    SwitchNeighbours { system: System },
+    SwitchNeighbours { system: SwitchSystem },
     /// Every RDMA device: ports, states, GIDs, netdevs.
     RdmaLinks,
     /// Every value below a directory of configfs, relative to `/sys/kernel/config`: lines `path:value`.
@@ -81,9 +81,9 @@ pub enum Read {
     /// The read probe of a guarded command: a script of the user's module.
     Command { script: String },
     /// A configuration of a switch.
-    Switch { system: System, of: SwitchRead },
+    Switch { system: SwitchSystem, of: SwitchRead },
     /// What ports of a switch have counted.
-    SwitchCounters { system: System, ports: Vec<String>, sample: Sample },
+    SwitchCounters { system: SwitchSystem, ports: Vec<String>, sample: CounterSampleOrdinal },
     /// A question to the API server of a Kubernetes cluster; no host is asked it.
     Kubernetes(KubernetesRead),
     /// A release of Helm: what is installed, and what the wish would come to. Asked of a cluster, and of no host.
@@ -201,7 +201,7 @@ impl Read {
             Read::ModuleBuild { name, version, module } => super::kernel_module_build::script::read_script(name, version, module),
             Read::Switch { system, of } => of.script(*system),
             Read::LinkCounters { netdevs, .. } => counters::host_script(netdevs),
-            Read::RailTraffic { netdevs } => super::traffic::script(netdevs),
+            Read::RailTraffic { netdevs } => super::traffic::render_rail_traffic_script(netdevs),
             Read::SwitchCounters { system, ports, .. } => counters::switch_script(*system, ports),
         }
     }
@@ -209,33 +209,33 @@ impl Read {
 
 impl Read {
     /// What a host may keep for root of that which the read looks at. Everything else the world may read.
-    pub fn needs(&self) -> Vec<Need> {
+    pub fn needs(&self) -> Vec<RootAccessNeed> {
         match self {
-            Read::File { path } => vec![Need::File(path.clone())],
-            Read::SealedFile { path } => vec![Need::Secret(path.clone())],
-            Read::Sysctl { key } => super::sysctl::script::needs(key),
-            Read::Boot => super::kernel_parameter::script::needs(),
-            Read::LinkManager { netdev } => super::link::owner::needs(netdev),
-            Read::LinkLayers { netdev } => super::link::layers::needs(netdev),
-            Read::NetdevName { .. } => super::netdev_name::script::needs(),
-            Read::RepositoryLists { manager, .. } => super::package_repository::script::needs(*manager),
-            Read::Packages { .. } => super::package::script::needs(),
-            Read::KernelModule { .. } => super::kernel_module::script::needs(),
-            Read::Modified { paths } => paths.iter().cloned().map(Need::Sight).collect(),
-            Read::Command { .. } => vec![Need::Root("the probe of a guarded command".to_owned())],
-            Read::LinkQos { netdev } => super::link_qos::dcb::needs(netdev),
-            Read::FirmwareSettings { .. } => super::firmware_setting::script::needs(),
-            Read::LldpNeighbours => super::lldp::script::needs(),
-            Read::SwitchNeighbours { system } => vec![Need::Root(format!("what asks {} for its neighbours", system.name()))],
-            Read::Configfs { path } => super::configfs_value::needs(path),
-            Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::needs(name, version),
+            Read::File { path } => vec![RootAccessNeed::File(path.clone())],
+            Read::SealedFile { path } => vec![RootAccessNeed::Secret(path.clone())],
+            Read::Sysctl { key } => super::sysctl::script::list_sysctl_access_needs(key),
+            Read::Boot => super::kernel_parameter::script::list_boot_access_needs(),
+            Read::LinkManager { netdev } => super::link::owner::list_manager_access_needs(netdev),
+            Read::LinkLayers { netdev } => super::link::layers::list_layer_access_needs(netdev),
+            Read::NetdevName { .. } => super::netdev_name::script::list_naming_access_needs(),
+            Read::RepositoryLists { manager, .. } => super::package_repository::script::list_repository_access_needs(*manager),
+            Read::Packages { .. } => super::package::script::list_package_access_needs(),
+            Read::KernelModule { .. } => super::kernel_module::script::list_module_access_needs(),
+            Read::Modified { paths } => paths.iter().cloned().map(RootAccessNeed::Sight).collect(),
+            Read::Command { .. } => vec![RootAccessNeed::Root("the probe of a guarded command".to_owned())],
+            Read::LinkQos { netdev } => super::link_qos::dcb::list_qos_access_needs(netdev),
+            Read::FirmwareSettings { .. } => super::firmware_setting::script::list_firmware_access_needs(),
+            Read::LldpNeighbours => super::lldp::script::list_lldp_access_needs(),
+            Read::SwitchNeighbours { system } => vec![RootAccessNeed::Root(format!("what asks {} for its neighbours", system.name()))],
+            Read::Configfs { path } => super::configfs_value::list_configfs_access_needs(path),
+            Read::ModuleBuild { name, version, .. } => super::kernel_module_build::script::list_build_access_needs(name, version),
             Read::PciDevice { device } => super::pci_setting::script::device_needs(device),
             Read::PciBridges => super::pci_setting::script::bridges_needs(),
             Read::Host | Read::Hardware | Read::Platform | Read::CageModules | Read::RdmaLinks => Vec::new(),
             Read::LinkCounters { .. } | Read::RailTraffic { .. } => Vec::new(),
             Read::Kubernetes(_) | Read::HelmRelease(_) => Vec::new(),
-            Read::SwitchCounters { system, .. } => vec![Need::Root(format!("what asks {} for its counters", system.name()))],
-            Read::Switch { system, .. } => vec![Need::Root(format!("what asks {} for its configuration", system.name()))],
+            Read::SwitchCounters { system, .. } => vec![RootAccessNeed::Root(format!("what asks {} for its counters", system.name()))],
+            Read::Switch { system, .. } => vec![RootAccessNeed::Root(format!("what asks {} for its configuration", system.name()))],
             Read::VirtualFunctions { .. } | Read::Unit { .. } | Read::Link { .. } | Read::LinkEcn { .. } | Read::Interrupts { .. } => {
                 Vec::new()
             }
@@ -252,6 +252,6 @@ impl Read {
 }
 
 /// A path as a shell word below the root prefix.
-pub fn rooted(path: &str) -> String {
-    format!("\"$R\"{}", sh(path))
+pub fn quote_rooted_path(path: &str) -> String {
+    format!("\"$R\"{}", quote_for_shell(path))
 }

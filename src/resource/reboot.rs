@@ -2,7 +2,7 @@
 
 /// Hands the reboot to a timer of systemd, or where there is none to a process of its own. A host that is going down already
 /// is left to it.
-pub fn script() -> String {
+pub fn render_reboot_script() -> String {
     "set -u\n\
      if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then\n\
      [ \"$(systemctl is-system-running 2>/dev/null)\" != stopping ] || exit 0\n\
@@ -35,7 +35,7 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        child.stdin.take().unwrap().write_all(super::script().as_bytes()).unwrap();
+        child.stdin.take().unwrap().write_all(super::render_reboot_script().as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(69));
         assert!(String::from_utf8_lossy(&output.stderr).contains("no program to reboot with"));

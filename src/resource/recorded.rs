@@ -1,8 +1,8 @@
 //! The form of an observation file: what several hosts or switches answered alike stands there once, under their node-set. One host
 //! may stand in several entries; what it answered is all of them together.
 
-use super::observation::{Observation, TargetObservation, Trouble};
-use super::{Answer, Answers};
+use super::observation::{Observation, TargetObservation, TargetReadFailure};
+use super::{ReadResult, ReadResults};
 use railwright_base::text::one_line;
 use railwright_base::{Target, TargetKind, nodeset};
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 /// An observation as it stands in a file.
 #[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "Observation")]
-pub struct Recorded<'a> {
+pub struct ObservationDocument<'a> {
     /// `FORMAT_VERSION` of the writer.
     format_version: Cow<'a, str>,
     /// When it was recorded, RFC 3339, as the shell's clock said.
@@ -26,18 +26,18 @@ pub struct Recorded<'a> {
     texts: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
     /// By target, `host/gpu[01-16]` for several hosts, `switch/leaf[1-8]` for several switches. What a target said is what all entries with it say.
     #[serde(deserialize_with = "each_once")]
-    targets: BTreeMap<String, Part<'a>>,
+    targets: BTreeMap<String, ObservationDocumentEntry<'a>>,
 }
 
 /// What the targets of an entry said alike.
 #[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
-struct Part<'a> {
+struct ObservationDocumentEntry<'a> {
     /// Why they could not be read at all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    problem: Option<Cow<'a, Trouble>>,
+    problem: Option<Cow<'a, TargetReadFailure>>,
     /// Their answers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "each_once")]
-    answers: BTreeMap<Cow<'a, str>, Cow<'a, Answer>>,
+    answers: BTreeMap<Cow<'a, str>, Cow<'a, ReadResult>>,
 }
 
 /// A map in which no key stands twice: of two answers to one question nobody knows which is true.
@@ -72,47 +72,47 @@ where
 
 impl Serialize for Observation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        fold(self).serialize(serializer)
+        fold_observation(self).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Observation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        unfold(Recorded::deserialize(deserializer)?, UNFOLDED_BYTES_MAX).map_err(D::Error::custom)
+        unfold_observation(ObservationDocument::deserialize(deserializer)?, UNFOLDED_BYTES_MAX).map_err(D::Error::custom)
     }
 }
 
 impl schemars::JsonSchema for Observation {
     fn schema_name() -> Cow<'static, str> {
-        Recorded::schema_name()
+        ObservationDocument::schema_name()
     }
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        Recorded::json_schema(generator)
+        ObservationDocument::json_schema(generator)
     }
 }
 
-fn fold(observation: &Observation) -> Recorded<'_> {
+fn fold_observation(observation: &Observation) -> ObservationDocument<'_> {
     // An entry with no answer is there for each target, so that one that was asked nothing is not lost.
-    let mut problems: BTreeMap<Option<&Trouble>, Vec<&Target>> = BTreeMap::new();
-    let mut answers: BTreeMap<(&str, &Answer), Vec<&Target>> = BTreeMap::new();
+    let mut problems: BTreeMap<Option<&TargetReadFailure>, Vec<&Target>> = BTreeMap::new();
+    let mut answers: BTreeMap<(&str, &ReadResult), Vec<&Target>> = BTreeMap::new();
     for (target, found) in &observation.targets {
         problems.entry(found.problem.as_ref()).or_default().push(target);
         found.answers.iter().for_each(|said| answers.entry(said).or_default().push(target));
     }
-    let mut targets: BTreeMap<String, Part<'_>> = BTreeMap::new();
+    let mut targets: BTreeMap<String, ObservationDocumentEntry<'_>> = BTreeMap::new();
     for (problem, alike) in problems {
-        names(&alike).for_each(|name| targets.entry(name).or_default().problem = problem.map(Cow::Borrowed));
+        fold_target_names(&alike).for_each(|name| targets.entry(name).or_default().problem = problem.map(Cow::Borrowed));
     }
     // Many answers have the same targets: their node-set is folded once.
-    let mut by_targets: BTreeMap<Vec<&Target>, Vec<(&str, &Answer)>> = BTreeMap::new();
+    let mut by_targets: BTreeMap<Vec<&Target>, Vec<(&str, &ReadResult)>> = BTreeMap::new();
     answers.into_iter().for_each(|(said, alike)| by_targets.entry(alike).or_default().push(said));
     for (alike, said) in by_targets {
-        for name in names(&alike) {
+        for name in fold_target_names(&alike) {
             let part = targets.entry(name).or_default();
             part.answers.extend(said.iter().map(|(key, answer)| (Cow::Borrowed(*key), Cow::Borrowed(*answer))));
         }
     }
-    Recorded {
+    ObservationDocument {
         format_version: Cow::Borrowed(&observation.format_version),
         recorded_at: Cow::Borrowed(&observation.recorded_at),
         texts: observation.texts.iter().map(|(path, text)| (Cow::Borrowed(path.as_str()), Cow::Borrowed(text.as_str()))).collect(),
@@ -124,10 +124,10 @@ fn fold(observation: &Observation) -> Recorded<'_> {
 const FOLDED: [TargetKind; 2] = [TargetKind::Host, TargetKind::Switch];
 
 /// Hosts as one node-set, switches as another, every other target by itself.
-fn names(targets: &[&Target]) -> impl Iterator<Item = String> {
+fn fold_target_names(targets: &[&Target]) -> impl Iterator<Item = String> {
     let folded = FOLDED.iter().filter_map(|kind| {
         let names: Vec<&str> = targets.iter().filter(|target| target.kind == *kind).map(|target| &*target.name).collect();
-        (!names.is_empty()).then(|| format!("{}/{}", kind.word(), nodeset::fold(&names)))
+        (!names.is_empty()).then(|| format!("{}/{}", kind.word(), nodeset::fold_node_set(&names)))
     });
     let others = targets.iter().filter(|target| !FOLDED.contains(&target.kind)).map(ToString::to_string);
     folded.chain(others).collect::<Vec<_>>().into_iter()
@@ -141,13 +141,13 @@ const TARGET_BYTES: usize = 200;
 /// The texts of one problem have so many bytes at most; ours are a few lines.
 const PROBLEM_BYTES_MAX: usize = 64 << 10;
 
-fn unfold(recorded: Recorded<'_>, bytes_max: usize) -> Result<Observation, String> {
+fn unfold_observation(recorded: ObservationDocument<'_>, bytes_max: usize) -> Result<Observation, String> {
     let mut targets: BTreeMap<Target, TargetObservation> = BTreeMap::new();
     let mut bytes = 0usize;
     for (name, part) in recorded.targets {
         let problem = part.problem.map(Cow::into_owned);
         let named = of_name(&name)?;
-        let own: usize = part.answers.iter().map(|(key, answer)| key.len() + answer.out.len() + size_of::<Answer>()).sum();
+        let own: usize = part.answers.iter().map(|(key, answer)| key.len() + answer.out.len() + size_of::<ReadResult>()).sum();
         let problem_bytes = problem.as_ref().map_or(0, text_bytes);
         if problem_bytes > PROBLEM_BYTES_MAX {
             return Err(format!("the problem of {name} has more than {} KiB", PROBLEM_BYTES_MAX >> 10));
@@ -166,7 +166,7 @@ fn unfold(recorded: Recorded<'_>, bytes_max: usize) -> Result<Observation, Strin
                 (Some(_), _) => found.problem.clone_from(&problem),
                 (None, _) => {}
             }
-            let mut answers = Answers::default();
+            let mut answers = ReadResults::default();
             for (key, answer) in &part.answers {
                 if found.answers.by_key(key).is_some() {
                     return Err(format!("{name} has a second answer to {key}"));
@@ -184,8 +184,8 @@ fn unfold(recorded: Recorded<'_>, bytes_max: usize) -> Result<Observation, Strin
     })
 }
 
-fn text_bytes(problem: &Trouble) -> usize {
-    let Trouble { code, message, alike, next } = problem;
+fn text_bytes(problem: &TargetReadFailure) -> usize {
+    let TargetReadFailure { code, message, alike, next } = problem;
     [code, message, alike].into_iter().chain(next).map(|text| text.len() + size_of::<String>()).sum()
 }
 
@@ -193,7 +193,7 @@ fn of_name(name: &str) -> Result<Vec<Target>, String> {
     let several = FOLDED.iter().find_map(|kind| Some((*kind, name.strip_prefix(kind.word())?.strip_prefix('/')?)));
     match several {
         Some((kind, names)) if names.contains(['[', ',']) => {
-            let names = nodeset::expand(names).map_err(|error| format!("{name}: {error}"))?;
+            let names = nodeset::expand_node_set(names).map_err(|error| format!("{name}: {error}"))?;
             Ok(names.into_iter().map(|name| Target { kind, name: name.into() }).collect())
         }
         _ => name.parse().map(|target| vec![target]).map_err(|error| format!("{name}: {error}")),
@@ -206,8 +206,8 @@ mod tests {
     use crate::AnswerStatus;
     use proptest::prelude::*;
 
-    fn answer(out: &str) -> Answer {
-        Answer { status: AnswerStatus::Exit(0), out: out.to_owned() }
+    fn answer(out: &str) -> ReadResult {
+        ReadResult { status: AnswerStatus::Exit(0), out: out.to_owned() }
     }
 
     fn observation(said: &[(u8, u8, u8)], silent: &[u8]) -> Observation {
@@ -220,7 +220,8 @@ mod tests {
             found.answers.insert(format!("sysctl:{key}"), answer(&out.to_string()));
         }
         for host in silent {
-            let trouble = Trouble { code: "RW0401".into(), message: format!("{host} is away"), alike: "away".into(), next: vec![] };
+            let trouble =
+                TargetReadFailure { code: "RW0401".into(), message: format!("{host} is away"), alike: "away".into(), next: vec![] };
             all.targets.entry(Target::host(format!("n{host}"))).or_default().problem = Some(trouble);
         }
         all
@@ -264,12 +265,12 @@ mod tests {
         ] {
             let targets: BTreeMap<String, _> = names.iter().map(|name| (format!("host/{name}"), serde_json::json!({}))).collect();
             let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": targets });
-            let unfolded = unfold(Recorded::deserialize(text).unwrap(), bytes_max);
+            let unfolded = unfold_observation(ObservationDocument::deserialize(text).unwrap(), bytes_max);
             assert_eq!(unfolded.is_ok(), is_taken, "{names:?} {:?}", unfolded.err());
         }
     }
 
-    fn of_problem(name: &str, problem: &Trouble) -> Result<Observation, String> {
+    fn of_problem(name: &str, problem: &TargetReadFailure) -> Result<Observation, String> {
         let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { name: { "problem": problem } } });
         serde_json::from_value(text).map_err(|error| error.to_string())
     }
@@ -277,17 +278,17 @@ mod tests {
     #[test]
     fn a_problem_counts_for_each_target_that_has_it() {
         let long = |length: usize| "x".repeat(length);
-        let small = Trouble { code: "RW0401".into(), message: "away".into(), alike: "away".into(), next: vec![] };
+        let small = TargetReadFailure { code: "RW0401".into(), message: "away".into(), alike: "away".into(), next: vec![] };
         assert_eq!(of_problem("host/n[1-1000]", &small).unwrap().targets.len(), 1000);
         for large in [
-            Trouble { message: long(20_000), ..small.clone() },
-            Trouble { alike: long(20_000), ..small.clone() },
-            Trouble { next: vec![long(10_000), long(10_000)], ..small.clone() },
+            TargetReadFailure { message: long(20_000), ..small.clone() },
+            TargetReadFailure { alike: long(20_000), ..small.clone() },
+            TargetReadFailure { next: vec![long(10_000), long(10_000)], ..small.clone() },
         ] {
             let refused = of_problem("host/n[1-100000]", &large).unwrap_err();
             assert!(refused.contains("is more than 1 GiB"), "{refused}");
         }
-        let refused = of_problem("host/n1", &Trouble { message: long(100_000), ..small }).unwrap_err();
+        let refused = of_problem("host/n1", &TargetReadFailure { message: long(100_000), ..small }).unwrap_err();
         assert!(refused.contains("the problem of host/n1 has more than 64 KiB"), "{refused}");
     }
 

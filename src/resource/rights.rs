@@ -2,13 +2,13 @@
 //! line in sudoers for the exact command, or the answer is unknown and says what is missing. It is never `absent`.
 
 use super::Read;
-use super::answers::{Answer, AnswerStatus};
+use super::answers::{AnswerStatus, ReadResult};
 use railwright_base::text::one_line;
 use std::collections::BTreeSet;
 
 /// Something that a read looks at and that a host may keep for root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
+pub enum RootAccessNeed {
     /// The content of this file.
     Content(String),
     /// Content, mode and owner of this file.
@@ -48,30 +48,30 @@ const OF_ROOT: [&str; 13] = [
     "/usr/src/",
 ];
 
-impl Need {
+impl RootAccessNeed {
     /// The exact commands that a line of sudoers may name for it.
     pub fn commands(&self) -> Vec<Vec<String>> {
         let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let all = match self {
-            Need::Content(path) => vec![words(&["/usr/bin/cat", path])],
-            Need::File(path) => vec![words(&["/usr/bin/cat", path]), words(&["/usr/bin/stat", "-c", STAT_FORMAT, path])],
-            Need::Program(places, arguments) => {
+            RootAccessNeed::Content(path) => vec![words(&["/usr/bin/cat", path])],
+            RootAccessNeed::File(path) => vec![words(&["/usr/bin/cat", path]), words(&["/usr/bin/stat", "-c", STAT_FORMAT, path])],
+            RootAccessNeed::Program(places, arguments) => {
                 places.iter().map(|place| std::iter::once((*place).to_owned()).chain(arguments.iter().cloned()).collect()).collect()
             }
-            Need::Secret(_) | Need::Folder(..) | Need::Sight(_) | Need::Root(_) => Vec::new(),
+            RootAccessNeed::Secret(_) | RootAccessNeed::Folder(..) | RootAccessNeed::Sight(_) | RootAccessNeed::Root(_) => Vec::new(),
         };
         all.into_iter().filter(|command| is_exact(command)).collect()
     }
 
     /// Says so before the section begins, where what it looks at cannot be seen at all.
     fn look(&self) -> String {
-        use railwright_base::quote::sh;
+        use railwright_base::quote::quote_for_shell;
         match self {
-            Need::Folder(path, suffix) => format!("look \"$R\"{} {}\n", sh(path), sh(suffix)),
-            Need::Sight(path) => format!("! hid \"$R\"{0} || lack reads {0}\n", sh(path)),
-            Need::Secret(_) => "may() { return 1; }; secret=1\n".to_owned(),
-            Need::Root(what) => format!("lack runs {}\n", sh(what)),
-            Need::Content(_) | Need::File(_) | Need::Program(..) => String::new(),
+            RootAccessNeed::Folder(path, suffix) => format!("look \"$R\"{} {}\n", quote_for_shell(path), quote_for_shell(suffix)),
+            RootAccessNeed::Sight(path) => format!("! hid \"$R\"{0} || lack reads {0}\n", quote_for_shell(path)),
+            RootAccessNeed::Secret(_) => "may() { return 1; }; secret=1\n".to_owned(),
+            RootAccessNeed::Root(what) => format!("lack runs {}\n", quote_for_shell(what)),
+            RootAccessNeed::Content(_) | RootAccessNeed::File(_) | RootAccessNeed::Program(..) => String::new(),
         }
     }
 }
@@ -88,13 +88,13 @@ fn is_in_folder_of_root(path: &str) -> bool {
 }
 
 /// What reads may need root for, each once.
-pub fn needs<'r>(reads: impl IntoIterator<Item = &'r Read>) -> BTreeSet<Need> {
+pub fn collect_root_access_needs<'r>(reads: impl IntoIterator<Item = &'r Read>) -> BTreeSet<RootAccessNeed> {
     reads.into_iter().flat_map(Read::needs).collect()
 }
 
 /// The section of a read for a user without rights: what cannot be seen is told first, and ends it.
-pub fn section(read: &Read) -> String {
-    let looks: String = read.needs().iter().map(Need::look).collect();
+pub fn render_unprivileged_section(read: &Read) -> String {
+    let looks: String = read.needs().iter().map(RootAccessNeed::look).collect();
     format!("exec 5>&1; eval \"$RAILWRIGHT_READ_ONLY\"\n{looks}[ -z \"$lacks\" ] || exit 1\n{}", read.script_for_others())
 }
 
@@ -159,8 +159,8 @@ for f_ in "$1"/*"$2"; do ! shut "$f_" || lack reads "$f_"; done
 "#;
 
 /// The answer of a section that was told to lack something.
-pub fn denied(told: &[String]) -> Answer {
-    Answer { status: AnswerStatus::Denied, out: told.iter().map(|line| format!("{line}\n")).collect() }
+pub fn build_denied_answer(told: &[String]) -> ReadResult {
+    ReadResult { status: AnswerStatus::Denied, out: told.iter().map(|line| format!("{line}\n")).collect() }
 }
 
 /// The same of an API server, whose answer is the rule that is missing.
@@ -169,7 +169,7 @@ pub fn of_role(out: &str) -> String {
 }
 
 /// What is missing, in words that fit after "unknown:".
-pub fn reason(out: &str) -> String {
+pub fn describe_denied_access(out: &str) -> String {
     let told: BTreeSet<&str> = out.lines().filter(|line| !line.trim().is_empty()).collect();
     let mut words: Vec<String> = told
         .iter()
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn has_a_line(path: &str) -> bool {
-        !Need::Content(path.to_owned()).commands().is_empty()
+        !RootAccessNeed::Content(path.to_owned()).commands().is_empty()
     }
 
     #[test]
@@ -244,8 +244,9 @@ mod tests {
         let layers = Read::LinkLayers { netdev: "eth0".to_owned() };
         let sysctl = Read::Sysctl { key: "net.core.rmem_max".to_owned() };
         let packages = Read::Packages { names: vec!["a".to_owned()] };
-        let all = needs([&Read::Boot, &device, &manager, &layers, &sysctl, &packages]);
-        let files: Vec<&Need> = all.iter().filter(|need| matches!(need, Need::Content(_) | Need::File(_))).collect();
+        let all = collect_root_access_needs([&Read::Boot, &device, &manager, &layers, &sysctl, &packages]);
+        let files: Vec<&RootAccessNeed> =
+            all.iter().filter(|need| matches!(need, RootAccessNeed::Content(_) | RootAccessNeed::File(_))).collect();
         assert!(files.len() >= 11, "positive control: {files:?}");
         for need in files {
             assert!(!need.commands().is_empty(), "{need:?}");

@@ -45,7 +45,7 @@ impl Section<'_> {
 }
 
 /// The sections of an answer, in order; lines outside of any section are left out.
-pub fn parse(text: &str) -> Vec<Section<'_>> {
+pub fn parse_sections(text: &str) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for line in text.lines() {
         if let Some(head) = line.strip_prefix("== ") {
@@ -59,7 +59,7 @@ pub fn parse(text: &str) -> Vec<Section<'_>> {
 }
 
 /// The first section of this word.
-pub fn find<'a, 's>(sections: &'s [Section<'a>], word: &str) -> Option<&'s Section<'a>> {
+pub fn find_section<'a, 's>(sections: &'s [Section<'a>], word: &str) -> Option<&'s Section<'a>> {
     sections.iter().find(|section| section.word == word)
 }
 
@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn content_cannot_open_a_section() {
-        let sections = parse("\n== file 644 root root /etc/a b\n|== file 644 root root /etc/shadow\n|x=1\n\n== pfc 1\n|Attribute read\n");
+        let sections =
+            parse_sections("\n== file 644 root root /etc/a b\n|== file 644 root root /etc/shadow\n|x=1\n\n== pfc 1\n|Attribute read\n");
         assert_eq!(sections.len(), 2);
         assert_eq!(sections[0].path(), "/etc/a b");
         assert_eq!(sections[0].value("x"), Some("1"));

@@ -11,7 +11,7 @@ pub const HERE: &str = ": here";
 
 /// What several reads may want of a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Topic {
+enum SharedQueryTopic {
     Files,
     Sysctls,
     Links,
@@ -20,30 +20,30 @@ enum Topic {
 }
 
 /// The script that asks for what more than one of these reads wants. It prints nothing.
-pub fn script(reads: &[&Read]) -> String {
-    let mut wanted: BTreeMap<Topic, Vec<&str>> = BTreeMap::new();
-    for (topic, names) in reads.iter().filter_map(|read| topic(read)) {
+pub fn render_shared_queries(reads: &[&Read]) -> String {
+    let mut wanted: BTreeMap<SharedQueryTopic, Vec<&str>> = BTreeMap::new();
+    for (topic, names) in reads.iter().filter_map(|read| find_shared_topic(read)) {
         wanted.entry(topic).or_default().extend(names);
     }
     let several = wanted.into_iter().filter(|(_, names)| names.len() > 1);
-    let script = |(topic, names): (Topic, Vec<&str>)| match topic {
-        Topic::Files => file::script::shared_script(&names),
-        Topic::Sysctls => sysctl::script::shared_script(&names),
-        Topic::Links => link::state::SHARED.to_owned(),
-        Topic::Packages => package::script::shared_script(&names),
-        Topic::Managers => link::owner::shared_script(&names),
+    let script = |(topic, names): (SharedQueryTopic, Vec<&str>)| match topic {
+        SharedQueryTopic::Files => file::script::shared_script(&names),
+        SharedQueryTopic::Sysctls => sysctl::script::shared_script(&names),
+        SharedQueryTopic::Links => link::state::SHARED.to_owned(),
+        SharedQueryTopic::Packages => package::script::shared_script(&names),
+        SharedQueryTopic::Managers => link::owner::shared_script(&names),
     };
     several.map(script).collect()
 }
 
 /// What a read is about, and the names that it asks of that.
-fn topic(read: &Read) -> Option<(Topic, Vec<&str>)> {
+fn find_shared_topic(read: &Read) -> Option<(SharedQueryTopic, Vec<&str>)> {
     Some(match read {
-        Read::File { path } | Read::SealedFile { path } => (Topic::Files, vec![path]),
-        Read::Sysctl { key } => (Topic::Sysctls, vec![key]),
-        Read::Link { netdev } => (Topic::Links, vec![netdev]),
-        Read::Packages { names } => (Topic::Packages, names.iter().map(String::as_str).collect()),
-        Read::LinkManager { netdev } => (Topic::Managers, vec![netdev]),
+        Read::File { path } | Read::SealedFile { path } => (SharedQueryTopic::Files, vec![path]),
+        Read::Sysctl { key } => (SharedQueryTopic::Sysctls, vec![key]),
+        Read::Link { netdev } => (SharedQueryTopic::Links, vec![netdev]),
+        Read::Packages { names } => (SharedQueryTopic::Packages, names.iter().map(String::as_str).collect()),
+        Read::LinkManager { netdev } => (SharedQueryTopic::Managers, vec![netdev]),
         _ => return None,
     })
 }
@@ -55,12 +55,12 @@ mod tests {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
-    fn answers(shell: &[&str], reads: &[Read]) -> crate::Answers {
+    fn answers(shell: &[&str], reads: &[Read]) -> crate::ReadResults {
         let mut command = Command::new(shell[0]);
         command.args(&shell[1..]).arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(program::render(reads, "", "c0ffee").as_bytes()).unwrap();
-        program::parse(reads, "c0ffee", &child.wait_with_output().unwrap().stdout)
+        child.stdin.take().unwrap().write_all(program::render_read_program(reads, "", "c0ffee").as_bytes()).unwrap();
+        program::parse_program_answers(reads, "c0ffee", &child.wait_with_output().unwrap().stdout)
     }
 
     /// This machine says the same to many questions at once as to each alone, in every shell that it has.
@@ -106,7 +106,7 @@ mod tests {
     fn one_read_shares_with_nobody() {
         let one = Read::Sysctl { key: "kernel.ostype".to_owned() };
         let two = Read::Sysctl { key: "kernel.osrelease".to_owned() };
-        assert_eq!(script(&[&one]), "");
-        assert!(script(&[&one, &two]).contains("/proc/sys/'kernel/osrelease'"));
+        assert_eq!(render_shared_queries(&[&one]), "");
+        assert!(render_shared_queries(&[&one, &two]).contains("/proc/sys/'kernel/osrelease'"));
     }
 }

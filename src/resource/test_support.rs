@@ -1,15 +1,15 @@
 //! For the tests of the kinds: wishes and answers without ceremony.
 
-use super::{Answer, AnswerStatus, Answers, Assessment, BodyError, Kind, Read, Want, Wish};
+use super::{AnswerStatus, Assessment, BodyError, DesiredResource, Read, ReadResult, ReadResults, ResourceKind, Want};
 use railwright_base::Address;
 use serde_json::Value;
 
 /// A checked wish on host `n1`.
-pub fn wish(kind: &dyn Kind, body: Value) -> Wish {
+pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
     let errors = kind.check(&body);
     assert!(errors.is_empty(), "{errors:?}");
     let name = kind.address_name(&body).expect("the body has a name");
-    Wish {
+    DesiredResource {
         address: Address::host("n1", kind.name(), &name),
         after: vec![],
         want: Want { kind: kind.name().to_owned(), body, module: "test/one".into(), places: Vec::new() }.into(),
@@ -17,10 +17,10 @@ pub fn wish(kind: &dyn Kind, body: Value) -> Wish {
 }
 
 /// Answers with exit status and output.
-pub fn answered(answers: &[(&Read, i32, &str)]) -> Answers {
-    let mut all = Answers::default();
+pub fn answered(answers: &[(&Read, i32, &str)]) -> ReadResults {
+    let mut all = ReadResults::default();
     for (read, code, out) in answers {
-        all.insert(read.key(), Answer { status: AnswerStatus::Exit(*code), out: (*out).to_owned() });
+        all.insert(read.key(), ReadResult { status: AnswerStatus::Exit(*code), out: (*out).to_owned() });
     }
     all
 }
@@ -33,7 +33,7 @@ pub struct Scripted {
     pub undo: fn(&Value) -> Assessment,
 }
 
-impl Kind for Scripted {
+impl ResourceKind for Scripted {
     fn name(&self) -> &'static str {
         "scripted"
     }
@@ -43,13 +43,13 @@ impl Kind for Scripted {
     fn check(&self, _: &Value) -> Vec<BodyError> {
         Vec::new()
     }
-    fn reads(&self, _: &Wish) -> Vec<Read> {
+    fn reads(&self, _: &DesiredResource) -> Vec<Read> {
         Vec::new()
     }
-    fn assess(&self, _: &Wish, _: &Answers) -> Assessment {
+    fn assess(&self, _: &DesiredResource, _: &ReadResults) -> Assessment {
         (self.assess)()
     }
-    fn undo(&self, _: &Wish, before: &Value, _: &Answers) -> Assessment {
+    fn undo(&self, _: &DesiredResource, before: &Value, _: &ReadResults) -> Assessment {
         (self.undo)(before)
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// What a counter counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
+enum TrafficCounterUnit {
     /// Four bytes.
     Word,
     Byte,
@@ -17,32 +17,37 @@ enum Unit {
 }
 
 /// A counter of what came and one of what was sent.
-struct Row {
+struct TrafficCounterPair {
     folder: &'static str,
     received: &'static str,
     sent: &'static str,
-    unit: Unit,
+    unit: TrafficCounterUnit,
 }
 
-const fn row(folder: &'static str, received: &'static str, sent: &'static str, unit: Unit) -> Row {
-    Row { folder, received, sent, unit }
+const fn new_counter_pair(
+    folder: &'static str,
+    received: &'static str,
+    sent: &'static str,
+    unit: TrafficCounterUnit,
+) -> TrafficCounterPair {
+    TrafficCounterPair { folder, received, sent, unit }
 }
 
 /// The first pair that a device has counts. The data counters of a port are in words of four bytes (torvalds/linux:
 /// Documentation/ABI/stable/sysfs-class-infiniband); those of eRDMA are by Alibaba's driver and by the kernel's (AliyunContainerService's
 /// and torvalds/linux: drivers/infiniband/hw/erdma/erdma_verbs.c), of Broadcom bnxt_re (drivers/infiniband/hw/bnxt_re/hw_counters.c),
 /// of Soft-RoCE (drivers/infiniband/sw/rxe/rxe_hw_counters.c), which counts packets alone.
-const ROWS: [Row; 5] = [
-    row("counters", "port_rcv_data", "port_xmit_data", Unit::Word),
-    row("hw_counters", "hw_rx_bytes_cnt", "hw_tx_bytes_cnt", Unit::Byte),
-    row("hw_counters", "rx_bytes_cnt", "tx_bytes_cnt", Unit::Byte),
-    row("hw_counters", "rx_bytes", "tx_bytes", Unit::Byte),
-    row("hw_counters", "rcvd_pkts", "sent_pkts", Unit::Packet),
+const ROWS: [TrafficCounterPair; 5] = [
+    new_counter_pair("counters", "port_rcv_data", "port_xmit_data", TrafficCounterUnit::Word),
+    new_counter_pair("hw_counters", "hw_rx_bytes_cnt", "hw_tx_bytes_cnt", TrafficCounterUnit::Byte),
+    new_counter_pair("hw_counters", "rx_bytes_cnt", "tx_bytes_cnt", TrafficCounterUnit::Byte),
+    new_counter_pair("hw_counters", "rx_bytes", "tx_bytes", TrafficCounterUnit::Byte),
+    new_counter_pair("hw_counters", "rcvd_pkts", "sent_pkts", TrafficCounterUnit::Packet),
 ];
 
 /// The section that asks a host. A device is found by its netdev, or by the one below it (a VLAN's);
 /// a soft one says it in `parent`.
-pub fn script(netdevs: &[String]) -> String {
+pub fn render_rail_traffic_script(netdevs: &[String]) -> String {
     let files: Vec<String> = ROWS.iter().flat_map(|row| [row.received, row.sent].map(|name| format!("{}/{name}", row.folder))).collect();
     format!(
         r#"u=; {{ read -r u _ <"$R/proc/uptime"; }} 2>/dev/null; printf 'uptime %s\n' "$u"
@@ -65,14 +70,14 @@ const RAILS_MAX: usize = 1024;
 
 /// One reading of a host.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Sample {
+pub struct RailTrafficSample {
     /// Seconds since it was started.
     uptime_s: Option<f64>,
-    rails: BTreeMap<String, Rail>,
+    rails: BTreeMap<String, RailTrafficCounters>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Rail {
+struct RailTrafficCounters {
     is_absent: bool,
     /// Nothing inside is what is no number.
     counts: BTreeMap<String, Option<u64>>,
@@ -99,17 +104,17 @@ impl Rate {
 
 /// What passes over a rail.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Rates {
+pub struct RailTrafficRates {
     /// What comes.
     pub received: Rate,
     /// What goes.
     pub sent: Rate,
 }
 
-impl Sample {
+impl RailTrafficSample {
     /// Reads what the section printed; what makes no sense is left out.
-    pub fn parse(text: &str) -> Sample {
-        let mut sample = Sample::default();
+    pub fn parse(text: &str) -> RailTrafficSample {
+        let mut sample = RailTrafficSample::default();
         let mut name: Option<String> = None;
         for line in text.lines() {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -119,7 +124,7 @@ impl Sample {
                 }
                 ("port", _) => {
                     name = (sample.rails.len() < RAILS_MAX).then(|| one_line(rest, 64));
-                    sample.rails.extend(name.iter().map(|name| (name.clone(), Rail::default())));
+                    sample.rails.extend(name.iter().map(|name| (name.clone(), RailTrafficCounters::default())));
                 }
                 ("absent", Some(rail)) => rail.is_absent = true,
                 (counter, Some(rail)) if ROWS.iter().any(|row| [row.received, row.sent].contains(&counter)) => {
@@ -138,22 +143,22 @@ impl Sample {
     }
 
     /// What passed over each rail since an earlier sample. Nothing where the two cannot be compared: why fits after "unknown:".
-    pub fn since(&self, earlier: &Sample) -> Result<BTreeMap<String, Fact<Rates>>, String> {
+    pub fn since(&self, earlier: &RailTrafficSample) -> Result<BTreeMap<String, Fact<RailTrafficRates>>, String> {
         let seconds = earlier.uptime_s.zip(self.uptime_s).map(|(earlier, now)| now - earlier);
         match seconds {
             None => Err("its uptime makes no sense".to_owned()),
             Some(seconds) if seconds < 0.0 => Err("it was started anew".to_owned()),
             Some(seconds) if seconds < 0.01 => Err("no time passed between the looks".to_owned()),
             Some(seconds) => {
-                let of = |(name, rail): (&String, &Rail)| (name.clone(), rail.since(earlier.rails.get(name), seconds));
+                let of = |(name, rail): (&String, &RailTrafficCounters)| (name.clone(), rail.since(earlier.rails.get(name), seconds));
                 Ok(self.rails.iter().map(of).collect())
             }
         }
     }
 }
 
-impl Rail {
-    fn since(&self, earlier: Option<&Rail>, seconds: f64) -> Fact<Rates> {
+impl RailTrafficCounters {
+    fn since(&self, earlier: Option<&RailTrafficCounters>, seconds: f64) -> Fact<RailTrafficRates> {
         let Some(earlier) = earlier else { return Fact::Unknown("it came between the looks".to_owned()) };
         if self.is_absent || earlier.is_absent {
             return if self.is_absent { Fact::Absent } else { Fact::Unknown("it came between the looks".to_owned()) };
@@ -169,12 +174,12 @@ impl Rail {
             _ => Err("a counter is no number".to_owned()),
         };
         let rate = |rose: u64| match row.unit {
-            Unit::Word => Rate::GigabitsPerSecond(rose as f64 * 32.0 / seconds / 1e9),
-            Unit::Byte => Rate::GigabitsPerSecond(rose as f64 * 8.0 / seconds / 1e9),
-            Unit::Packet => Rate::PacketsPerSecond(rose as f64 / seconds),
+            TrafficCounterUnit::Word => Rate::GigabitsPerSecond(rose as f64 * 32.0 / seconds / 1e9),
+            TrafficCounterUnit::Byte => Rate::GigabitsPerSecond(rose as f64 * 8.0 / seconds / 1e9),
+            TrafficCounterUnit::Packet => Rate::PacketsPerSecond(rose as f64 / seconds),
         };
         match (rose(row.received), rose(row.sent)) {
-            (Ok(received), Ok(sent)) => Fact::Is(Rates { received: rate(received), sent: rate(sent) }),
+            (Ok(received), Ok(sent)) => Fact::Is(RailTrafficRates { received: rate(received), sent: rate(sent) }),
             (Err(why), _) | (_, Err(why)) => Fact::Unknown(why),
         }
     }
@@ -185,14 +190,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn rates(first: &str, second: &str) -> Result<BTreeMap<String, Fact<Rates>>, String> {
-        Sample::parse(&format!("uptime 100.50\nport e0\n{second}")).since(&Sample::parse(&format!("uptime 98.50\nport e0\n{first}")))
+    fn rates(first: &str, second: &str) -> Result<BTreeMap<String, Fact<RailTrafficRates>>, String> {
+        RailTrafficSample::parse(&format!("uptime 100.50\nport e0\n{second}"))
+            .since(&RailTrafficSample::parse(&format!("uptime 98.50\nport e0\n{first}")))
     }
 
     #[test]
     fn a_rise_is_a_rate_in_what_the_device_counts() {
         let of = |first: &str, second: &str| rates(first, second).unwrap()["e0"].clone();
-        let both = |received, sent| Fact::Is(Rates { received, sent });
+        let both = |received, sent| Fact::Is(RailTrafficRates { received, sent });
         let words = of("port_rcv_data 100\nport_xmit_data 0\n", "port_rcv_data 6250000100\nport_xmit_data 62500000\n");
         assert_eq!(words, both(Rate::GigabitsPerSecond(100.0), Rate::GigabitsPerSecond(1.0)));
         let erdma = of("hw_rx_bytes_cnt 0\nhw_tx_bytes_cnt 5\n", "hw_rx_bytes_cnt 250000000\nhw_tx_bytes_cnt 5\n");
@@ -217,7 +223,7 @@ mod tests {
         assert!(why("", zero).contains("came between"));
         assert!(why("absent\n", zero).contains("came between"));
         assert_eq!(rates(zero, "absent\n").unwrap()["e0"], Fact::Absent);
-        let at = |uptime: &str| Sample::parse(&format!("uptime {uptime}\nport e0\n{zero}"));
+        let at = |uptime: &str| RailTrafficSample::parse(&format!("uptime {uptime}\nport e0\n{zero}"));
         assert!(at("5").since(&at("9")).unwrap_err().contains("started anew"));
         assert!(at("5").since(&at("5")).unwrap_err().contains("no time"));
         assert!(at("nan").since(&at("5")).unwrap_err().contains("no sense"));
@@ -226,7 +232,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_output_panics(first in "(uptime |port |absent|rcvd_pkts |sent_pkts |[0-9.]{1,21}|[ -~\n]|é){0,60}", second in "(uptime 9\n|port e\n|rcvd_pkts [0-9]{1,21}\n|sent_pkts 3\n){0,9}") {
-            let _ = Sample::parse(&second).since(&Sample::parse(&first));
+            let _ = RailTrafficSample::parse(&second).since(&RailTrafficSample::parse(&first));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! In what two targets' answers to one question differ, where many wishes are judged by the same answer.
 
-use super::{Answer, AnswerStatus, Answers, Read};
+use super::{AnswerStatus, Read, ReadResult, ReadResults};
 use crate::switch;
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ pub enum Unlike {
 
 impl Unlike {
     /// In what the answers to a question differ.
-    pub fn of(read: &Read, a: &Answers, b: &Answers) -> Self {
+    pub fn of(read: &Read, a: &ReadResults, b: &ReadResults) -> Self {
         match (read, a.get(read), b.get(read)) {
             (_, one, other) if one == other => Unlike::Parts(BTreeSet::new()),
             (Read::Switch { system, of }, Some(one), Some(other)) if ended_alike(one, other) => {
-                switch::unlike(*system, *of, a, b).map_or(Unlike::Whole, Unlike::Parts)
+                switch::list_differing_ports(*system, *of, a, b).map_or(Unlike::Whole, Unlike::Parts)
             }
             _ => Unlike::Whole,
         }
@@ -34,6 +34,6 @@ impl Unlike {
     }
 }
 
-fn ended_alike(a: &Answer, b: &Answer) -> bool {
+fn ended_alike(a: &ReadResult, b: &ReadResult) -> bool {
     a.status == AnswerStatus::Exit(0) && a.status == b.status
 }

@@ -1,6 +1,6 @@
 //! One typed wish on one target, as a module made it from the spec.
 
-use railwright_base::{Address, Digest, Place};
+use railwright_base::{Address, Digest, SourceLocation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Disruption {
 /// One typed wish on one target. Its own are only its place and its order; what is wanted there is often the same on
 /// thousands of targets, and held once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Wish {
+pub struct DesiredResource {
     /// Target, kind and name.
     pub address: Address,
     /// Wishes of the same target that must be done first.
@@ -67,7 +67,7 @@ pub struct Want {
     /// The module that made it, and the id of the resource in its manifest: `jumbo-mtu/link`; or the workload of the spec ([`of_workload`]).
     pub module: String,
     /// The values in the spec that this wish was made from, so that a change can name its line.
-    pub places: Vec<Place>,
+    pub places: Vec<SourceLocation>,
 }
 
 /// What modules are not called: they have the names of folders, without blanks.
@@ -96,7 +96,7 @@ impl Want {
     }
 }
 
-impl std::ops::Deref for Wish {
+impl std::ops::Deref for DesiredResource {
     type Target = Want;
 
     fn deref(&self) -> &Want {
@@ -104,11 +104,11 @@ impl std::ops::Deref for Wish {
     }
 }
 
-impl Wish {
+impl DesiredResource {
     /// A wish of no module, that comes after nothing.
     pub fn of(address: Address, kind: impl Into<String>, body: Value) -> Self {
         let want = Want { kind: kind.into(), body, module: String::new(), places: Vec::new() };
-        Wish { address, after: Vec::new(), want: Arc::new(want) }
+        DesiredResource { address, after: Vec::new(), want: Arc::new(want) }
     }
 
     /// The digest of what is wanted: kind and body, not where it was written.

@@ -1,7 +1,7 @@
 //! What a run did becomes part of what is remembered.
 
-use super::State;
-use super::run_outages::Mark;
+use super::ClusterState;
+use super::run_outages::OutageMark;
 use super::run_status::RunStatus;
 use railwright_base::MachineId;
 use railwright_plan::note_outage;
@@ -11,7 +11,7 @@ impl RunStatus {
     /// Puts what the run applied and removed over a state that knows it as far as `earlier`: what was forgotten since is
     /// not brought back. Each resource belongs to one node, and each host is one machine in a run, so order does not matter. Where the
     /// run was not begun with this state, the targets' own records are newer than what is made of both.
-    pub fn absorb_into(&self, state: &mut State, earlier: &RunStatus) {
+    pub fn absorb_into(&self, state: &mut ClusterState, earlier: &RunStatus) {
         let after = earlier.sequence;
         let is_continued = after > 0 || self.state_serial == state.serial;
         for (host, (machine, _)) in self.machines.iter().filter(|(_, (_, sequence))| *sequence > after) {
@@ -50,7 +50,7 @@ impl RunStatus {
 
     /// What was under way when the run was cut off, and was remembered as an outage then, may have been done since. What a part of the
     /// run in another folder left is not in this journal, and stays.
-    fn forget_ended(&self, earlier: &RunStatus, outages: &BTreeMap<&str, Mark>, state: &mut State) {
+    fn forget_ended(&self, earlier: &RunStatus, outages: &BTreeMap<&str, OutageMark>, state: &mut ClusterState) {
         for (host, mark) in earlier.outages().into_iter().filter(|(host, _)| !outages.contains_key(host)) {
             let ended = mark.outage(&self.run);
             let machine = earlier.machines.get(host).map(|(machine, _)| machine);
@@ -64,15 +64,15 @@ impl RunStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_status::fold;
-    use crate::{Entry, Outcome};
+    use crate::run_status::fold_journal_records;
+    use crate::{JournalEntry, NodeOutcome};
     use railwright_base::{Address, Digest};
-    use railwright_plan::Applied;
+    use railwright_plan::AppliedResource;
 
     #[test]
     fn resources_of_any_target_pass_through_unchanged() {
         use crate::journal::{self, Chain};
-        let applied = Applied {
+        let applied = AppliedResource {
             kind: "made_up".to_owned(),
             body: serde_json::json!({ "deep": [1.5, { "text": "a\nb" }] }),
             digest: Digest::of(&1),
@@ -86,19 +86,19 @@ mod tests {
             at: "t".to_owned(),
         };
         let addresses = ["kube/prod/DaemonSet.apps/kube-system/rdma", "switch/leaf1/port/Ethernet1%2F1", "host/a/file/%2Fx"];
-        let applied: Vec<(Address, Applied)> = addresses.iter().map(|text| (text.parse().unwrap(), applied.clone())).collect();
-        let finished = Entry::NodeFinished {
+        let applied: Vec<(Address, AppliedResource)> = addresses.iter().map(|text| (text.parse().unwrap(), applied.clone())).collect();
+        let finished = JournalEntry::NodeFinished {
             node: "n".to_owned(),
             host: None,
-            outcome: Outcome::Done { changed: true },
+            outcome: NodeOutcome::Done { changed: true },
             applied: applied.clone(),
             removed: vec!["switch/leaf2/port/Ethernet1".parse().unwrap()],
         };
         let mut chain = Chain::default();
-        let text = chain.seal("t".to_owned(), Entry::first_of("r")) + &chain.seal("t".to_owned(), finished);
-        let mut state = State::default();
+        let text = chain.seal("t".to_owned(), JournalEntry::first_of("r")) + &chain.seal("t".to_owned(), finished);
+        let mut state = ClusterState::default();
         state.last_applied.resources.insert("switch/leaf2/port/Ethernet1".parse().unwrap(), applied[0].1.clone());
-        fold(&journal::read("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, &RunStatus::default());
+        fold_journal_records(&journal::parse_journal("j", text.as_bytes()).unwrap().records).absorb_into(&mut state, &RunStatus::default());
         assert_eq!(state.last_applied.resources.into_iter().collect::<BTreeMap<_, _>>(), applied.into_iter().collect());
     }
 }

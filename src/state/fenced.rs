@@ -9,19 +9,19 @@ use std::io;
 pub const ROBBED: &str = "the cluster's lock was taken over by somebody else";
 
 /// A store that is written while the lock is held.
-pub struct Fenced {
+pub struct FencedJournalStore {
     store: Box<dyn JournalStore>,
     token: LockToken,
 }
 
-impl Fenced {
+impl FencedJournalStore {
     /// Guards a store.
     pub fn new(store: Box<dyn JournalStore>, token: LockToken) -> Self {
-        Fenced { store, token }
+        FencedJournalStore { store, token }
     }
 }
 
-impl JournalStore for Fenced {
+impl JournalStore for FencedJournalStore {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.token.holds() {
             return Err(io::Error::other(ROBBED));

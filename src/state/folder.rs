@@ -3,7 +3,7 @@
 
 use super::journal::{self, Chain, Journal};
 use super::journal_writer::{JournalStore, JournalWriter};
-use super::{ClusterIdentity, State};
+use super::{ClusterIdentity, ClusterState};
 use railwright_base::{ClusterId, Diagnostic, Digest, SealKey, quote};
 use railwright_plan::Plan;
 use railwright_system::append_file::AppendFile;
@@ -71,7 +71,7 @@ impl StateFolder {
     /// The inventory that it lies in, as one word of a command that people are told to type.
     pub fn inventory(&self) -> String {
         let inventory = self.root.parent().filter(|path| !path.as_os_str().is_empty());
-        inventory.map_or_else(|| ".".to_owned(), quote::path)
+        inventory.map_or_else(|| ".".to_owned(), quote::quote_path)
     }
 
     /// Makes the folder, hidden from git.
@@ -88,7 +88,7 @@ impl StateFolder {
     }
 
     /// The identity of the cluster: what the state remembers, else this id that a plan was made with, else a new one.
-    pub fn identify(&self, state: &mut State, planned: Option<&ClusterId>, name: &str) -> Result<ClusterIdentity, Diagnostic> {
+    pub fn identify(&self, state: &mut ClusterState, planned: Option<&ClusterId>, name: &str) -> Result<ClusterIdentity, Diagnostic> {
         state.identify(planned, name).map_err(|error| self.unusable(&error))
     }
 
@@ -109,7 +109,7 @@ impl StateFolder {
         }
         self.prepare()?;
         let make = || -> io::Result<bool> {
-            let fresh = format!("{}{}", clock::nonce()?, clock::nonce()?);
+            let fresh = format!("{}{}", clock::generate_nonce()?, clock::generate_nonce()?);
             files::write_new(&self.root.join(SEAL_KEY), fresh.as_bytes(), 0o600)
         };
         make().map_err(|error| self.unusable(&error))?;
@@ -168,7 +168,7 @@ impl StateFolder {
         let begin = || -> io::Result<Box<dyn JournalStore>> {
             let folder = self.run_folder(run);
             files::make_private_folder(&folder)?;
-            files::write_atomic(&folder.join("plan.json"), &railwright_plan::file::bytes(plan), 0o600)?;
+            files::write_atomic(&folder.join("plan.json"), &railwright_plan::file::serialize_plan(plan), 0o600)?;
             Ok(Box::new(AppendFile::open(&folder.join("journal.jsonl"), None)?))
         };
         begin().map_err(|error| self.unusable(&error))
@@ -177,13 +177,13 @@ impl StateFolder {
     /// The plan of a run, as it was begun.
     pub fn read_plan(&self, run: &str) -> Result<Plan, Diagnostic> {
         let bytes = self.read(below_runs(run, "plan.json"), FILE_LIMIT_BYTES).map_err(|error| self.unusable(&error))?;
-        railwright_plan::file::parse(&self.run_folder(run).join("plan.json").display().to_string(), &bytes)
+        railwright_plan::file::parse_plan_file(&self.run_folder(run).join("plan.json").display().to_string(), &bytes)
     }
 
     /// The journal of a run; empty when the run has none yet.
     pub fn read_journal(&self, run: &str) -> Result<Journal, Diagnostic> {
         let path = self.run_folder(run).join("journal.jsonl");
-        journal::read(&path.display().to_string(), &self.journal_bytes(run, FILE_LIMIT_BYTES)?)
+        journal::parse_journal(&path.display().to_string(), &self.journal_bytes(run, FILE_LIMIT_BYTES)?)
     }
 
     /// The same as it stands in its file, unless that is larger than this.

@@ -6,7 +6,7 @@ use super::lineage::{Lineage, RunPart};
 use super::recognition::ClusterIdentity;
 use railwright_base::text::one_line;
 use railwright_base::{Address, ClusterId, MachineId, Target, bounded};
-use railwright_plan::{Applied, Outage};
+use railwright_plan::{AppliedResource, Outage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub struct HostRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
     /// The host's resources as they were last applied.
-    pub resources: BTreeMap<Address, Applied>,
+    pub resources: BTreeMap<Address, AppliedResource>,
 }
 
 /// A target was taken over from another cluster.
@@ -123,7 +123,7 @@ pub enum TargetRecord {
 impl TargetRecord {
     /// What a target keeps as its record. Its cluster is known whatever else cannot be read.
     pub fn parse(target: &Target, json: &str) -> Self {
-        match read(target, json) {
+        match parse_host_record(target, json) {
             Ok((record, former_name)) => TargetRecord::Read { record: Box::new(record), former_name },
             Err(reason) => TargetRecord::Unreadable { cluster: named_cluster(json), reason },
         }
@@ -167,7 +167,7 @@ fn named_cluster(json: &str) -> Option<ClusterIdentity> {
 
 /// The record, and the target's name in it where that is another one; or why it cannot be read. What it says of other targets
 /// is never believed.
-fn read(target: &Target, json: &str) -> Result<(HostRecord, Option<String>), String> {
+fn parse_host_record(target: &Target, json: &str) -> Result<(HostRecord, Option<String>), String> {
     if !bounded::is_of_record(json) {
         return Err(format!("it holds more than {} values", bounded::RECORD_VALUES));
     }

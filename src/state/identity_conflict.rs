@@ -4,12 +4,12 @@
 use super::lineage::LatestWrite;
 use super::recognition::ClusterIdentity;
 use super::{HostRecord, TargetRecord};
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use railwright_base::text::one_line;
 use railwright_base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
-use railwright_resource::Trouble;
+use railwright_resource::TargetReadFailure;
 use railwright_resource::host::RunningMachine;
-use railwright_resource::kubernetes_object::ownership::keeper;
+use railwright_resource::kubernetes_object::ownership::build_cluster_object_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why nothing of a target may be planned or changed.
@@ -93,15 +93,22 @@ impl IdentityConflict {
             IdentityConflict::OtherCluster { theirs, name, ours } => {
                 let ours = ours.as_ref().map_or_else(|| "has no id yet".to_owned(), |id| format!("has the id {id}"));
                 let name = one_line(name, 60);
-                format!("belongs to the cluster {}, which applied to it last; `{name}` of this inventory {ours}", named(theirs))
+                format!(
+                    "belongs to the cluster {}, which applied to it last; `{name}` of this inventory {ours}",
+                    format_cluster_identity(theirs)
+                )
             }
             IdentityConflict::SeveralClusters { theirs, ids } => {
                 let others: Vec<String> = ids.iter().filter(|id| **id != theirs.id).map(ToString::to_string).collect();
                 let others = others.join(", ");
-                format!("belongs to the cluster {}, and other targets of this inventory to the same name by {others}", named(theirs))
+                format!(
+                    "belongs to the cluster {}, and other targets of this inventory to the same name by {others}",
+                    format_cluster_identity(theirs)
+                )
             }
             IdentityConflict::UnreadableRecord { cluster, reason, .. } => {
-                let of = cluster.as_ref().map(|cluster| format!(" of the cluster {}", named(cluster))).unwrap_or_default();
+                let of =
+                    cluster.as_ref().map(|cluster| format!(" of the cluster {}", format_cluster_identity(cluster))).unwrap_or_default();
                 format!("keeps a record{of} that cannot be read: {}", one_line(reason, 200))
             }
             IdentityConflict::ForkedRecord { theirs, ours, .. } => {
@@ -109,14 +116,14 @@ impl IdentityConflict {
                 format!("keeps a record of run {theirs}, which did not know of run {ours} that this folder remembers")
             }
             IdentityConflict::SameMachine { machine, names } => {
-                format!("is one machine under the names {}: machine-id {} in one boot", shown(names), machine.machine_id)
+                format!("is one machine under the names {}: machine-id {} in one boot", format_target_set(names), machine.machine_id)
             }
         }
     }
 
     /// As a reason why a target has no part in a plan.
-    pub fn trouble(&self, target: &Target, inventory: &str) -> Trouble {
-        Trouble {
+    pub fn trouble(&self, target: &Target, inventory: &str) -> TargetReadFailure {
+        TargetReadFailure {
             code: self.code().to_owned(),
             message: format!("{} {}", target.name, self.words()),
             alike: self.words(),
@@ -126,7 +133,7 @@ impl IdentityConflict {
 
     /// Edits and commands that go on for these targets.
     fn next(&self, targets: &BTreeSet<Target>, inventory: &str) -> Vec<String> {
-        let quoted: Vec<String> = folded(targets).iter().map(|targets| format!("'{targets}'")).collect();
+        let quoted: Vec<String> = fold_targets_by_kind(targets).iter().map(|targets| format!("'{targets}'")).collect();
         let take_over = format!("railwright state take-over {inventory} {} --reason TEXT", quoted.join(" "));
         let excluded = format!("or leave it out of a plan: railwright plan {inventory} --exclude {}", quoted.join(" --exclude "));
         match self {
@@ -135,7 +142,7 @@ impl IdentityConflict {
                     format!("if the state of `{}` was lost here, with what its records say: {take_over} --keep-record", one_line(name, 60));
                 let is_lost = theirs.name == *name;
                 let taken = format!("or take it over; what the other cluster brought stays, and is not managed: {take_over}");
-                let named = format!("take it out of this inventory, or work from the folder of {}", named(theirs));
+                let named = format!("take it out of this inventory, or work from the folder of {}", format_cluster_identity(theirs));
                 [named].into_iter().chain(is_lost.then_some(lost)).chain([taken, excluded]).collect()
             }
             IdentityConflict::SeveralClusters { .. } => vec![
@@ -162,7 +169,7 @@ impl IdentityConflict {
             alike.entry(conflict.words()).or_insert_with(|| (conflict, BTreeSet::new())).1.insert(target.clone());
         }
         let one = |(words, (conflict, targets)): (String, (&IdentityConflict, BTreeSet<Target>))| {
-            let shown = shown(&targets);
+            let shown = format_target_set(&targets);
             let refusal = Diagnostic::error(conflict.code(), format!("{shown} {words}"))
                 .on(shown)
                 .effect(conflict.effect())
@@ -192,7 +199,7 @@ impl IdentityConflict {
 fn unreadable_next(targets: &BTreeSet<Target>, name: &str, take_over: &str, excluded: String) -> Vec<String> {
     let mut next = vec!["look whether a newer railwright wrote it: then use that one".to_owned()];
     if targets.iter().any(|target| target.kind == TargetKind::Kube) {
-        let secret = sh(&keeper(name));
+        let secret = quote_for_shell(&build_cluster_object_name(name));
         next.push(format!("keep it, and take it away: kubectl -n kube-system get secret {secret} -o yaml >record.yaml && kubectl -n kube-system delete secret {secret}"));
     }
     if targets.iter().any(|target| target.kind != TargetKind::Kube) {
@@ -202,29 +209,32 @@ fn unreadable_next(targets: &BTreeSet<Target>, name: &str, take_over: &str, excl
     next
 }
 
-fn named(cluster: &ClusterIdentity) -> String {
+fn format_cluster_identity(cluster: &ClusterIdentity) -> String {
     format!("`{}` (id {})", one_line(&cluster.name, 60), cluster.id)
 }
 
 /// As a command line takes them, one for each kind of target: `host/h[1-2]`.
-fn folded(targets: &BTreeSet<Target>) -> Vec<String> {
+fn fold_targets_by_kind(targets: &BTreeSet<Target>) -> Vec<String> {
     let mut of_kind: BTreeMap<TargetKind, Vec<&str>> = BTreeMap::new();
     for target in targets {
         of_kind.entry(target.kind).or_default().push(&target.name);
     }
-    of_kind.iter().map(|(kind, names)| format!("{}/{}", kind.word(), nodeset::fold(names))).collect()
+    of_kind.iter().map(|(kind, names)| format!("{}/{}", kind.word(), nodeset::fold_node_set(names))).collect()
 }
 
-fn shown(targets: &BTreeSet<Target>) -> String {
-    folded(targets).join(" and ")
+fn format_target_set(targets: &BTreeSet<Target>) -> String {
+    fold_targets_by_kind(targets).join(" and ")
 }
 
 /// The cluster was called otherwise when it was last written down.
-pub(super) fn renamed(before: &str, cluster: &ClusterIdentity) -> Diagnostic {
-    Diagnostic::warning("RW0725", format!("the cluster was called `{}` before, and is called {} now", one_line(before, 60), named(cluster)))
-        .effect("its id is the same: it is this cluster under another name, and all that is remembered stays")
-        .state("nothing was changed; the records take the new name with the next apply")
-        .next("if it is another cluster, give its inventory a folder without `.railwright`")
+pub(super) fn warn_cluster_renamed(before: &str, cluster: &ClusterIdentity) -> Diagnostic {
+    Diagnostic::warning(
+        "RW0725",
+        format!("the cluster was called `{}` before, and is called {} now", one_line(before, 60), format_cluster_identity(cluster)),
+    )
+    .effect("its id is the same: it is this cluster under another name, and all that is remembered stays")
+    .state("nothing was changed; the records take the new name with the next apply")
+    .next("if it is another cluster, give its inventory a folder without `.railwright`")
 }
 
 /// The target had another name when its record was written, on this machine.
@@ -243,7 +253,7 @@ pub(super) fn renamed_target(target: &Target, former_name: &str) -> Diagnostic {
 }
 
 /// Several machines have one machine-id.
-pub(super) fn cloned(machine: &MachineId, hosts: &str) -> Diagnostic {
+pub(super) fn warn_cloned_machine_id(machine: &MachineId, hosts: &str) -> Diagnostic {
     Diagnostic::warning("RW0724", format!("several machines have the machine-id {machine}: {hosts}"))
         .on(format!("host/{hosts}"))
         .effect("they were made of one image with its machine-id; that one of them is re-installed from it goes unnoticed, and DHCP may give them one address")
@@ -271,12 +281,12 @@ pub(super) fn put_back(target: &Target, record: &HostRecord) -> Diagnostic {
 }
 
 /// Hosts were re-installed, for commands that show no plan.
-pub fn reinstalled(hosts: &BTreeMap<Target, usize>) -> Option<Diagnostic> {
+pub fn warn_reinstalled_hosts(hosts: &BTreeMap<Target, usize>) -> Option<Diagnostic> {
     if hosts.is_empty() {
         return None;
     }
     let (targets, count): (BTreeSet<Target>, usize) = (hosts.keys().cloned().collect(), hosts.values().sum());
-    let targets = shown(&targets);
+    let targets = format_target_set(&targets);
     Some(
         Diagnostic::warning("RW0723", format!("{targets} was re-installed since the last apply: it has another machine-id"))
             .on(targets.clone())

@@ -3,7 +3,7 @@
 
 mod entry;
 
-pub use entry::{Entry, GateFailure, MemberIntent};
+pub use entry::{GateFailure, JournalEntry, MemberIntent};
 
 use railwright_base::{Diagnostic, Digest};
 use serde::{Deserialize, Serialize};
@@ -19,14 +19,14 @@ pub struct Record {
     /// When, RFC 3339.
     pub at: String,
     /// What.
-    pub entry: Entry,
+    pub entry: JournalEntry,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct JournalLine {
     sequence: u64,
     at: String,
-    entry: Entry,
+    entry: JournalEntry,
 }
 
 /// The end of the chain: what the next line is sealed with.
@@ -42,12 +42,12 @@ const SEAL_LENGTH: usize = SEAL.len() + 64 + 2;
 
 impl Chain {
     /// The next line, with its newline.
-    pub fn seal(&mut self, at: String, entry: Entry) -> String {
+    pub fn seal(&mut self, at: String, entry: JournalEntry) -> String {
         self.sequence += 1;
-        let line = Line { sequence: self.sequence, at, entry };
+        let line = JournalLine { sequence: self.sequence, at, entry };
         let mut text = serde_json::to_string(&line).expect("our own types have string keys and serialise without fail");
         text.pop();
-        self.checksum = checksum(&self.checksum, &text);
+        self.checksum = compute_line_checksum(&self.checksum, &text);
         format!("{text}{SEAL}{}\"}}\n", self.checksum)
     }
 
@@ -56,10 +56,10 @@ impl Chain {
         let cut = text.len().checked_sub(SEAL_LENGTH).filter(|cut| text.is_char_boundary(*cut))?;
         let (body, seal) = text.split_at(cut);
         let sum = seal.strip_prefix(SEAL)?.strip_suffix("\"}")?;
-        if checksum(&self.checksum, body) != sum {
+        if compute_line_checksum(&self.checksum, body) != sum {
             return None;
         }
-        let line: Line = serde_json::from_str(&format!("{body}}}")).ok()?;
+        let line: JournalLine = serde_json::from_str(&format!("{body}}}")).ok()?;
         if line.sequence != self.sequence + 1 {
             return None;
         }
@@ -68,7 +68,7 @@ impl Chain {
     }
 }
 
-fn checksum(previous: &str, body: &str) -> String {
+fn compute_line_checksum(previous: &str, body: &str) -> String {
     Digest::of_bytes(format!("{previous}\n{body}").as_bytes()).to_string()
 }
 
@@ -85,7 +85,7 @@ pub struct Journal {
 
 /// Reads a journal. The last line may be torn, which leaves it without its newline: it was never durable, so nothing was
 /// done in its name. Any line with its newline was written whole; one that is broken is an error that names it.
-pub fn read(file: &str, bytes: &[u8]) -> Result<Journal, Diagnostic> {
+pub fn parse_journal(file: &str, bytes: &[u8]) -> Result<Journal, Diagnostic> {
     let mut journal = Journal { records: Vec::new(), chain: Chain::default(), sound_bytes: 0 };
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate().peekable();
     while let Some((number, line)) = lines.next() {
@@ -101,14 +101,14 @@ pub fn read(file: &str, bytes: &[u8]) -> Result<Journal, Diagnostic> {
             }
             None if !whole => break,
             None if lines.peek().is_none() => return Err(broken_end(file, number + 1)),
-            None => return Err(broken(file, number + 1)),
+            None => return Err(new_broken_seal_error(file, number + 1)),
         }
     }
     Ok(journal)
 }
 
 fn check_first(file: &str, record: &Record) -> Result<(), Diagnostic> {
-    let Entry::RunStarted { format_version, tool, .. } = &record.entry else { return Err(broken(file, 1)) };
+    let JournalEntry::RunStarted { format_version, tool, .. } = &record.entry else { return Err(new_broken_seal_error(file, 1)) };
     if format_version.split('.').next() == FORMAT_VERSION.split('.').next() {
         return Ok(());
     }
@@ -119,7 +119,7 @@ fn check_first(file: &str, record: &Record) -> Result<(), Diagnostic> {
         .next(format!("use railwright {tool} or newer")))
 }
 
-fn broken(file: &str, line: usize) -> Diagnostic {
+fn new_broken_seal_error(file: &str, line: usize) -> Diagnostic {
     broken_line(file, format!("line {line} of the journal does not carry the seal that it was written with"))
 }
 
@@ -143,9 +143,9 @@ mod tests {
 
     fn lines(count: u64) -> (Vec<String>, Chain) {
         let mut chain = Chain::default();
-        let mut out = vec![chain.seal("t".to_owned(), Entry::first_of("r1"))];
+        let mut out = vec![chain.seal("t".to_owned(), JournalEntry::first_of("r1"))];
         for fence in 1..count {
-            out.push(chain.seal("t".to_owned(), Entry::LockTaken { fence, part: String::new() }));
+            out.push(chain.seal("t".to_owned(), JournalEntry::LockTaken { fence, part: String::new() }));
         }
         (out, chain)
     }
@@ -154,7 +154,7 @@ mod tests {
     fn what_is_sealed_is_read_and_goes_on_where_it_ended() {
         let (lines, chain) = lines(4);
         let text = lines.concat();
-        let journal = read("j", text.as_bytes()).unwrap();
+        let journal = parse_journal("j", text.as_bytes()).unwrap();
         assert_eq!(journal.records.len(), 4);
         assert_eq!((journal.chain, journal.sound_bytes), (chain, text.len() as u64));
     }
@@ -164,7 +164,7 @@ mod tests {
         let (lines, _) = lines(3);
         let sound = lines[..2].concat();
         for cut in 0..lines[2].len() {
-            let journal = read("j", format!("{sound}{}", &lines[2][..cut]).as_bytes()).unwrap();
+            let journal = parse_journal("j", format!("{sound}{}", &lines[2][..cut]).as_bytes()).unwrap();
             assert_eq!((journal.records.len(), journal.sound_bytes), (2, sound.len() as u64), "cut at {cut}");
         }
     }
@@ -173,40 +173,40 @@ mod tests {
     fn a_broken_middle_is_named() {
         let (mut lines, _) = lines(4);
         lines[1] = lines[1].replace("\"fence\":1", "\"fence\":7");
-        assert!(read("j", lines.concat().as_bytes()).unwrap_err().message.starts_with("line 2 "));
+        assert!(parse_journal("j", lines.concat().as_bytes()).unwrap_err().message.starts_with("line 2 "));
         lines.remove(1);
-        assert!(read("j", lines.concat().as_bytes()).unwrap_err().message.starts_with("line 2 "), "a line was taken out");
+        assert!(parse_journal("j", lines.concat().as_bytes()).unwrap_err().message.starts_with("line 2 "), "a line was taken out");
     }
 
     #[test]
     fn a_broken_last_line_with_its_newline_is_not_a_torn_one() {
         let (mut lines, _) = lines(3);
         lines[2] = lines[2].replace("\"fence\":2", "\"fence\":7");
-        let said = read("j", lines.concat().as_bytes()).unwrap_err();
+        let said = parse_journal("j", lines.concat().as_bytes()).unwrap_err();
         assert!(
             said.code == "RW0705" && said.message.starts_with("the last line ") && said.message.contains("(line 3)"),
             "{}",
             said.message
         );
-        assert_eq!(read("j", lines.concat().trim_end().as_bytes()).unwrap().records.len(), 2, "without it, it is torn");
-        assert_eq!(read("j", [lines[..2].concat().as_bytes(), b"\xff\n"].concat().as_slice()).unwrap_err().code, "RW0705");
+        assert_eq!(parse_journal("j", lines.concat().trim_end().as_bytes()).unwrap().records.len(), 2, "without it, it is torn");
+        assert_eq!(parse_journal("j", [lines[..2].concat().as_bytes(), b"\xff\n"].concat().as_slice()).unwrap_err().code, "RW0705");
     }
 
     #[test]
     fn a_newer_format_is_refused() {
         let mut chain = Chain::default();
         let (first, _) = lines(1);
-        let mut entry = read("j", first[0].as_bytes()).unwrap().records.remove(0).entry;
-        if let Entry::RunStarted { format_version, .. } = &mut entry {
+        let mut entry = parse_journal("j", first[0].as_bytes()).unwrap().records.remove(0).entry;
+        if let JournalEntry::RunStarted { format_version, .. } = &mut entry {
             *format_version = "4.0".to_owned();
         }
-        assert_eq!(read("j", chain.seal("t".to_owned(), entry).as_bytes()).unwrap_err().code, "RW0706");
+        assert_eq!(parse_journal("j", chain.seal("t".to_owned(), entry).as_bytes()).unwrap_err().code, "RW0706");
     }
 
     proptest::proptest! {
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
-            let _ = read("j", &bytes);
+            let _ = parse_journal("j", &bytes);
         }
     }
 }

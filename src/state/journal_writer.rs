@@ -2,7 +2,7 @@
 //! intent costs a fraction of a disk write when many hosts are worked on. In a runtime of one thread nobody appends at the
 //! same time, and whoever appends writes by itself: a run in virtual time then goes the same way every time.
 
-use super::journal::{Chain, Entry};
+use super::journal::{Chain, JournalEntry};
 use railwright_system::append_file::AppendFile;
 use railwright_system::clock;
 use std::io;
@@ -33,18 +33,18 @@ impl JournalStore for AppendFile {
 #[error("the journal could not be written: {0}")]
 pub struct JournalError(pub String);
 
-struct Request {
-    entry: Entry,
+struct JournalWriteRequest {
+    entry: JournalEntry,
     durable: Option<oneshot::Sender<Result<(), JournalError>>>,
 }
 
 /// The writing end; clones share the file.
 #[derive(Clone)]
-pub struct JournalWriter(End);
+pub struct JournalWriter(JournalWriterBackend);
 
 #[derive(Clone)]
-enum End {
-    Thread(Sender<Request>),
+enum JournalWriterBackend {
+    Thread(Sender<JournalWriteRequest>),
     Here(Arc<Mutex<Pen>>),
 }
 
@@ -53,36 +53,36 @@ impl JournalWriter {
     pub fn start(store: Box<dyn JournalStore>, chain: Chain) -> io::Result<Self> {
         let pen = Pen { store, chain, broken: None };
         if Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::CurrentThread) {
-            return Ok(JournalWriter(End::Here(Arc::new(Mutex::new(pen)))));
+            return Ok(JournalWriter(JournalWriterBackend::Here(Arc::new(Mutex::new(pen)))));
         }
         let (sender, receiver) = channel();
         std::thread::Builder::new().name("journal".to_owned()).spawn(move || write_all(pen, &receiver))?;
-        Ok(JournalWriter(End::Thread(sender)))
+        Ok(JournalWriter(JournalWriterBackend::Thread(sender)))
     }
 
     /// Appends a record and returns when it is durable, with all that were appended before it.
-    pub async fn commit(&self, entry: Entry) -> Result<(), JournalError> {
+    pub async fn commit(&self, entry: JournalEntry) -> Result<(), JournalError> {
         let sender = match &self.0 {
-            End::Thread(sender) => sender,
-            End::Here(pen) => return held(pen).write([entry], true),
+            JournalWriterBackend::Thread(sender) => sender,
+            JournalWriterBackend::Here(pen) => return lock_journal_pen(pen).write([entry], true),
         };
         let (reply, answer) = oneshot::channel();
         let gone = || JournalError("its writer is gone".to_owned());
-        sender.send(Request { entry, durable: Some(reply) }).map_err(|_| gone())?;
+        sender.send(JournalWriteRequest { entry, durable: Some(reply) }).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
     /// Appends a record that becomes durable with the next commit. Only for what a re-reading of the targets would
     /// tell as well: its loss is found out by the commit after it.
-    pub fn note(&self, entry: Entry) {
+    pub fn note(&self, entry: JournalEntry) {
         match &self.0 {
-            End::Thread(sender) => drop(sender.send(Request { entry, durable: None })),
-            End::Here(pen) => drop(held(pen).write([entry], false)),
+            JournalWriterBackend::Thread(sender) => drop(sender.send(JournalWriteRequest { entry, durable: None })),
+            JournalWriterBackend::Here(pen) => drop(lock_journal_pen(pen).write([entry], false)),
         }
     }
 }
 
-fn held(pen: &Mutex<Pen>) -> MutexGuard<'_, Pen> {
+fn lock_journal_pen(pen: &Mutex<Pen>) -> MutexGuard<'_, Pen> {
     pen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -94,8 +94,8 @@ struct Pen {
 }
 
 impl Pen {
-    fn write(&mut self, entries: impl IntoIterator<Item = Entry>, durable: bool) -> Result<(), JournalError> {
-        let text: String = entries.into_iter().map(|entry| self.chain.seal(clock::now(), entry)).collect();
+    fn write(&mut self, entries: impl IntoIterator<Item = JournalEntry>, durable: bool) -> Result<(), JournalError> {
+        let text: String = entries.into_iter().map(|entry| self.chain.seal(clock::read_current_time(), entry)).collect();
         if self.broken.is_none() {
             let written = self.store.append(text.as_bytes()).and_then(|()| if durable { self.store.sync() } else { Ok(()) });
             self.broken = written.err().map(|error| JournalError(error.to_string()));
@@ -110,7 +110,7 @@ impl Drop for Pen {
     }
 }
 
-fn write_all(mut pen: Pen, requests: &Receiver<Request>) {
+fn write_all(mut pen: Pen, requests: &Receiver<JournalWriteRequest>) {
     while let Ok(first) = requests.recv() {
         let mut waiting = Vec::new();
         let mut entries = Vec::new();
@@ -135,19 +135,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         let writer = JournalWriter::start(Box::new(AppendFile::open(&path, None).unwrap()), Chain::default()).unwrap();
-        writer.commit(Entry::first_of("r")).await.unwrap();
+        writer.commit(JournalEntry::first_of("r")).await.unwrap();
         let mut tasks = tokio::task::JoinSet::new();
         for fence in 0..50 {
             let writer = writer.clone();
             tasks.spawn(async move {
-                writer.note(Entry::LockTaken { fence, part: String::new() });
-                writer.commit(Entry::LockTaken { fence, part: String::new() }).await
+                writer.note(JournalEntry::LockTaken { fence, part: String::new() });
+                writer.commit(JournalEntry::LockTaken { fence, part: String::new() }).await
             });
         }
         while let Some(result) = tasks.join_next().await {
             result.unwrap().unwrap();
         }
-        let read = journal::read("j", &std::fs::read(&path).unwrap()).unwrap();
+        let read = journal::parse_journal("j", &std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(read.records.len(), 101);
     }
 
@@ -173,7 +173,7 @@ mod tests {
 
     async fn broken() {
         let writer = JournalWriter::start(Box::new(Full), Chain::default()).unwrap();
-        assert!(writer.commit(Entry::LockTaken { fence: 1, part: String::new() }).await.is_err());
-        assert!(writer.commit(Entry::LockTaken { fence: 2, part: String::new() }).await.is_err());
+        assert!(writer.commit(JournalEntry::LockTaken { fence: 1, part: String::new() }).await.is_err());
+        assert!(writer.commit(JournalEntry::LockTaken { fence: 2, part: String::new() }).await.is_err());
     }
 }

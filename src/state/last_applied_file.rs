@@ -8,7 +8,7 @@ use super::power_cycles::AwaitedPowerCycle;
 use super::recognition::ClusterIdentity;
 use super::run_status::{self, RunStatus};
 use railwright_base::{Address, ClusterId, Diagnostic, Digest, MachineId, quote};
-use railwright_plan::{Applied, LastApplied, Node, Outage, Outages, Plan, note_outage};
+use railwright_plan::{AppliedResource, LastApplied, Outage, Outages, Plan, PlanNode, note_outage};
 use railwright_system::{clock, files};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const FILE_LIMIT_BYTES: u64 = 2 << 30;
 
 /// How far into which run's journal the state goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Absorbed {
+pub struct JournalPosition {
     /// The run.
     pub run: String,
     /// Its last record that is in the state.
@@ -30,7 +30,7 @@ pub struct Absorbed {
 
 /// What railwright remembers of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub struct ClusterState {
     /// Counts the writes of the file.
     pub serial: u64,
     /// The cluster that it is of; nothing before the first apply.
@@ -61,23 +61,23 @@ pub struct State {
     pub taken_over: BTreeMap<String, TakeOver>,
     /// The newest run that is in it.
     #[serde(default)]
-    pub absorbed: Option<Absorbed>,
+    pub absorbed: Option<JournalPosition>,
 }
 
-impl State {
+impl ClusterState {
     /// Reads the state; an empty one when nothing was ever applied. Takes no lock and writes nothing.
-    pub fn load(folder: &StateFolder) -> Result<State, Diagnostic> {
+    pub fn load(folder: &StateFolder) -> Result<ClusterState, Diagnostic> {
         let mut state = match folder.read("state.json", FILE_LIMIT_BYTES) {
-            Ok(bytes) => parse(folder, &bytes)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => State::default(),
+            Ok(bytes) => parse_state_file(folder, &bytes)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => ClusterState::default(),
             Err(error) => return Err(folder.unusable(&error)),
         };
         if let Some(run) = folder.newest_run()? {
             let records = folder.read_journal(&run)?.records;
-            let status = run_status::fold(&records);
+            let status = run_status::fold_journal_records(&records);
             let sequence = status.sequence;
             if let Some(known) = state.known_sequence(&status).filter(|known| sequence > *known) {
-                let earlier = run_status::fold(&records[..records.partition_point(|record| record.sequence <= known)]);
+                let earlier = run_status::fold_journal_records(&records[..records.partition_point(|record| record.sequence <= known)]);
                 let mut begun = status.begun();
                 begun.retain(|address, _| !state.last_applied.resources.contains_key(address));
                 // Without its plan nobody can tell any more what it was about. It may be large.
@@ -86,7 +86,7 @@ impl State {
                 status.absorb_into(&mut state, &earlier);
                 plan.iter().for_each(|plan| state.await_power_cycles(&status, plan, known));
                 plan.iter().for_each(|plan| state.remember_begun(&status.run, &begun, plan));
-                state.absorbed = Some(Absorbed { run: status.run, sequence });
+                state.absorbed = Some(JournalPosition { run: status.run, sequence });
             }
         }
         Ok(state)
@@ -102,9 +102,9 @@ impl State {
     /// Remembers what a run had under way when it ended and nothing is remembered of, so that it is taken back should its wish go: whoever
     /// goes on with another plan does not see what was there before.
     fn remember_begun(&mut self, run: &str, begun: &BTreeMap<Address, (Value, String)>, plan: &Plan) {
-        let members = plan.nodes.iter().flat_map(Node::members).filter(|member| !member.removal);
+        let members = plan.nodes.iter().flat_map(PlanNode::members).filter(|member| !member.removal);
         for (member, (before, at)) in members.filter_map(|member| Some((member, begun.get(&member.wish.address)?))) {
-            let unfinished = || Applied::unfinished(&member.wish, before.clone(), run, at.clone());
+            let unfinished = || AppliedResource::unfinished(&member.wish, before.clone(), run, at.clone());
             self.last_applied.resources.entry(member.wish.address.clone()).or_insert_with(unfinished);
         }
     }
@@ -117,7 +117,7 @@ impl State {
             if let Ok(previous) = folder.read("state.json", FILE_LIMIT_BYTES) {
                 files::write_atomic(&folder.path().join("state.previous.json"), &previous, 0o600)?;
             }
-            files::write_atomic(&path, sealed(self)?.as_bytes(), 0o600)
+            files::write_atomic(&path, render_state_file(self)?.as_bytes(), 0o600)
         };
         write().map_err(|error| folder.unusable(&error))
     }
@@ -127,7 +127,7 @@ impl State {
         if let Some(cluster) = &self.cluster {
             return Ok(cluster.clone());
         }
-        let made = || clock::nonce()?.parse().map_err(io::Error::other);
+        let made = || clock::generate_nonce()?.parse().map_err(io::Error::other);
         let cluster = ClusterIdentity { id: planned.cloned().map_or_else(made, Ok)?, name: name.to_owned() };
         self.cluster = Some(cluster.clone());
         Ok(cluster)
@@ -202,7 +202,7 @@ impl State {
 
 /// The file's text. The checksum is taken over the value as a reader will parse it, so that no rounding of numbers
 /// between writing and reading can break it.
-fn sealed(state: &State) -> io::Result<String> {
+fn render_state_file(state: &ClusterState) -> io::Result<String> {
     let content: Value = serde_json::from_str(&serde_json::to_string(state)?)?;
     let checksum = Digest::of(&content);
     let mut text = serde_json::to_string_pretty(&json!({ "format_version": FORMAT_VERSION, "checksum": checksum, "state": content }))?;
@@ -210,8 +210,8 @@ fn sealed(state: &State) -> io::Result<String> {
     Ok(text)
 }
 
-fn parse(folder: &StateFolder, bytes: &[u8]) -> Result<State, Diagnostic> {
-    let corrupt = |what: &str| corrupt(folder, what);
+fn parse_state_file(folder: &StateFolder, bytes: &[u8]) -> Result<ClusterState, Diagnostic> {
+    let corrupt = |what: &str| new_corrupt_state_error(folder, what);
     let mut value: Value = serde_json::from_slice(bytes).map_err(|error| corrupt(&error.to_string()))?;
     let format = value.get("format_version").and_then(Value::as_str).ok_or_else(|| corrupt("it has no format_version"))?;
     if format.split('.').next() != FORMAT_VERSION.split('.').next() {
@@ -224,7 +224,7 @@ fn parse(folder: &StateFolder, bytes: &[u8]) -> Result<State, Diagnostic> {
     serde_json::from_value(content).map_err(|error| corrupt(&error.to_string()))
 }
 
-fn corrupt(folder: &StateFolder, what: &str) -> Diagnostic {
+fn new_corrupt_state_error(folder: &StateFolder, what: &str) -> Diagnostic {
     let path = folder.path().display();
     Diagnostic::error("RW0701", format!("the state file cannot be trusted: {what}"))
         .on(format!("{path}/state.json"))
@@ -232,8 +232,8 @@ fn corrupt(folder: &StateFolder, what: &str) -> Diagnostic {
         .state("nothing was changed; the targets keep working as they are")
         .next(format!(
             "cp {} {}: the state one write earlier; the newest run's journal is put over it",
-            quote::path(&folder.path().join("state.previous.json")),
-            quote::path(&folder.path().join("state.json"))
+            quote::quote_path(&folder.path().join("state.previous.json")),
+            quote::quote_path(&folder.path().join("state.json"))
         ))
         .next("or move the file away: each target's own record then tells what was applied to it, and of targets that keep none all is forgotten")
 }
@@ -251,8 +251,8 @@ mod tests {
     use super::*;
     use crate::TargetRecord;
 
-    fn applied(value: f64) -> Applied {
-        Applied {
+    fn applied(value: f64) -> AppliedResource {
+        AppliedResource {
             kind: "file".to_owned(),
             body: json!({ "ratio": value }),
             digest: Digest::of(&0),
@@ -271,8 +271,8 @@ mod tests {
         ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() }
     }
 
-    fn state_with(addresses: &[&str]) -> State {
-        let mut state = State::default();
+    fn state_with(addresses: &[&str]) -> ClusterState {
+        let mut state = ClusterState::default();
         for (address, value) in addresses.iter().zip([0.1, 1e-9, 123456.789]) {
             state.last_applied.resources.insert(address.parse().unwrap(), applied(value));
         }
@@ -285,7 +285,7 @@ mod tests {
         let folder = StateFolder::at(folder.path());
         let mut state = state_with(&["host/a/file/%2Fx", "kube/prod/DaemonSet.apps/kube-system/rdma", "switch/leaf1/port/Ethernet1%2F1"]);
         state.store(&folder).unwrap();
-        assert_eq!(State::load(&folder).unwrap(), state);
+        assert_eq!(ClusterState::load(&folder).unwrap(), state);
     }
 
     #[test]
@@ -298,11 +298,11 @@ mod tests {
         let path = folder.path().join("state.json");
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace("m/f", "m/g")).unwrap();
-        assert_eq!(State::load(&state_folder).unwrap_err().code, "RW0701");
+        assert_eq!(ClusterState::load(&state_folder).unwrap_err().code, "RW0701");
         std::fs::copy(folder.path().join("state.previous.json"), &path).unwrap();
-        assert_eq!(State::load(&state_folder).unwrap().last_applied, state.last_applied);
+        assert_eq!(ClusterState::load(&state_folder).unwrap().last_applied, state.last_applied);
         std::fs::write(&path, text.replace("\"2.0\"", "\"3.0\"")).unwrap();
-        assert_eq!(State::load(&state_folder).unwrap_err().code, "RW0702");
+        assert_eq!(ClusterState::load(&state_folder).unwrap_err().code, "RW0702");
     }
 
     #[test]

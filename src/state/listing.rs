@@ -1,28 +1,28 @@
 //! `state list`, `state show`, `state forget`: what is remembered, for people.
 
 use super::folder::StateFolder;
-use super::last_applied_file::State;
+use super::last_applied_file::ClusterState;
 use super::lock::ClusterLock;
 use crate::TakeOver;
 use railwright_base::{Address, Diagnostic};
-use railwright_plan::{Applied, Outages};
+use railwright_plan::{AppliedResource, Outages};
 use std::collections::BTreeMap;
 
 /// All remembered resources whose address begins with one of these texts (`host/gpu-001`, `kube/prod/DaemonSet.apps`);
 /// all of them when there is none.
-pub fn list<'a>(state: &'a State, under: &[String]) -> Vec<(&'a Address, &'a Applied)> {
+pub fn list_remembered_resources<'a>(state: &'a ClusterState, under: &[String]) -> Vec<(&'a Address, &'a AppliedResource)> {
     let wanted = |address: &Address| under.is_empty() || under.iter().any(|prefix| is_under(&address.to_string(), prefix));
     state.last_applied.resources.iter().filter(|(address, _)| wanted(address)).collect()
 }
 
 /// The hosts that runs left out of service, of those whose addresses begin with one of these texts.
-pub fn outages(state: &State, under: &[String]) -> Outages {
+pub fn list_outages(state: &ClusterState, under: &[String]) -> Outages {
     let is_meant = |host: &String| under.is_empty() || under.iter().any(|prefix| is_under(&format!("host/{host}"), prefix));
     state.outages.iter().filter(|(host, _)| is_meant(host)).map(|(host, outage)| (host.clone(), outage.clone())).collect()
 }
 
 /// Targets that were taken over from another cluster, as far as these beginnings of addresses are about them.
-pub fn taken_over<'a>(state: &'a State, under: &[String]) -> BTreeMap<&'a str, &'a TakeOver> {
+pub fn taken_over<'a>(state: &'a ClusterState, under: &[String]) -> BTreeMap<&'a str, &'a TakeOver> {
     let of_target = |taken: &TakeOver, name: &str| {
         let about = |prefix: &String| prefix.split('/').nth(1).is_none_or(|named| named == name);
         under.is_empty() || under.iter().any(about) || taken.resources.iter().any(|address| under.contains(&address.to_string()))
@@ -35,18 +35,18 @@ fn is_under(address: &str, prefix: &str) -> bool {
 }
 
 /// One remembered resource.
-pub fn show<'a>(state: &'a State, address: &Address) -> Result<&'a Applied, Diagnostic> {
+pub fn find_remembered_resource<'a>(state: &'a ClusterState, address: &Address) -> Result<&'a AppliedResource, Diagnostic> {
     state.last_applied.resources.get(address).ok_or_else(|| not_remembered(address))
 }
 
 /// Forgets resources without touching any target: they stay as they are and are no longer ours. Takes the cluster's
 /// lock. Either all of them are forgotten or none. A host's own record keeps them until the next apply writes it; so
 /// that it does not bring them back before, our slice of the host is made the newer one.
-pub fn forget(folder: &StateFolder, addresses: &[Address]) -> Result<State, Diagnostic> {
+pub fn forget_resources(folder: &StateFolder, addresses: &[Address]) -> Result<ClusterState, Diagnostic> {
     let lock = ClusterLock::take(folder, "state forget")?;
-    let mut state = State::load(folder)?;
+    let mut state = ClusterState::load(folder)?;
     for address in addresses {
-        show(&state, address)?;
+        find_remembered_resource(&state, address)?;
     }
     // Nobody else knows of it: what is written without it does not follow from here.
     let by = lock.holder.part();
@@ -73,9 +73,9 @@ mod tests {
     fn folder_with(addresses: &[&str]) -> (tempfile::TempDir, StateFolder) {
         let temporary = tempfile::tempdir().unwrap();
         let folder = StateFolder::at(temporary.path());
-        let mut state = State::default();
+        let mut state = ClusterState::default();
         for address in addresses {
-            let applied = Applied {
+            let applied = AppliedResource {
                 kind: String::new(),
                 body: Value::Null,
                 digest: Digest::of(&0),
@@ -97,8 +97,8 @@ mod tests {
     #[test]
     fn a_prefix_ends_at_a_slash() {
         let (_temporary, folder) = folder_with(&["host/a/file/x", "host/ab/file/x", "kube/prod/Job.batch/ns/j"]);
-        let state = State::load(&folder).unwrap();
-        let found = |under: &str| list(&state, &[under.to_owned()]).len();
+        let state = ClusterState::load(&folder).unwrap();
+        let found = |under: &str| list_remembered_resources(&state, &[under.to_owned()]).len();
         assert_eq!((found("host/a"), found("host/a/"), found("host"), found("kube/prod/Job.batch"), found("host/c")), (1, 1, 2, 1, 0));
     }
 
@@ -107,19 +107,19 @@ mod tests {
         let (_temporary, folder) = folder_with(&["host/a/file/x"]);
         let x: Address = "host/a/file/x".parse().unwrap();
         let run = ClusterLock::take(&folder, "apply").unwrap();
-        assert_eq!(forget(&folder, std::slice::from_ref(&x)).unwrap_err().code, "RW0704");
-        assert!(show(&State::load(&folder).unwrap(), &x).is_ok());
+        assert_eq!(forget_resources(&folder, std::slice::from_ref(&x)).unwrap_err().code, "RW0704");
+        assert!(find_remembered_resource(&ClusterState::load(&folder).unwrap(), &x).is_ok());
         drop(run);
-        forget(&folder, std::slice::from_ref(&x)).unwrap();
+        forget_resources(&folder, std::slice::from_ref(&x)).unwrap();
     }
 
     #[test]
     fn forgetting_is_all_or_nothing() {
         let (_temporary, folder) = folder_with(&["host/a/file/x", "host/a/file/y"]);
         let [x, unknown]: [Address; 2] = ["host/a/file/x", "host/a/file/z"].map(|text| text.parse().unwrap());
-        assert_eq!(forget(&folder, &[x.clone(), unknown]).unwrap_err().code, "RW0708");
-        assert_eq!(State::load(&folder).unwrap().last_applied.resources.len(), 2);
-        forget(&folder, std::slice::from_ref(&x)).unwrap();
-        assert!(show(&State::load(&folder).unwrap(), &x).is_err());
+        assert_eq!(forget_resources(&folder, &[x.clone(), unknown]).unwrap_err().code, "RW0708");
+        assert_eq!(ClusterState::load(&folder).unwrap().last_applied.resources.len(), 2);
+        forget_resources(&folder, std::slice::from_ref(&x)).unwrap();
+        assert!(find_remembered_resource(&ClusterState::load(&folder).unwrap(), &x).is_err());
     }
 }

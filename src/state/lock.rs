@@ -1,14 +1,14 @@
 //! One run at a time: a lock for the cluster on this side, with a number that only goes up. Each host keeps a lock of
 //! its own with the highest number that it has seen, so that a run which slept through its successor is refused.
 
-use super::fenced::Fenced;
+use super::fenced::FencedJournalStore;
 use super::folder::StateFolder;
 use super::journal_writer::JournalStore;
 use super::lineage::RunPart;
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
-use railwright_system::identity::{Life, ProcessIdentity, process_now};
-use railwright_system::lock_file::{LockFile, Tried};
+use railwright_system::identity::{ProcessIdentity, ProcessLiveness, process_now};
+use railwright_system::lock_file::{LockAttempt, LockFile};
 use railwright_system::{clock, files, identity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -24,14 +24,14 @@ const BEAT: &str = "beat";
 /// Locks that this process has taken and not let go: it may be used as a library, by several runs at once.
 static TAKINGS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-fn takings() -> MutexGuard<'static, BTreeSet<String>> {
+fn lock_taking_ids() -> MutexGuard<'static, BTreeSet<String>> {
     // Poisoned, another task panicked; a set is whole between statements.
     TAKINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Who holds a lock. What proves whether it lives is its process; the rest is for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
+pub struct LockHolder {
     /// The user.
     pub who: String,
     /// The process that railwright runs in.
@@ -45,15 +45,15 @@ pub struct Holder {
     pub taking: String,
 }
 
-impl Holder {
+impl LockHolder {
     /// This process, now.
     pub fn here(folder: &StateFolder, command: &str) -> Result<Self, Diagnostic> {
-        Ok(Holder {
-            who: identity::user(),
+        Ok(LockHolder {
+            who: identity::find_user_name(),
             identity: folder.process(),
-            since: clock::now(),
+            since: clock::read_current_time(),
             command: command.to_owned(),
-            taking: clock::nonce().map_err(|error| folder.unusable(&error))?,
+            taking: clock::generate_nonce().map_err(|error| folder.unusable(&error))?,
         })
     }
 
@@ -73,9 +73,9 @@ impl Holder {
     }
 
     /// Whether it lives, as far as `here` can tell. Where its state folder lies says nothing of that: folders are copied.
-    pub fn life(&self, here: &ProcessIdentity) -> Life {
+    pub fn life(&self, here: &ProcessIdentity) -> ProcessLiveness {
         match self.identity.life(here, process_now) {
-            Life::Alive if self.identity == *here && !takings().contains(&self.taking) => Life::Dead,
+            ProcessLiveness::Alive if self.identity == *here && !lock_taking_ids().contains(&self.taking) => ProcessLiveness::Dead,
             life => life,
         }
     }
@@ -93,15 +93,15 @@ impl Holder {
 struct Taking(String);
 
 impl Taking {
-    fn begin(holder: &Holder) -> Self {
-        takings().insert(holder.taking.clone());
+    fn begin(holder: &LockHolder) -> Self {
+        lock_taking_ids().insert(holder.taking.clone());
         Taking(holder.taking.clone())
     }
 }
 
 impl Drop for Taking {
     fn drop(&mut self) {
-        takings().remove(&self.0);
+        lock_taking_ids().remove(&self.0);
     }
 }
 
@@ -111,7 +111,7 @@ pub struct ClusterLock {
     file: LockFile,
     _taking: Taking,
     /// Who we are.
-    pub holder: Holder,
+    pub holder: LockHolder,
     /// The number of this taking, higher than any before.
     pub fence: u64,
 }
@@ -120,14 +120,14 @@ impl ClusterLock {
     /// Takes the lock or says who has it.
     pub fn take(folder: &StateFolder, command: &str) -> Result<Self, Diagnostic> {
         folder.prepare()?;
-        let holder = Holder::here(folder, command)?;
+        let holder = LockHolder::here(folder, command)?;
         match LockFile::try_take(&lock_path(folder), &holder.line()).map_err(|error| folder.unusable(&error))? {
-            Tried::Taken(file) => Self::taken(folder, file, holder),
-            Tried::Held(line) => Err(held(folder, &line)),
+            LockAttempt::Taken(file) => Self::taken(folder, file, holder),
+            LockAttempt::Held(line) => Err(new_lock_held_error(folder, &line)),
         }
     }
 
-    fn taken(folder: &StateFolder, file: LockFile, holder: Holder) -> Result<Self, Diagnostic> {
+    fn taken(folder: &StateFolder, file: LockFile, holder: LockHolder) -> Result<Self, Diagnostic> {
         LocalLock::beat(folder, "");
         Ok(ClusterLock { file, _taking: Taking::begin(&holder), holder, fence: folder.next_fence()? })
     }
@@ -136,34 +136,34 @@ impl ClusterLock {
     /// journal any more. With the holder that it was taken from.
     pub fn take_away(folder: &StateFolder, command: &str, force: bool) -> Result<(Self, Option<String>), Diagnostic> {
         folder.prepare()?;
-        let (path, holder) = (lock_path(folder), Holder::here(folder, command)?);
+        let (path, holder) = (lock_path(folder), LockHolder::here(folder, command)?);
         let unusable = |error| folder.unusable(&error);
         let line = match LockFile::try_take(&path, &holder.line()).map_err(unusable)? {
-            Tried::Taken(file) => return Ok((Self::taken(folder, file, holder)?, None)),
-            Tried::Held(line) => line,
+            LockAttempt::Taken(file) => return Ok((Self::taken(folder, file, holder)?, None)),
+            LockAttempt::Held(line) => line,
         };
-        let other = Holder::parse(&line);
-        let from = other.as_ref().map_or_else(|| one_line(&line, 120), Holder::describe);
+        let other = LockHolder::parse(&line);
+        let from = other.as_ref().map_or_else(|| one_line(&line, 120), LockHolder::describe);
         if !force {
-            let life = other.as_ref().map_or(Life::Unknown, |other| other.life(&folder.process()));
+            let life = other.as_ref().map_or(ProcessLiveness::Unknown, |other| other.life(&folder.process()));
             let silence_s = LocalLock::silence_s(folder);
             match life {
-                Life::Dead => (),
-                Life::Unknown if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) => (),
-                life => return Err(not_taken(folder, &from, other.as_ref().filter(|_| life == Life::Alive), silence_s)),
+                ProcessLiveness::Dead => (),
+                ProcessLiveness::Unknown if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) => (),
+                life => return Err(not_taken(folder, &from, other.as_ref().filter(|_| life == ProcessLiveness::Alive), silence_s)),
             }
         }
         match LockFile::take_over(&path, &holder.line(), &line).map_err(unusable)? {
-            Tried::Taken(file) => Ok((Self::taken(folder, file, holder)?, Some(from))),
+            LockAttempt::Taken(file) => Ok((Self::taken(folder, file, holder)?, Some(from))),
             // It went, or went to another one, a moment ago.
-            Tried::Held(_) => Ok((Self::take(folder, command)?, Some(from))),
+            LockAttempt::Held(_) => Ok((Self::take(folder, command)?, Some(from))),
         }
     }
 
     /// A journal that is written only while this lock is held.
     pub fn fenced(&self, folder: &StateFolder, store: Box<dyn JournalStore>) -> Result<Box<dyn JournalStore>, Diagnostic> {
         let token = self.file.token(&lock_path(folder)).map_err(|error| folder.unusable(&error))?;
-        Ok(Box::new(Fenced::new(store, token)))
+        Ok(Box::new(FencedJournalStore::new(store, token)))
     }
 
     /// Whether a run goes on here at this moment.
@@ -190,8 +190,8 @@ impl LocalLock {
             return Ok(None);
         }
         let line = String::from_utf8_lossy(&folder.read("lock", 4096).unwrap_or_default()).into_owned();
-        let holder = Holder::parse(&line).map_or_else(|| one_line(&line, 120), |holder| holder.describe());
-        let beat = beat(folder);
+        let holder = LockHolder::parse(&line).map_or_else(|| one_line(&line, 120), |holder| holder.describe());
+        let beat = read_lock_heartbeat(folder);
         let note = one_line(beat.lines().next().unwrap_or_default(), 60);
         Ok(Some(LocalLock { holder, note, age_s: Self::silence_s(folder) }))
     }
@@ -205,7 +205,7 @@ impl LocalLock {
     /// Seconds since the lock was taken, or since the latest heartbeat, by the clock of this machine that nobody sets. Nothing
     /// where another machine or another boot gave it.
     fn silence_s(folder: &StateFolder) -> Option<u64> {
-        let beat = beat(folder);
+        let beat = read_lock_heartbeat(folder);
         let mut lines = beat.lines().skip(1);
         let (boot, seconds) = (lines.next()?, lines.next()?.parse::<u64>().ok()?);
         if boot.is_empty() || boot != identity::boot_id() { None } else { clock::uptime_s()?.checked_sub(seconds) }
@@ -216,12 +216,12 @@ fn lock_path(folder: &StateFolder) -> std::path::PathBuf {
     folder.path().join("lock")
 }
 
-fn beat(folder: &StateFolder) -> String {
+fn read_lock_heartbeat(folder: &StateFolder) -> String {
     String::from_utf8_lossy(&folder.read(BEAT, 4096).unwrap_or_default()).into_owned()
 }
 
 /// `lives` is the holder whose process was found on this machine.
-fn not_taken(folder: &StateFolder, holder: &str, lives: Option<&Holder>, silence_s: Option<u64>) -> Diagnostic {
+fn not_taken(folder: &StateFolder, holder: &str, lives: Option<&LockHolder>, silence_s: Option<u64>) -> Diagnostic {
     let why = match (lives, silence_s) {
         (Some(_), _) => "a process that lives on this machine".to_owned(),
         (None, Some(silence_s)) => format!("a process that was seen alive {silence_s} s ago"),
@@ -240,8 +240,9 @@ fn not_taken(folder: &StateFolder, holder: &str, lives: Option<&Holder>, silence
     }
 }
 
-fn held(folder: &StateFolder, line: &str) -> Diagnostic {
-    let who = Holder::parse(line).map_or_else(|| "another railwright, which did not say who it is".to_owned(), |holder| holder.describe());
+fn new_lock_held_error(folder: &StateFolder, line: &str) -> Diagnostic {
+    let who =
+        LockHolder::parse(line).map_or_else(|| "another railwright, which did not say who it is".to_owned(), |holder| holder.describe());
     Diagnostic::error("RW0704", format!("the cluster is being changed already: {who}"))
         .on(folder.path().join("lock").display().to_string())
         .effect("two runs at once would undo each other's steps and take more hosts out of service than the budget allows")

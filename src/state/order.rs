@@ -2,7 +2,7 @@
 //! write to the state folder may order.
 
 use super::folder::{StateFolder, below_runs};
-use super::journal::{Entry, Record};
+use super::journal::{JournalEntry, Record};
 use super::lock::ClusterLock;
 use super::run_status;
 use railwright_base::Diagnostic;
@@ -34,7 +34,7 @@ impl OrderKind {
 
 /// One order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct RunOrder {
     /// What.
     pub order: OrderKind,
     /// The user who ordered it.
@@ -52,7 +52,7 @@ const LIMIT_BYTES: u64 = 4096;
 
 impl StateFolder {
     /// The latest order to a run; nothing when there is none, or none that can be read.
-    pub fn read_order(&self, run: &str) -> Option<Order> {
+    pub fn read_order(&self, run: &str) -> Option<RunOrder> {
         let bytes = self.read(below_runs(run, "order.json"), LIMIT_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
@@ -64,9 +64,9 @@ impl StateFolder {
         if order != OrderKind::Abort && self.is_told_to_abort(&run)? {
             return Err(is_aborted(self, order, &run));
         }
-        let order = || -> std::io::Result<Order> {
-            let (who, machine, at) = (identity::user(), identity::machine(), clock::now());
-            Ok(Order { order, who, machine, at, nonce: clock::nonce()? })
+        let order = || -> std::io::Result<RunOrder> {
+            let (who, machine, at) = (identity::find_user_name(), identity::read_machine_name(), clock::read_current_time());
+            Ok(RunOrder { order, who, machine, at, nonce: clock::generate_nonce()? })
         };
         let write = || -> std::io::Result<()> {
             let bytes = serde_json::to_vec(&order()?)?;
@@ -78,10 +78,10 @@ impl StateFolder {
 
     /// Told since it was begun or gone on with the last time, taken or not; an earlier order is done with.
     fn is_told_to_abort(&self, run: &str) -> Result<bool, Diagnostic> {
-        let Some(Order { order: OrderKind::Abort, at, .. }) = self.read_order(run) else { return Ok(false) };
+        let Some(RunOrder { order: OrderKind::Abort, at, .. }) = self.read_order(run) else { return Ok(false) };
         let records = self.read_journal(run)?.records;
-        let is_begun = |record: &&Record| matches!(record.entry, Entry::RunStarted { .. } | Entry::RunResumed { .. });
-        let is_taken = |record: &Record| matches!(record.entry, Entry::Ordered { order: OrderKind::Abort, .. });
+        let is_begun = |record: &&Record| matches!(record.entry, JournalEntry::RunStarted { .. } | JournalEntry::RunResumed { .. });
+        let is_taken = |record: &Record| matches!(record.entry, JournalEntry::Ordered { order: OrderKind::Abort, .. });
         let begun = records.iter().rev().find(is_begun);
         let taken = records.iter().rev().take_while(|record| !is_begun(record)).any(is_taken);
         Ok(taken || (begun.is_some_and(|begun| begun.at <= at) && !records.iter().any(is_taken)))
@@ -92,8 +92,8 @@ impl StateFolder {
     pub fn live_run(&self) -> Result<Option<String>, Diagnostic> {
         let Some(run) = self.newest_run()? else { return Ok(None) };
         let records = self.read_journal(&run)?.records;
-        let over = run_status::fold(&records).ending.is_some();
-        let number = |record: &Record| if let Entry::LockTaken { fence, .. } = record.entry { Some(fence) } else { None };
+        let over = run_status::fold_journal_records(&records).ending.is_some();
+        let number = |record: &Record| if let JournalEntry::LockTaken { fence, .. } = record.entry { Some(fence) } else { None };
         let is_latest = records.iter().rev().find_map(number) == Some(self.fence()?);
         Ok(Some(run).filter(|_| !over && is_latest).filter(|_| ClusterLock::is_held(self).unwrap_or(false)))
     }

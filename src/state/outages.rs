@@ -2,12 +2,12 @@
 
 use super::lineage::Descent;
 use super::recognition::{TargetIdentity, are_two};
-use super::{HostRecord, State};
+use super::{ClusterState, HostRecord};
 use railwright_base::{MachineId, Redaction, Target};
 use railwright_plan::{Outage, note_outage};
 use std::collections::BTreeMap;
 
-impl State {
+impl ClusterState {
     /// A machine that is out of service stays so under another name of the spec, also where it comes back after its name went to another
     /// machine. A name keeps what is said of it only where its machine is seen nowhere, or where its id is that of several.
     pub(super) fn follow_outages(&mut self, seen: &BTreeMap<Target, TargetIdentity>) {
@@ -101,7 +101,7 @@ mod tests {
             (&[("b", Some('2'))], &["a"]),
         ] {
             let machines = [("a".to_owned(), machine('1')), ("b".to_owned(), machine('2'))].into();
-            let mut state = State { outages: [("a".to_owned(), outage())].into(), machines, ..State::default() };
+            let mut state = ClusterState { outages: [("a".to_owned(), outage())].into(), machines, ..ClusterState::default() };
             state.recognize("att", &seen(hosts));
             assert_eq!(state.outages.keys().collect::<Vec<_>>(), out, "{hosts:?}");
         }
@@ -132,7 +132,7 @@ mod tests {
         ] {
             let machine_outages = of_machine.map(|run| (machine('1'), of_run(run))).into_iter().collect();
             let awaited_power_cycles = awaited.map(waits).into_iter().collect();
-            let state = State { machine_outages, awaited_power_cycles, ..State::default() };
+            let state = ClusterState { machine_outages, awaited_power_cycles, ..ClusterState::default() };
             let outage = state.outage_by_others("a", &identity, "own");
             assert_eq!(outage.as_ref().map(|outage| outage.run.as_str()), found, "{of_machine:?} {awaited:?}");
         }
@@ -145,7 +145,7 @@ mod tests {
             (Target::host(name), TargetIdentity { machine_id, ..TargetIdentity::default() })
         };
         let machines = [("a".to_owned(), machine('1')), ("b".to_owned(), machine('2')), ("former".to_owned(), machine('1'))].into();
-        let mut state = State { outages: [("a".to_owned(), outage())].into(), machines, ..State::default() };
+        let mut state = ClusterState { outages: [("a".to_owned(), outage())].into(), machines, ..ClusterState::default() };
         state.recognize("att", &[host("renamed", '1')].into());
         assert_eq!((state.outages.keys().cloned().collect::<Vec<_>>(), &state.machines["a"]), (vec!["renamed".to_owned()], &machine('1')));
         state.recognize("att", &[host("a", '1')].into());
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(out(&[("a", '2'), ("b", '1')], ""), "");
         // Two of one image: what one of them passes says nothing of the other.
         let machines = [("a".to_owned(), machine('1')), ("b".to_owned(), machine('1'))].into();
-        let mut clones = State { outages: [("a".to_owned(), outage())].into(), machines, ..State::default() };
+        let mut clones = ClusterState { outages: [("a".to_owned(), outage())].into(), machines, ..ClusterState::default() };
         let running = |(target, identity): (Target, TargetIdentity)| {
             let machine_id = identity.machine_id.known().cloned().unwrap();
             let running = RunningMachine { machine_id, boot_id: target.name.to_string(), pid_namespace: String::new() };

@@ -34,7 +34,7 @@ pub enum Skip {
 /// How a node ended. Only `Done` is success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum NodeOutcome {
     /// As wished, read again after the last action.
     Done {
         /// False when it was as wished before we did anything.
@@ -77,34 +77,37 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl NodeOutcome {
     /// True for success.
     pub fn is_done(&self) -> bool {
-        matches!(self, Outcome::Done { .. })
+        matches!(self, NodeOutcome::Done { .. })
     }
 
     /// True when the target counts as out of service from now on.
     pub fn is_loss(&self) -> bool {
-        matches!(self, Outcome::Failed { .. } | Outcome::Unknown { .. } | Outcome::Unreachable { .. } | Outcome::LockLost { .. })
+        matches!(
+            self,
+            NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. } | NodeOutcome::Unreachable { .. } | NodeOutcome::LockLost { .. }
+        )
     }
 
     /// True when nothing more may be done to the target in this run.
     pub fn isolates(&self) -> bool {
-        self.is_loss() || matches!(self, Outcome::Stale { .. })
+        self.is_loss() || matches!(self, NodeOutcome::Stale { .. })
     }
 
     /// The word on the screen.
     pub fn word(&self) -> &'static str {
         match self {
-            Outcome::Done { changed: true } => "done",
-            Outcome::Done { changed: false } => "already so",
-            Outcome::Failed { .. } => "failed",
-            Outcome::Unknown { .. } => "unknown",
-            Outcome::Unreachable { .. } => "unreachable",
-            Outcome::Stale { .. } => "stale",
-            Outcome::LockLost { .. } => "lock lost",
-            Outcome::Held { .. } => "held",
-            Outcome::Skipped { .. } => "skipped",
+            NodeOutcome::Done { changed: true } => "done",
+            NodeOutcome::Done { changed: false } => "already so",
+            NodeOutcome::Failed { .. } => "failed",
+            NodeOutcome::Unknown { .. } => "unknown",
+            NodeOutcome::Unreachable { .. } => "unreachable",
+            NodeOutcome::Stale { .. } => "stale",
+            NodeOutcome::LockLost { .. } => "lock lost",
+            NodeOutcome::Held { .. } => "held",
+            NodeOutcome::Skipped { .. } => "skipped",
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Hosts that wait for a power cycle by hand: in another boot they are out of service, whether the run that waits goes on or not. Pure.
 
-use super::State;
+use super::ClusterState;
 use super::recognition::{TargetIdentity, are_two};
 use super::run_status::RunStatus;
 use railwright_base::{Address, Digest, MachineId, Target};
 use railwright_plan::by_hand::{asks_nothing_of, changes_before_power_cycles};
-use railwright_plan::{Member, Node, Outage, OutageCause, Plan};
+use railwright_plan::{Member, Outage, OutageCause, Plan, PlanNode};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ impl AwaitedPowerCycle {
 
 impl RunStatus {
     fn due_power_cycles(&self, plan: &Plan) -> Vec<DueInRun> {
-        let due = |(n, changes): (usize, Vec<&Node>)| {
+        let due = |(n, changes): (usize, Vec<&PlanNode>)| {
             let (node, host) = (&plan.nodes[n], &*plan.nodes[n].target.as_ref()?.name);
             let last = self.last_done(changes.iter().map(|change| change.id.as_str()))?;
             let passed = self.proven.get(host).copied().unwrap_or_default().max(last.finished);
@@ -71,7 +71,7 @@ impl RunStatus {
     }
 }
 
-impl State {
+impl ClusterState {
     /// What a run waits for, as far as it went, by its plan; the state knew it as far as the record `known`. What other runs wait for
     /// stays, but for hosts that this one waits for or has seen switched off and on, and those that a gate passed where the run found
     /// in effect what they waited for.
@@ -187,7 +187,7 @@ mod tests {
             (None, &[("h", Some('b'), "2")], "h"),
             (None, &[("other", Some('b'), "2")], ""),
         ] {
-            let mut state = State { awaited_power_cycles: vec![waits("h", awaited)], ..State::default() };
+            let mut state = ClusterState { awaited_power_cycles: vec![waits("h", awaited)], ..ClusterState::default() };
             let identity = |digit: Option<char>, boot: &str| TargetIdentity {
                 machine_id: digit.map_or(MachineIdReading::Unknown, |digit| MachineIdReading::Known(machine(digit))),
                 boot_id: Some(boot.to_owned()),

@@ -3,7 +3,7 @@
 
 use super::identity_conflict::IdentityConflict;
 use super::lineage::Descent;
-use super::{HostRecord, State, TakeOver, TargetRecord};
+use super::{ClusterState, HostRecord, TakeOver, TargetRecord};
 use railwright_base::{ClusterId, Diagnostic, MachineId, Target, TargetKind, nodeset};
 use railwright_plan::IdentityFindings;
 use railwright_resource::Observation;
@@ -77,13 +77,15 @@ impl Recognition {
     }
 }
 
-impl State {
+impl ClusterState {
     /// Compares what the targets say of themselves with what is remembered, and takes over what only they remember: the
     /// cluster's id where this side has none, and newer records. What was remembered of another machine is set aside.
     pub fn recognize(&mut self, name: &str, seen: &BTreeMap<Target, TargetIdentity>) -> Recognition {
         let mut found = Recognition { conflicts: same_machines(seen), ..Recognition::default() };
         let cloned = cloned_machines(seen);
-        found.warnings.extend(cloned.iter().map(|(id, names)| super::identity_conflict::cloned(id, &nodeset::fold(names))));
+        found
+            .warnings
+            .extend(cloned.iter().map(|(id, names)| super::identity_conflict::warn_cloned_machine_id(id, &nodeset::fold_node_set(names))));
         found.warnings.extend(self.renamed(name));
         self.cloned.extend(cloned.into_keys().cloned());
         self.follow_outages(seen);
@@ -122,8 +124,8 @@ impl State {
     fn conflict(&self, identity: &TargetIdentity, name: &str, several: &BTreeSet<ClusterId>) -> Option<IdentityConflict> {
         let theirs = identity.record.cluster().cloned();
         match (&self.cluster, theirs) {
-            (_, None) => unreadable(identity, name),
-            (Some(ours), Some(theirs)) if ours.id == theirs.id => unreadable(identity, name),
+            (_, None) => find_unreadable_record(identity, name),
+            (Some(ours), Some(theirs)) if ours.id == theirs.id => find_unreadable_record(identity, name),
             (None, Some(theirs)) if theirs.name == name && several.len() > 1 => {
                 Some(IdentityConflict::SeveralClusters { theirs, ids: several.clone() })
             }
@@ -148,7 +150,7 @@ impl State {
     fn renamed(&mut self, name: &str) -> Option<Diagnostic> {
         let ours = self.cluster.as_mut().filter(|ours| ours.name != name)?;
         let before = std::mem::replace(&mut ours.name, name.to_owned());
-        Some(super::identity_conflict::renamed(&before, ours))
+        Some(super::identity_conflict::warn_cluster_renamed(&before, ours))
     }
 
     fn remember(&mut self, target: &Target, identity: &TargetIdentity, is_renamed: bool, found: &mut Recognition) {
@@ -234,7 +236,7 @@ pub(super) fn are_two(one: Option<&MachineId>, other: Option<&MachineId>) -> boo
 }
 
 /// A record that cannot be read, or that was written under another name and not provably on this machine.
-fn unreadable(identity: &TargetIdentity, name: &str) -> Option<IdentityConflict> {
+fn find_unreadable_record(identity: &TargetIdentity, name: &str) -> Option<IdentityConflict> {
     let reason = match &identity.record {
         TargetRecord::Unreadable { reason, .. } => reason.clone(),
         TargetRecord::Read { record, former_name: Some(former_name) }

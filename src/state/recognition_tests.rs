@@ -2,9 +2,9 @@
 
 use super::lineage::{Descent, RunPart};
 use super::recognition::{ClusterIdentity, TargetIdentity};
-use super::{State, TakeOver, TargetRecord};
+use super::{ClusterState, TakeOver, TargetRecord};
 use railwright_base::{MachineId, Target};
-use railwright_plan::{Applied, LastApplied, Outage, OutageCause};
+use railwright_plan::{AppliedResource, LastApplied, Outage, OutageCause};
 use railwright_resource::host::{MachineIdReading, RunningMachine};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ fn machine(digit: char) -> MachineId {
     digit.to_string().repeat(32).parse().unwrap()
 }
 
-fn applied() -> Applied {
+fn applied() -> AppliedResource {
     let applied = json!({ "kind": "file", "body": 1, "digest": "0", "module": "m", "places": [], "before": null, "adopted": false, "run": "r", "at": "t" });
     serde_json::from_value(applied).unwrap()
 }
@@ -31,13 +31,13 @@ fn entry() -> TakeOver {
 }
 
 /// A state that remembers these files of the host `a`.
-fn state_of(cluster: ClusterIdentity, files: &[&str]) -> State {
+fn state_of(cluster: ClusterIdentity, files: &[&str]) -> ClusterState {
     let resources = files.iter().map(|file| (format!("host/a/file/{file}").parse().unwrap(), applied())).collect();
-    State { cluster: Some(cluster), last_applied: LastApplied { resources }, ..State::default() }
+    ClusterState { cluster: Some(cluster), last_applied: LastApplied { resources }, ..ClusterState::default() }
 }
 
 /// The state's host writes down what is remembered of it, and it is seen that it did.
-fn recorded(state: &mut State, run: &str) -> TargetRecord {
+fn recorded(state: &mut ClusterState, run: &str) -> TargetRecord {
     let cluster = state.cluster.clone().unwrap();
     let record = state.next_record(&cluster, "a", &RunPart::of(run), "p", String::new());
     state.lineages.get_mut("a").unwrap().note(&RunPart::of(run), record.serial);
@@ -49,7 +49,7 @@ fn seen(record: &TargetRecord, machine_id: Option<MachineId>) -> BTreeMap<Target
     [(Target::host("a"), TargetIdentity { machine_id, record: record.clone(), ..TargetIdentity::default() })].into()
 }
 
-fn files(state: &State) -> String {
+fn files(state: &ClusterState) -> String {
     state.last_applied.resources.keys().map(|address| address.within_target()).collect::<Vec<_>>().join(" ")
 }
 
@@ -139,7 +139,7 @@ fn cluster(digit: char, name: &str) -> ClusterIdentity {
 
 /// A target with this record of one file.
 fn with_record(host: &str, cluster: ClusterIdentity, of: Option<MachineId>) -> (Target, TargetIdentity) {
-    let mut state = State { machines: of.into_iter().map(|of| (host.to_owned(), of)).collect(), ..State::default() };
+    let mut state = ClusterState { machines: of.into_iter().map(|of| (host.to_owned(), of)).collect(), ..ClusterState::default() };
     state.last_applied.resources.insert(format!("host/{host}/file/x").parse().unwrap(), applied());
     let record = state.next_record(&cluster, host, &RunPart::of("r"), "p", String::new());
     let record = TargetRecord::Read { record: Box::new(record), former_name: None };
@@ -157,7 +157,7 @@ fn plain(host: &str) -> (Target, TargetIdentity) {
 
 /// Which targets are refused, by code, and the id that is ours then.
 fn recognized(ours: Option<ClusterIdentity>, seen: Vec<(Target, TargetIdentity)>) -> (Vec<String>, Option<String>) {
-    let mut state = State { cluster: ours, ..State::default() };
+    let mut state = ClusterState { cluster: ours, ..ClusterState::default() };
     let found = state.recognize("att", &seen.into_iter().collect()).findings(None, "inv");
     let refused = found.refused.iter().map(|(target, trouble)| format!("{} {}", target.name, trouble.code)).collect();
     (refused, state.cluster.map(|cluster| cluster.id.to_string()[..1].to_owned()))
@@ -189,7 +189,7 @@ fn a_record_that_does_not_follow_from_what_is_remembered_is_refused_until_both_a
     let (target, theirs) = with_record("a", cluster('1', "att"), None);
     let mut theirs = theirs.record.read().unwrap().clone();
     (theirs.run, theirs.outage) = ("theirs".to_owned(), Some(outage()));
-    let mut state = State { cluster: Some(cluster('1', "att")), ..State::default() };
+    let mut state = ClusterState { cluster: Some(cluster('1', "att")), ..ClusterState::default() };
     state.next_record(&cluster('1', "att"), "a", &RunPart::of("ours"), "p", String::new());
     state.next_record(&cluster('1', "att"), "a", &RunPart::of("ours"), "p", String::new());
     let record = TargetRecord::Read { record: Box::new(theirs.clone()), former_name: None };
@@ -223,7 +223,7 @@ fn one_machine_is_one_machine_id_in_one_boot_and_namespace() {
         (vec![host("a", '1', "b", "n"), host("b", '1', "b", "m")], 0, 1),
         (vec![host("a", '1', "b", "n"), host("b", '2', "b", "n"), plain("c"), plain("d")], 0, 0),
     ] {
-        let found = State::default().recognize("att", &seen.into_iter().collect());
+        let found = ClusterState::default().recognize("att", &seen.into_iter().collect());
         assert_eq!((found.conflicts.len(), found.warnings.len()), (refused, warned), "{found:?}");
     }
 }
@@ -231,7 +231,7 @@ fn one_machine_is_one_machine_id_in_one_boot_and_namespace() {
 #[test]
 fn what_is_of_another_machine_is_set_aside_and_the_rest_stays() {
     let remembered = |of: Option<char>| {
-        let mut state = State { cluster: Some(cluster('1', "att")), ..State::default() };
+        let mut state = ClusterState { cluster: Some(cluster('1', "att")), ..ClusterState::default() };
         let (_, identity) = with_record("a", cluster('1', "att"), of.map(machine));
         state.merge(identity.record.read().unwrap());
         state

@@ -1,9 +1,9 @@
 //! A host that has another name in the spec than when it was applied to: what is remembered of it goes with its machine. Pure.
 
-use super::State;
+use super::ClusterState;
 use super::recognition::TargetIdentity;
 use railwright_base::{Address, MachineId, Target, TargetKind};
-use railwright_plan::Applied;
+use railwright_plan::AppliedResource;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What came of following the machines.
@@ -15,7 +15,7 @@ pub(super) struct Renames {
     pub set_aside: BTreeMap<Target, usize>,
 }
 
-impl State {
+impl ClusterState {
     /// The one name under which each machine is seen, but for machines whose id is that of several.
     pub(super) fn names_of_machines<'a>(&self, seen: &'a BTreeMap<Target, TargetIdentity>) -> BTreeMap<&'a MachineId, &'a Target> {
         let mut names: BTreeMap<&MachineId, BTreeSet<&Target>> = BTreeMap::new();
@@ -46,7 +46,7 @@ impl State {
         let moves: BTreeMap<Target, String> = renames.former.clone().into_iter().chain(self.displaced(&renames.former, seen)).collect();
         let new_names: BTreeMap<&str, &Target> = moves.iter().map(|(target, former)| (former.as_str(), target)).collect();
         let is_moved = |address: &Address| address.target.kind == TargetKind::Host && new_names.contains_key(&*address.target.name);
-        let (moved, kept): (BTreeMap<Address, Applied>, _) =
+        let (moved, kept): (BTreeMap<Address, AppliedResource>, _) =
             std::mem::take(&mut self.last_applied.resources).into_iter().partition(|(address, _)| is_moved(address));
         self.last_applied.resources = kept;
         let take_slice =
@@ -64,7 +64,7 @@ impl State {
         };
         let renamed = moved.into_iter().map(|(address, applied)| {
             let after = applied.after.into_iter().map(rename).collect();
-            (rename(address), Applied { after, ..applied })
+            (rename(address), AppliedResource { after, ..applied })
         });
         self.last_applied.resources.extend(renamed);
         renames

@@ -1,6 +1,6 @@
 //! Whom a run left out of service, as far as its journal goes. Pure.
 
-use super::Outcome;
+use super::NodeOutcome;
 use super::journal::Record;
 use super::run_status::{NodeStatus, RunStatus};
 use railwright_plan::{Outage, OutageCause};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What a record says of a host: it is out of service since then.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
+pub struct OutageMark {
     /// The record.
     pub sequence: u64,
     /// When, RFC 3339.
@@ -17,9 +17,9 @@ pub struct Mark {
     pub cause: OutageCause,
 }
 
-impl Mark {
+impl OutageMark {
     pub(super) fn new(record: &Record, cause: OutageCause) -> Self {
-        Mark { sequence: record.sequence, at: record.at.clone(), cause }
+        OutageMark { sequence: record.sequence, at: record.at.clone(), cause }
     }
 
     /// The same as it is remembered of a run.
@@ -37,12 +37,12 @@ impl RunStatus {
 
     /// The hosts that the run left out of service, as far as it goes: begun and not proven since, failed, not passed by a gate. Each
     /// with the latest of the marks that say most of it.
-    pub fn outages(&self) -> BTreeMap<&str, Mark> {
+    pub fn outages(&self) -> BTreeMap<&str, OutageMark> {
         let of_hosts = self.not_passed.iter().chain(&self.rebooted).map(|(host, mark)| (host.as_str(), mark.clone()));
-        let mut outages: BTreeMap<&str, Mark> = BTreeMap::new();
+        let mut outages: BTreeMap<&str, OutageMark> = BTreeMap::new();
         for (host, mark) in self.nodes.iter().filter_map(mark_of_node).chain(of_hosts) {
             let is_out = mark.sequence > self.in_service_since(host);
-            let rank = |mark: &Mark| (mark.cause.weight(), mark.sequence);
+            let rank = |mark: &OutageMark| (mark.cause.weight(), mark.sequence);
             if is_out && outages.get(host).is_none_or(|other| rank(other) < rank(&mark)) {
                 outages.insert(host, mark);
             }
@@ -61,8 +61,8 @@ impl RunStatus {
 }
 
 /// Since when the host of a step is out of service because of it.
-fn mark_of_node<'a>((id, node): (&String, &'a NodeStatus)) -> Option<(&'a str, Mark)> {
-    let is_done = node.outcome.as_ref().is_some_and(Outcome::is_done);
+fn mark_of_node<'a>((id, node): (&String, &'a NodeStatus)) -> Option<(&'a str, OutageMark)> {
+    let is_done = node.outcome.as_ref().is_some_and(NodeOutcome::is_done);
     let (host, sequence) = (node.host.as_deref()?, node.out_since(node.disruptive || !is_done));
     let at = if sequence == node.lost { &node.over_at } else { &node.begun_at };
     let cause = match (node.disruptive, sequence == node.lost) {
@@ -70,7 +70,7 @@ fn mark_of_node<'a>((id, node): (&String, &'a NodeStatus)) -> Option<(&'a str, M
         (true, true) => OutageCause::StepFailed { node: id.clone() },
         (true, false) => OutageCause::Unproven { node: id.clone() },
     };
-    Some((host, Mark { sequence, at: at.clone().unwrap_or_default(), cause }))
+    Some((host, OutageMark { sequence, at: at.clone().unwrap_or_default(), cause }))
 }
 
 #[cfg(test)]
@@ -78,26 +78,31 @@ mod tests {
     use super::*;
     use crate::journal::GateFailure;
     use crate::run_status::tests::{fold_of, started};
-    use crate::{Entry, State};
+    use crate::{ClusterState, JournalEntry};
 
     #[test]
     fn a_run_leaves_hosts_out_of_service_until_a_gate_or_somebody_says_otherwise() {
         let begun = |node: &str, host: &str, disruptive: bool| match started(1, 0) {
-            Entry::NodeStarted { attempt, token, actions, members, boot_id, .. } => {
+            JournalEntry::NodeStarted { attempt, token, actions, members, boot_id, .. } => {
                 let (node, host) = (node.to_owned(), Some(host.to_owned()));
-                Entry::NodeStarted { node, host, disruptive, attempt, token, actions, members, boot_id }
+                JournalEntry::NodeStarted { node, host, disruptive, attempt, token, actions, members, boot_id }
             }
             other => other,
         };
-        let ended =
-            |node: &str, outcome| Entry::NodeFinished { node: node.to_owned(), host: None, outcome, applied: vec![], removed: vec![] };
-        let (done, failed) = (Outcome::Done { changed: true }, Outcome::Failed { reason: "x".to_owned() });
+        let ended = |node: &str, outcome| JournalEntry::NodeFinished {
+            node: node.to_owned(),
+            host: None,
+            outcome,
+            applied: vec![],
+            removed: vec![],
+        };
+        let (done, failed) = (NodeOutcome::Done { changed: true }, NodeOutcome::Failed { reason: "x".to_owned() });
         let hosts = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>();
         let gate = |of: &[&str], passed: bool| {
             let failure = GateFailure { code: "RW0650".to_owned(), check: "slow".to_owned() };
-            Entry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(of), failure: Some(failure).filter(|_| !passed) }
+            JournalEntry::GateChecked { node: "gate/0".to_owned(), hosts: hosts(of), failure: Some(failure).filter(|_| !passed) }
         };
-        let out = |entries: &[Entry]| -> Vec<String> {
+        let out = |entries: &[JournalEntry]| -> Vec<String> {
             let word = |cause: &OutageCause| match cause {
                 OutageCause::GateFailed { .. } => "gate",
                 OutageCause::StepFailed { .. } => "failed",
@@ -112,15 +117,16 @@ mod tests {
         assert_eq!(out(&run), ["a unproven"], "what disturbs nobody and was done needs no gate");
         run.extend([gate(&["a", "b"], false), begun("c1", "c", false), ended("c1", failed.clone())]);
         assert_eq!(out(&run), ["a gate", "b gate", "c in doubt"]);
-        let decided = Entry::ReturnedToService { who: String::new(), machine: String::new(), reason: String::new(), hosts: hosts(&["b"]) };
+        let decided =
+            JournalEntry::ReturnedToService { who: String::new(), machine: String::new(), reason: String::new(), hosts: hosts(&["b"]) };
         run.extend([gate(&["a"], true), decided]);
         assert_eq!(out(&run), ["c in doubt"]);
         run.push(begun("a2", "a", true));
         assert_eq!(out(&run), ["a unproven", "c in doubt"]);
         // A node that could not be emptied and takes pods again.
-        run.extend([Entry::HostLeftAsItWas { node: "a2".to_owned() }, ended("a2", failed)]);
+        run.extend([JournalEntry::HostLeftAsItWas { node: "a2".to_owned() }, ended("a2", failed)]);
         assert_eq!(out(&run), ["c in doubt"]);
-        let mut state = State::default();
+        let mut state = ClusterState::default();
         fold_of(run.clone()).absorb_into(&mut state, &RunStatus::default());
         assert_eq!(state.outages.keys().collect::<Vec<_>>(), ["c"]);
         // What was decided on the state since then is not brought back by the same records.
@@ -132,9 +138,9 @@ mod tests {
 
     #[test]
     fn the_boots_of_a_host_are_told_apart_and_a_new_one_has_to_be_proven() {
-        let locked = |boot: &str| Entry::HostLocked { host: "a".to_owned(), boot_id: Some(boot.to_owned()), machine_id: None };
+        let locked = |boot: &str| JournalEntry::HostLocked { host: "a".to_owned(), boot_id: Some(boot.to_owned()), machine_id: None };
         let failed = GateFailure { code: "RW0650".to_owned(), check: "slow".to_owned() };
-        let gate = |passed: bool| Entry::GateChecked {
+        let gate = |passed: bool| JournalEntry::GateChecked {
             node: "g".to_owned(),
             hosts: vec!["a".to_owned()],
             failure: Some(failed.clone()).filter(|_| !passed),

@@ -1,20 +1,20 @@
 //! The fold of a journal: what a run has done so far. Pure.
 
-use super::journal::{Entry, GateFailure, MemberIntent, Record};
+use super::journal::{GateFailure, JournalEntry, MemberIntent, Record};
 use super::lineage::{LatestWrite, RunPart, WriteStatus};
 use super::order::OrderKind;
-use super::outcome::Outcome;
+use super::outcome::NodeOutcome;
 use super::recognition::ClusterIdentity;
-use super::run_outages::Mark;
+use super::run_outages::OutageMark;
 use railwright_base::{Address, Digest, MachineId, Target, TargetKind};
 use railwright_plan::model::InventoryOrigin;
-use railwright_plan::{Applied, OutageCause};
+use railwright_plan::{AppliedResource, OutageCause};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A step that was begun.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Intent {
+pub struct StepIntent {
     /// Counts from 1 within the run.
     pub attempt: u32,
     /// The token of the latest attempt.
@@ -35,7 +35,7 @@ pub struct Intent {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeStatus {
     /// The intent, if it was begun.
-    pub intent: Option<Intent>,
+    pub intent: Option<StepIntent>,
     /// The host that it works on, once it was begun.
     pub host: Option<String>,
     /// It takes its host out of service.
@@ -43,9 +43,9 @@ pub struct NodeStatus {
     /// Its latest attempt ended without anything done to its host.
     pub left_as_it_was: bool,
     /// The outcome; nothing while the latest attempt has none.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<NodeOutcome>,
     /// What it applied.
-    pub applied: Vec<(Address, Applied)>,
+    pub applied: Vec<(Address, AppliedResource)>,
     /// What it removed.
     pub removed: Vec<Address>,
     /// The record of its latest outcome.
@@ -75,7 +75,7 @@ impl NodeStatus {
 
     /// Nobody knows how it ended, or whether.
     pub fn ended_unknown(&self) -> bool {
-        self.is_open() || matches!(self.outcome, Some(Outcome::Unknown { .. }))
+        self.is_open() || matches!(self.outcome, Some(NodeOutcome::Unknown { .. }))
     }
 
     /// The record since which its host is out of service because of it: it was begun, where that `counts`, or it was lost, and then a
@@ -134,9 +134,9 @@ pub struct RunStatus {
     /// Hosts that somebody returned to service, with the record that says so.
     pub returned: BTreeMap<String, u64>,
     /// Hosts that a gate did not pass, with the latest record that says so.
-    pub not_passed: BTreeMap<String, Mark>,
+    pub not_passed: BTreeMap<String, OutageMark>,
     /// Hosts that were booted anew, with the latest record that says so.
-    pub rebooted: BTreeMap<String, Mark>,
+    pub rebooted: BTreeMap<String, OutageMark>,
     /// The boots that each host was seen in, one after the other, with the record that first says so.
     pub boots: BTreeMap<String, Vec<(String, u64)>>,
     /// The machine that each host was, with the latest record that says so.
@@ -194,7 +194,7 @@ impl RunStatus {
 
     /// The one of these steps that was done last; nothing where one of them is not done.
     pub fn last_done<'a>(&self, steps: impl Iterator<Item = &'a str>) -> Option<&NodeStatus> {
-        let done = |id: &str| self.nodes.get(id).filter(|node| node.outcome.as_ref().is_some_and(Outcome::is_done));
+        let done = |id: &str| self.nodes.get(id).filter(|node| node.outcome.as_ref().is_some_and(NodeOutcome::is_done));
         steps.map(done).collect::<Option<Vec<_>>>()?.into_iter().max_by_key(|node| node.finished)
     }
 
@@ -210,7 +210,8 @@ impl RunStatus {
     }
 
     fn of_start(record: &Record) -> Self {
-        let Entry::RunStarted { run, cluster, plan, inventory, who, machine, state_serial, power_cycles, .. } = record.entry.clone() else {
+        let JournalEntry::RunStarted { run, cluster, plan, inventory, who, machine, state_serial, power_cycles, .. } = record.entry.clone()
+        else {
             return RunStatus::default();
         };
         let (cluster, started_at) = (Some(cluster), record.at.clone());
@@ -230,7 +231,7 @@ impl RunStatus {
         match failure {
             None => self.proven.extend(hosts.into_iter().map(|host| (host, record.sequence))),
             Some(GateFailure { code, check }) => {
-                let mark = Mark::new(record, OutageCause::GateFailed { gate, code, check });
+                let mark = OutageMark::new(record, OutageCause::GateFailed { gate, code, check });
                 let stays = |host: &String| self.not_passed.get(host).is_some_and(|before| before.sequence > self.in_service_since(host));
                 let noted = |host: &String| mark.cause.is_of_check() || !stays(host);
                 let hosts: Vec<String> = hosts.into_iter().filter(noted).collect();
@@ -241,36 +242,36 @@ impl RunStatus {
 }
 
 /// Folds a journal.
-pub fn fold(records: &[Record]) -> RunStatus {
+pub fn fold_journal_records(records: &[Record]) -> RunStatus {
     let mut status = RunStatus::default();
     for record in records {
-        take(&mut status, record);
+        apply_journal_record(&mut status, record);
         (status.sequence, status.latest_at) = (record.sequence, record.at.clone());
     }
     status
 }
 
-fn take(status: &mut RunStatus, record: &Record) {
+fn apply_journal_record(status: &mut RunStatus, record: &Record) {
     match record.entry.clone() {
-        Entry::RunStarted { .. } => *status = RunStatus::of_start(record),
-        Entry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
-        Entry::Ordered { order, .. } => status.paused = (order == OrderKind::Pause).then(|| record.at.clone()),
-        Entry::LockTaken { fence, part } => (status.fence, status.part) = (fence, part),
-        Entry::NodeStarted { node, host, disruptive, attempt, token, actions, members, boot_id } => {
+        JournalEntry::RunStarted { .. } => *status = RunStatus::of_start(record),
+        JournalEntry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
+        JournalEntry::Ordered { order, .. } => status.paused = (order == OrderKind::Pause).then(|| record.at.clone()),
+        JournalEntry::LockTaken { fence, part } => (status.fence, status.part) = (fence, part),
+        JournalEntry::NodeStarted { node, host, disruptive, attempt, token, actions, members, boot_id } => {
             let node = status.nodes.entry(node).or_default();
             (node.host, node.disruptive, node.left_as_it_was) = (host, disruptive, false);
             let first = node.intent.take().map_or_else(|| members.clone(), |earlier| earlier.first);
-            node.intent = Some(Intent { attempt, token, actions, first, latest: members, boot_id, sequence: record.sequence });
+            node.intent = Some(StepIntent { attempt, token, actions, first, latest: members, boot_id, sequence: record.sequence });
             node.outcome = None;
             (node.begun_at, node.over_at) = (Some(record.at.clone()), None);
         }
-        Entry::NodeFinished { node, host, outcome, applied, removed } => {
+        JournalEntry::NodeFinished { node, host, outcome, applied, removed } => {
             let node = status.nodes.entry(node).or_default();
-            if matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. } | Outcome::LockLost { .. }) {
+            if matches!(outcome, NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. } | NodeOutcome::LockLost { .. }) {
                 node.lost = record.sequence;
             }
             // Who lost a lock before it began anything has left the host as it was.
-            if matches!(outcome, Outcome::Failed { .. } | Outcome::Unknown { .. }) {
+            if matches!(outcome, NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. }) {
                 node.host = node.host.take().or(host);
             }
             node.outcome = Some(outcome);
@@ -279,31 +280,31 @@ fn take(status: &mut RunStatus, record: &Record) {
             node.finished = record.sequence;
             node.over_at = Some(record.at.clone());
         }
-        Entry::HostLeftAsItWas { node } => status.nodes.entry(node).or_default().left_as_it_was = true,
-        Entry::GateStarted { node, .. } => status.gates.entry(node).or_default().checking_since = Some(record.at.clone()),
-        Entry::GateChecked { node, hosts, failure } => {
+        JournalEntry::HostLeftAsItWas { node } => status.nodes.entry(node).or_default().left_as_it_was = true,
+        JournalEntry::GateStarted { node, .. } => status.gates.entry(node).or_default().checking_since = Some(record.at.clone()),
+        JournalEntry::GateChecked { node, hosts, failure } => {
             let gate = status.gates.entry(node.clone()).or_default();
             (gate.checking_since, gate.checked) = (None, Some((failure.is_none(), record.at.clone())));
             status.gate_checked(record, node, hosts, failure);
         }
-        Entry::ReturnedToService { hosts, .. } => status.returned.extend(hosts.into_iter().map(|host| (host, record.sequence))),
-        Entry::HostRecordWritten { host, serial } => {
+        JournalEntry::ReturnedToService { hosts, .. } => status.returned.extend(hosts.into_iter().map(|host| (host, record.sequence))),
+        JournalEntry::HostRecordWritten { host, serial } => {
             status.note_host_record(host, serial, WriteStatus::Done, record.sequence);
         }
-        Entry::HostRecordTried { host, serial } => status.note_host_record(host, serial, WriteStatus::Tried, record.sequence),
-        Entry::RunFinished { ending } => status.ending = Some(ending),
-        Entry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
-        Entry::HostLocked { host, boot_id, machine_id } => {
+        JournalEntry::HostRecordTried { host, serial } => status.note_host_record(host, serial, WriteStatus::Tried, record.sequence),
+        JournalEntry::RunFinished { ending } => status.ending = Some(ending),
+        JournalEntry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
+        JournalEntry::HostLocked { host, boot_id, machine_id } => {
             status.machines.extend(machine_id.map(|machine| (host.clone(), (machine, record.sequence))));
             boot_id.into_iter().for_each(|boot| status.seen_in(host.clone(), boot, record.sequence));
         }
-        Entry::Rebooted { host, to: boot, .. } => {
-            let mark = Mark::new(record, OutageCause::Unproven { node: format!("{}/reboot", Target::host(&host)) });
+        JournalEntry::Rebooted { host, to: boot, .. } => {
+            let mark = OutageMark::new(record, OutageCause::Unproven { node: format!("{}/reboot", Target::host(&host)) });
             status.rebooted.insert(host.clone(), mark);
             status.seen_in(host, boot, record.sequence);
         }
-        Entry::GuardArmed { .. } | Entry::GuardOver { .. } => {}
-        Entry::ActionSent { .. } | Entry::ActionEnded { .. } => {}
+        JournalEntry::GuardArmed { .. } | JournalEntry::GuardOver { .. } => {}
+        JournalEntry::ActionSent { .. } | JournalEntry::ActionEnded { .. } => {}
     }
 }
 
@@ -311,16 +312,16 @@ fn take(status: &mut RunStatus, record: &Record) {
 pub(super) mod tests {
     use super::*;
 
-    pub(crate) fn fold_of(entries: Vec<Entry>) -> RunStatus {
+    pub(crate) fn fold_of(entries: Vec<JournalEntry>) -> RunStatus {
         let records: Vec<_> =
             entries.into_iter().zip(1..).map(|(entry, sequence)| Record { sequence, at: "t".to_owned(), entry }).collect();
-        fold(&records)
+        fold_journal_records(&records)
     }
 
-    pub(crate) fn started(attempt: u32, before: i32) -> Entry {
+    pub(crate) fn started(attempt: u32, before: i32) -> JournalEntry {
         let member =
             MemberIntent { address: "host/a/file/x".parse().unwrap(), met: false, fingerprint: Digest::of(&before), before: before.into() };
-        Entry::NodeStarted {
+        JournalEntry::NodeStarted {
             node: "n".to_owned(),
             host: None,
             disruptive: false,
@@ -334,25 +335,25 @@ pub(super) mod tests {
 
     #[test]
     fn an_intent_is_open_until_its_own_outcome() {
-        let finished = Entry::NodeFinished {
+        let finished = JournalEntry::NodeFinished {
             node: "n".to_owned(),
             host: None,
-            outcome: Outcome::Done { changed: true },
+            outcome: NodeOutcome::Done { changed: true },
             applied: vec![],
             removed: vec![],
         };
         assert!(fold_of(vec![started(1, 0)]).nodes["n"].is_open());
         assert!(!fold_of(vec![started(1, 0), finished.clone()]).nodes["n"].is_open());
         assert!(fold_of(vec![started(1, 0), finished, started(2, 1)]).nodes["n"].is_open(), "a second attempt has no outcome yet");
-        let unknown = Outcome::Unknown { reason: "the connection ended".to_owned() };
-        let unknown = Entry::NodeFinished { node: "n".to_owned(), host: None, outcome: unknown, applied: vec![], removed: vec![] };
+        let unknown = NodeOutcome::Unknown { reason: "the connection ended".to_owned() };
+        let unknown = JournalEntry::NodeFinished { node: "n".to_owned(), host: None, outcome: unknown, applied: vec![], removed: vec![] };
         assert_eq!((fold_of(vec![started(1, 0)]).open(), fold_of(vec![started(1, 0), unknown]).open()), (1, 1));
     }
 
     #[test]
     fn who_was_lost_is_out_until_a_gate_says_otherwise_though_the_step_was_done_since() {
-        let ended = |outcome| Entry::NodeFinished { node: "n".to_owned(), host: None, outcome, applied: vec![], removed: vec![] };
-        let (lost, done) = (Outcome::Unknown { reason: "gone".to_owned() }, Outcome::Done { changed: true });
+        let ended = |outcome| JournalEntry::NodeFinished { node: "n".to_owned(), host: None, outcome, applied: vec![], removed: vec![] };
+        let (lost, done) = (NodeOutcome::Unknown { reason: "gone".to_owned() }, NodeOutcome::Done { changed: true });
         let twice = fold_of(vec![started(1, 0), ended(lost), started(2, 0), ended(done.clone())]);
         assert_eq!((twice.nodes["n"].out_since(false), twice.nodes["n"].out_since(true)), (2, 3));
         assert_eq!(fold_of(vec![started(1, 0), ended(done)]).nodes["n"].out_since(false), 0);

@@ -34,7 +34,7 @@ pub struct Sightings {
 
 /// One line of the file.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct SightingLine {
     address: Address,
     plane: Plane,
     #[serde(flatten)]
@@ -42,9 +42,9 @@ struct Line {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Document {
+struct SightingsDocument {
     format_version: String,
-    findings: Vec<Line>,
+    findings: Vec<SightingLine>,
 }
 
 impl Sightings {
@@ -53,11 +53,15 @@ impl Sightings {
         let bytes = match folder.read(FILE, LIMIT_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Sightings::default()),
-            Err(error) => return Err(unusable(folder, &error.to_string())),
+            Err(error) => return Err(new_unusable_file_warning(folder, &error.to_string())),
         };
-        let document: Document = serde_json::from_slice(&bytes).map_err(|error| unusable(folder, &error.to_string()))?;
+        let document: SightingsDocument =
+            serde_json::from_slice(&bytes).map_err(|error| new_unusable_file_warning(folder, &error.to_string()))?;
         if document.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
-            return Err(unusable(folder, &format!("it has format {}, this railwright reads {FORMAT_VERSION}", document.format_version)));
+            return Err(new_unusable_file_warning(
+                folder,
+                &format!("it has format {}, this railwright reads {FORMAT_VERSION}", document.format_version),
+            ));
         }
         let by_attribute = document.findings.into_iter().map(|line| ((line.address, line.plane), line.sighting)).collect();
         Ok(Sightings { by_attribute })
@@ -65,22 +69,23 @@ impl Sightings {
 
     /// Writes them: the old file or the new one is there, never a part.
     pub fn store(&self, folder: &StateFolder) -> Result<(), Diagnostic> {
-        let line = |((address, plane), sighting): (&(Address, Plane), &Sighting)| Line {
+        let line = |((address, plane), sighting): (&(Address, Plane), &Sighting)| SightingLine {
             address: address.clone(),
             plane: *plane,
             sighting: sighting.clone(),
         };
-        let document = Document { format_version: FORMAT_VERSION.to_owned(), findings: self.by_attribute.iter().map(line).collect() };
+        let document =
+            SightingsDocument { format_version: FORMAT_VERSION.to_owned(), findings: self.by_attribute.iter().map(line).collect() };
         let write = || -> io::Result<()> {
             let text = serde_json::to_string_pretty(&document)?;
             files::write_atomic(&folder.path().join(FILE), text.as_bytes(), 0o600)
         };
-        folder.prepare().map_err(|problem| unusable(folder, &problem.message))?;
-        write().map_err(|error| unusable(folder, &error.to_string()))
+        folder.prepare().map_err(|problem| new_unusable_file_warning(folder, &problem.message))?;
+        write().map_err(|error| new_unusable_file_warning(folder, &error.to_string()))
     }
 }
 
-fn unusable(folder: &StateFolder, why: &str) -> Diagnostic {
+fn new_unusable_file_warning(folder: &StateFolder, why: &str) -> Diagnostic {
     Diagnostic::warning("RW0501", format!("since when a finding is there is not known: {}", railwright_base::text::one_line(why, 160)))
         .on(folder.path().join(FILE).display().to_string())
         .effect("the findings are right; only their ages are left out")

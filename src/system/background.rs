@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Starts a program in a process group of its own, so that Ctrl-C here does not reach it, with its output in a log.
-pub fn start(program: &Program, log: &Path, record: &Path) -> io::Result<()> {
+pub fn start_background_process(program: &Program, log: &Path, record: &Path) -> io::Result<()> {
     let output = std::fs::File::create(log)?;
     let mut command = program.command();
     command.process_group(0).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
@@ -19,7 +19,7 @@ pub fn start(program: &Program, log: &Path, record: &Path) -> io::Result<()> {
 }
 
 /// The process of a record, while it runs.
-pub fn running(record: &Path) -> Option<u32> {
+pub fn find_background_process(record: &Path) -> Option<u32> {
     let text = String::from_utf8(files::read_limited(record, 100).ok()?).ok()?;
     let (pid, started) = text.trim().split_once(' ')?;
     let pid = pid.parse().ok()?;
@@ -27,22 +27,22 @@ pub fn running(record: &Path) -> Option<u32> {
 }
 
 /// Ends the process of a record and forgets it: a request first, force after five seconds. False when none ran.
-pub fn end(record: &Path) -> io::Result<bool> {
-    let Some(pid) = running(record) else {
-        files::remove(record)?;
+pub fn end_background_process(record: &Path) -> io::Result<bool> {
+    let Some(pid) = find_background_process(record) else {
+        files::remove_path(record)?;
         return Ok(false);
     };
-    process::signal("TERM", pid)?;
+    process::send_signal("TERM", pid)?;
     for _ in 0..100 {
-        if running(record).is_none() {
+        if find_background_process(record).is_none() {
             break;
         }
         clock::block_for(50);
     }
-    if running(record).is_some() {
-        process::signal("KILL", pid)?;
+    if find_background_process(record).is_some() {
+        process::send_signal("KILL", pid)?;
     }
-    files::remove(record)?;
+    files::remove_path(record)?;
     Ok(true)
 }
 
@@ -72,12 +72,12 @@ mod tests {
     fn a_background_process_is_found_and_ended_once() {
         let folder = tempfile::tempdir().unwrap();
         let (log, record) = (folder.path().join("log"), folder.path().join("record"));
-        start(&Program::new("sleep").argument("600"), &log, &record).unwrap();
-        let pid = running(&record).expect("it was just started");
+        start_background_process(&Program::new("sleep").argument("600"), &log, &record).unwrap();
+        let pid = find_background_process(&record).expect("it was just started");
         assert!(resident_kib(pid).is_some());
-        assert!(end(&record).unwrap());
-        assert_eq!(running(&record), None);
-        assert!(!end(&record).unwrap());
+        assert!(end_background_process(&record).unwrap());
+        assert_eq!(find_background_process(&record), None);
+        assert!(!end_background_process(&record).unwrap());
     }
 
     #[test]
@@ -86,9 +86,9 @@ mod tests {
         let record = folder.path().join("record");
         let own = std::process::id();
         std::fs::write(&record, format!("{own} {}\n", start_time(own).unwrap() + 1)).unwrap();
-        assert_eq!(running(&record), None);
-        assert!(!end(&record).unwrap(), "it would have ended this very test");
+        assert_eq!(find_background_process(&record), None);
+        assert!(!end_background_process(&record).unwrap(), "it would have ended this very test");
         std::fs::write(&record, "nonsense").unwrap();
-        assert_eq!(running(&record), None);
+        assert_eq!(find_background_process(&record), None);
     }
 }

@@ -30,7 +30,7 @@ pub struct Ceiling {
 
 /// The ceiling that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reached {
+pub enum ReachedCeiling {
     /// Memory, in MiB.
     Memory(u64),
     /// Processor time, in seconds.
@@ -47,24 +47,24 @@ impl Ceiling {
         }
     }
 
-    fn reached(self) -> Option<Reached> {
+    fn reached(self) -> Option<ReachedCeiling> {
         let resident = kib_of("/proc/self/status", "VmRSS:").unwrap_or_default();
         let used = getrusage(UsageWho::RUSAGE_SELF).map(|usage| usage.user_time().tv_sec() + usage.system_time().tv_sec());
         if resident / 1024 >= self.memory_mib {
-            return Some(Reached::Memory(self.memory_mib));
+            return Some(ReachedCeiling::Memory(self.memory_mib));
         }
         used.is_ok_and(|used| u64::try_from(used).is_ok_and(|used| used >= self.processor_s))
-            .then_some(Reached::Processor(self.processor_s))
+            .then_some(ReachedCeiling::Processor(self.processor_s))
     }
 }
 
 /// Nothing is watched any more in this process: from now on it contacts targets.
-pub fn lift() {
+pub fn lift_ceiling() {
     IS_LIFTED.store(true, Ordering::Relaxed);
 }
 
 /// Does the work in a thread of its own, and leaves it behind where a ceiling is reached: the process has to end then.
-pub fn work_below<T: Send + 'static>(ceiling: Ceiling, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Result<T, Reached>> {
+pub fn work_below<T: Send + 'static>(ceiling: Ceiling, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Result<T, ReachedCeiling>> {
     work_below_unless(&IS_LIFTED, ceiling, work)
 }
 
@@ -72,7 +72,7 @@ fn work_below_unless<T: Send + 'static>(
     is_lifted: &AtomicBool,
     ceiling: Ceiling,
     work: impl FnOnce() -> T + Send + 'static,
-) -> io::Result<Result<T, Reached>> {
+) -> io::Result<Result<T, ReachedCeiling>> {
     let (done, ended) = mpsc::channel();
     let worker = thread::Builder::new().name("main".to_owned()).stack_size(STACK_BYTES).spawn(move || {
         let result = work();
@@ -111,7 +111,8 @@ mod tests {
             let (held, given) = mpsc::channel::<()>();
             (held, move || given.recv().is_ok())
         };
-        for (ceiling, reached) in [(nothing, Reached::Memory(0)), (Ceiling { memory_mib: 1 << 20, processor_s: 0 }, Reached::Processor(0))]
+        for (ceiling, reached) in
+            [(nothing, ReachedCeiling::Memory(0)), (Ceiling { memory_mib: 1 << 20, processor_s: 0 }, ReachedCeiling::Processor(0))]
         {
             let (_held, work) = endless();
             assert_eq!(work_below_unless(&is_lifted, ceiling, work).unwrap(), Err(reached));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Now, RFC 3339 in UTC with whole seconds. `RAILWRIGHT_TEST_CLOCK` fixes it for transcripts.
-pub fn now() -> String {
+pub fn read_current_time() -> String {
     if let Ok(fixed) = std::env::var("RAILWRIGHT_TEST_CLOCK") {
         return fixed;
     }
@@ -12,7 +12,7 @@ pub fn now() -> String {
 }
 
 /// Fresh random hexadecimal, 128 bits, from the operating system.
-pub fn nonce() -> std::io::Result<String> {
+pub fn generate_nonce() -> std::io::Result<String> {
     use std::io::Read as _;
     let mut bytes = [0u8; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -20,12 +20,12 @@ pub fn nonce() -> std::io::Result<String> {
 }
 
 /// Waits.
-pub async fn pause(duration: std::time::Duration) {
+pub async fn sleep_for(duration: std::time::Duration) {
     tokio::time::sleep(duration).await;
 }
 
 /// The future's result, or nothing when it took longer than the limit.
-pub async fn within<T>(limit: std::time::Duration, future: impl Future<Output = T>) -> Option<T> {
+pub async fn await_with_timeout<T>(limit: std::time::Duration, future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, future).await.ok()
 }
 
@@ -113,7 +113,7 @@ impl Clock {
     /// What it says. `RAILWRIGHT_TEST_CLOCK` fixes the real one as well.
     pub fn now(&self) -> jiff::Timestamp {
         match self {
-            Clock::Real => now().parse().unwrap_or_else(|_| jiff::Timestamp::now()),
+            Clock::Real => read_current_time().parse().unwrap_or_else(|_| jiff::Timestamp::now()),
             Clock::Set(seconds) => jiff::Timestamp::from_second(seconds.load(Ordering::SeqCst)).unwrap_or(jiff::Timestamp::MAX),
         }
     }

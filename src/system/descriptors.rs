@@ -16,7 +16,7 @@ pub fn raise_limit() {
 }
 
 /// How many may be open.
-pub fn limit() -> usize {
+pub fn read_descriptor_limit() -> usize {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(256, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX))
 }
 

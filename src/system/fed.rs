@@ -59,7 +59,7 @@ pub struct Bounds {
 
 /// How a fed program ended.
 #[derive(Debug)]
-pub enum Ending {
+pub enum FedProgramEnding {
     /// By itself.
     Ended(ExitStatus),
     /// Past its time limit; it may still run.
@@ -70,18 +70,23 @@ pub enum Ending {
 
 /// Runs a program in a process group of its own (Ctrl-C on our terminal does not reach it) and feeds it `input`.
 /// Errors mean that it was not started.
-pub async fn run(program: &str, arguments: &[&str], input: &[u8], bounds: Bounds) -> io::Result<(Ending, Capture, Capture)> {
+pub async fn run_fed_program(
+    program: &str,
+    arguments: &[&str],
+    input: &[u8],
+    bounds: Bounds,
+) -> io::Result<(FedProgramEnding, Capture, Capture)> {
     let mut command = Command::new(program);
     command.args(arguments);
-    feed(command, input, bounds).await
+    feed_command(command, input, bounds).await
 }
 
 /// The same of a program with an environment of its own.
-pub async fn run_program(program: &Program, input: &[u8], bounds: Bounds) -> io::Result<(Ending, Capture, Capture)> {
-    feed(Command::from(program.command()), input, bounds).await
+pub async fn run_program(program: &Program, input: &[u8], bounds: Bounds) -> io::Result<(FedProgramEnding, Capture, Capture)> {
+    feed_command(Command::from(program.command()), input, bounds).await
 }
 
-async fn feed(mut command: Command, input: &[u8], bounds: Bounds) -> io::Result<(Ending, Capture, Capture)> {
+async fn feed_command(mut command: Command, input: &[u8], bounds: Bounds) -> io::Result<(FedProgramEnding, Capture, Capture)> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn()?;
     let (mut output, mut error) = (Capture::new(bounds.output), Capture::new(bounds.error));
@@ -93,18 +98,18 @@ async fn feed(mut command: Command, input: &[u8], bounds: Bounds) -> io::Result<
                 let _ = stdin.write_all(input).await;
             }
         };
-        let fine = tokio::join!(feed, drain(stdout, &mut output, bounds.total), drain(stderr, &mut error, bounds.total));
-        if fine.1 && fine.2 { child.wait().await.map(Ending::Ended) } else { Ok(Ending::TooMuch) }
+        let fine = tokio::join!(feed, drain_stream(stdout, &mut output, bounds.total), drain_stream(stderr, &mut error, bounds.total));
+        if fine.1 && fine.2 { child.wait().await.map(FedProgramEnding::Ended) } else { Ok(FedProgramEnding::TooMuch) }
     };
     let ending = match tokio::time::timeout(bounds.limit, talk).await {
         Ok(ending) => ending?,
-        Err(_) => Ending::TimedOut,
+        Err(_) => FedProgramEnding::TimedOut,
     };
     Ok((ending, output, error))
 }
 
 /// False when more than `total` bytes arrived.
-async fn drain(stream: Option<impl AsyncRead + Unpin>, into: &mut Capture, total: usize) -> bool {
+async fn drain_stream(stream: Option<impl AsyncRead + Unpin>, into: &mut Capture, total: usize) -> bool {
     let Some(mut stream) = stream else { return true };
     let mut buffer = vec![0; 64 << 10];
     while into.seen() <= total {

@@ -23,7 +23,7 @@ pub fn read_ordinary(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Opens such a file.
 pub fn open_ordinary(path: &Path) -> io::Result<File> {
-    ordinary(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?)
+    require_ordinary_file(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?)
 }
 
 /// The whole of an ordinary file below a folder, refused beyond `limit` bytes. No part of the way from there may be a link: whoever can write there may put one in its
@@ -46,11 +46,11 @@ pub fn open_beneath(folder: &Path, below: &Path) -> io::Result<File> {
             Some(above) => openat(above, name, flags, Mode::empty())?,
         });
     }
-    ordinary(File::from(here.ok_or(io::ErrorKind::InvalidInput)?))
+    require_ordinary_file(File::from(here.ok_or(io::ErrorKind::InvalidInput)?))
 }
 
 /// What was opened is looked at, and not what may have come into its place.
-fn ordinary(file: File) -> io::Result<File> {
+fn require_ordinary_file(file: File) -> io::Result<File> {
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file")),
@@ -67,7 +67,7 @@ fn read_all(file: File, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// A file of any size piece by piece, as it comes; `-` is the standard input. A folder is an error.
-pub fn stream(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+pub fn stream_file(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let from = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
     let mut file = File::open(from)?;
     let mut piece = vec![0; 256 << 10];
@@ -109,7 +109,7 @@ pub fn write_given(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// Temporary file in the same folder, mode set at creation, fsync, rename, fsync of the folder: a reader sees the old
 /// file or the new one, and after a power cut it is one of the two. What was there is never opened, whatever it is.
 pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let (folder, temporary) = beside(path)?;
+    let (folder, temporary) = prepare_temporary_path(path)?;
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
         file.write_all(bytes)?;
@@ -129,13 +129,13 @@ pub fn can_write(path: &Path) -> io::Result<()> {
         Ok(found) if !found.is_file() => return Ok(()),
         _ => {}
     }
-    let (_, temporary) = beside(path)?;
+    let (_, temporary) = prepare_temporary_path(path)?;
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     fs::remove_file(&temporary)
 }
 
 /// The folder of a file, and the one beside it that is renamed to it.
-fn beside(path: &Path) -> io::Result<(&Path, std::path::PathBuf)> {
+fn prepare_temporary_path(path: &Path) -> io::Result<(&Path, std::path::PathBuf)> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
     let temporary = folder.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
@@ -145,7 +145,7 @@ fn beside(path: &Path) -> io::Result<(&Path, std::path::PathBuf)> {
 
 /// Writes a file that must not be there yet; false when it is. It appears with its whole content or not at all.
 pub fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<bool> {
-    let temporary = path.with_extension(format!("{}.tmp", super::clock::nonce()?));
+    let temporary = path.with_extension(format!("{}.tmp", super::clock::generate_nonce()?));
     let write = || -> io::Result<bool> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
         file.write_all(bytes)?;
@@ -172,7 +172,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Removes a file or a whole folder; one that is not there is no error.
-pub fn remove(path: &Path) -> io::Result<()> {
+pub fn remove_path(path: &Path) -> io::Result<()> {
     let done = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),
@@ -199,7 +199,7 @@ pub fn names_in(folder: &Path) -> io::Result<Vec<String>> {
 }
 
 /// The last `limit` bytes of a file as text; what is not UTF-8 is replaced.
-pub fn tail(path: &Path, limit: u64) -> io::Result<String> {
+pub fn read_file_tail(path: &Path, limit: u64) -> io::Result<String> {
     use std::io::Seek as _;
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
@@ -211,29 +211,29 @@ pub fn tail(path: &Path, limit: u64) -> io::Result<String> {
 
 /// A second name for a file, or a copy of it where the file system has no hard links.
 pub fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
-    remove(to)?;
+    remove_path(to)?;
     fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(|_| ()))
 }
 
 /// Moves a file or folder within one file system.
-pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename_path(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
 /// Whether something is there, link targets not followed.
-pub fn exists(path: &Path) -> bool {
+pub fn is_present(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
 /// The path with all links resolved; it must exist.
-pub fn resolve(path: &Path) -> io::Result<std::path::PathBuf> {
+pub fn resolve_path(path: &Path) -> io::Result<std::path::PathBuf> {
     fs::canonicalize(path)
 }
 
 /// A fresh folder of this process alone, 0700, in the system's folder for temporary files; the caller removes it.
 pub fn temporary_folder(prefix: &str) -> io::Result<std::path::PathBuf> {
     use std::os::unix::fs::DirBuilderExt as _;
-    let nonce = super::clock::nonce()?;
+    let nonce = super::clock::generate_nonce()?;
     let path = std::env::temp_dir().join(format!("{prefix}-{}", &nonce[..12]));
     fs::DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// What an entry of a folder is, links followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum FolderEntryKind {
     /// An ordinary file.
     File,
     /// A folder.
@@ -19,13 +19,13 @@ pub enum EntryKind {
 
 /// One entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct FolderEntry {
     /// Its name; what is not UTF-8 is replaced.
     pub name: String,
     /// Its path, without links unless it leads outside.
     pub path: PathBuf,
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: FolderEntryKind,
 }
 
 /// The path without links, if it exists.
@@ -62,16 +62,16 @@ pub fn without_parents(path: &Path) -> Option<PathBuf> {
 }
 
 /// The entries of a folder, no link followed: every link is one that leads outside.
-pub fn own_entries(folder: &Path) -> io::Result<Vec<(PathBuf, EntryKind)>> {
+pub fn own_entries(folder: &Path) -> io::Result<Vec<(PathBuf, FolderEntryKind)>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let found = entry.file_type()?;
         let kind = match (found.is_symlink(), found.is_dir(), found.is_file()) {
-            (true, ..) => EntryKind::LinkOutside,
-            (_, true, _) => EntryKind::Folder,
-            (_, _, true) => EntryKind::File,
-            _ => EntryKind::Special,
+            (true, ..) => FolderEntryKind::LinkOutside,
+            (_, true, _) => FolderEntryKind::Folder,
+            (_, _, true) => FolderEntryKind::File,
+            _ => FolderEntryKind::Special,
         };
         entries.push((entry.path(), kind));
     }
@@ -98,7 +98,7 @@ pub fn is_mounted(root: &Path, below: &Path) -> bool {
 }
 
 /// The entries of a folder by name, hidden ones left out; `root` is the real path that links may not leave.
-pub fn entries(folder: &Path, root: &Path) -> io::Result<Vec<Entry>> {
+pub fn list_folder_entries(folder: &Path, root: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -107,22 +107,22 @@ pub fn entries(folder: &Path, root: &Path) -> io::Result<Vec<Entry>> {
             continue;
         }
         let (path, kind) = led_to(path, root);
-        entries.push(Entry { name, path, kind });
+        entries.push(FolderEntry { name, path, kind });
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(entries)
 }
 
 /// Where a path leads, and what is there.
-fn led_to(path: PathBuf, root: &Path) -> (PathBuf, EntryKind) {
-    let Ok(real) = fs::canonicalize(&path) else { return (path, EntryKind::LinkOutside) };
+fn led_to(path: PathBuf, root: &Path) -> (PathBuf, FolderEntryKind) {
+    let Ok(real) = fs::canonicalize(&path) else { return (path, FolderEntryKind::LinkOutside) };
     if real.strip_prefix(root).map_or(true, is_hidden) {
-        return (path, EntryKind::LinkOutside);
+        return (path, FolderEntryKind::LinkOutside);
     }
     let kind = match fs::symlink_metadata(&real) {
-        Ok(metadata) if metadata.is_file() => EntryKind::File,
-        Ok(metadata) if metadata.is_dir() => EntryKind::Folder,
-        _ => EntryKind::Special,
+        Ok(metadata) if metadata.is_file() => FolderEntryKind::File,
+        Ok(metadata) if metadata.is_dir() => FolderEntryKind::Folder,
+        _ => FolderEntryKind::Special,
     };
     (real, kind)
 }

@@ -6,7 +6,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 /// The user's name as the environment says it; only shown to people, never trusted.
-pub fn user() -> String {
+pub fn find_user_name() -> String {
     ["SUDO_USER", "USER", "LOGNAME"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
@@ -14,13 +14,13 @@ pub fn user() -> String {
 }
 
 /// The name of this machine.
-pub fn machine() -> String {
+pub fn read_machine_name() -> String {
     let named = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
     named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// The number of this process.
-pub fn process() -> u32 {
+pub fn read_process_id() -> u32 {
     std::process::id()
 }
 
@@ -46,7 +46,7 @@ pub struct ProcessIdentity {
 
 /// Whether a process lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
+pub enum ProcessLiveness {
     /// It was found.
     Alive,
     /// It cannot live any more.
@@ -72,32 +72,32 @@ impl ProcessIdentity {
         let namespace = |name: &str| std::fs::read_link(format!("/proc/self/ns/{name}")).map(|link| link.display().to_string());
         // Kernels before 5.6 have no namespaces of time.
         let pid_namespace = namespace("pid").map(|pid| format!("{pid} {}", namespace("time").unwrap_or_default()));
-        let started = match process_now(process()) {
+        let started = match process_now(read_process_id()) {
             ProcessNow::Started(started) => Some(started),
             ProcessNow::Gone | ProcessNow::Unreadable => None,
         };
         ProcessIdentity {
-            machine: machine(),
+            machine: read_machine_name(),
             boot_id: boot_id(),
             // A /proc of another namespace tells nothing of our number.
             pid_namespace: pid_namespace.ok().filter(|_| started.is_some()).unwrap_or_default(),
-            process: process(),
+            process: read_process_id(),
             started: started.unwrap_or_default(),
         }
     }
 
     /// Whether it lives, as far as `here` can tell. `now` says what stands under its number here.
-    pub fn life(&self, here: &ProcessIdentity, now: impl FnOnce(u32) -> ProcessNow) -> Life {
+    pub fn life(&self, here: &ProcessIdentity, now: impl FnOnce(u32) -> ProcessNow) -> ProcessLiveness {
         let is_same = |own: &str, other: &str| !own.is_empty() && own == other;
         // No two boots have the same id. Another one is no proof that this machine has booted since: what has its name and its
         // machine-id may be a clone, which lives.
         if !is_same(&self.boot_id, &here.boot_id) || !is_same(&self.pid_namespace, &here.pid_namespace) {
-            return Life::Unknown;
+            return ProcessLiveness::Unknown;
         }
         match now(self.process) {
-            ProcessNow::Started(started) if started == self.started => Life::Alive,
-            ProcessNow::Started(_) | ProcessNow::Gone => Life::Dead,
-            ProcessNow::Unreadable => Life::Unknown,
+            ProcessNow::Started(started) if started == self.started => ProcessLiveness::Alive,
+            ProcessNow::Started(_) | ProcessNow::Gone => ProcessLiveness::Dead,
+            ProcessNow::Unreadable => ProcessLiveness::Unknown,
         }
     }
 }
@@ -106,14 +106,16 @@ impl ProcessIdentity {
 pub fn process_now(process: u32) -> ProcessNow {
     // Zero and what is negative are groups of processes (kill(2)).
     match i32::try_from(process).ok().filter(|process| *process > 0) {
-        Some(number) => judge(kill(Pid::from_raw(number), None), || std::fs::read_to_string(format!("/proc/{process}/stat"))),
+        Some(number) => {
+            interpret_process_probe(kill(Pid::from_raw(number), None), || std::fs::read_to_string(format!("/proc/{process}/stat")))
+        }
         None => ProcessNow::Unreadable,
     }
 }
 
 /// That there is none is the kernel's word alone: with `hidepid` a process of another user has no folder in /proc, whatever else is
 /// seen there (proc(5)).
-fn judge(asked: nix::Result<()>, stat: impl FnOnce() -> std::io::Result<String>) -> ProcessNow {
+fn interpret_process_probe(asked: nix::Result<()>, stat: impl FnOnce() -> std::io::Result<String>) -> ProcessNow {
     match asked {
         Err(Errno::ESRCH) => ProcessNow::Gone,
         // One that is not ours to signal is there.
@@ -161,17 +163,21 @@ mod tests {
             other.life(&here, |_| now)
         };
         let is_there = ProcessNow::Started(100);
-        assert_eq!(with(|_| (), is_there), Life::Alive);
-        assert_eq!(with(|_| (), ProcessNow::Gone), Life::Dead);
-        assert_eq!(with(|_| (), ProcessNow::Started(200)), Life::Dead, "its number was given to another");
-        assert_eq!(with(|_| (), ProcessNow::Unreadable), Life::Unknown);
+        assert_eq!(with(|_| (), is_there), ProcessLiveness::Alive);
+        assert_eq!(with(|_| (), ProcessNow::Gone), ProcessLiveness::Dead);
+        assert_eq!(with(|_| (), ProcessNow::Started(200)), ProcessLiveness::Dead, "its number was given to another");
+        assert_eq!(with(|_| (), ProcessNow::Unreadable), ProcessLiveness::Unknown);
         for now in [is_there, ProcessNow::Gone] {
             let other_boot = with(|other| other.boot_id = "b0".to_owned(), now);
-            assert_eq!(other_boot, Life::Unknown, "a clone of one image has the same name and another boot");
+            assert_eq!(other_boot, ProcessLiveness::Unknown, "a clone of one image has the same name and another boot");
         }
-        assert_eq!(with(|other| other.pid_namespace = "pid:[2] time:[1]".to_owned(), ProcessNow::Gone), Life::Unknown, "a container");
+        assert_eq!(
+            with(|other| other.pid_namespace = "pid:[2] time:[1]".to_owned(), ProcessNow::Gone),
+            ProcessLiveness::Unknown,
+            "a container"
+        );
         for empty in [|other: &mut ProcessIdentity| other.boot_id.clear(), |other: &mut ProcessIdentity| other.pid_namespace.clear()] {
-            assert_eq!(with(empty, ProcessNow::Gone), Life::Unknown);
+            assert_eq!(with(empty, ProcessNow::Gone), ProcessLiveness::Unknown);
         }
     }
 
@@ -180,16 +186,16 @@ mod tests {
         let hidden = || Err(std::io::ErrorKind::NotFound.into());
         let seen = || Ok("7 (a) S 1 7 7 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 100 0 0".to_owned());
         for asked in [Ok(()), Err(Errno::EPERM)] {
-            assert_eq!(judge(asked, hidden), ProcessNow::Unreadable, "hidepid: {asked:?}");
-            assert_eq!(judge(asked, seen), ProcessNow::Started(100));
+            assert_eq!(interpret_process_probe(asked, hidden), ProcessNow::Unreadable, "hidepid: {asked:?}");
+            assert_eq!(interpret_process_probe(asked, seen), ProcessNow::Started(100));
         }
-        assert_eq!(judge(Err(Errno::ESRCH), hidden), ProcessNow::Gone);
+        assert_eq!(interpret_process_probe(Err(Errno::ESRCH), hidden), ProcessNow::Gone);
     }
 
     #[test]
     fn this_process_lives_and_one_that_has_ended_does_not() {
         let own = ProcessIdentity::own();
-        assert_eq!(own.life(&own, process_now), Life::Alive);
+        assert_eq!(own.life(&own, process_now), ProcessLiveness::Alive);
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let number = child.id();
         child.wait().unwrap();

@@ -11,7 +11,7 @@ pub struct LockFile(File);
 
 /// The lock, or what its holder wrote into it.
 #[derive(Debug)]
-pub enum Tried {
+pub enum LockAttempt {
     /// It is ours.
     Taken(LockFile),
     /// Another process holds it; this is the text that it wrote, at most 4096 bytes.
@@ -42,7 +42,7 @@ impl LockFile {
 
     /// Takes the lock from the holder of this text: a new file in the place of the old one, which the old holder keeps and
     /// nobody else meets any more. Of two that do so at once one has it.
-    pub fn take_over(path: &Path, holder: &str, from: &str) -> io::Result<Tried> {
+    pub fn take_over(path: &Path, holder: &str, from: &str) -> io::Result<LockAttempt> {
         let with = |suffix: &str| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);
@@ -51,20 +51,20 @@ impl LockFile {
         let open = |path: &Path| OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
         let mutex = open(&with(".mutex"))?;
         mutex.lock()?;
-        let now = text(&open(path)?)?;
+        let now = read_lock_text(&open(path)?)?;
         if now != from {
-            return Ok(Tried::Held(now));
+            return Ok(LockAttempt::Held(now));
         }
         let fresh = with(".new");
         let file = open(&fresh)?;
         file.lock()?;
         let lock = LockFile(file).of(holder)?;
         std::fs::rename(&fresh, path)?;
-        Ok(Tried::Taken(lock))
+        Ok(LockAttempt::Taken(lock))
     }
 
     /// Takes the lock without waiting and writes the holder's text into the file.
-    pub fn try_take(path: &Path, holder: &str) -> io::Result<Tried> {
+    pub fn try_take(path: &Path, holder: &str) -> io::Result<LockAttempt> {
         loop {
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
             match file.try_lock() {
@@ -72,10 +72,10 @@ impl LockFile {
                     let lock = LockFile(file);
                     // Between opening and locking it another file may have come into its place.
                     if lock.token(path)?.holds() {
-                        return lock.of(holder).map(Tried::Taken);
+                        return lock.of(holder).map(LockAttempt::Taken);
                     }
                 }
-                Err(TryLockError::WouldBlock) => return Ok(Tried::Held(text(&file)?)),
+                Err(TryLockError::WouldBlock) => return Ok(LockAttempt::Held(read_lock_text(&file)?)),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
@@ -105,7 +105,7 @@ impl LockFile {
     }
 }
 
-fn text(file: &File) -> io::Result<String> {
+fn read_lock_text(file: &File) -> io::Result<String> {
     let mut text = Vec::new();
     file.take(4096).read_to_end(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 /// Runs a program to its end with no input, its output captured.
-pub fn run(program: &str, arguments: &[&str]) -> io::Result<Output> {
+pub fn run_program(program: &str, arguments: &[&str]) -> io::Result<Output> {
     Command::new(program).args(arguments).stdin(Stdio::null()).output()
 }
 
@@ -23,7 +23,7 @@ pub struct Program {
 
 /// How a limited run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ProgramEnding {
     /// Exit code 0.
     Success,
     /// Another exit code, or a signal.
@@ -116,17 +116,17 @@ impl Program {
         let bytes = match receiver.recv_timeout(limit) {
             Ok(read) => read?,
             Err(_) => {
-                stop(&mut child)?;
+                stop_child(&mut child)?;
                 return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it did not end within {} s", limit.as_secs())));
             }
         };
         if bytes.len() > most {
-            stop(&mut child)?;
+            stop_child(&mut child)?;
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it printed more than {} KiB", most >> 10)));
         }
         while child.try_wait()?.is_none() {
             if watch.elapsed() > limit {
-                stop(&mut child)?;
+                stop_child(&mut child)?;
                 return Err(io::Error::new(io::ErrorKind::TimedOut, format!("it did not end within {} s", limit.as_secs())));
             }
             super::clock::block_for(5);
@@ -143,7 +143,7 @@ impl Program {
     }
 
     /// Runs it to its end or until `limit`; each line of both outputs goes to the log and to `each`.
-    pub fn run_logged(&self, log: &Path, limit: Duration, each: &mut dyn FnMut(&str)) -> io::Result<Ending> {
+    pub fn run_logged(&self, log: &Path, limit: Duration, each: &mut dyn FnMut(&str)) -> io::Result<ProgramEnding> {
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(log)?;
         let (reader, writer) = io::pipe()?;
         let mut child = self.command().stdout(writer.try_clone()?).stderr(writer).spawn()?;
@@ -151,8 +151,8 @@ impl Program {
         let watch = Stopwatch::start();
         loop {
             let Some(left) = limit.checked_sub(watch.elapsed()) else {
-                stop(&mut child)?;
-                return Ok(Ending::TimedOut);
+                stop_child(&mut child)?;
+                return Ok(ProgramEnding::TimedOut);
             };
             match lines.recv_timeout(left) {
                 Ok(line) => {
@@ -161,7 +161,7 @@ impl Program {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Ok(if child.wait()?.success() { Ending::Success } else { Ending::Failure });
+                    return Ok(if child.wait()?.success() { ProgramEnding::Success } else { ProgramEnding::Failure });
                 }
             }
         }
@@ -182,8 +182,8 @@ fn lines_of(pipe: io::PipeReader) -> mpsc::Receiver<String> {
 }
 
 /// Asks a child to end, so that it can clean up, and kills it when it does not within ten seconds.
-fn stop(child: &mut Child) -> io::Result<()> {
-    signal("TERM", child.id())?;
+fn stop_child(child: &mut Child) -> io::Result<()> {
+    send_signal("TERM", child.id())?;
     for _ in 0..100 {
         if child.try_wait()?.is_some() {
             return Ok(());
@@ -195,8 +195,8 @@ fn stop(child: &mut Child) -> io::Result<()> {
 }
 
 /// Sends a signal by name to one process. The shell's own `kill`: there is no signal call in the standard library.
-pub(super) fn signal(name: &str, pid: u32) -> io::Result<()> {
-    run("/bin/sh", &["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid.to_string()]).map(|_| ())
+pub(super) fn send_signal(name: &str, pid: u32) -> io::Result<()> {
+    run_program("/bin/sh", &["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid.to_string()]).map(|_| ())
 }
 
 fn search_path() -> String {
@@ -207,7 +207,7 @@ fn search_path() -> String {
 }
 
 /// Where a program lies, in PATH or the system folders.
-pub fn find(name: &str) -> Option<PathBuf> {
+pub fn find_program(name: &str) -> Option<PathBuf> {
     search_path().split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
 }
 
@@ -224,7 +224,7 @@ pub fn this_program() -> io::Result<PathBuf> {
 }
 
 /// A variable of the environment, when it is set and not empty.
-pub fn variable(name: &str) -> Option<String> {
+pub fn read_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
@@ -242,10 +242,10 @@ mod tests {
         let log = folder.path().join("log");
         let mut lines = Vec::new();
         let ending = sh("echo one; echo two >&2; echo three").run_logged(&log, Duration::from_secs(60), &mut |l| lines.push(l.to_owned()));
-        assert_eq!(ending.unwrap(), Ending::Success);
+        assert_eq!(ending.unwrap(), ProgramEnding::Success);
         assert_eq!(lines, ["one", "two", "three"]);
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\nthree\n");
-        assert_eq!(sh("exit 3").run_logged(&log, Duration::from_secs(60), &mut |_| ()).unwrap(), Ending::Failure);
+        assert_eq!(sh("exit 3").run_logged(&log, Duration::from_secs(60), &mut |_| ()).unwrap(), ProgramEnding::Failure);
     }
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let ending = Program::new("sleep").argument("600").run_logged(&log, Duration::from_millis(50), &mut |_| ());
-        assert_eq!(ending.unwrap(), Ending::TimedOut);
+        assert_eq!(ending.unwrap(), ProgramEnding::TimedOut);
     }
 
     #[test]

@@ -22,18 +22,18 @@ const BYTES_MAX: u64 = 64 << 20;
 
 /// Such a folder.
 #[derive(Debug, Clone)]
-pub struct Rooted {
+pub struct RootedFolder {
     root: PathBuf,
     work: Cell<u64>,
     bytes: Cell<u64>,
 }
 
-impl Rooted {
+impl RootedFolder {
     /// The folder, which has to be one.
     pub fn open(root: &Path) -> io::Result<Self> {
         let root = fs::canonicalize(root)?;
         fs::read_dir(&root)?;
-        Ok(Rooted { root, work: Cell::new(0), bytes: Cell::new(0) })
+        Ok(RootedFolder { root, work: Cell::new(0), bytes: Cell::new(0) })
     }
 
     /// The first bytes of an ordinary file, at most `limit`; nothing where there is none.
@@ -41,7 +41,7 @@ impl Rooted {
         let Some(file) = self.open_file(path)? else { return Ok(None) };
         let mut bytes = Vec::new();
         file.take(limit.min(BYTES_MAX)).read_to_end(&mut bytes)?;
-        spend(&self.bytes, bytes.len() as u64, BYTES_MAX, "bytes of its files were read")?;
+        spend_budget(&self.bytes, bytes.len() as u64, BYTES_MAX, "bytes of its files were read")?;
         Ok(Some(bytes))
     }
 
@@ -79,7 +79,7 @@ impl Rooted {
     /// The place of a path without links; nothing where there is none.
     fn resolve(&self, path: &str) -> io::Result<Option<PathBuf>> {
         let mut here: Vec<String> = Vec::new();
-        let mut ahead: Vec<String> = parts(path);
+        let mut ahead: Vec<String> = split_path_reversed(path);
         let mut links = 0;
         while let Some(part) = ahead.pop() {
             if part == ".." {
@@ -112,13 +112,13 @@ impl Rooted {
             if target.starts_with('/') {
                 here.clear();
             }
-            ahead.extend(parts(&target));
+            ahead.extend(split_path_reversed(&target));
         }
         Ok(Some(self.place(&here)))
     }
 
     fn work(&self, more: u64) -> io::Result<()> {
-        spend(&self.work, more, WORK_MAX, "names, parts of paths and files were looked at")
+        spend_budget(&self.work, more, WORK_MAX, "names, parts of paths and files were looked at")
     }
 
     fn place(&self, parts: &[String]) -> PathBuf {
@@ -127,7 +127,7 @@ impl Rooted {
 }
 
 /// Adds to what was spent, up to a limit.
-fn spend(spent: &Cell<u64>, more: u64, limit: u64, what: &str) -> io::Result<()> {
+fn spend_budget(spent: &Cell<u64>, more: u64, limit: u64, what: &str) -> io::Result<()> {
     spent.set(spent.get().saturating_add(more));
     match spent.get() > limit {
         true => Err(io::Error::other(format!("more than {limit} {what}, which is too many"))),
@@ -144,7 +144,7 @@ fn is_folder(path: PathBuf) -> io::Result<Option<PathBuf>> {
 }
 
 /// The parts of a path, the last one first.
-fn parts(path: &str) -> Vec<String> {
+fn split_path_reversed(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
 }
 
@@ -154,18 +154,18 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     /// A root, and beside it what is none of its business.
-    fn world() -> (tempfile::TempDir, Rooted) {
+    fn world() -> (tempfile::TempDir, RootedFolder) {
         let world = tempfile::tempdir().unwrap();
         let root = world.path().join("root");
         fs::create_dir_all(root.join("usr/lib/deep")).unwrap();
         fs::create_dir_all(root.join("etc")).unwrap();
         fs::write(root.join("usr/lib/a.so.1.2"), "inside").unwrap();
         fs::write(world.path().join("secret"), "outside").unwrap();
-        let rooted = Rooted::open(&root).unwrap();
+        let rooted = RootedFolder::open(&root).unwrap();
         (world, rooted)
     }
 
-    fn text(rooted: &Rooted, path: &str) -> Option<String> {
+    fn text(rooted: &RootedFolder, path: &str) -> Option<String> {
         rooted.beginning(path, 100).unwrap().map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(text(&rooted, "/d59/x"), None);
         symlink("a".repeat(300), root.join("long")).unwrap();
         assert_eq!(text(&rooted, "/long"), None);
-        assert!(Rooted::open(&root.join("usr/lib/a.so.1.2")).is_err());
+        assert!(RootedFolder::open(&root.join("usr/lib/a.so.1.2")).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Comes to an end once somebody has asked so often: once to stop, twice to leave at once, whatever is still to be tidied up.
-pub async fn interrupted(interrupts: &mut watch::Receiver<u32>, times: u32) {
+pub async fn wait_for_interrupts(interrupts: &mut watch::Receiver<u32>, times: u32) {
     // Without a sender nobody can ask any more.
     if interrupts.wait_for(|count| *count >= times).await.is_err() {
         std::future::pending::<()>().await;
@@ -12,7 +12,7 @@ pub async fn interrupted(interrupts: &mut watch::Receiver<u32>, times: u32) {
 }
 
 /// How many times somebody asked to stop, from now on. Must be called within the runtime.
-pub fn interrupts() -> watch::Receiver<u32> {
+pub fn watch_interrupts() -> watch::Receiver<u32> {
     let (sender, receiver) = watch::channel(0);
     let hangup = (!is_hangup_ignored()).then(SignalKind::hangup);
     for kind in [SignalKind::interrupt(), SignalKind::terminate()].into_iter().chain(hangup) {

@@ -13,7 +13,7 @@ pub fn columns_of_stderr() -> Option<usize> {
 }
 
 /// The words that were typed behind the program's name, as far as they are text.
-pub fn typed() -> Vec<String> {
+pub fn collect_typed_words() -> Vec<String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
@@ -23,7 +23,7 @@ pub fn is_stdin() -> bool {
 }
 
 /// Asks, and is true for the whole word `yes` alone. Where there is no terminal nobody is asked, and it is false.
-pub fn confirm(question: &str) -> bool {
+pub fn ask_confirmation(question: &str) -> bool {
     if !is_stdin() {
         return false;
     }

@@ -5,7 +5,7 @@ use super::{ApiAccess, CertificatePin, ClusterAccess, HostAccess, Password};
 use railwright_base::Target;
 use railwright_knowledge::spec::model::{ApiKind, Kubernetes, Spec};
 use railwright_knowledge::spec::{Host, HostSsh, SwitchNode, SwitchReach};
-use railwright_resource::kubernetes_object::keeper;
+use railwright_resource::kubernetes_object::build_cluster_object_name;
 use std::path::Path;
 
 /// Seconds until a connection attempt is given up: a lost first packet is sent again after 1, 3 and 7 s, so three
@@ -28,8 +28,8 @@ impl HostAccess {
             address: ssh.address.clone(),
             port: ssh.port.unwrap_or(0),
             user: ssh.user.clone().unwrap_or_default(),
-            identities: ssh.identities.iter().map(|path| absolute(path, inventory, home)).collect(),
-            known_hosts: host_keys.map(|path| absolute(path, inventory, home)).unwrap_or_default(),
+            identities: ssh.identities.iter().map(|path| resolve_spec_path(path, inventory, home)).collect(),
+            known_hosts: host_keys.map(|path| resolve_spec_path(path, inventory, home)).unwrap_or_default(),
             jump: ssh.jump.to_vec(),
             ssh_config: ssh.config,
             connect_timeout_s: CONNECT_TIMEOUT_S,
@@ -44,8 +44,8 @@ impl HostAccess {
 impl HostAccess {
     /// A Kubernetes cluster, from the spec, the inventory's folder (absolute) and the user's home.
     pub fn of_cluster(name: &str, spec: &Spec, kubernetes: &Kubernetes, inventory: &Path, home: Option<&Path>) -> Self {
-        let kubeconfig = kubernetes.kubeconfig.as_deref().map(|path| absolute(path, inventory, home));
-        let (context, keeps) = (kubernetes.context.clone(), keeper(&spec.cluster));
+        let kubeconfig = kubernetes.kubeconfig.as_deref().map(|path| resolve_spec_path(path, inventory, home));
+        let (context, keeps) = (kubernetes.context.clone(), build_cluster_object_name(&spec.cluster));
         let cluster = Some(ClusterAccess { kubeconfig, context, keeps, folder: inventory.to_owned() });
         HostAccess { cluster, ..HostAccess::over_ssh(name, &HostSsh::default(), inventory, home) }
     }
@@ -57,7 +57,7 @@ impl HostAccess {
             SwitchReach::Api(api) => {
                 let ssh =
                     HostSsh { address: api.address.clone(), port: Some(api.port), user: Some(api.user.clone()), ..HostSsh::default() };
-                let pin = CertificatePin::of(&api.certificate, |path| absolute(path, inventory, home));
+                let pin = CertificatePin::of(&api.certificate, |path| resolve_spec_path(path, inventory, home));
                 (ssh, Some(ApiAccess { kind: api.kind, pin, password: Password::named(&api.password) }))
             }
         };
@@ -95,13 +95,13 @@ impl HostAccess {
 }
 
 /// Address and port as programs take them: an IPv6 address in brackets (RFC 3986, 3.2.2).
-pub fn endpoint(address: &str, port: u16) -> String {
+pub fn format_endpoint(address: &str, port: u16) -> String {
     if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
 }
 
 /// A path of the spec as an absolute one: `~/` is the home folder; all else is below the inventory, unless it is
 /// absolute.
-pub fn absolute(path: &str, inventory: &Path, home: Option<&Path>) -> String {
+pub fn resolve_spec_path(path: &str, inventory: &Path, home: Option<&Path>) -> String {
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest).display().to_string(),
         _ => inventory.join(path).display().to_string(),

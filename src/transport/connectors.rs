@@ -15,7 +15,7 @@ pub struct Connectors {
 }
 
 /// The product's connector: one for a run, since jump connections and `ssh -G` answers are shared within it.
-pub fn connector(contact: TargetContact) -> Arc<dyn Connector> {
+pub fn new_connector(contact: TargetContact) -> Arc<dyn Connector> {
     Arc::new(Connectors {
         contact,
         ssh: Default::default(),

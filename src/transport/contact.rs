@@ -16,6 +16,6 @@ impl TargetContact {
 
     /// From here on it does: what a person asked for is not ended half way.
     pub fn lift_ceiling(self) {
-        ceiling::lift();
+        ceiling::lift_ceiling();
     }
 }

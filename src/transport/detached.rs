@@ -6,12 +6,12 @@
 //! an exit status (the host rebooted, somebody stopped the unit) is reported as unknown once; its folder is set aside,
 //! so that whoever decides to do it again can.
 
-use super::shell::{End, Shell, call};
+use super::shell::{Shell, ShellEnd, run_framed_script};
 use super::target_lock::{Fence, LOCK_LOST, lock_lost};
-use super::upkeep::{FOLDER, held};
-use super::{Performed, TransportError};
+use super::upkeep::{FOLDER, render_lock_check};
+use super::{ExecutionOutcome, TransportError};
 use railwright_base::Digest;
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use railwright_base::text::one_line;
 use railwright_resource::program::ENVIRONMENT;
 use railwright_system::clock;
@@ -23,33 +23,45 @@ const WATCH_S: u64 = 20;
 const KEPT: usize = 2 << 20;
 
 /// Starts the script under the token, or finds it, and waits for its end.
-pub async fn perform(shell: &dyn Shell, script: &str, limit_s: u32, token: &str, fence: &Fence) -> Result<Performed, TransportError> {
-    let token = plain(token);
+pub async fn perform_detached_action(
+    shell: &dyn Shell,
+    script: &str,
+    limit_s: u32,
+    token: &str,
+    fence: &Fence,
+) -> Result<ExecutionOutcome, TransportError> {
+    let token = sanitize_token(token);
     let limit = Duration::from_secs(60);
-    let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
-    let started = call(shell, &start_script(script, limit_s, &token, FOLDER, fence, &nonce), limit).await?;
+    let nonce = clock::generate_nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
+    let started = run_framed_script(shell, &start_script(script, limit_s, &token, FOLDER, fence, &nonce), limit).await?;
     if let Some(holder) = started.lock_lost(&nonce) {
         return Err(lock_lost(shell.host(), Some(&holder)));
     }
     match started.end {
-        End::Exit(0) => {}
-        End::Exit(_) => return Ok(started.performed(limit)),
-        _ => return Ok(Performed::Unknown { reason: format!("{}; {}", started.end.doubt(limit).unwrap_or_default(), on_its_own(&token)) }),
+        ShellEnd::Exit(0) => {}
+        ShellEnd::Exit(_) => return Ok(started.performed(limit)),
+        _ => {
+            return Ok(ExecutionOutcome::Unknown {
+                reason: format!("{}; {}", started.end.doubt(limit).unwrap_or_default(), on_its_own(&token)),
+            });
+        }
     }
     // The host's own limit comes first; ours only ends the watching.
     let patience = Duration::from_secs(u64::from(limit_s) + 120);
-    match tokio::time::timeout(patience, watch(shell, &token)).await {
+    match tokio::time::timeout(patience, watch_detached_action(shell, &token)).await {
         Ok(performed) => performed,
-        Err(_) => Ok(Performed::Unknown { reason: format!("it did not end within {} s; {}", patience.as_secs(), on_its_own(&token)) }),
+        Err(_) => {
+            Ok(ExecutionOutcome::Unknown { reason: format!("it did not end within {} s; {}", patience.as_secs(), on_its_own(&token)) })
+        }
     }
 }
 
 /// Asks until the action has ended. From here on every trouble means unknown: the action runs without us.
-async fn watch(shell: &dyn Shell, token: &str) -> Result<Performed, TransportError> {
-    let unknown = |reason: String| Ok(Performed::Unknown { reason: format!("{reason}; {}", on_its_own(token)) });
+async fn watch_detached_action(shell: &dyn Shell, token: &str) -> Result<ExecutionOutcome, TransportError> {
+    let unknown = |reason: String| Ok(ExecutionOutcome::Unknown { reason: format!("{reason}; {}", on_its_own(token)) });
     let limit = Duration::from_secs(WATCH_S * 3);
     loop {
-        let called = match call(shell, &watch_script(token, FOLDER), limit).await {
+        let called = match run_framed_script(shell, &watch_script(token, FOLDER), limit).await {
             Ok(called) => called,
             Err(error) => return unknown(error.to_string()),
         };
@@ -61,9 +73,9 @@ async fn watch(shell: &dyn Shell, token: &str) -> Result<Performed, TransportErr
         match line.split_once(' ').unwrap_or((line, "")) {
             ("running", _) => {}
             ("ended", "lost") => return Err(lock_lost(shell.host(), output.lines().next())),
-            ("ended", code) => return Ok(ended(code, output, called.stderr)),
+            ("ended", code) => return Ok(parse_exit_status(code, output, called.stderr)),
             ("gone", _) => {
-                return Ok(Performed::Unknown {
+                return Ok(ExecutionOutcome::Unknown {
                     reason: "it was ended without an exit status (a reboot of the host, or somebody stopped its unit)".to_owned(),
                 });
             }
@@ -72,12 +84,14 @@ async fn watch(shell: &dyn Shell, token: &str) -> Result<Performed, TransportErr
     }
 }
 
-fn ended(code: &str, stdout: &str, stderr: String) -> Performed {
+fn parse_exit_status(code: &str, stdout: &str, stderr: String) -> ExecutionOutcome {
     match code.trim().parse() {
-        Ok(124) => Performed::Unknown { reason: AT_ITS_LIMIT.to_owned() },
-        Ok(137) => Performed::Unknown { reason: format!("{AT_ITS_LIMIT}, or it was killed there (by somebody, or for want of memory)") },
-        Ok(code) => Performed::Ended { code, stdout: stdout.to_owned(), stderr },
-        Err(_) => Performed::Unknown { reason: "its exit status cannot be read".to_owned() },
+        Ok(124) => ExecutionOutcome::Unknown { reason: AT_ITS_LIMIT.to_owned() },
+        Ok(137) => {
+            ExecutionOutcome::Unknown { reason: format!("{AT_ITS_LIMIT}, or it was killed there (by somebody, or for want of memory)") }
+        }
+        Ok(code) => ExecutionOutcome::Ended { code, stdout: stdout.to_owned(), stderr },
+        Err(_) => ExecutionOutcome::Unknown { reason: "its exit status cannot be read".to_owned() },
     }
 }
 
@@ -89,7 +103,7 @@ fn on_its_own(token: &str) -> String {
 }
 
 /// A token that is fit for a unit's name and a folder.
-pub(super) fn plain(token: &str) -> String {
+pub(super) fn sanitize_token(token: &str) -> String {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !token.is_empty() && token.len() <= 64 && token.chars().all(fine) {
         return token.to_owned();
@@ -119,10 +133,10 @@ fn start_script(script: &str, limit_s: u32, token: &str, folder: &str, fence: &F
          $G /bin/sh \"$d/main\" \"$d\" {limit_s} </dev/null >/dev/null 2>&1 8>&- &\n\
          echo $! >\"$d/pid\"\n\
          fi\n",
-        held = held(fence, folder, nonce),
-        main = sh(&main_script(folder, fence)),
+        held = render_lock_check(fence, folder, nonce),
+        main = quote_for_shell(&main_script(folder, fence)),
         // What the step writes is for everybody to read, as from any shell of root; what we keep about it is not.
-        script = sh(&format!("umask 022\n{script}")),
+        script = quote_for_shell(&format!("umask 022\n{script}")),
     )
 }
 
@@ -140,7 +154,7 @@ fn main_script(folder: &str, fence: &Fence) -> String {
          {{ {{ $T /bin/sh \"$d/script\" </dev/null 2>&3 3>&-; echo $? >\"$d/status.part\"; mv \"$d/status.part\" \"$d/status\"; }} |\n\
          {{ head -c {KEPT} >\"$d/out\"; cat >/dev/null; }} 3>&-; }} 3>&1 | {{ head -c {KEPT} >\"$d/err\"; cat >/dev/null; }}\n\
          rm -f \"$d/script\"\n",
-        held = held(fence, folder, "main"),
+        held = render_lock_check(fence, folder, "main"),
     )
 }
 
@@ -153,9 +167,9 @@ const ALIVE: &str = "alive() {\n\
 
 /// Ends with 77 while a step runs whose token begins with this one, and not with that of the run; goes on otherwise. `b` is
 /// the folder. A claim may be older than its unit for a moment; those of another boot are over.
-pub(super) fn over(attempt: &str, besides: Option<&str>) -> String {
+pub(super) fn render_running_step_check(attempt: &str, besides: Option<&str>) -> String {
     let of_attempt = if attempt.is_empty() { String::new() } else { format!("{attempt}-") };
-    let besides = besides.map(|run| format!("|*/run/{}-*", plain(run))).unwrap_or_default();
+    let besides = besides.map(|run| format!("|*/run/{}-*", sanitize_token(run))).unwrap_or_default();
     format!(
         "{ALIVE}i=0; boot=$(cat /proc/sys/kernel/random/boot_id)\n\
          for d in \"$b\"/run/{of_attempt}*; do [ -d \"$d\" ] || continue\n\
@@ -188,7 +202,7 @@ fn watch_script(token: &str, folder: &str) -> String {
          fi\n\
          if [ $absent -ge 3 ]; then mv \"$d\" \"$d.gone.$$\" 2>/dev/null; echo gone; exit 0; fi\n\
          echo running\n",
-        folder = sh(folder),
+        folder = quote_for_shell(folder),
     )
 }
 
@@ -223,7 +237,7 @@ mod tests {
             self.sh(&start_script(script, limit_s, "t1", &self.folder(), &Fence::new("a", 1), "n")).0
         }
         fn over(&self, attempt: &str, besides: Option<&str>) -> i32 {
-            self.sh(&format!("b={}\n{}", self.folder(), over(attempt, besides))).0
+            self.sh(&format!("b={}\n{}", self.folder(), render_running_step_check(attempt, besides))).0
         }
         fn watch(&self) -> (String, String) {
             let (_, stdout, stderr) = self.sh(&watch_script("t1", &self.folder()));
@@ -309,8 +323,8 @@ mod tests {
         let host = Host::new();
         assert_eq!(host.start("sleep 300", 1), 0);
         assert_eq!(host.watch().0, "ended 124\n");
-        assert_eq!(ended("124", "", String::new()), Performed::Unknown { reason: AT_ITS_LIMIT.to_owned() });
-        let Performed::Unknown { reason } = ended("137", "", String::new()) else { panic!("nobody knows how it ended") };
+        assert_eq!(parse_exit_status("124", "", String::new()), ExecutionOutcome::Unknown { reason: AT_ITS_LIMIT.to_owned() });
+        let ExecutionOutcome::Unknown { reason } = parse_exit_status("137", "", String::new()) else { panic!("nobody knows how it ended") };
         assert!(reason.contains("or it was killed"), "{reason}");
     }
 
@@ -337,9 +351,9 @@ mod tests {
 
     #[test]
     fn a_token_is_always_a_plain_name() {
-        assert_eq!(plain("ab-12_x"), "ab-12_x");
+        assert_eq!(sanitize_token("ab-12_x"), "ab-12_x");
         for odd in ["", "a/b", "../x", "a b", "é", &"x".repeat(65)] {
-            assert!(plain(odd).chars().all(|c| c.is_ascii_hexdigit()), "{odd}");
+            assert!(sanitize_token(odd).chars().all(|c| c.is_ascii_hexdigit()), "{odd}");
         }
     }
 }

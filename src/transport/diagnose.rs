@@ -3,7 +3,7 @@
 use super::{TransportError, api};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
-use railwright_resource::Trouble;
+use railwright_resource::TargetReadFailure;
 
 impl TransportError {
     /// The target that it is about, as addresses name it; None for a trouble on this side.
@@ -41,7 +41,7 @@ impl TransportError {
     }
 
     /// For an observation: the words of the diagnostic, and what is the same on all hosts with this trouble.
-    pub fn trouble(&self) -> Trouble {
+    pub fn trouble(&self) -> TargetReadFailure {
         let alike = match self {
             TransportError::Unreachable { reason, .. } => format!("not reachable: {}", one_line(reason, 120)),
             TransportError::HostKeyUnknown { .. } => "the host key is not known".to_owned(),
@@ -67,7 +67,7 @@ impl TransportError {
             TransportError::NoIdentity { .. } | TransportError::Local { .. } => self.one_line(),
         };
         let diagnostic = self.diagnostic();
-        Trouble { code: diagnostic.code.into_owned(), message: diagnostic.message, alike, next: diagnostic.next }
+        TargetReadFailure { code: diagnostic.code.into_owned(), message: diagnostic.message, alike, next: diagnostic.next }
     }
 
     /// As a diagnostic of a command that only reads: nothing was changed, and the same command goes on. An action whose
@@ -95,11 +95,11 @@ impl TransportError {
     /// What it is, what it means, and what mends it.
     fn cause(&self) -> Diagnostic {
         let error = |code| Diagnostic::error(code, self.one_line());
-        if let Some(told) = api::told(self) {
+        if let Some(told) = api::diagnose_api_error(self) {
             return told;
         }
         match self {
-            TransportError::Unreachable { address, .. } => unreachable(error("RW0401"), address),
+            TransportError::Unreachable { address, .. } => describe_unreachable_host(error("RW0401"), address),
             TransportError::HostKeyUnknown { known_hosts, line, malformed, .. } => unknown_key(error("RW0402"), known_hosts, line, malformed),
             TransportError::HostKeyChanged { host, known_hosts, line, .. } => changed_key(error("RW0403"), host, known_hosts, *line),
             TransportError::HostKeyRevoked { known_hosts, line, .. } => error("RW0404")
@@ -152,7 +152,7 @@ impl TransportError {
     }
 }
 
-fn unreachable(diagnostic: Diagnostic, address: &str) -> Diagnostic {
+fn describe_unreachable_host(diagnostic: Diagnostic, address: &str) -> Diagnostic {
     diagnostic
         .effect("the host's links and settings are unknown; it counts as unavailable")
         .next(format!("check that it is up and that {} is right in the inventory", one_line(address, 120)))

@@ -9,7 +9,7 @@
 //! `daemon-reload`, which takes its time on a host with many units.
 
 use super::upkeep::FOLDER;
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use railwright_resource::guard::{Guard, script};
 use railwright_resource::program::ENVIRONMENT;
 
@@ -29,7 +29,7 @@ const AFTER: &str = "database.service nvued.service network.target systemd-netwo
 
 /// Keeps, arms, and only then ends with 0. `b` is the folder. 69: systemd does not run here; 75: another guard is armed,
 /// stdout its token; 74: something could not be kept or written, and nothing is left of it.
-pub fn arm(token: &str, guard: &Guard, seconds: u32) -> String {
+pub fn render_arm_script(token: &str, guard: &Guard, seconds: u32) -> String {
     let service = format!(
         "[Unit]\nDescription=railwright: takes back what nobody confirmed ({token})\nAfter={AFTER}\n\
          [Service]\nType=oneshot\nTimeoutStartSec={LONGEST_S}\nExecStart=/bin/sh {FOLDER}/guards/{token}/revert\n\
@@ -53,9 +53,9 @@ pub fn arm(token: &str, guard: &Guard, seconds: u32) -> String {
          systemd-run --quiet --unit=\"$n\" --description=\"railwright: guard {token}\" --on-active={seconds} --timer-property=AccuracySec=1 \
          -p Type=oneshot -p TimeoutStartSec={LONGEST_S} /bin/sh \"$d/revert\" >&2 || fail\n",
         keep = script::keep_script(guard),
-        revert = sh(&revert(token, guard)),
-        units = sh(UNITS),
-        service = sh(&service),
+        revert = quote_for_shell(&render_revert_script(token, guard)),
+        units = quote_for_shell(UNITS),
+        service = quote_for_shell(&service),
     )
 }
 
@@ -71,7 +71,7 @@ const CLEAN: &str = "clean() { systemctl stop \"$n.timer\" 2>/dev/null; rm -f \"
 /// Runs on the host as the service, whoever has the lock by then: what nobody has confirmed goes back, and whoever takes the
 /// lock over writes nothing before it has (`watch`). A step that still runs is waited for, for a while: what it does after us
 /// would stay; and none begins meanwhile.
-fn revert(token: &str, guard: &Guard) -> String {
+fn render_revert_script(token: &str, guard: &Guard) -> String {
     format!(
         "{ENVIRONMENT}umask 077; cd /\n\
          d=${{0%/*}}; b=${{d%/guards/*}}; k=$d/kept; n=railwright-guard-{token}; w={units}\n\
@@ -90,7 +90,7 @@ fn revert(token: &str, guard: &Guard) -> String {
          fi\n\
          {CLEAN}clean\n\
          exit 0\n",
-        units = sh(UNITS),
+        units = quote_for_shell(UNITS),
         // A patch of a switch and its way back have no lock of their own: one has to be over before the other begins.
         step_s = if guard.is_of_switch() { 600 } else { 30 },
         restore = script::restore_script(guard),
@@ -98,7 +98,7 @@ fn revert(token: &str, guard: &Guard) -> String {
 }
 
 /// Confirms what the guard watches: 0 it is disarmed; 1 there is no such guard; 75 it is being put back, or was.
-pub fn disarm(token: &str) -> String {
+pub fn render_disarm_script(token: &str) -> String {
     format!(
         "d=$b/guards/{token}; n=railwright-guard-{token}; w={UNITS}\n{CLEAN}\
          [ -d \"$d\" ] || exit 1\n\
@@ -108,13 +108,13 @@ pub fn disarm(token: &str) -> String {
 }
 
 /// Has everything put back now, and does not wait for it. 1: there is no such guard.
-pub fn fire(token: &str) -> String {
+pub fn render_rollback_now_script(token: &str) -> String {
     format!("[ -e \"$b/guards/{token}/armed\" ] || exit 1\nsystemctl --no-block start railwright-guard-{token}.service\n")
 }
 
 /// How it stands: `armed SECONDS-LEFT`, `reverting`, or `reverted` with the names of what could not be put back. 1: there
 /// is no such guard.
-pub fn standing(token: &str) -> String {
+pub fn render_rollback_status_script(token: &str) -> String {
     format!("d=$b/guards/{token}\n{STANDING}standing || exit 1\n")
 }
 
@@ -130,7 +130,7 @@ const STANDING: &str = "standing() {\n\
 
 /// Ends with 78 while a guard is armed or puts something back, with a line `TOKEN armed SECONDS-LEFT` or `TOKEN reverting`
 /// for each.
-pub fn watch() -> String {
+pub fn render_pending_rollback_check() -> String {
     format!(
         "{STANDING}c=0\nfor d in \"$b\"/guards/*; do [ -d \"$d\" ] || continue\n\
          case $(standing) in armed*|reverting) echo \"${{d##*/}} $(standing)\"; c=78 ;; esac\n\

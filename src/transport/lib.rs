@@ -25,9 +25,9 @@ mod target_lock;
 mod upkeep;
 mod writer;
 
-pub use access::absolute;
+pub use access::resolve_spec_path;
 pub use api::{ApiAccess, CertificatePin, Password};
-pub use connectors::{Connectors, connector};
+pub use connectors::{Connectors, new_connector};
 pub use contact::TargetContact;
 pub use kubernetes::KubernetesConnector;
 pub use local::LocalConnector;
@@ -41,7 +41,7 @@ pub use writer::{JobWriter, Locker, Writer};
 
 use railwright_resource::guard::Guard;
 use railwright_resource::probe::Probe;
-use railwright_resource::{Action, Answers, Read};
+use railwright_resource::{Action, Read, ReadResults};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::PathBuf;
@@ -199,7 +199,7 @@ pub enum TransportError {
 
 /// How an action or probe ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Performed {
+pub enum ExecutionOutcome {
     /// It ended with this exit status; output bounded and not yet cleaned.
     Ended { code: i32, stdout: String, stderr: String },
     /// Whether it took effect is not known (connection lost, no exit status, time limit).
@@ -260,7 +260,7 @@ pub enum FencedWrite {
 /// One open connection to a host. Implemented by `ssh`, `local` and the simulator.
 pub trait HostLink: Send + Sync {
     /// All reads in one program.
-    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>>;
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>>;
     /// One action. Long ones run under the transient unit `railwright-<token>` and are found again by the token. Hosts and
     /// switches take none without the fence of their lock; what is written to a cluster for a job has none.
     fn perform<'a>(
@@ -268,11 +268,11 @@ pub trait HostLink: Send + Sync {
         action: &'a Action,
         token: &'a str,
         fence: Option<&'a Fence>,
-    ) -> BoxFuture<'a, Result<Performed, TransportError>>;
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>>;
     /// One probe.
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>>;
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>>;
     /// Record and lock on the host.
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>>;
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>>;
 }
 
 /// Opens connections.
@@ -296,16 +296,16 @@ impl Reader {
         Reader(link)
     }
     /// All reads in one program.
-    pub async fn read(&self, reads: &[Read]) -> Result<Answers, TransportError> {
+    pub async fn read(&self, reads: &[Read]) -> Result<ReadResults, TransportError> {
         self.0.read(reads).await
     }
     /// Who holds the target's lock; nothing where nobody does. The inner error says why the target did not tell.
     pub async fn lock(&self) -> Result<Result<Option<LockReading>, String>, TransportError> {
         Ok(match self.0.upkeep(&Upkeep::ReadLock).await? {
-            Performed::Ended { code: 0, stdout, .. } => Ok(Some(LockReading::parse(&stdout))),
-            Performed::Ended { code: 1, .. } => Ok(None),
-            Performed::Ended { code, stderr, .. } => Err(format!("exit status {code}: {stderr}")),
-            Performed::Unknown { reason } => Err(reason),
+            ExecutionOutcome::Ended { code: 0, stdout, .. } => Ok(Some(LockReading::parse(&stdout))),
+            ExecutionOutcome::Ended { code: 1, .. } => Ok(None),
+            ExecutionOutcome::Ended { code, stderr, .. } => Err(format!("exit status {code}: {stderr}")),
+            ExecutionOutcome::Unknown { reason } => Err(reason),
         })
     }
     /// The record that the host keeps.
@@ -324,7 +324,7 @@ impl Prober {
         Reader(self.0.clone())
     }
     /// One probe.
-    pub async fn probe(&self, probe: &Probe) -> Result<Performed, TransportError> {
+    pub async fn probe(&self, probe: &Probe) -> Result<ExecutionOutcome, TransportError> {
         self.0.probe(probe).await
     }
 }

@@ -2,12 +2,12 @@
 //! a mark is filled in on an action's way out, an answer about a sealed file is sealed on its way in, and what programs print
 //! is redacted. The other answers are compared as they are: they know the secrets, and `resource::diff` takes those out after.
 
-use super::{ApiAccess, BoxFuture, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use super::{ApiAccess, BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError, Upkeep};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Redaction, SealKey, secret};
 use railwright_resource::file::sealed::{in_plain, seal_answer};
 use railwright_resource::probe::Probe;
-use railwright_resource::{Action, Answers, Read};
+use railwright_resource::{Action, Read, ReadResults};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl Secrets {
 
     /// A text with its secrets; why it cannot be made as the error. The result is compared or sent, and never kept.
     pub fn fill(&self, text: &str) -> Result<String, String> {
-        secret::fill(text, |name| self.values.get(name).cloned()).map_err(|name| self.why(&name))
+        secret::fill_secrets(text, |name| self.values.get(name).cloned()).map_err(|name| self.why(&name))
     }
 
     /// An action may hold a mark that came from the host itself (its record, a file that was taken over): it gets what
@@ -103,11 +103,13 @@ impl Secrets {
         Arc::new(Carrying { connector, secrets: self.clone() })
     }
 
-    fn keep_out(&self, performed: Performed) -> Performed {
+    fn keep_out(&self, performed: ExecutionOutcome) -> ExecutionOutcome {
         let redact = |text: String| self.redaction.apply(&text);
         match performed {
-            Performed::Ended { code, stdout, stderr } => Performed::Ended { code, stdout: redact(stdout), stderr: redact(stderr) },
-            Performed::Unknown { reason } => Performed::Unknown { reason: redact(reason) },
+            ExecutionOutcome::Ended { code, stdout, stderr } => {
+                ExecutionOutcome::Ended { code, stdout: redact(stdout), stderr: redact(stderr) }
+            }
+            ExecutionOutcome::Unknown { reason } => ExecutionOutcome::Unknown { reason: redact(reason) },
         }
     }
 
@@ -156,13 +158,13 @@ struct CarryingLink {
 }
 
 impl CarryingLink {
-    fn checked(&self, result: Result<Performed, TransportError>) -> Result<Performed, TransportError> {
+    fn checked(&self, result: Result<ExecutionOutcome, TransportError>) -> Result<ExecutionOutcome, TransportError> {
         result.map(|performed| self.secrets.keep_out(performed)).map_err(|error| self.secrets.keep_out_of(error))
     }
 }
 
 impl HostLink for CarryingLink {
-    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         Box::pin(async move {
             let asked: Vec<Read> = reads.iter().map(|read| self.secrets.fill_read(&self.host, read)).collect();
             let mut answers = self.link.read(&asked).await.map_err(|error| self.secrets.keep_out_of(error))?;
@@ -186,23 +188,23 @@ impl HostLink for CarryingLink {
         action: &'a Action,
         token: &'a str,
         fence: Option<&'a Fence>,
-    ) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             let filled = self.secrets.fill_action(&self.host, action).map_err(|reason| TransportError::Local { reason })?;
             self.checked(self.link.perform(&filled, token, fence).await)
         })
     }
 
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move { self.checked(self.link.probe(probe).await) })
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             // Records, locks and guards are our own words, read back and compared.
             let upheld = self.link.upkeep(upkeep).await.map_err(|error| self.secrets.keep_out_of(error))?;
             Ok(match upheld {
-                Performed::Ended { code: code @ 0, stdout, stderr } => Performed::Ended { code, stdout, stderr },
+                ExecutionOutcome::Ended { code: code @ 0, stdout, stderr } => ExecutionOutcome::Ended { code, stdout, stderr },
                 failed => self.secrets.keep_out(failed),
             })
         })

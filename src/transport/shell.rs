@@ -7,7 +7,7 @@
 //! outputs, so that we know that all of them is here: what a daemon says that the script left behind is not the script's.
 
 use super::target_lock::LOCK_LOST;
-use super::{BoxFuture, Performed, TransportError};
+use super::{BoxFuture, ExecutionOutcome, TransportError};
 use memchr::memmem;
 use railwright_base::text::one_line;
 use railwright_resource::program::ENVIRONMENT;
@@ -24,7 +24,7 @@ pub const OUTPUT_TAKEN: usize = 64 << 20;
 
 /// How a script's shell ended, as far as we know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum ShellEnd {
     /// With an exit status.
     Exit(i32),
     /// By a signal; its name.
@@ -43,9 +43,9 @@ pub enum End {
 
 /// What a shell left behind.
 #[derive(Debug)]
-pub struct Ran {
+pub struct ShellOutput {
     /// How it ended.
-    pub end: End,
+    pub end: ShellEnd,
     /// Standard output.
     pub stdout: Capture,
     /// Standard error.
@@ -65,9 +65,9 @@ pub trait Shell: Send + Sync {
     /// True for a user without rights, who is only asked to read.
     fn read_only(&self) -> bool;
     /// Starts the shell, feeds it the script and waits. Errors mean that the shell was certainly not started.
-    fn run<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
+    fn run<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>>;
     /// As `run`, in the login itself, without `sudo`.
-    fn run_in_login<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>>;
+    fn run_in_login<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>>;
 }
 
 /// A host's shell without `sudo`: the login as its user gets it.
@@ -89,19 +89,19 @@ impl Shell for AsLogin<'_> {
     fn read_only(&self) -> bool {
         self.0.read_only()
     }
-    fn run<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+    fn run<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
         self.0.run_in_login(script, limit)
     }
-    fn run_in_login<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+    fn run_in_login<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
         self.0.run_in_login(script, limit)
     }
 }
 
 /// A script's end and output, after the frame was taken off.
 #[derive(Debug)]
-pub struct Called {
+pub struct ScriptResult {
     /// How it ended.
-    pub end: End,
+    pub end: ShellEnd,
     /// Standard output of the script itself, not cleaned.
     pub stdout: Vec<u8>,
     /// Standard error, not cleaned.
@@ -109,24 +109,24 @@ pub struct Called {
 }
 
 /// Runs a script. An error means that it did certainly not begin.
-pub async fn call(shell: &dyn Shell, script: &str, limit: Duration) -> Result<Called, TransportError> {
-    let nonce = clock::nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
-    let framed = Framed::new(script, &nonce);
+pub async fn run_framed_script(shell: &dyn Shell, script: &str, limit: Duration) -> Result<ScriptResult, TransportError> {
+    let nonce = clock::generate_nonce().map_err(|error| TransportError::Local { reason: format!("no randomness: {error}") })?;
+    let framed = FramedScript::new(script, &nonce);
     let ran = shell.run(&framed, limit).await?;
-    let stderr = String::from_utf8_lossy(before(ran.stderr.bytes(), &framed.end)).into_owned();
+    let stderr = String::from_utf8_lossy(take_before_line(ran.stderr.bytes(), &framed.end)).into_owned();
     let begin = memmem::find(ran.stdout.bytes(), framed.begin.as_bytes());
     match (begin, &ran.end) {
-        (None, End::Exit(_)) => Err(not_started(shell, &stderr)),
+        (None, ShellEnd::Exit(_)) => Err(not_started(shell, &stderr)),
         (begin, end) => {
             let own = begin.map(|at| &ran.stdout.bytes()[at + framed.begin.len()..]).unwrap_or_default();
-            Ok(Called { end: end.clone(), stdout: before(own, &framed.end).to_vec(), stderr })
+            Ok(ScriptResult { end: end.clone(), stdout: take_before_line(own, &framed.end).to_vec(), stderr })
         }
     }
 }
 
 /// A script in its frame.
 #[derive(Debug)]
-pub struct Framed {
+pub struct FramedScript {
     /// What `/bin/sh -s` reads.
     pub input: String,
     /// What it prints first.
@@ -135,7 +135,7 @@ pub struct Framed {
     pub end: String,
 }
 
-impl Framed {
+impl FramedScript {
     /// `$1` is what `SSH_CONNECTION` was before `sudo` dropped it.
     pub fn new(script: &str, nonce: &str) -> Self {
         let input = format!(
@@ -143,12 +143,12 @@ impl Framed {
              SSH_CONNECTION=${{SSH_CONNECTION:-${{1:-}}}}; export SSH_CONNECTION; HOME=${{HOME:-/root}}; export HOME; umask 022; cd /; set --\n\
              {{\n{script}\n}} </dev/null\n"
         );
-        Framed { input, begin: format!("@{nonce} started\n"), end: format!("\n@{nonce} ended\n") }
+        FramedScript { input, begin: format!("@{nonce} started\n"), end: format!("\n@{nonce} ended\n") }
     }
 }
 
 /// What stands before a line, or all where it is not there.
-fn before<'o>(output: &'o [u8], line: &str) -> &'o [u8] {
+fn take_before_line<'o>(output: &'o [u8], line: &str) -> &'o [u8] {
     &output[..memmem::find(output, line.as_bytes()).unwrap_or(output.len())]
 }
 
@@ -162,25 +162,25 @@ fn not_started(shell: &dyn Shell, stderr: &str) -> TransportError {
     TransportError::Unreachable { host, address: shell.address().to_owned(), reason }
 }
 
-impl End {
+impl ShellEnd {
     /// Why the outcome is not known; None when there is an exit status.
     pub fn doubt(&self, limit: Duration) -> Option<String> {
         match self {
-            End::Exit(_) => None,
-            End::Killed(signal) => Some(format!("its shell was ended by the signal {}", one_line(signal, 20))),
-            End::NoStatus => Some("the host sent no exit status".to_owned()),
-            End::OutputCut => Some("the host sent an exit status, and not all of the output".to_owned()),
-            End::Lost(reason) => Some(format!("the connection ended: {}", one_line(reason, 160))),
-            End::TimedOut => Some(format!("it did not end within {} s and may still run", limit.as_secs())),
-            End::TooMuch => Some(format!("it sent more than {} MiB of output and was let go", OUTPUT_TAKEN >> 20)),
+            ShellEnd::Exit(_) => None,
+            ShellEnd::Killed(signal) => Some(format!("its shell was ended by the signal {}", one_line(signal, 20))),
+            ShellEnd::NoStatus => Some("the host sent no exit status".to_owned()),
+            ShellEnd::OutputCut => Some("the host sent an exit status, and not all of the output".to_owned()),
+            ShellEnd::Lost(reason) => Some(format!("the connection ended: {}", one_line(reason, 160))),
+            ShellEnd::TimedOut => Some(format!("it did not end within {} s and may still run", limit.as_secs())),
+            ShellEnd::TooMuch => Some(format!("it sent more than {} MiB of output and was let go", OUTPUT_TAKEN >> 20)),
         }
     }
 }
 
-impl Called {
+impl ScriptResult {
     /// The line of the holder that a script printed behind this nonce before it ended because the lock is not its writer's.
     pub fn lock_lost(&self, nonce: &str) -> Option<String> {
-        if self.end != End::Exit(LOCK_LOST) {
+        if self.end != ShellEnd::Exit(LOCK_LOST) {
             return None;
         }
         let text = String::from_utf8_lossy(&self.stdout).into_owned();
@@ -189,12 +189,12 @@ impl Called {
     }
 
     /// As the outcome of an action: an exit status, or unknown. A script whose shell was killed has no outcome.
-    pub fn performed(self, limit: Duration) -> Performed {
+    pub fn performed(self, limit: Duration) -> ExecutionOutcome {
         match (&self.end, self.end.doubt(limit)) {
-            (End::Exit(code), _) => {
-                Performed::Ended { code: *code, stdout: String::from_utf8_lossy(&self.stdout).into_owned(), stderr: self.stderr }
+            (ShellEnd::Exit(code), _) => {
+                ExecutionOutcome::Ended { code: *code, stdout: String::from_utf8_lossy(&self.stdout).into_owned(), stderr: self.stderr }
             }
-            (_, doubt) => Performed::Unknown { reason: doubt.unwrap_or_default() },
+            (_, doubt) => ExecutionOutcome::Unknown { reason: doubt.unwrap_or_default() },
         }
     }
 }

@@ -10,13 +10,13 @@
 //! the end of that shell, or of the host, the lock is gone: nothing is left to clear away.
 
 use super::target_lock::Fence;
-use super::upkeep::{FLOCK, held, shown};
-use railwright_base::quote::sh;
+use super::upkeep::{FLOCK, render_fence_variables, render_lock_check};
+use railwright_base::quote::quote_for_shell;
 use railwright_resource::complaint::LOCKED;
 
 /// The script of a step, so that no other runs beside it and none without the lock. The exit status is the step's own, or
 /// `LOCK_LOST` behind a line with the nonce.
-pub fn alone(script: &str, folder: &str, fence: &Fence, nonce: &str) -> String {
+pub fn render_exclusive_step(script: &str, folder: &str, fence: &Fence, nonce: &str) -> String {
     // A redirection of `exec` that fails would end the shell, so it is tried in a subshell first. `flock` leaves with 1
     // when another has the lock. A waiting step would begin when nobody watches it any more, so it does not wait.
     format!(
@@ -31,10 +31,10 @@ pub fn alone(script: &str, folder: &str, fence: &Fence, nonce: &str) -> String {
          {script}\n\
          )\n\
          exit\n",
-        shown = shown(fence, nonce),
-        lock = sh(&format!("{folder}/lock")),
-        held = held(fence, folder, nonce),
-        file = sh(&format!("{folder}/step")),
+        shown = render_fence_variables(fence, nonce),
+        lock = quote_for_shell(&format!("{folder}/lock")),
+        held = render_lock_check(fence, folder, nonce),
+        file = quote_for_shell(&format!("{folder}/step")),
     )
 }
 
@@ -86,33 +86,39 @@ mod tests {
         let own = locked(folder.path());
         assert_eq!((idle(folder.path()), at("step").exists()), (0, false), "asking makes nothing");
         let slow = format!(": >{0}/begun; while ! [ -e {0}/go ]; do sleep 0.05; done; exit 3", own);
-        let mut first = start(&alone(&slow, &own, &fence(), "n"));
+        let mut first = start(&render_exclusive_step(&slow, &own, &fence(), "n"));
         while !at("begun").exists() {
             std::thread::yield_now();
         }
         assert_eq!(idle(folder.path()), 77);
-        let (code, out, err) = run(&alone("echo ran", &own, &fence(), "n"));
+        let (code, out, err) = run(&render_exclusive_step("echo ran", &own, &fence(), "n"));
         assert_eq!((code, out.as_str()), (LOCKED, ""));
-        assert_eq!(railwright_resource::complaint::complaint(&err).as_deref(), Some("an earlier step is still running on the host"));
+        assert_eq!(
+            railwright_resource::complaint::find_failure_message(&err).as_deref(),
+            Some("an earlier step is still running on the host")
+        );
         // Taken over by force while it runs: whoever has the lock now sees the step, and begins none beside it.
         std::fs::write(at("lock"), "b\n2\nboot\n5\n").unwrap();
-        let (code, out, _) = run(&alone("echo ran", &own, &Fence::new("b", 2), "n"));
+        let (code, out, _) = run(&render_exclusive_step("echo ran", &own, &Fence::new("b", 2), "n"));
         assert_eq!((code, out.as_str(), idle(folder.path())), (LOCKED, "", 77));
         std::fs::write(at("go"), "").unwrap();
         assert_eq!(first.wait().unwrap().code(), Some(3), "the step's own exit status");
         assert_eq!(idle(folder.path()), 0);
-        let late = run(&alone("echo ran", &own, &fence(), "n"));
+        let late = run(&render_exclusive_step("echo ran", &own, &fence(), "n"));
         assert_eq!((late.0, late.1.as_str()), (crate::target_lock::LOCK_LOST, "\n@n lost\nb\n"));
-        assert_eq!(run(&alone("echo ran; cat; false", &own, &Fence::new("b", 2), "n")), (1, "ran\n".to_owned(), String::new()));
+        assert_eq!(
+            run(&render_exclusive_step("echo ran; cat; false", &own, &Fence::new("b", 2), "n")),
+            (1, "ran\n".to_owned(), String::new())
+        );
     }
 
     #[test]
     fn a_daemon_that_a_step_leaves_behind_keeps_no_lock() {
         let folder = tempfile::tempdir().unwrap();
         let own = locked(folder.path());
-        let (code, pid, _) = run(&alone("sleep 1000 >/dev/null 2>&1 & echo $!", &own, &fence(), "n"));
+        let (code, pid, _) = run(&render_exclusive_step("sleep 1000 >/dev/null 2>&1 & echo $!", &own, &fence(), "n"));
         assert_eq!((code, idle(folder.path())), (0, 0));
-        assert_eq!(run(&alone("umask", &own, &fence(), "n")).0, 0, "the mutex is free as well");
+        assert_eq!(run(&render_exclusive_step("umask", &own, &fence(), "n")).0, 0, "the mutex is free as well");
         assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success(), "it was still there");
     }
 
@@ -120,9 +126,9 @@ mod tests {
     fn without_a_place_for_its_locks_no_step_runs() {
         let folder = tempfile::tempdir().unwrap();
         let own = locked(folder.path());
-        assert_eq!(run(&format!("PATH={own}\n{}", alone("echo ran", &own, &fence(), "n"))).0, 74);
+        assert_eq!(run(&format!("PATH={own}\n{}", render_exclusive_step("echo ran", &own, &fence(), "n"))).0, 74);
         std::fs::create_dir(folder.path().join("step")).unwrap();
-        let (code, out, err) = run(&alone("echo ran", &own, &fence(), "n"));
+        let (code, out, err) = run(&render_exclusive_step("echo ran", &own, &fence(), "n"));
         assert_eq!((code, out.as_str()), (74, ""), "{err}");
     }
 }

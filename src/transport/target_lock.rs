@@ -5,9 +5,9 @@
 //! the lock at that moment, under the target's own mutex, so that a run that slept, was copied or lost its lock by force
 //! changes nothing any more. Silence is measured by the target's own monotonic clock.
 
-use super::{Performed, TransportError};
+use super::{ExecutionOutcome, TransportError};
 use railwright_base::text::one_line;
-use railwright_resource::complaint::complaint;
+use railwright_resource::complaint::find_failure_message;
 
 /// The exit status of a script that found that the lock is no longer its writer's.
 pub(super) const LOCK_LOST: i32 = 80;
@@ -216,8 +216,8 @@ impl TargetLock {
 }
 
 /// An ending that is none of those with a meaning: why.
-fn otherwise(code: i32, stderr: &str) -> String {
-    complaint(stderr).unwrap_or_else(|| format!("exit status {code}: {}", one_line(stderr, 600)))
+fn describe_other_ending(code: i32, stderr: &str) -> String {
+    find_failure_message(stderr).unwrap_or_else(|| format!("exit status {code}: {}", one_line(stderr, 600)))
 }
 
 fn first_line(stdout: &str) -> String {
@@ -226,16 +226,18 @@ fn first_line(stdout: &str) -> String {
 
 impl LockOutcome {
     /// As a script of `Upkeep::Lock` ended.
-    pub(super) fn parse(performed: Performed) -> Self {
+    pub(super) fn parse(performed: ExecutionOutcome) -> Self {
         match performed {
-            Performed::Ended { code: 0, stdout, .. } => LockOutcome::Taken(Some(first_line(&stdout)).filter(|digest| !digest.is_empty())),
-            Performed::Ended { code: 75, stdout, .. } => LockOutcome::Held(first_line(&stdout)),
-            Performed::Ended { code: 76, stdout, .. } => match stdout.trim().parse() {
+            ExecutionOutcome::Ended { code: 0, stdout, .. } => {
+                LockOutcome::Taken(Some(first_line(&stdout)).filter(|digest| !digest.is_empty()))
+            }
+            ExecutionOutcome::Ended { code: 75, stdout, .. } => LockOutcome::Held(first_line(&stdout)),
+            ExecutionOutcome::Ended { code: 76, stdout, .. } => match stdout.trim().parse() {
                 Ok(highest) => LockOutcome::Behind(highest),
                 Err(_) => LockOutcome::Impossible("its fencing number cannot be read".to_owned()),
             },
-            Performed::Ended { code, stderr, .. } => LockOutcome::Impossible(otherwise(code, &stderr)),
-            Performed::Unknown { reason } => LockOutcome::Unknown(reason),
+            ExecutionOutcome::Ended { code, stderr, .. } => LockOutcome::Impossible(describe_other_ending(code, &stderr)),
+            ExecutionOutcome::Unknown { reason } => LockOutcome::Unknown(reason),
         }
     }
 
@@ -252,14 +254,14 @@ impl LockOutcome {
 
 impl StealOutcome {
     /// As a script of `Upkeep::Steal` ended.
-    pub(super) fn parse(performed: Performed) -> Self {
+    pub(super) fn parse(performed: ExecutionOutcome) -> Self {
         match performed {
-            Performed::Ended { code: 0, .. } => StealOutcome::Taken,
-            Performed::Ended { code: 1, .. } => StealOutcome::Free,
-            Performed::Ended { code: 75, stdout, .. } => StealOutcome::Other(first_line(&stdout)),
-            Performed::Ended { code: 77, stdout, .. } => StealOutcome::Alive(stdout.trim().parse().unwrap_or_default()),
-            Performed::Ended { code, stderr, .. } => StealOutcome::Impossible(otherwise(code, &stderr)),
-            Performed::Unknown { reason } => StealOutcome::Unknown(reason),
+            ExecutionOutcome::Ended { code: 0, .. } => StealOutcome::Taken,
+            ExecutionOutcome::Ended { code: 1, .. } => StealOutcome::Free,
+            ExecutionOutcome::Ended { code: 75, stdout, .. } => StealOutcome::Other(first_line(&stdout)),
+            ExecutionOutcome::Ended { code: 77, stdout, .. } => StealOutcome::Alive(stdout.trim().parse().unwrap_or_default()),
+            ExecutionOutcome::Ended { code, stderr, .. } => StealOutcome::Impossible(describe_other_ending(code, &stderr)),
+            ExecutionOutcome::Unknown { reason } => StealOutcome::Unknown(reason),
         }
     }
 
@@ -277,25 +279,25 @@ impl StealOutcome {
 
 impl RecordReading {
     /// As a script of `Upkeep::ReadRecord` ended.
-    pub(super) fn parse(performed: Performed) -> Self {
+    pub(super) fn parse(performed: ExecutionOutcome) -> Self {
         match performed {
-            Performed::Ended { code: 0, stdout, .. } => RecordReading::Text(stdout),
-            Performed::Ended { code: 1, .. } => RecordReading::Absent,
-            Performed::Ended { code, stderr, .. } => RecordReading::Unreadable(otherwise(code, &stderr)),
-            Performed::Unknown { reason } => RecordReading::Unknown(reason),
+            ExecutionOutcome::Ended { code: 0, stdout, .. } => RecordReading::Text(stdout),
+            ExecutionOutcome::Ended { code: 1, .. } => RecordReading::Absent,
+            ExecutionOutcome::Ended { code, stderr, .. } => RecordReading::Unreadable(describe_other_ending(code, &stderr)),
+            ExecutionOutcome::Unknown { reason } => RecordReading::Unknown(reason),
         }
     }
 }
 
 impl RecordOutcome {
     /// As the write of a record ended.
-    pub(super) fn parse(performed: Performed) -> Self {
+    pub(super) fn parse(performed: ExecutionOutcome) -> Self {
         match performed {
-            Performed::Ended { code: 0, .. } => RecordOutcome::Written,
-            Performed::Ended { code: railwright_resource::complaint::UNAVAILABLE, .. } => RecordOutcome::NotKept,
-            Performed::Ended { code: RECORD_MOVED, .. } => RecordOutcome::Moved,
-            Performed::Ended { code, stderr, .. } => RecordOutcome::Failed(otherwise(code, &stderr)),
-            Performed::Unknown { reason } => RecordOutcome::Unknown(reason),
+            ExecutionOutcome::Ended { code: 0, .. } => RecordOutcome::Written,
+            ExecutionOutcome::Ended { code: railwright_resource::complaint::UNAVAILABLE, .. } => RecordOutcome::NotKept,
+            ExecutionOutcome::Ended { code: RECORD_MOVED, .. } => RecordOutcome::Moved,
+            ExecutionOutcome::Ended { code, stderr, .. } => RecordOutcome::Failed(describe_other_ending(code, &stderr)),
+            ExecutionOutcome::Unknown { reason } => RecordOutcome::Unknown(reason),
         }
     }
 }

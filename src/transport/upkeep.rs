@@ -7,10 +7,10 @@
 //! script under the mutex (flock(1) of util-linux or busybox), so there is nothing between a check and its write. A write
 //! shows the holder and the fencing token, and is refused with `LOCK_LOST` where the lock has others: see `target_lock`.
 
-use super::detached::plain;
+use super::detached::sanitize_token;
 use super::target_lock::{Fence, Grounds, LOCK_LOST, RECORD_MOVED};
 use super::{FencedWrite, Upkeep, detached, guard, step};
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use railwright_resource::guard::script::SERVER_READS;
 
 /// The folder on every host.
@@ -20,7 +20,7 @@ pub const FOLDER: &str = "/var/lib/railwright";
 pub const RECORD_LIMIT_BYTES: usize = 8 << 20;
 
 /// The script for one piece of upkeep. One that is refused prints a line with the nonce first.
-pub fn script(upkeep: &Upkeep, nonce: &str) -> String {
+pub fn render_upkeep_script(upkeep: &Upkeep, nonce: &str) -> String {
     script_in(upkeep, FOLDER, nonce)
 }
 
@@ -28,63 +28,72 @@ fn script_in(upkeep: &Upkeep, folder: &str, nonce: &str) -> String {
     let body = match upkeep {
         Upkeep::ReadRecord => format!("most={RECORD_LIMIT_BYTES}\n{READ_RECORD}"),
         Upkeep::Lock { holder, fence } => {
-            format!("{PREPARE}{FUNCTIONS}{}{FLOCK}{MUTEX}{LOCK}", shown(&Fence::new(holder, *fence), nonce))
+            format!("{PREPARE}{FUNCTIONS}{}{FLOCK}{MUTEX}{LOCK}", render_fence_variables(&Fence::new(holder, *fence), nonce))
         }
         Upkeep::Steal { holder, fence, grounds } => {
             let silence = if let Grounds::Silent(seconds) = grounds { seconds.to_string() } else { String::new() };
             // As it was read there: what is cleaned is another line, and is never found.
-            let shown = shown(&Fence { holder: holder.clone(), number: *fence }, nonce);
+            let shown = render_fence_variables(&Fence { holder: holder.clone(), number: *fence }, nonce);
             format!("[ -e \"$b/lock\" ] || exit 1\n{PREPARE}{FUNCTIONS}{shown}w={silence}\n{FLOCK}{MUTEX}{STEAL}")
         }
         Upkeep::ReadLock => format!("{FUNCTIONS}{READ_LOCK}"),
         Upkeep::Idle { attempt, run } => {
-            let others = detached::over("", run.as_deref());
-            let attempt = attempt.as_ref().map(|attempt| detached::over(&plain(attempt), None)).unwrap_or_default();
-            format!("(\n{}) || exit 77\n{others}{attempt}{}", step::IDLE, guard::watch())
+            let others = detached::render_running_step_check("", run.as_deref());
+            let attempt =
+                attempt.as_ref().map(|attempt| detached::render_running_step_check(&sanitize_token(attempt), None)).unwrap_or_default();
+            format!("(\n{}) || exit 77\n{others}{attempt}{}", step::IDLE, guard::render_pending_rollback_check())
         }
-        Upkeep::Guard { token } => guard::standing(&plain(token)),
+        Upkeep::Guard { token } => guard::render_rollback_status_script(&sanitize_token(token)),
         Upkeep::Write { fence, write } => return write_script(write, fence, folder, nonce),
     };
-    format!("b={}\n{body}", sh(folder))
+    format!("b={}\n{body}", quote_for_shell(folder))
 }
 
 fn write_script(write: &FencedWrite, fence: &Fence, folder: &str, nonce: &str) -> String {
-    let under_mutex = |body: &str| format!("{}{body}", held(fence, folder, nonce));
+    let under_mutex = |body: &str| format!("{}{body}", render_lock_check(fence, folder, nonce));
     match write {
         FencedWrite::Record { json, replaces, set_aside, .. } => {
             let replaces = if replaces.is_empty() { "any".to_owned() } else { replaces.iter().cloned().collect::<Vec<_>>().join(" ") };
-            let aside = set_aside.as_ref().map(|name| format!("aside={}\n{SET_ASIDE}", sh(name)));
+            let aside = set_aside.as_ref().map(|name| format!("aside={}\n{SET_ASIDE}", quote_for_shell(name)));
             let (aside, or_back) = aside.map_or(("".to_owned(), ""), |aside| (aside, PUT_BACK));
             // Nobody overwrites a record that another one has written.
             under_mutex(&format!(
                 "d=$(digest) || exit 74\n\
                  case {} in ' any '|*\" $d \"*) ;; *) exit {RECORD_MOVED} ;; esac\n\
                  {aside}put {} record.json || {{ {or_back}exit 74; }}\n",
-                sh(&format!(" {replaces} ")),
-                sh(json)
+                quote_for_shell(&format!(" {replaces} ")),
+                quote_for_shell(json)
             ))
         }
         FencedWrite::Unlock => under_mutex("rm -f \"$b/lock\" \"$b/beat\" || exit 74\n"),
-        FencedWrite::Beat { note } => under_mutex(&format!("k={}\n{BEAT}", sh(&Fence::new(note, 0).holder))),
-        FencedWrite::Disarm { token } => under_mutex(&guard::disarm(&plain(token))),
-        FencedWrite::Fire { token } => under_mutex(&guard::fire(&plain(token))),
+        FencedWrite::Beat { note } => under_mutex(&format!("k={}\n{BEAT}", quote_for_shell(&Fence::new(note, 0).holder))),
+        FencedWrite::Disarm { token } => under_mutex(&guard::render_disarm_script(&sanitize_token(token))),
+        FencedWrite::Fire { token } => under_mutex(&guard::render_rollback_now_script(&sanitize_token(token))),
         // What takes a while holds `step` instead: whoever takes the lock over waits for it as for any step.
         FencedWrite::Arm { token, guard, seconds } => {
-            let body = format!("b={}\n{}", sh(folder), guard::arm(&plain(token), guard, *seconds));
-            step::alone(&body, folder, fence, nonce)
+            let body = format!("b={}\n{}", quote_for_shell(folder), guard::render_arm_script(&sanitize_token(token), guard, *seconds));
+            step::render_exclusive_step(&body, folder, fence, nonce)
         }
-        FencedWrite::ServerReads => step::alone(SERVER_READS, folder, fence, nonce),
+        FencedWrite::ServerReads => step::render_exclusive_step(SERVER_READS, folder, fence, nonce),
     }
 }
 
 /// What a writer shows, as `$h` and `$f`; and `lost LINE`, which ends the script because another one has the lock.
-pub(super) fn shown(fence: &Fence, nonce: &str) -> String {
-    format!("h={}\nf={}\nlost() {{ printf '\\n@{nonce} lost\\n%s\\n' \"$1\"; exit {LOCK_LOST}; }}\n", sh(&fence.holder), fence.number)
+pub(super) fn render_fence_variables(fence: &Fence, nonce: &str) -> String {
+    format!(
+        "h={}\nf={}\nlost() {{ printf '\\n@{nonce} lost\\n%s\\n' \"$1\"; exit {LOCK_LOST}; }}\n",
+        quote_for_shell(&fence.holder),
+        fence.number
+    )
 }
 
 /// Takes the mutex, and goes on only while the lock is this writer's. `$b` is the folder from here on.
-pub(super) fn held(fence: &Fence, folder: &str, nonce: &str) -> String {
-    format!("b={}\n{}[ -e \"$b/lock\" ] || lost ''\n{PREPARE}{FUNCTIONS}{FLOCK}{MUTEX}{HELD}", sh(folder), shown(fence, nonce))
+pub(super) fn render_lock_check(fence: &Fence, folder: &str, nonce: &str) -> String {
+    format!(
+        "b={}\n{}[ -e \"$b/lock\" ] || lost ''\n{PREPARE}{FUNCTIONS}{FLOCK}{MUTEX}{HELD}",
+        quote_for_shell(folder),
+        render_fence_variables(fence, nonce)
+    )
 }
 
 /// The folder.

@@ -1,7 +1,7 @@
 //! The handles that change targets: `Locker` changes who has a target's lock, and `Writer` changes the target in the name of
 //! the one who has it.
 
-use super::{Fence, FencedWrite, Grounds, HostLink, LockOutcome, Performed, Prober, Reader, RecordOutcome, StealOutcome};
+use super::{ExecutionOutcome, Fence, FencedWrite, Grounds, HostLink, LockOutcome, Prober, Reader, RecordOutcome, StealOutcome};
 use super::{TransportError, Upkeep};
 use railwright_resource::Action;
 use railwright_resource::guard::Guard;
@@ -58,15 +58,15 @@ impl Writer {
         Prober::new(self.link.clone())
     }
     /// One action.
-    pub async fn perform(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
+    pub async fn perform(&self, action: &Action, token: &str) -> Result<ExecutionOutcome, TransportError> {
         self.link.perform(action, token, Some(&self.fence)).await
     }
     /// Whether steps of earlier connections still run, as `Upkeep::Idle` says.
-    pub async fn idle(&self, attempt: Option<&str>, run: Option<&str>) -> Result<Performed, TransportError> {
+    pub async fn idle(&self, attempt: Option<&str>, run: Option<&str>) -> Result<ExecutionOutcome, TransportError> {
         self.link.upkeep(&Upkeep::Idle { attempt: attempt.map(str::to_owned), run: run.map(str::to_owned) }).await
     }
     /// How a guard stands, as `Upkeep::Guard` says.
-    pub async fn guard(&self, token: &str) -> Result<Performed, TransportError> {
+    pub async fn guard(&self, token: &str) -> Result<ExecutionOutcome, TransportError> {
         self.link.upkeep(&Upkeep::Guard { token: token.to_owned() }).await
     }
     /// Writes the record in the place of one with one of these digests.
@@ -81,33 +81,33 @@ impl Writer {
     /// A heartbeat. The inner error says why nobody knows whether it was heard.
     pub async fn beat(&self, note: &str) -> Result<Result<(), String>, TransportError> {
         Ok(match self.write(FencedWrite::Beat { note: note.to_owned() }).await? {
-            Performed::Ended { code: 0, .. } => Ok(()),
-            Performed::Ended { code, stderr, .. } => Err(format!("exit status {code}: {stderr}")),
-            Performed::Unknown { reason } => Err(reason),
+            ExecutionOutcome::Ended { code: 0, .. } => Ok(()),
+            ExecutionOutcome::Ended { code, stderr, .. } => Err(format!("exit status {code}: {stderr}")),
+            ExecutionOutcome::Unknown { reason } => Err(reason),
         })
     }
     /// Lets the lock go.
-    pub async fn unlock(&self) -> Result<Performed, TransportError> {
+    pub async fn unlock(&self) -> Result<ExecutionOutcome, TransportError> {
         self.write(FencedWrite::Unlock).await
     }
     /// Arms a guard.
-    pub async fn arm(&self, token: &str, guard: &Guard, seconds: u32) -> Result<Performed, TransportError> {
+    pub async fn arm(&self, token: &str, guard: &Guard, seconds: u32) -> Result<ExecutionOutcome, TransportError> {
         self.write(FencedWrite::Arm { token: token.to_owned(), guard: guard.clone(), seconds }).await
     }
     /// Confirms what a guard watches.
-    pub async fn disarm(&self, token: &str) -> Result<Performed, TransportError> {
+    pub async fn disarm(&self, token: &str) -> Result<ExecutionOutcome, TransportError> {
         self.write(FencedWrite::Disarm { token: token.to_owned() }).await
     }
     /// Has a guard put everything back now.
-    pub async fn fire(&self, token: &str) -> Result<Performed, TransportError> {
+    pub async fn fire(&self, token: &str) -> Result<ExecutionOutcome, TransportError> {
         self.write(FencedWrite::Fire { token: token.to_owned() }).await
     }
     /// Has the SSH server read its configuration.
-    pub async fn server_reads(&self) -> Result<Performed, TransportError> {
+    pub async fn server_reads(&self) -> Result<ExecutionOutcome, TransportError> {
         self.write(FencedWrite::ServerReads).await
     }
 
-    async fn write(&self, write: FencedWrite) -> Result<Performed, TransportError> {
+    async fn write(&self, write: FencedWrite) -> Result<ExecutionOutcome, TransportError> {
         self.link.upkeep(&Upkeep::Write { fence: self.fence.clone(), write }).await
     }
 }
@@ -122,7 +122,7 @@ impl JobWriter {
         Reader::new(self.0.clone())
     }
     /// One action.
-    pub async fn perform(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
+    pub async fn perform(&self, action: &Action, token: &str) -> Result<ExecutionOutcome, TransportError> {
         self.0.perform(action, token, None).await
     }
 }

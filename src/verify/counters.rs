@@ -1,6 +1,6 @@
 //! Error counters of a port before and after the traffic: only the difference says anything, the sum since boot does not.
 
-use super::result::Judgement;
+use super::result::CheckOutcome;
 use std::collections::BTreeMap;
 
 const LONGER: &str =
@@ -62,7 +62,7 @@ const MUST_NOT_MOVE: &[(&str, &str)] = &[
 pub type Counters = BTreeMap<String, BTreeMap<String, u64>>;
 
 /// Reads the `counters` probe: `@counters DEVICE PORT`, then `name value`.
-pub fn parse(text: &str) -> Counters {
+pub fn parse_port_counters(text: &str) -> Counters {
     let mut out = Counters::new();
     let mut key = None;
     for line in text.lines() {
@@ -82,12 +82,12 @@ pub fn parse(text: &str) -> Counters {
 const ERDMA_PACKETS: &[[&str; 2]] = &[["rx_packets_cnt", "tx_packets_cnt"], ["hw_rx_packets_cnt", "hw_tx_packets_cnt"]];
 
 /// How one port moved. A counter that fell was reset by somebody and says nothing.
-struct Moved<'a> {
+struct PortCounterDelta<'a> {
     before: &'a BTreeMap<String, u64>,
     after: &'a BTreeMap<String, u64>,
 }
 
-impl Moved<'_> {
+impl PortCounterDelta<'_> {
     fn by(&self, name: &str) -> Option<u64> {
         self.after.get(name)?.checked_sub(*self.before.get(name)?)
     }
@@ -109,19 +109,19 @@ impl Moved<'_> {
 }
 
 /// RDMA packets did not pass by the device that they were sent over.
-pub fn passed_by(measured: String) -> Judgement {
-    Judgement::failed("RW0821", measured)
+pub fn passed_by(measured: String) -> CheckOutcome {
+    CheckOutcome::failed("RW0821", measured)
         .effect("the traffic that was measured did not go over this eRDMA device, so that nothing is proven of it")
         .next("railwright drift {inventory}")
 }
 
 /// Judges one port by its counters before and after; `lossless` is the priority that may be paused and may not lose, and
 /// `measured` says that traffic was seen to run over it.
-pub fn judge([before, after]: [&BTreeMap<String, u64>; 2], lossless: Option<u8>, measured: bool) -> Judgement {
+pub fn check_port_counters([before, after]: [&BTreeMap<String, u64>; 2], lossless: Option<u8>, measured: bool) -> CheckOutcome {
     if after.is_empty() {
-        return Judgement::not_applicable("the port has no counters");
+        return CheckOutcome::not_applicable("the port has no counters");
     }
-    let moved = Moved { before, after };
+    let moved = PortCounterDelta { before, after };
     let packets = ERDMA_PACKETS.iter().find_map(|[rx, tx]| Some((moved.by(rx)?, moved.by(tx)?)));
     if let Some((rx, tx)) = packets.filter(|(rx, tx)| measured && (*rx == 0 || *tx == 0)) {
         return passed_by(format!("{rx} packets received and {tx} sent during the test")).expected("packets both ways");
@@ -129,12 +129,12 @@ pub fn judge([before, after]: [&BTreeMap<String, u64>; 2], lossless: Option<u8>,
     let expected = "no error counter moves";
     let risen = moved.errors(lossless);
     if risen.is_empty() {
-        return Judgement::passed("no error counter moved").expected(expected);
+        return CheckOutcome::passed("no error counter moved").expected(expected);
     }
     let words: Vec<String> = risen.iter().map(|(name, delta, _)| format!("{name} +{delta}")).collect();
     let mut meanings: Vec<&str> = risen.iter().map(|(_, _, why)| why.as_str()).collect();
     meanings.dedup();
-    Judgement::warning("RW0814", words.join(", "))
+    CheckOutcome::warning("RW0814", words.join(", "))
         .expected(expected)
         .effect(format!("during the test {}", meanings.join("; ")))
         .next("railwright verify {inventory}")
@@ -143,35 +143,35 @@ pub fn judge([before, after]: [&BTreeMap<String, u64>; 2], lossless: Option<u8>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Verdict;
+    use crate::result::CheckVerdict;
 
     #[test]
     fn only_a_rise_of_an_error_counter_is_told() {
-        let port = |text: &str| parse(&format!("@counters rocep193s0 1\n{text}"))["rocep193s0/1"].clone();
+        let port = |text: &str| parse_port_counters(&format!("@counters rocep193s0 1\n{text}"))["rocep193s0/1"].clone();
         let before = port("sent_pkts 10\nrcvd_seq_err 4\nlink_downed 1\nrp_cnp_ignored 7\n");
         let after = port("sent_pkts 90\nrcvd_seq_err 6\nlink_downed 1\nrp_cnp_ignored 0\n");
-        let judged = judge([&before, &after], Some(3), true);
-        assert_eq!((judged.verdict, judged.measured.as_str()), (Verdict::Warning, "rcvd_seq_err +2"));
-        assert_eq!(judge([&before, &before], None, true).verdict, Verdict::Passed);
-        assert_eq!(judge([&BTreeMap::new(), &BTreeMap::new()], None, true).verdict, Verdict::NotApplicable);
+        let judged = check_port_counters([&before, &after], Some(3), true);
+        assert_eq!((judged.verdict, judged.measured.as_str()), (CheckVerdict::Warning, "rcvd_seq_err +2"));
+        assert_eq!(check_port_counters([&before, &before], None, true).verdict, CheckVerdict::Passed);
+        assert_eq!(check_port_counters([&BTreeMap::new(), &BTreeMap::new()], None, true).verdict, CheckVerdict::NotApplicable);
     }
 
-    fn of(before: &str, after: &str, lossless: Option<u8>) -> Judgement {
-        let port = |text: &str| parse(&format!("@counters d 1\n{text}"))["d/1"].clone();
-        judge([&port(before), &port(after)], lossless, true)
+    fn of(before: &str, after: &str, lossless: Option<u8>) -> CheckOutcome {
+        let port = |text: &str| parse_port_counters(&format!("@counters d 1\n{text}"))["d/1"].clone();
+        check_port_counters([&port(before), &port(after)], lossless, true)
     }
 
     #[test]
     fn the_lossless_priority_may_be_paused_and_may_not_lose() {
         let zero = "rx_prio3_pause 0\nrx_prio5_pause 0\ntx_prio5_pause 0\nrx_prio3_buf_discard 0\nrx_prio0_discards 0\n";
         let paused = zero.replace("rx_prio3_pause 0", "rx_prio3_pause 70").replace("rx_prio0_discards 0", "rx_prio0_discards 9");
-        assert_eq!(of(zero, &paused, Some(3)).verdict, Verdict::Passed);
+        assert_eq!(of(zero, &paused, Some(3)).verdict, CheckVerdict::Passed);
         let lossy = of(zero, &zero.replace("buf_discard 0", "buf_discard 2"), Some(3));
         assert!(lossy.measured == "rx_prio3_buf_discard +2" && lossy.effect.contains("lossless class lost"), "{lossy:?}");
         let elsewhere = of(zero, &zero.replace("prio5_pause 0", "prio5_pause 4"), Some(3));
         assert_eq!(elsewhere.measured, "rx_prio5_pause +4, tx_prio5_pause +4");
         assert!(elsewhere.effect.ends_with("priority 5 was paused, which is not lossless: PFC is on for it at this port or at its switch"));
-        assert_eq!(of(zero, &paused, None).verdict, Verdict::Passed, "without a lossless class nobody says which may be paused");
+        assert_eq!(of(zero, &paused, None).verdict, CheckVerdict::Passed, "without a lossless class nobody says which may be paused");
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn packets_of_erdma_move_both_ways_and_its_drops_are_told() {
         let before = "rx_packets_cnt 5\ntx_packets_cnt 5\ntx_bps_limit_drop_cnt 0\n";
-        assert_eq!(of(before, &before.replace(" 5", " 90"), None).verdict, Verdict::Passed);
+        assert_eq!(of(before, &before.replace(" 5", " 90"), None).verdict, CheckVerdict::Passed);
         let one_way = of(before, &before.replace("tx_packets_cnt 5", "tx_packets_cnt 90"), None);
         assert_eq!((one_way.code, one_way.measured.as_str()), (Some("RW0821"), "0 packets received and 85 sent during the test"));
         let limited = of(before, &before.replace(" 5", " 90").replace("drop_cnt 0", "drop_cnt 7"), None);
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_counters_of_a_real_soft_roce_port_are_read() {
-        let counters = parse(crate::samples::COUNTERS);
+        let counters = parse_port_counters(crate::samples::COUNTERS);
         assert_eq!(counters["rocep193s0/1"]["rcvd_seq_err"], 0);
         assert!(counters["rocep193s0/1"]["rcvd_pkts"] > 0);
     }

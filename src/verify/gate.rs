@@ -4,8 +4,8 @@
 //! traffic, and its pair test follows with the next batch.
 
 use super::request::VerifyRequest;
-use super::result::{Verdict, VerifyReport};
-use super::run::{OnEvent, verify};
+use super::result::{CheckVerdict, VerifyReport};
+use super::run::{OnEvent, verify_hosts};
 use railwright_base::nodeset;
 use railwright_transport::Connector;
 
@@ -25,7 +25,7 @@ pub struct GateReport {
 
 /// The hosts of a gate: the wave; the only host that is done besides, because it had no partner yet; and one more done
 /// host where somebody would be left without a partner.
-pub fn hosts(wave: &[String], done: &[String]) -> Vec<String> {
+pub fn select_gate_hosts(wave: &[String], done: &[String]) -> Vec<String> {
     let mut hosts: Vec<String> = wave.to_vec();
     let earlier: Vec<&String> = done.iter().filter(|host| !wave.contains(host)).collect();
     let wanted = if earlier.len() == 1 || hosts.len() % 2 == 1 { 1 } else { 0 };
@@ -34,32 +34,32 @@ pub fn hosts(wave: &[String], done: &[String]) -> Vec<String> {
 }
 
 /// Proves a wave. `done` are the hosts whose wave passed before; `request` holds all hosts of the cluster.
-pub async fn gate(
+pub async fn verify_wave(
     connector: &dyn Connector,
     request: &VerifyRequest,
     wave: &[String],
     done: &[String],
     on_event: OnEvent<'_>,
 ) -> GateReport {
-    let names = hosts(wave, done);
+    let names = select_gate_hosts(wave, done);
     let mut request = request.clone();
     request.hosts.retain(|host| names.iter().any(|name| name == host.name()));
     request.rounds_per_rail = Some(GATE_ROUNDS);
-    let report = verify(connector, &request, on_event).await;
-    GateReport { passed: report.verdict() == Verdict::Passed, reason: reason(&report), report }
+    let report = verify_hosts(connector, &request, on_event).await;
+    GateReport { passed: report.verdict() == CheckVerdict::Passed, reason: describe_gate_failure(&report), report }
 }
 
 /// Why it did not pass, on one line: the first of its worst findings.
-pub fn reason(report: &VerifyReport) -> Option<String> {
+pub fn describe_gate_failure(report: &VerifyReport) -> Option<String> {
     let verdict = report.verdict();
-    if verdict == Verdict::Passed {
+    if verdict == CheckVerdict::Passed {
         return None;
     }
     let bad: Vec<_> = report.with(verdict).collect();
     let first = bad.first()?;
     let more = if bad.len() > 1 { format!(", and {} more", bad.len() - 1) } else { String::new() };
-    let word = if verdict == Verdict::Failed { "failed" } else { "is unknown" };
-    Some(format!("{} on {} {word}: {}{more}", first.check.word(), nodeset::fold(&first.hosts), first.measured))
+    let word = if verdict == CheckVerdict::Failed { "failed" } else { "is unknown" };
+    Some(format!("{} on {} {word}: {}{more}", first.check.word(), nodeset::fold_node_set(&first.hosts), first.measured))
 }
 
 #[cfg(test)]
@@ -72,16 +72,16 @@ mod tests {
 
     #[test]
     fn the_canary_stands_alone_and_is_paired_with_the_next_batch() {
-        assert_eq!(hosts(&names(&["n1"]), &[]), names(&["n1"]));
-        assert_eq!(hosts(&names(&["n2"]), &names(&["n1"])), names(&["n2", "n1"]));
-        assert_eq!(hosts(&names(&["n2", "n3"]), &names(&["n1"])), names(&["n2", "n3", "n1"]));
+        assert_eq!(select_gate_hosts(&names(&["n1"]), &[]), names(&["n1"]));
+        assert_eq!(select_gate_hosts(&names(&["n2"]), &names(&["n1"])), names(&["n2", "n1"]));
+        assert_eq!(select_gate_hosts(&names(&["n2", "n3"]), &names(&["n1"])), names(&["n2", "n3", "n1"]));
     }
 
     #[test]
     fn later_waves_pair_among_themselves_and_lend_one_partner_to_an_odd_one() {
         let done = names(&["n1", "n2", "n3"]);
-        assert_eq!(hosts(&names(&["n4", "n5"]), &done), names(&["n4", "n5"]));
-        assert_eq!(hosts(&names(&["n4"]), &done), names(&["n4", "n1"]));
-        assert_eq!(hosts(&names(&["n3", "n4"]), &names(&["n3", "n4"])), names(&["n3", "n4"]));
+        assert_eq!(select_gate_hosts(&names(&["n4", "n5"]), &done), names(&["n4", "n5"]));
+        assert_eq!(select_gate_hosts(&names(&["n4"]), &done), names(&["n4", "n1"]));
+        assert_eq!(select_gate_hosts(&names(&["n3", "n4"]), &names(&["n3", "n4"])), names(&["n3", "n4"]));
     }
 }

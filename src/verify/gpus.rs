@@ -1,20 +1,20 @@
 //! The GPUs of a host: as many as the spec has, with NVIDIA's driver of the right branch, on links that are alike.
 
-use super::hardware::Hardware;
+use super::hardware::VerifyHardwareFacts;
 use super::request::ExpectedGpus;
-use super::result::Judgement;
+use super::result::CheckOutcome;
 
 const DRIVER: &str = "nvidia";
 
 /// Judges them. The links are held against each other, not against what the GPU can: an idle GPU may lower both speed and width
 /// (nvidia-smi, `pcie.link.gen.current` and `pcie.link.width.current`), and all of them are idle alike.
-pub fn judge(wanted: &ExpectedGpus, found: &Hardware) -> Judgement {
+pub fn check_host_gpus(wanted: &ExpectedGpus, found: &VerifyHardwareFacts) -> CheckOutcome {
     let expected = match &wanted.driver {
         Some(driver) => format!("{} with driver {driver}", wanted.count),
         None => format!("{} with their driver", wanted.count),
     };
     let failed = |words: String, effect: &str| {
-        Judgement::failed("RW0818", words).expected(expected.clone()).effect(effect).next("railwright plan {inventory}")
+        CheckOutcome::failed("RW0818", words).expected(expected.clone()).effect(effect).next("railwright plan {inventory}")
     };
     let with_driver = found.gpus.iter().filter(|gpu| gpu.driver.as_deref() == Some(DRIVER)).count();
     if found.gpus.len() != wanted.count {
@@ -35,12 +35,12 @@ pub fn judge(wanted: &ExpectedGpus, found: &Hardware) -> Judgement {
     if let Some(gpu) = found.gpus.iter().find(|gpu| gpu.current.width.is_some() && gpu.current.width < widest) {
         let lanes = |width: Option<u32>| width.map_or("?".to_owned(), |width| width.to_string());
         let words = format!("{} has x{}, others x{}", gpu.address, lanes(gpu.current.width), lanes(widest));
-        return Judgement::warning("RW0817", words)
+        return CheckOutcome::warning("RW0817", words)
             .expected("equal PCIe links")
             .effect("copies from and to this GPU are slower than those of its neighbours, and each step of a job waits for it")
             .next("look at slot and riser of this GPU, then railwright verify {inventory}");
     }
-    Judgement::passed(format!("{}, driver {version}", found.gpus.len())).expected(expected)
+    CheckOutcome::passed(format!("{}, driver {version}", found.gpus.len())).expected(expected)
 }
 
 /// `535` is any version of the branch, `535.216` any of its releases.
@@ -51,19 +51,19 @@ fn is_of(version: &str, wanted: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Verdict;
+    use crate::result::CheckVerdict;
     use crate::samples;
 
-    fn judged(count: usize, driver: &str, text: &str) -> Judgement {
+    fn judged(count: usize, driver: &str, text: &str) -> CheckOutcome {
         let wanted = ExpectedGpus { model: "A100-SXM4-80GB".into(), count, driver: Some(driver.into()), dmabuf: None };
-        judge(&wanted, &Hardware::default().with_parts(&samples::parts(text)))
+        check_host_gpus(&wanted, &VerifyHardwareFacts::default().with_parts(&samples::parse_hardware_sample(text)))
     }
 
     #[test]
     fn as_many_as_the_spec_has_with_a_driver_of_the_branch() {
         let sound = judged(3, "535", samples::HARDWARE);
-        assert_eq!((sound.verdict, sound.measured.as_str()), (Verdict::Passed, "3, driver 535.216.03"));
-        assert_eq!(judged(3, "535.216.03", samples::HARDWARE).verdict, Verdict::Passed);
+        assert_eq!((sound.verdict, sound.measured.as_str()), (CheckVerdict::Passed, "3, driver 535.216.03"));
+        assert_eq!(judged(3, "535.216.03", samples::HARDWARE).verdict, CheckVerdict::Passed);
         assert_eq!(judged(3, "53", samples::HARDWARE).code, Some("RW0818"));
         assert_eq!(judged(3, "550", samples::HARDWARE).measured, "driver 535.216.03 runs, the spec has 550");
         assert_eq!(judged(4, "535", samples::HARDWARE).measured, "3 GPUs of NVIDIA on the PCI bus");
@@ -76,6 +76,6 @@ mod tests {
         let (head, tail) = samples::HARDWARE.split_once("== pci 0000:d8").unwrap();
         let narrow = format!("{head}== pci 0000:d8{}", tail.replace("current_link_width=16", "current_link_width=8"));
         let judged = judged(3, "535", &narrow);
-        assert_eq!((judged.verdict, judged.measured.as_str()), (Verdict::Warning, "0000:d8:00.0 has x8, others x16"));
+        assert_eq!((judged.verdict, judged.measured.as_str()), (CheckVerdict::Warning, "0000:d8:00.0 has x8, others x16"));
     }
 }

@@ -1,7 +1,7 @@
 //! What a host says of its machine: kernel modules that run and that are installed and default routes, by the `machine` probe;
 //! GPUs and NICs with their places in the PCI tree, by `Read::Hardware`.
 
-use railwright_resource::hardware::{self as parts, Function, Sort};
+use railwright_resource::hardware::{self as parts, PciFunctionCategory, PciFunctionFacts};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub struct PciFunction {
 
 /// What a host says of its hardware.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Hardware {
+pub struct VerifyHardwareFacts {
     /// Loaded modules by name; those that are built into the kernel are left out.
     pub modules: BTreeMap<String, ModuleVersions>,
     /// NVIDIA's GPUs, by address.
@@ -80,16 +80,16 @@ impl Nearness {
     }
 }
 
-impl Hardware {
+impl VerifyHardwareFacts {
     /// With what the host is made of.
-    pub fn with_parts(mut self, found: &parts::Hardware) -> Hardware {
+    pub fn with_parts(mut self, found: &parts::HardwareFacts) -> VerifyHardwareFacts {
         for function in &found.functions {
             let one = PciFunction::of(function);
             // A virtual function sits where its NIC does, and the kernel knows no link of its own.
             let virtual_one = || PciFunction { current: PcieLink::default(), max: PcieLink::default(), ..one.clone() };
             self.nics.extend(function.virtual_netdevs.iter().map(|netdev| (netdev.clone(), virtual_one())));
             self.nics.extend(function.netdevs.iter().map(|netdev| (netdev.clone(), one.clone())));
-            if function.sort == Sort::Gpu && function.id.starts_with(NVIDIA) {
+            if function.sort == PciFunctionCategory::Gpu && function.id.starts_with(NVIDIA) {
                 self.gpus.push(one);
             }
         }
@@ -98,8 +98,8 @@ impl Hardware {
     }
 
     /// Reads the probe's output; what makes no sense is left out.
-    pub fn parse(text: &str) -> Hardware {
-        let mut found = Hardware::default();
+    pub fn parse(text: &str) -> VerifyHardwareFacts {
+        let mut found = VerifyHardwareFacts::default();
         let mut section: Vec<&str> = Vec::new();
         for line in text.lines() {
             if let Some(head) = line.strip_prefix('@') {
@@ -112,7 +112,7 @@ impl Hardware {
             let (key, value) = line.split_once(' ').unwrap_or((line, ""));
             match section.as_slice() {
                 ["module", name] => found.module_line(name, key, value),
-                ["routes"] => found.default_routes.extend(routes(line)),
+                ["routes"] => found.default_routes.extend(parse_default_routes(line)),
                 _ => {}
             }
         }
@@ -140,8 +140,8 @@ impl Hardware {
 }
 
 impl PciFunction {
-    fn of(function: &Function) -> PciFunction {
-        let link = |speed_gts: &str, lanes: &str| PcieLink { speed_gts: speed(speed_gts), width: width(lanes) };
+    fn of(function: &PciFunctionFacts) -> PciFunction {
+        let link = |speed_gts: &str, lanes: &str| PcieLink { speed_gts: parse_link_speed(speed_gts), width: parse_link_width(lanes) };
         PciFunction {
             address: function.address.clone(),
             path: function.path.clone(),
@@ -168,17 +168,17 @@ impl PciFunction {
 }
 
 /// `16.0 GT/s PCIe`, `8 GT/s`; `Unknown` of a virtual function.
-fn speed(text: &str) -> Option<f64> {
+fn parse_link_speed(text: &str) -> Option<f64> {
     text.split(' ').next()?.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0)
 }
 
 /// The kernel writes 0 or 255 for a width that it does not know.
-fn width(text: &str) -> Option<u32> {
+fn parse_link_width(text: &str) -> Option<u32> {
     text.parse().ok().filter(|lanes| (1..=32).contains(lanes))
 }
 
 /// `ip -j route show default`; each hop of a route with several is a route here.
-fn routes(json: &str) -> Vec<(String, u64)> {
+fn parse_default_routes(json: &str) -> Vec<(String, u64)> {
     let value: Value = serde_json::from_str(json).unwrap_or_default();
     let name = |value: &Value| value.get("dev").and_then(Value::as_str).map(str::to_owned);
     let mut out = Vec::new();
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_machine_with_two_sockets_and_a_switch_below_each() {
-        let found = samples::hardware();
+        let found = samples::load_machine_sample();
         assert_eq!(found.modules["mlx5_core"].running["srcversion"], found.modules["mlx5_core"].installed["srcversion"]);
         assert_eq!((found.gpus.len(), found.nvidia.as_deref()), (3, Some("535.216.03")));
         let nic = &found.nics["ens1f0np0"];
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_nearest_gpu_shares_the_switch_and_else_the_socket() {
-        let mut found = samples::hardware();
+        let mut found = samples::load_machine_sample();
         let (gpu, nearness) = found.nearest_gpu("ens1f0np0").unwrap();
         assert_eq!((gpu.address.as_str(), nearness), ("0000:1b:00.0", Nearness::SharedSwitch));
         // The one on the switch belongs to a virtual machine now.
@@ -218,20 +218,23 @@ mod tests {
         assert_eq!((gpu.address.as_str(), nearness), ("0000:3b:00.0", Nearness::SameNode));
         found.gpus.remove(1);
         assert_eq!(found.nearest_gpu("ens1f0np0").unwrap().1, Nearness::Far);
-        assert_eq!(Hardware::default().nearest_gpu("ens1f0np0"), None);
+        assert_eq!(VerifyHardwareFacts::default().nearest_gpu("ens1f0np0"), None);
     }
 
     #[test]
     fn a_virtual_function_sits_where_its_nic_does_and_has_no_link_of_its_own() {
-        let mut found = parts::Hardware::default();
-        let nic =
-            Function { address: "0000:1a:00.0".into(), link_speed: ("16.0 GT/s PCIe".into(), "Unknown".into()), ..Function::default() };
+        let mut found = parts::HardwareFacts::default();
+        let nic = PciFunctionFacts {
+            address: "0000:1a:00.0".into(),
+            link_speed: ("16.0 GT/s PCIe".into(), "Unknown".into()),
+            ..PciFunctionFacts::default()
+        };
         let width = ("0".to_owned(), "16".to_owned());
         let netdevs = (vec!["ens1".to_owned()], vec!["ens1v0".to_owned()]);
         let (netdevs, virtual_netdevs) = netdevs;
         let path = vec!["pci0000:17".to_owned(), "0000:1a:00.0".to_owned()];
-        found.functions = vec![Function { link_width: width, netdevs, virtual_netdevs, path, numa_node: "-1".into(), ..nic }];
-        let found = Hardware::default().with_parts(&found);
+        found.functions = vec![PciFunctionFacts { link_width: width, netdevs, virtual_netdevs, path, numa_node: "-1".into(), ..nic }];
+        let found = VerifyHardwareFacts::default().with_parts(&found);
         let (nic, virtual_one) = (&found.nics["ens1"], &found.nics["ens1v0"]);
         assert_eq!((nic.numa, nic.current, nic.max.width), (None, PcieLink { speed_gts: Some(16.0), width: None }, Some(16)));
         assert_eq!((virtual_one.current, virtual_one.max, &virtual_one.path), (PcieLink::default(), PcieLink::default(), &nic.path));
@@ -240,14 +243,14 @@ mod tests {
     #[test]
     fn each_hop_of_a_default_route_counts() {
         let text = "@routes\n[{\"dst\":\"default\",\"metric\":50,\"nexthops\":[{\"dev\":\"eth0\"},{\"dev\":\"eth1\"}]},{\"dst\":\"default\",\"dev\":\"eth2\"}]\n";
-        let names: Vec<_> = Hardware::parse(text).default_routes;
+        let names: Vec<_> = VerifyHardwareFacts::parse(text).default_routes;
         assert_eq!(names, [("eth0".to_owned(), 50), ("eth1".to_owned(), 50), ("eth2".to_owned(), 0)]);
     }
 
     proptest! {
         #[test]
         fn no_output_panics(text in "(@module|@routes|running|installed|\\[\\{\"dev\":|[ -~\n]|é){0,60}") {
-            let found = Hardware::parse(&text);
+            let found = VerifyHardwareFacts::parse(&text);
             prop_assert_eq!(found.nearest_gpu("a"), None);
         }
     }

@@ -1,8 +1,8 @@
 //! A job that runs on hosts over SSH: what it needs is looked at on all of them first, then it is started under transient units, its output
 //! taken as it comes, and everything ended. What we start has a lease: the host itself ends it even if we die.
 
-use super::session::{Said, ask};
-use super::together::together;
+use super::session::{ProbeOutput, run_probe};
+use super::together::run_concurrently;
 use railwright_base::text::one_line;
 use railwright_resource::probe::Probe;
 use railwright_resource::probe_job::CHUNK_BYTES;
@@ -26,7 +26,7 @@ const LEASE_SLACK_S: u32 = 60;
 
 /// Why nothing was started.
 #[derive(Debug)]
-pub enum Refused {
+pub enum HostJobStartError {
     /// A host could not be reached.
     Unreached(TransportError),
     /// A host could not be asked.
@@ -49,7 +49,7 @@ pub enum Refused {
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum HostJobOutcome {
     /// With these exit statuses, by host.
     Exited(Vec<(String, i32)>),
     /// Somebody asked to stop.
@@ -77,105 +77,105 @@ struct Seat<'a> {
 }
 
 /// Runs it to its end. `lines` is told whole lines of a host as they come; `stop` ends it.
-pub async fn run(
+pub async fn run_host_job(
     connector: &dyn Connector,
     parts: &[(HostAccess, HostPart)],
     limit_s: u32,
     lines: &mut (dyn FnMut(&str, &str) + Send),
     stop: impl Future<Output = ()>,
-) -> Result<Ended, Refused> {
+) -> Result<HostJobOutcome, HostJobStartError> {
     let connected = parts.iter().map(|(access, _)| connector.connect(access)).collect();
     let mut seats = Vec::new();
-    for (link, (_, part)) in together(connected).await.into_iter().zip(parts) {
-        let prober = Prober::new(link.map_err(Refused::Unreached)?);
+    for (link, (_, part)) in run_concurrently(connected).await.into_iter().zip(parts) {
+        let prober = Prober::new(link.map_err(HostJobStartError::Unreached)?);
         seats.push(Seat { part, prober, taken: 0, open: String::new(), status: None, failures: 0 });
     }
-    needs(&seats).await?;
-    let token: String = clock::nonce().unwrap_or_default().chars().take(12).collect();
+    check_job_needs(&seats).await?;
+    let token: String = clock::generate_nonce().unwrap_or_default().chars().take(12).collect();
     seats.retain(|seat| seat.part.start.is_some());
-    let ended = match start(&seats, &token, limit_s).await {
-        Ok(()) => Ok(watch(&mut seats, &token, limit_s, lines, stop).await),
+    let ended = match start_job(&seats, &token, limit_s).await {
+        Ok(()) => Ok(watch_job(&mut seats, &token, limit_s, lines, stop).await),
         Err(refused) => Err(refused),
     };
-    let end: Vec<BoxFuture<'_, _>> = seats.iter().map(|seat| asked(&seat.prober, Probe::EndJob { token: token.clone() })).collect();
+    let end: Vec<BoxFuture<'_, _>> = seats.iter().map(|seat| probe_host(&seat.prober, Probe::EndJob { token: token.clone() })).collect();
     // A host that does not hear it ends the job by its lease.
-    together(end).await;
+    run_concurrently(end).await;
     ended
 }
 
-fn asked(prober: &Prober, probe: Probe) -> BoxFuture<'_, Result<Said, String>> {
-    Box::pin(async move { ask(prober, &probe).await })
+fn probe_host(prober: &Prober, probe: Probe) -> BoxFuture<'_, Result<ProbeOutput, String>> {
+    Box::pin(async move { run_probe(prober, &probe).await })
 }
 
-async fn needs(seats: &[Seat<'_>]) -> Result<(), Refused> {
-    let look = seats.iter().map(|seat| asked(&seat.prober, Probe::JobNeeds { script: seat.part.needs.clone() })).collect();
+async fn check_job_needs(seats: &[Seat<'_>]) -> Result<(), HostJobStartError> {
+    let look = seats.iter().map(|seat| probe_host(&seat.prober, Probe::JobNeeds { script: seat.part.needs.clone() })).collect();
     let mut missing = Vec::new();
-    for (said, seat) in together(look).await.into_iter().zip(seats) {
+    for (said, seat) in run_concurrently(look).await.into_iter().zip(seats) {
         let host = seat.part.host.clone();
-        let said = said.map_err(|why| Refused::Unasked { host: host.clone(), why })?;
+        let said = said.map_err(|why| HostJobStartError::Unasked { host: host.clone(), why })?;
         let lacks: Vec<String> =
             said.out.lines().filter_map(|line| line.strip_prefix("@missing ")).map(|what| one_line(what, 120)).collect();
         if lacks.is_empty() && said.code != 0 {
-            return Err(Refused::Unasked { host, why: format!("exit status {}: {}", said.code, one_line(&said.err, 120)) });
+            return Err(HostJobStartError::Unasked { host, why: format!("exit status {}: {}", said.code, one_line(&said.err, 120)) });
         }
         missing.extend(lacks.into_iter().map(|what| (host.clone(), what)));
     }
-    if missing.is_empty() { Ok(()) } else { Err(Refused::Missing(missing)) }
+    if missing.is_empty() { Ok(()) } else { Err(HostJobStartError::Missing(missing)) }
 }
 
-async fn start(seats: &[Seat<'_>], token: &str, limit_s: u32) -> Result<(), Refused> {
+async fn start_job(seats: &[Seat<'_>], token: &str, limit_s: u32) -> Result<(), HostJobStartError> {
     let start = |seat: &Seat<'_>| {
         let (files, script) = seat.part.start.clone().unwrap_or_default();
         Probe::StartJob { token: token.to_owned(), files, script, lease_s: limit_s.saturating_add(LEASE_SLACK_S) }
     };
-    let started = together(seats.iter().map(|seat| asked(&seat.prober, start(seat))).collect()).await;
+    let started = run_concurrently(seats.iter().map(|seat| probe_host(&seat.prober, start(seat))).collect()).await;
     for (said, seat) in started.into_iter().zip(seats) {
         let why = match said {
             Ok(said) if said.code == 0 => continue,
             Ok(said) => one_line(&(said.out + &said.err), 200),
             Err(why) => why,
         };
-        return Err(Refused::NotStarted { host: seat.part.host.clone(), why });
+        return Err(HostJobStartError::NotStarted { host: seat.part.host.clone(), why });
     }
     Ok(())
 }
 
-async fn watch(
+async fn watch_job(
     seats: &mut [Seat<'_>],
     token: &str,
     limit_s: u32,
     lines: &mut (dyn FnMut(&str, &str) + Send),
     stop: impl Future<Output = ()>,
-) -> Ended {
+) -> HostJobOutcome {
     let mut stop = std::pin::pin!(stop);
     let deadline = Deadline::after(Duration::from_secs(limit_s.into()));
     let mut grace: Option<Deadline> = None;
     loop {
-        if let Some(lost) = look(seats, token, lines).await {
+        if let Some(lost) = collect_job_output(seats, token, lines).await {
             return lost;
         }
         if seats.iter().all(|seat| seat.status.is_some()) || grace.as_ref().is_some_and(|grace| grace.left().is_zero()) {
-            return Ended::Exited(seats.iter().filter_map(|seat| Some((seat.part.host.clone(), seat.status?))).collect());
+            return HostJobOutcome::Exited(seats.iter().filter_map(|seat| Some((seat.part.host.clone(), seat.status?))).collect());
         }
         // One that ended well may be a while ahead of others.
         if grace.is_none() && seats.iter().any(|seat| seat.status.is_some_and(|status| status != 0)) {
             grace = Some(Deadline::after(GRACE));
         }
         if deadline.left().is_zero() {
-            return Ended::Late;
+            return HostJobOutcome::Late;
         }
         tokio::select! {
-            () = &mut stop => return Ended::Stopped,
-            () = clock::pause(LOOK) => {}
+            () = &mut stop => return HostJobOutcome::Stopped,
+            () = clock::sleep_for(LOOK) => {}
         }
     }
 }
 
 /// One look at all hosts; which was lost, if one was.
-async fn look(seats: &mut [Seat<'_>], token: &str, lines: &mut (dyn FnMut(&str, &str) + Send)) -> Option<Ended> {
+async fn collect_job_output(seats: &mut [Seat<'_>], token: &str, lines: &mut (dyn FnMut(&str, &str) + Send)) -> Option<HostJobOutcome> {
     let look = |seat: &Seat<'_>| Probe::JobOutput { token: token.to_owned(), from: seat.taken };
     let open: Vec<usize> = (0..seats.len()).filter(|place| seats[*place].status.is_none()).collect();
-    let said = together(open.iter().map(|place| asked(&seats[*place].prober, look(&seats[*place]))).collect()).await;
+    let said = run_concurrently(open.iter().map(|place| probe_host(&seats[*place].prober, look(&seats[*place]))).collect()).await;
     for (said, place) in said.into_iter().zip(open) {
         let seat = &mut seats[place];
         let lost = match said {
@@ -186,7 +186,7 @@ async fn look(seats: &mut [Seat<'_>], token: &str, lines: &mut (dyn FnMut(&str, 
             }
         };
         if let Some(why) = lost {
-            return Some(Ended::Lost { host: seat.part.host.clone(), why: one_line(&why, 200) });
+            return Some(HostJobOutcome::Lost { host: seat.part.host.clone(), why: one_line(&why, 200) });
         }
     }
     None
@@ -224,24 +224,29 @@ impl Seat<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use railwright_resource::{Action, Answers, Read};
-    use railwright_transport::{Fence, HostLink, Performed, Upkeep};
+    use railwright_resource::{Action, Read, ReadResults};
+    use railwright_transport::{ExecutionOutcome, Fence, HostLink, Upkeep};
     use std::sync::Arc;
 
     struct Nobody;
 
     impl HostLink for Nobody {
-        fn read<'a>(&'a self, _: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
-            Box::pin(async { Ok(Answers::default()) })
+        fn read<'a>(&'a self, _: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
+            Box::pin(async { Ok(ReadResults::default()) })
         }
-        fn perform<'a>(&'a self, _: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
-            Box::pin(async { Ok(Performed::Unknown { reason: String::new() }) })
+        fn perform<'a>(
+            &'a self,
+            _: &'a Action,
+            _: &'a str,
+            _: Option<&'a Fence>,
+        ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+            Box::pin(async { Ok(ExecutionOutcome::Unknown { reason: String::new() }) })
         }
-        fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
-            Box::pin(async { Ok(Performed::Unknown { reason: String::new() }) })
+        fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+            Box::pin(async { Ok(ExecutionOutcome::Unknown { reason: String::new() }) })
         }
-        fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
-            Box::pin(async { Ok(Performed::Unknown { reason: String::new() }) })
+        fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+            Box::pin(async { Ok(ExecutionOutcome::Unknown { reason: String::new() }) })
         }
     }
 

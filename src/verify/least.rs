@@ -1,6 +1,6 @@
 //! What a pair must deliver: what the spec states, else what the catalogue knows of ports of this rate, else nothing.
 
-use super::rail_facts::{Port, RailFacts};
+use super::rail_facts::{RailFacts, RailRdmaPort};
 use super::request::{ExpectedRail, VerifyRequest};
 use railwright_knowledge::catalog::rows::BandwidthRow;
 use railwright_resource::probe::TrafficLoad;
@@ -14,7 +14,7 @@ const ETHERNET_SHARE: f64 = 0.96;
 
 /// What a run is judged against.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Wanted {
+pub struct BandwidthExpectation {
     /// The least, in Gb/s.
     pub least_gbps: Option<f64>,
     /// The spec states it; else it is the catalogue's, of machines whose GPUs and NICs share switches.
@@ -27,7 +27,7 @@ pub struct Wanted {
 
 /// One end of a pair.
 #[derive(Debug, Clone, Copy)]
-pub struct End<'a> {
+pub struct PairEnd<'a> {
     /// What the spec says of the rail.
     pub rail: &'a ExpectedRail,
     /// What the host says.
@@ -36,8 +36,8 @@ pub struct End<'a> {
     pub gpu: Option<&'a str>,
 }
 
-impl End<'_> {
-    fn port(&self) -> Option<&Port> {
+impl PairEnd<'_> {
+    fn port(&self) -> Option<&RailRdmaPort> {
         self.facts.port_of(&self.rail.netdev)
     }
 
@@ -58,7 +58,7 @@ impl End<'_> {
 }
 
 /// What a pair is judged against. Where its ends differ in rate, the slower one counts.
-pub fn wanted(request: &VerifyRequest, ends: [End<'_>; 2]) -> Wanted {
+pub fn select_bandwidth_expectation(request: &VerifyRequest, ends: [PairEnd<'_>; 2]) -> BandwidthExpectation {
     let is_gpu = ends[0].gpu.is_some();
     let stated = if is_gpu { request.expectations.gpu_bandwidth_gbps } else { request.expectations.write_bandwidth_gbps };
     let rows = ends.map(|end| request.bandwidths.iter().find(|row| end.is_as(row)));
@@ -72,7 +72,7 @@ pub fn wanted(request: &VerifyRequest, ends: [End<'_>; 2]) -> Wanted {
         (None, Some(row)) => (row.least_gbps, of_row(row)),
         (None, None) => (None, String::new()),
     };
-    Wanted { least_gbps, is_stated: stated.is_some(), words, load }
+    BandwidthExpectation { least_gbps, is_stated: stated.is_some(), words, load }
 }
 
 fn of_row(row: &BandwidthRow) -> String {
@@ -84,7 +84,7 @@ fn of_row(row: &BandwidthRow) -> String {
 }
 
 /// `200 Gb/sec (4X HDR)`.
-pub fn rate_gbps(port: &Port) -> Option<f64> {
+pub fn rate_gbps(port: &RailRdmaPort) -> Option<f64> {
     let (number, unit) = port.rate.split_once(' ')?;
     number.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0 && unit.starts_with("Gb/sec"))
 }
@@ -96,7 +96,7 @@ mod tests {
     use crate::tests::request;
 
     fn known() -> Vec<BandwidthRow> {
-        railwright_knowledge::catalog::load("", []).unwrap().bandwidth.entries().map(|entry| entry.row.clone()).collect()
+        railwright_knowledge::catalog::load_catalog("", []).unwrap().bandwidth.entries().map(|entry| entry.row.clone()).collect()
     }
 
     fn facts(rate: &str, mtu: u32) -> RailFacts {
@@ -104,12 +104,12 @@ mod tests {
         RailFacts::parse(&text.replace("netdev ens1f0np0\nfunction", "function"))
     }
 
-    fn of(stated: Option<f64>, driver: &str, facts: [&RailFacts; 2], gpu: Option<&str>) -> Wanted {
+    fn of(stated: Option<f64>, driver: &str, facts: [&RailFacts; 2], gpu: Option<&str>) -> BandwidthExpectation {
         let mut request = request(2);
         request.bandwidths = known();
         (request.expectations.write_bandwidth_gbps, request.expectations.gpu_bandwidth_gbps) = (stated, stated);
         let rail = ExpectedRail { driver: Some(driver.to_owned()), ..request.hosts[0].rails[0].clone() };
-        wanted(&request, facts.map(|facts| End { rail: &rail, facts, gpu }))
+        select_bandwidth_expectation(&request, facts.map(|facts| PairEnd { rail: &rail, facts, gpu }))
     }
 
     #[test]
@@ -130,8 +130,8 @@ mod tests {
     fn gpu_memory_has_numbers_of_its_own() {
         let ndr = facts("400 Gb/sec (4X NDR)", 9000);
         assert_eq!(of(None, "mlx5_core", [&ndr, &ndr], Some("H200-SXM5-141GB")).least_gbps, Some(360.0));
-        assert_eq!(of(None, "mlx5_core", [&ndr, &ndr], Some("L20")), Wanted::default());
-        assert_eq!(of(None, "mlx5_core", [&ndr, &ndr], None), Wanted::default(), "more than Ethernet can promise");
+        assert_eq!(of(None, "mlx5_core", [&ndr, &ndr], Some("L20")), BandwidthExpectation::default());
+        assert_eq!(of(None, "mlx5_core", [&ndr, &ndr], None), BandwidthExpectation::default(), "more than Ethernet can promise");
         let mut infiniband = ndr.clone();
         infiniband.ports.iter_mut().for_each(|port| port.link_layer = "InfiniBand".to_owned());
         assert_eq!(of(None, "mlx5_core", [&infiniband, &infiniband], None).least_gbps, Some(390.0));
@@ -140,10 +140,14 @@ mod tests {
     #[test]
     fn what_the_numbers_were_not_found_with_has_none() {
         let (hdr, small) = (facts("200 Gb/sec (4X HDR)", 9000), facts("200 Gb/sec (4X HDR)", 1500));
-        assert_eq!(of(None, "mlx5_core", [&hdr, &small], None), Wanted::default(), "packets of 1024 bytes");
-        assert_eq!(of(None, "ice", [&hdr, &hdr], None), Wanted::default(), "another NIC");
+        assert_eq!(of(None, "mlx5_core", [&hdr, &small], None), BandwidthExpectation::default(), "packets of 1024 bytes");
+        assert_eq!(of(None, "ice", [&hdr, &hdr], None), BandwidthExpectation::default(), "another NIC");
         let rxe = RailFacts::parse(samples::RAILS);
-        assert_eq!(of(None, "mlx5_core", [&rxe, &rxe], None), Wanted::default(), "Soft-RoCE says a rate that it does not have");
+        assert_eq!(
+            of(None, "mlx5_core", [&rxe, &rxe], None),
+            BandwidthExpectation::default(),
+            "Soft-RoCE says a rate that it does not have"
+        );
         let seen = of(None, "erdma", [&small, &small], None);
         assert_eq!((seen.least_gbps, seen.words.contains("118 Gb/s")), (None, true));
     }

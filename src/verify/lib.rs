@@ -46,8 +46,8 @@ mod tests;
 mod together;
 pub mod traffic;
 
-pub use gate::{GateReport, gate, reason};
+pub use gate::{GateReport, describe_gate_failure, verify_wave};
 pub use nccl_run::{NcclFigure, NcclRun, NcclWork};
-pub use request::{Expectations, ExpectedGpus, ExpectedRail, FabricFacts, GidKind, Marks, ModuleCheck, VerifyHost, VerifyRequest};
-pub use result::{Check, CheckResult, Measurement, Verdict, VerifyReport};
-pub use run::{VerifyEvent, verify};
+pub use request::{Expectations, ExpectedGpus, ExpectedMarks, ExpectedRail, FabricFacts, GidKind, ModuleCheck, VerifyHost, VerifyRequest};
+pub use result::{CheckResult, CheckVerdict, Measurement, VerifyCheck, VerifyReport};
+pub use run::{VerifyEvent, verify_hosts};

@@ -2,22 +2,22 @@
 
 use super::rail_facts::RailFacts;
 use super::request::ExpectedRail;
-use super::result::Judgement;
+use super::result::CheckOutcome;
 
 const RDMA_NEXT: &str = "railwright plan {inventory}";
 
 /// The netdev: there, up, carrier, MTU. The RDMA path MTU follows it downwards and never upwards.
-pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> Judgement {
+pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
     let name = &rail.netdev;
     let Some(netdev) = facts.netdevs.get(name) else {
-        return Judgement::unknown("RW0815", format!("the host said nothing of {name}")).next("railwright verify {inventory}");
+        return CheckOutcome::unknown("RW0815", format!("the host said nothing of {name}")).next("railwright verify {inventory}");
     };
     let wanted = match rail.mtu {
         Some(mtu) => format!("up, mtu {mtu}"),
         None => "up".to_owned(),
     };
     let down = |words: String| {
-        Judgement::failed("RW0802", words)
+        CheckOutcome::failed("RW0802", words)
             .effect(format!("rail {} of this host carries no traffic; jobs hang or fall back to fewer rails", rail.rail))
             .next("railwright drift {inventory}")
             .expected(wanted.clone())
@@ -31,17 +31,17 @@ pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> Judgement {
         return down(format!("{name} is {}{carrier}", netdev.operstate));
     }
     if let (Some(max), Some(mtu)) = (rail.mtu_max, netdev.mtu.filter(|mtu| rail.mtu_max.is_some_and(|max| *mtu > max))) {
-        return Judgement::failed("RW0803", format!("{name} has mtu {mtu}"))
+        return CheckOutcome::failed("RW0803", format!("{name} has mtu {mtu}"))
             .expected(format!("up, mtu {max} at most, which is what the NIC takes"))
             .effect("packets above what the NIC takes never leave the host, and nothing says so")
             .next("railwright plan {inventory}");
     }
     match (rail.mtu, netdev.mtu) {
-        (Some(wanted_mtu), Some(mtu)) if mtu != wanted_mtu => Judgement::failed("RW0803", format!("{name} has mtu {mtu}"))
+        (Some(wanted_mtu), Some(mtu)) if mtu != wanted_mtu => CheckOutcome::failed("RW0803", format!("{name} has mtu {mtu}"))
             .expected(wanted)
             .effect("the ends of a path disagree about the packet length: large packets are dropped without a word, or RDMA falls to a smaller path MTU")
             .next("railwright drift {inventory}"),
-        (_, mtu) => Judgement::passed(format!("{name} up{}", mtu.map_or(String::new(), |m| format!(", mtu {m}")))).expected(wanted),
+        (_, mtu) => CheckOutcome::passed(format!("{name} up{}", mtu.map_or(String::new(), |m| format!(", mtu {m}")))).expected(wanted),
     }
 }
 
@@ -52,7 +52,7 @@ pub fn may_still_come_up(rail: &ExpectedRail, facts: &RailFacts) -> bool {
 }
 
 /// The RDMA port of the netdev.
-pub fn judge_rdma(rail: &ExpectedRail, facts: &RailFacts) -> Judgement {
+pub fn judge_rdma(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
     let Some(port) = facts.port_of(&rail.netdev) else {
         let others: Vec<&str> = facts.ports.iter().map(|p| p.device.as_str()).collect();
         let others = if others.is_empty() {
@@ -60,16 +60,16 @@ pub fn judge_rdma(rail: &ExpectedRail, facts: &RailFacts) -> Judgement {
         } else {
             format!("RDMA devices: {}", others.join(", "))
         };
-        return Judgement::failed("RW0804", format!("no RDMA device on {}; {others}", rail.netdev))
+        return CheckOutcome::failed("RW0804", format!("no RDMA device on {}; {others}", rail.netdev))
             .expected("an active RDMA port")
             .effect("no program on this host can use the rail for RDMA; NCCL takes TCP sockets without a word")
             .next(RDMA_NEXT);
     };
     let name = format!("{}/{}", port.device, port.number);
     if port.state.contains("ACTIVE") {
-        return Judgement::passed(format!("{name} ACTIVE, {}, {}", port.link_layer, port.rate)).expected("ACTIVE");
+        return CheckOutcome::passed(format!("{name} ACTIVE, {}, {}", port.link_layer, port.rate)).expected("ACTIVE");
     }
-    Judgement::failed("RW0804", format!("{name} is {}, {}", state_word(&port.state), state_word(&port.phys_state)))
+    CheckOutcome::failed("RW0804", format!("{name} is {}, {}", state_word(&port.state), state_word(&port.phys_state)))
         .expected("ACTIVE")
         .effect("the RDMA port follows its link: no RDMA traffic on this rail until it is up")
         .next("railwright drift {inventory}")
@@ -83,7 +83,7 @@ fn state_word(state: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Verdict;
+    use crate::result::CheckVerdict;
     use crate::samples;
 
     fn rail(mtu: u32) -> ExpectedRail {
@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn a_sound_rail_passes_both() {
         let facts = RailFacts::parse(samples::RAILS);
-        assert_eq!(judge_netdev(&rail(9000), &facts).verdict, Verdict::Passed);
+        assert_eq!(judge_netdev(&rail(9000), &facts).verdict, CheckVerdict::Passed);
         let rdma = judge_rdma(&rail(9000), &facts);
-        assert_eq!((rdma.verdict, rdma.measured.as_str()), (Verdict::Passed, "rocep193s0/1 ACTIVE, Ethernet, 100 Gb/sec (4X EDR)"));
+        assert_eq!((rdma.verdict, rdma.measured.as_str()), (CheckVerdict::Passed, "rocep193s0/1 ACTIVE, Ethernet, 100 Gb/sec (4X EDR)"));
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
         let facts = RailFacts::parse("@netdev ens1f0np0\nabsent\n@rdma\n@tools\n");
         assert_eq!(judge_netdev(&rail(9000), &facts).measured, "ens1f0np0 does not exist");
         assert!(judge_rdma(&rail(9000), &facts).measured.contains("no RDMA device at all"));
-        assert_eq!(judge_netdev(&rail(9000), &RailFacts::default()).verdict, Verdict::Unknown);
+        assert_eq!(judge_netdev(&rail(9000), &RailFacts::default()).verdict, CheckVerdict::Unknown);
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         let facts = RailFacts::parse(samples::RAILS);
         let judged = judge_netdev(&ExpectedRail { mtu_max: Some(8500), ..rail(9000) }, &facts);
         assert_eq!((judged.code, judged.expected.as_str()), (Some("RW0803"), "up, mtu 8500 at most, which is what the NIC takes"));
-        assert_eq!(judge_netdev(&ExpectedRail { mtu_max: Some(9978), ..rail(9000) }, &facts).verdict, Verdict::Passed);
+        assert_eq!(judge_netdev(&ExpectedRail { mtu_max: Some(9978), ..rail(9000) }, &facts).verdict, CheckVerdict::Passed);
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! Soft-RoCE packets pass the kernel, so nftables counts them by DSCP. A NIC that does RoCE by itself is invisible to
 //! nftables; it counts packets per priority, which the DSCP maps to.
 
-use super::request::Marks;
-use super::result::Judgement;
+use super::request::ExpectedMarks;
+use super::result::CheckOutcome;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct MarkCounts {
 }
 
 /// Reads the `count-marks` or `read-marks` probe.
-pub fn parse(text: &str) -> MarkCounts {
+pub fn parse_mark_counts(text: &str) -> MarkCounts {
     let mut counts = MarkCounts::default();
     for line in text.lines() {
         if line.trim_start().starts_with('{') {
@@ -59,7 +59,7 @@ fn nft_elements(json: &str) -> Vec<(u8, u64)> {
 }
 
 /// Judges the packets that arrived between two readings.
-pub fn judge(before: &MarkCounts, after: &MarkCounts, wanted: Marks) -> Judgement {
+pub fn check_packet_marks(before: &MarkCounts, after: &MarkCounts, wanted: ExpectedMarks) -> CheckOutcome {
     let expected = format!("at least {SHARE_PERCENT} % with DSCP {}", wanted.dscp);
     if after.by_dscp.values().sum::<u64>() >= ENOUGH_PACKETS {
         return by_share(&after.by_dscp, wanted.dscp, "DSCP", expected);
@@ -73,19 +73,19 @@ pub fn judge(before: &MarkCounts, after: &MarkCounts, wanted: Marks) -> Judgemen
         return by_share(&delta, wanted.priority, "priority", format!("at least {SHARE_PERCENT} % on priority {}", wanted.priority));
     }
     if after.by_priority.is_empty() {
-        return Judgement::not_applicable("neither nftables nor the NIC can count the marks here").expected(expected);
+        return CheckOutcome::not_applicable("neither nftables nor the NIC can count the marks here").expected(expected);
     }
-    Judgement::unknown("RW0815", "too few packets were counted to judge").expected(expected).next("railwright verify {inventory}")
+    CheckOutcome::unknown("RW0815", "too few packets were counted to judge").expected(expected).next("railwright verify {inventory}")
 }
 
-fn by_share(counts: &BTreeMap<u8, u64>, wanted: u8, word: &str, expected: String) -> Judgement {
+fn by_share(counts: &BTreeMap<u8, u64>, wanted: u8, word: &str, expected: String) -> CheckOutcome {
     let total: u64 = counts.values().sum();
     let share = counts.get(&wanted).copied().unwrap_or(0) as f64 * 100.0 / total.max(1) as f64;
     if share >= SHARE_PERCENT {
-        return Judgement::passed(format!("{share:.0} % on {word} {wanted}")).expected(expected);
+        return CheckOutcome::passed(format!("{share:.0} % on {word} {wanted}")).expected(expected);
     }
     let most = counts.iter().max_by_key(|(_, packets)| **packets).map_or(0, |(value, _)| *value);
-    Judgement::failed("RW0807", format!("{share:.0} % on {word} {wanted}, most on {word} {most}"))
+    CheckOutcome::failed("RW0807", format!("{share:.0} % on {word} {wanted}, most on {word} {most}"))
         .expected(expected)
         .effect("RoCE traffic of the sender travels in the wrong class: it is not lossless there, and takes the buffer of others")
         .next("railwright drift {inventory}")
@@ -94,44 +94,47 @@ fn by_share(counts: &BTreeMap<u8, u64>, wanted: u8, word: &str, expected: String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Verdict;
+    use crate::result::CheckVerdict;
     use crate::samples;
     use proptest::prelude::*;
 
-    const WANTED: Marks = Marks { dscp: 26, priority: 3 };
+    const WANTED: ExpectedMarks = ExpectedMarks { dscp: 26, priority: 3 };
 
     #[test]
     fn nftables_counts_what_passes_the_kernel() {
-        let judged = judge(&MarkCounts::default(), &parse(samples::MARKS_26), WANTED);
-        assert_eq!((judged.verdict, judged.measured.as_str()), (Verdict::Passed, "100 % on DSCP 26"));
+        let judged = check_packet_marks(&MarkCounts::default(), &parse_mark_counts(samples::MARKS_26), WANTED);
+        assert_eq!((judged.verdict, judged.measured.as_str()), (CheckVerdict::Passed, "100 % on DSCP 26"));
     }
 
     #[test]
     fn unmarked_traffic_fails_and_says_where_it_went() {
-        let judged = judge(&MarkCounts::default(), &parse(samples::MARKS_0), WANTED);
+        let judged = check_packet_marks(&MarkCounts::default(), &parse_mark_counts(samples::MARKS_0), WANTED);
         assert_eq!((judged.code, judged.measured.as_str()), (Some("RW0807"), "0 % on DSCP 26, most on DSCP 0"));
     }
 
     #[test]
     fn a_nic_that_bypasses_the_kernel_is_judged_by_its_priorities() {
-        let before = parse("@priorities\n     rx_prio0_packets: 500\n     rx_prio3_packets: 100\n@counting\n");
-        let after = parse("@priorities\n     rx_prio0_packets: 501\n     rx_prio3_packets: 9100\n@marks\n{\"nftables\":[]}\n");
-        assert_eq!(judge(&before, &after, WANTED).measured, "100 % on priority 3");
-        let wrong = parse("rx_prio0_packets: 9500\nrx_prio3_packets: 100\n");
-        assert_eq!(judge(&before, &wrong, WANTED).measured, "0 % on priority 3, most on priority 0");
+        let before = parse_mark_counts("@priorities\n     rx_prio0_packets: 500\n     rx_prio3_packets: 100\n@counting\n");
+        let after = parse_mark_counts("@priorities\n     rx_prio0_packets: 501\n     rx_prio3_packets: 9100\n@marks\n{\"nftables\":[]}\n");
+        assert_eq!(check_packet_marks(&before, &after, WANTED).measured, "100 % on priority 3");
+        let wrong = parse_mark_counts("rx_prio0_packets: 9500\nrx_prio3_packets: 100\n");
+        assert_eq!(check_packet_marks(&before, &wrong, WANTED).measured, "0 % on priority 3, most on priority 0");
     }
 
     #[test]
     fn where_nothing_can_count_it_does_not_apply_and_no_packets_prove_nothing() {
-        assert_eq!(judge(&MarkCounts::default(), &parse("@missing nft\n"), WANTED).verdict, Verdict::NotApplicable);
-        let same = parse("rx_prio0_packets: 9500\n");
-        assert_eq!(judge(&same, &same, WANTED).verdict, Verdict::Unknown);
+        assert_eq!(
+            check_packet_marks(&MarkCounts::default(), &parse_mark_counts("@missing nft\n"), WANTED).verdict,
+            CheckVerdict::NotApplicable
+        );
+        let same = parse_mark_counts("rx_prio0_packets: 9500\n");
+        assert_eq!(check_packet_marks(&same, &same, WANTED).verdict, CheckVerdict::Unknown);
     }
 
     proptest! {
         #[test]
         fn no_output_panics(text in "(\\{\"nftables\":\\[|rx_prio3_packets: |[ -~\n]){0,40}") {
-            judge(&parse(&text), &parse(&text), WANTED);
+            check_packet_marks(&parse_mark_counts(&text), &parse_mark_counts(&text), WANTED);
         }
     }
 }

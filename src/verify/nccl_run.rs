@@ -1,14 +1,14 @@
 //! NCCL's tests between hosts as checks of them: for the gate of a rollout, and for `verify`. They run as `job run` runs them, and what `job prove`
 //! says of their output is what the checks say.
 
-use super::host_job::{self, Ended, Refused};
+use super::host_job::{self, HostJobOutcome, HostJobStartError};
 use super::nccl::transport::Transport;
-use super::nccl::{self, Decoder, Expected, Log};
-use super::result::{Check, CheckResult, Judgement, Verdict};
+use super::nccl::{self, NcclExpectations, NcclLog, NcclLogDecoder};
+use super::result::{CheckOutcome, CheckResult, CheckVerdict, VerifyCheck};
 use railwright_base::nodeset;
-use railwright_base::text::{counted, duration, one_line};
+use railwright_base::text::{format_count, format_duration, one_line};
 use railwright_transport::{Connector, HostAccess};
-use railwright_workload::{HostPart, missing};
+use railwright_workload::{HostPart, describe_missing_requirement};
 use serde::Serialize;
 use std::future::Future;
 
@@ -21,7 +21,7 @@ pub struct NcclRun {
     /// It is ended after so many seconds.
     pub limit_s: u32,
     /// What its output is held against.
-    pub expected: Expected,
+    pub expected: NcclExpectations,
 }
 
 /// What is to be done of hosts that run together.
@@ -54,7 +54,7 @@ pub struct NcclFigure {
 
 /// Who runs together of a wave: hosts of one sort, and where there are fewer than two of it one that is through, as with pairs over RDMA. The only
 /// host that is through had nobody to run with, and comes along.
-pub fn together(sorts: &[Vec<String>], wave: &[String], done: &[String]) -> Vec<Vec<String>> {
+pub fn group_wave_hosts(sorts: &[Vec<String>], wave: &[String], done: &[String]) -> Vec<Vec<String>> {
     let of = |sort: &Vec<String>| {
         let mut hosts: Vec<String> = wave.iter().filter(|host| sort.contains(host)).cloned().collect();
         let mut earlier = done.iter().filter(|host| sort.contains(host) && !wave.contains(host)).peekable();
@@ -69,7 +69,7 @@ pub fn together(sorts: &[Vec<String>], wave: &[String], done: &[String]) -> Vec<
 }
 
 /// Runs and judges; `begins` is told of each run, and `stop` ends the one that goes on and begins no other.
-pub async fn prove(
+pub async fn run_nccl_checks(
     connector: &dyn Connector,
     inventory: &str,
     works: Vec<NcclWork>,
@@ -82,55 +82,60 @@ pub async fn prove(
         let run = match work {
             NcclWork::Run(run) => run,
             NcclWork::Alone { host, why } => {
-                results.push(alone(&why).on(inventory, &[&host], None, Check::Nccl("")));
+                results.push(outcome_of_single_host(&why).on(inventory, &[&host], None, VerifyCheck::Nccl("")));
                 continue;
             }
         };
         let hosts: Vec<String> = run.parts.iter().map(|(_, part)| part.host.clone()).collect();
         begins(&hosts);
-        let mut decoder = Decoder::default();
+        let mut decoder = NcclLogDecoder::default();
         let mut lines = |_: &str, text: &str| decoder.feed(text.as_bytes());
         let ended = match is_stopped {
-            true => Ok(Ended::Stopped),
-            false => host_job::run(connector, &run.parts, run.limit_s, &mut lines, &mut stop).await,
+            true => Ok(HostJobOutcome::Stopped),
+            false => host_job::run_host_job(connector, &run.parts, run.limit_s, &mut lines, &mut stop).await,
         };
-        is_stopped |= matches!(ended, Ok(Ended::Stopped));
+        is_stopped |= matches!(ended, Ok(HostJobOutcome::Stopped));
         let log = decoder.finish();
         let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
-        let shown = nodeset::fold(&hosts);
-        let on = |(aspect, judgement): (&'static str, Judgement)| {
+        let shown = nodeset::fold_node_set(&hosts);
+        let on = |(aspect, judgement): (&'static str, CheckOutcome)| {
             let next = judgement.next.replace("{host}", &shown);
-            judgement.next(next).on(inventory, &names, None, Check::Nccl(aspect))
+            judgement.next(next).on(inventory, &names, None, VerifyCheck::Nccl(aspect))
         };
-        results.extend(judged(ended, &log, &run.expected, run.limit_s).into_iter().map(on));
-        figures.extend(figure(hosts, run.ranks, &log));
+        results.extend(evaluate_nccl_run(ended, &log, &run.expected, run.limit_s).into_iter().map(on));
+        figures.extend(build_nccl_figure(hosts, run.ranks, &log));
     }
     (results, figures)
 }
 
-fn figure(hosts: Vec<String>, ranks: u32, log: &Log) -> Option<NcclFigure> {
+fn build_nccl_figure(hosts: Vec<String>, ranks: u32, log: &NcclLog) -> Option<NcclFigure> {
     let largest = log.runs.iter().rev().find_map(|run| run.largest)?;
     let transport = nccl::transport::of_log(log);
     Some(NcclFigure { hosts, ranks, transport, bytes: Some(largest.bytes), busbw: largest.busbw() })
 }
 
-fn alone(why: &str) -> Judgement {
-    Judgement::not_run("RW1307", why)
+fn outcome_of_single_host(why: &str) -> CheckOutcome {
+    CheckOutcome::not_run("RW1307", why)
         .expected("NCCL's tests between two hosts at least")
         .effect("nothing of NCCL is proven on it by itself: what runs on one host alone crosses no network")
         .next("railwright verify {inventory} --nccl proves it between all hosts that can run together")
 }
 
 /// What a run says, aspect by aspect; how it ended comes first where that was no good end, and then only what it disproves besides.
-fn judged(ended: Result<Ended, Refused>, log: &Log, expected: &Expected, limit_s: u32) -> Vec<(&'static str, Judgement)> {
+fn evaluate_nccl_run(
+    ended: Result<HostJobOutcome, HostJobStartError>,
+    log: &NcclLog,
+    expected: &NcclExpectations,
+    limit_s: u32,
+) -> Vec<(&'static str, CheckOutcome)> {
     let bad = match ended {
-        Ok(ended) => end(&ended, log, limit_s),
+        Ok(ended) => check_run_end(&ended, log, limit_s),
         Err(refused) => Some(not_run(refused)),
     };
-    let aspects = nccl::judge(log, expected).aspects.into_iter().map(|(aspect, judgement)| (aspect.word(), judgement));
+    let aspects = nccl::check_nccl_log(log, expected).aspects.into_iter().map(|(aspect, judgement)| (aspect.word(), judgement));
     match bad {
         None => aspects.collect(),
-        Some(bad) => std::iter::once(("", bad)).chain(aspects.filter(|(_, judgement)| judgement.verdict == Verdict::Failed)).collect(),
+        Some(bad) => std::iter::once(("", bad)).chain(aspects.filter(|(_, judgement)| judgement.verdict == CheckVerdict::Failed)).collect(),
     }
 }
 
@@ -138,53 +143,55 @@ const TO_ITS_END: &str = "a run to its end";
 const UNPROVEN: &str = "nothing is proven of the path from GPU to GPU";
 
 /// It did not come to a good end.
-fn end(ended: &Ended, log: &Log, limit_s: u32) -> Option<Judgement> {
+fn check_run_end(ended: &HostJobOutcome, log: &NcclLog, limit_s: u32) -> Option<CheckOutcome> {
     let said = log.failures.first().map(|failure| format!(": {}", failure.text)).unwrap_or_default();
-    let ran = |judgement: Judgement, effect: &str| {
+    let ran = |judgement: CheckOutcome, effect: &str| {
         judgement.expected(TO_ITS_END).effect(effect).next("railwright job run nccl-test -i {inventory} --on {host} shows all that it says")
     };
     match ended {
-        Ended::Exited(all) => {
+        HostJobOutcome::Exited(all) => {
             let bad: Vec<&(String, i32)> = all.iter().filter(|(_, code)| *code != 0).collect();
             let (host, code) = bad.first()?;
             let found = format!("it ended with exit status {code} on {}{said}", one_line(host, 60));
-            Some(ran(Judgement::failed("RW1306", found), "jobs of NCCL break between these hosts"))
+            Some(ran(CheckOutcome::failed("RW1306", found), "jobs of NCCL break between these hosts"))
         }
-        Ended::Late => {
+        HostJobOutcome::Late => {
             let sizes: u64 = log.runs.iter().map(|run| run.sizes).sum();
             let found = format!(
                 "it had not ended after {} ({} measured), and was ended",
-                duration(limit_s.into()),
-                counted(sizes as usize, "size")
+                format_duration(limit_s.into()),
+                format_count(sizes as usize, "size")
             );
             Some(ran(
-                Judgement::failed("RW1306", found),
+                CheckOutcome::failed("RW1306", found),
                 "jobs of NCCL hang between these hosts, or are too slow for the time that they were given",
             ))
         }
-        Ended::Lost { host, why } => Some(ran(Judgement::unknown("RW1306", format!("{host} was lost: {why}")), UNPROVEN)),
-        Ended::Stopped => Some(ran(Judgement::unknown("RW1306", "it was stopped"), UNPROVEN)),
+        HostJobOutcome::Lost { host, why } => Some(ran(CheckOutcome::unknown("RW1306", format!("{host} was lost: {why}")), UNPROVEN)),
+        HostJobOutcome::Stopped => Some(ran(CheckOutcome::unknown("RW1306", "it was stopped"), UNPROVEN)),
     }
 }
 
 /// It was not started anywhere.
-fn not_run(refused: Refused) -> Judgement {
+fn not_run(refused: HostJobStartError) -> CheckOutcome {
     let (found, next) = match refused {
-        Refused::Unreached(error) => (error.one_line(), "railwright verify {inventory}".to_owned()),
-        Refused::Unasked { host, why } => {
+        HostJobStartError::Unreached(error) => (error.one_line(), "railwright verify {inventory}".to_owned()),
+        HostJobStartError::Unasked { host, why } => {
             (format!("{host} could not be asked what is there: {why}"), "railwright verify {inventory}".to_owned())
         }
-        Refused::NotStarted { host, why } => (format!("it did not start on {host}: {why}"), "`systemctl --failed` on that host".to_owned()),
-        Refused::Missing(all) => {
+        HostJobStartError::NotStarted { host, why } => {
+            (format!("it did not start on {host}: {why}"), "`systemctl --failed` on that host".to_owned())
+        }
+        HostJobStartError::Missing(all) => {
             let hosts: Vec<&String> =
                 all.first().map_or(Vec::new(), |(_, what)| all.iter().filter(|(_, other)| other == what).map(|(host, _)| host).collect());
-            let (what, brings) = missing(all.first().map_or("", |(_, what)| what));
+            let (what, brings) = describe_missing_requirement(all.first().map_or("", |(_, what)| what));
             let others = all.len() - hosts.len();
-            let more = if others > 0 { format!(", and {} more", counted(others, "thing")) } else { String::new() };
-            (format!("{what} is not on {}{more}", nodeset::fold(&hosts)), brings)
+            let more = if others > 0 { format!(", and {} more", format_count(others, "thing")) } else { String::new() };
+            (format!("{what} is not on {}{more}", nodeset::fold_node_set(&hosts)), brings)
         }
     };
-    Judgement::unknown("RW1306", found).expected(TO_ITS_END).effect(UNPROVEN).next(next)
+    CheckOutcome::unknown("RW1306", found).expected(TO_ITS_END).effect(UNPROVEN).next(next)
 }
 
 #[cfg(test)]
@@ -199,7 +206,7 @@ mod tests {
     #[test]
     fn hosts_of_one_sort_run_together_and_one_alone_takes_one_that_is_through() {
         let sorts = [names(&["a1", "a2", "a3", "a4"]), names(&["b1", "b2"])];
-        let of = |wave: &[&str], done: &[&str]| together(&sorts, &names(wave), &names(done));
+        let of = |wave: &[&str], done: &[&str]| group_wave_hosts(&sorts, &names(wave), &names(done));
         // A canary of each sort is alone; the next wave of a sort takes it along.
         assert_eq!(of(&["a1", "b1", "login"], &[]), [names(&["a1"]), names(&["b1"])]);
         assert_eq!(of(&["a2", "a3"], &["a1", "b1"]), [names(&["a2", "a3", "a1"])]);
@@ -210,54 +217,58 @@ mod tests {
         assert_eq!(of(&["login"], &["a1"]), Vec::<Vec<String>>::new());
     }
 
-    fn said(ended: Result<Ended, Refused>, log: &str) -> Vec<(&'static str, Verdict, String)> {
-        let mut decoder = Decoder::default();
+    fn said(ended: Result<HostJobOutcome, HostJobStartError>, log: &str) -> Vec<(&'static str, CheckVerdict, String)> {
+        let mut decoder = NcclLogDecoder::default();
         decoder.feed(log.as_bytes());
-        let expected = Expected { node_gbps: Some(200.0), source: "the NICs".into(), ..Expected::of("x", "--log FILE") };
-        let judged = judged(ended, &decoder.finish(), &expected, 60);
+        let expected = NcclExpectations { node_gbps: Some(200.0), source: "the NICs".into(), ..NcclExpectations::of("x", "--log FILE") };
+        let judged = evaluate_nccl_run(ended, &decoder.finish(), &expected, 60);
         judged.into_iter().map(|(aspect, judgement)| (aspect, judgement.verdict, judgement.measured)).collect()
     }
 
     #[test]
     fn a_good_end_is_judged_by_its_output_and_a_bad_one_is_told_first() {
-        let good = || Ok(Ended::Exited(vec![("gpu1".to_owned(), 0)]));
-        let proven = said(good(), &samples::job());
+        let good = || Ok(HostJobOutcome::Exited(vec![("gpu1".to_owned(), 0)]));
+        let proven = said(good(), &samples::render_job_log());
         assert!(
-            proven.iter().all(|(aspect, verdict, _)| !aspect.is_empty() && !matches!(verdict, Verdict::Failed | Verdict::Unknown)),
+            proven
+                .iter()
+                .all(|(aspect, verdict, _)| !aspect.is_empty() && !matches!(verdict, CheckVerdict::Failed | CheckVerdict::Unknown)),
             "{proven:?}"
         );
-        let wrong = said(good(), &samples::job().replace("26.56      0", "26.56      7"));
+        let wrong = said(good(), &samples::render_job_log().replace("26.56      0", "26.56      7"));
         assert!(
-            wrong.iter().any(|(aspect, verdict, found)| (*aspect, *verdict) == ("data", Verdict::Failed) && found.contains('7')),
+            wrong.iter().any(|(aspect, verdict, found)| (*aspect, *verdict) == ("data", CheckVerdict::Failed) && found.contains('7')),
             "{wrong:?}"
         );
         let silent = said(good(), "");
-        assert!(silent.iter().any(|(aspect, verdict, _)| (*aspect, *verdict) == ("transport", Verdict::Unknown)), "{silent:?}");
+        assert!(silent.iter().any(|(aspect, verdict, _)| (*aspect, *verdict) == ("transport", CheckVerdict::Unknown)), "{silent:?}");
 
-        let broke =
-            said(Ok(Ended::Exited(vec![("gpu1".to_owned(), 2)])), "gpu1: Test NCCL failure common.cu:958 'unhandled system error'\n");
-        assert_eq!((broke[0].0, broke[0].1), ("", Verdict::Failed));
+        let broke = said(
+            Ok(HostJobOutcome::Exited(vec![("gpu1".to_owned(), 2)])),
+            "gpu1: Test NCCL failure common.cu:958 'unhandled system error'\n",
+        );
+        assert_eq!((broke[0].0, broke[0].1), ("", CheckVerdict::Failed));
         assert!(broke[0].2.starts_with("it ended with exit status 2 on gpu1"), "{broke:?}");
         assert!(
-            broke.iter().skip(1).all(|(_, verdict, _)| *verdict == Verdict::Failed),
+            broke.iter().skip(1).all(|(_, verdict, _)| *verdict == CheckVerdict::Failed),
             "what is not known of a broken run is no finding: {broke:?}"
         );
-        let hung = said(Ok(Ended::Late), "");
-        assert_eq!(hung, [("", Verdict::Failed, "it had not ended after 1 min (0 sizes measured), and was ended".to_owned())]);
-        let lost = said(Ok(Ended::Lost { host: "gpu2".into(), why: "a reboot".into() }), "");
-        assert_eq!((lost.len(), lost[0].1, lost[0].2.as_str()), (1, Verdict::Unknown, "gpu2 was lost: a reboot"));
+        let hung = said(Ok(HostJobOutcome::Late), "");
+        assert_eq!(hung, [("", CheckVerdict::Failed, "it had not ended after 1 min (0 sizes measured), and was ended".to_owned())]);
+        let lost = said(Ok(HostJobOutcome::Lost { host: "gpu2".into(), why: "a reboot".into() }), "");
+        assert_eq!((lost.len(), lost[0].1, lost[0].2.as_str()), (1, CheckVerdict::Unknown, "gpu2 was lost: a reboot"));
     }
 
     #[test]
     fn what_hosts_lack_is_told_in_words() {
         let lacks = |all: &[(&str, &str)]| {
             let all = all.iter().map(|(host, what)| ((*host).to_owned(), (*what).to_owned())).collect();
-            said(Err(Refused::Missing(all)), "").remove(0)
+            said(Err(HostJobStartError::Missing(all)), "").remove(0)
         };
         let (_, verdict, found) = lacks(&[("gpu1", "program all_reduce_perf"), ("gpu2", "program all_reduce_perf"), ("gpu2", "mpirun")]);
         assert_eq!(
             (verdict, found.as_str()),
-            (Verdict::Unknown, "all_reduce_perf (NVIDIA/nccl-tests) is not on gpu[1-2], and 1 thing more")
+            (CheckVerdict::Unknown, "all_reduce_perf (NVIDIA/nccl-tests) is not on gpu[1-2], and 1 thing more")
         );
     }
 }

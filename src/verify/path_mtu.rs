@@ -1,17 +1,17 @@
 //! Whole packets between two rails that no hop may split: `ping -M do`, both ways, because a peer with a smaller MTU
 //! still *takes* large packets and only its own direction shows it.
 
-use super::result::Judgement;
+use super::result::CheckOutcome;
 use railwright_base::text::one_line;
 
 /// Judges the output of `ping -n -M do -s SIZE -c 3` (iputils) and its exit status.
-pub fn judge(code: i32, output: &str, mtu: u32) -> Judgement {
+pub fn check_path_mtu(code: i32, output: &str, mtu: u32) -> CheckOutcome {
     let expected = format!("{mtu} bytes unsplit");
     let fail = |words: String, effect: &str| {
-        Judgement::failed("RW0806", words).expected(expected.clone()).effect(effect).next("railwright drift {inventory}")
+        CheckOutcome::failed("RW0806", words).expected(expected.clone()).effect(effect).next("railwright drift {inventory}")
     };
     if output.contains("@missing ping") {
-        return Judgement::unknown("RW0812", "ping is not installed").next("install iputils-ping, then railwright verify {inventory}");
+        return CheckOutcome::unknown("RW0812", "ping is not installed").next("install iputils-ping, then railwright verify {inventory}");
     }
     if let Some(local) = limit_after(output, "message too long") {
         return fail(
@@ -23,7 +23,7 @@ pub fn judge(code: i32, output: &str, mtu: u32) -> Judgement {
         return fail(format!("a router on the way stops at {router} bytes"), "it drops whole RDMA packets, which are never split");
     }
     match (loss_percent(output), code) {
-        (Some(0.0), 0) => Judgement::passed(format!("{mtu} bytes, no loss")).expected(expected),
+        (Some(0.0), 0) => CheckOutcome::passed(format!("{mtu} bytes, no loss")).expected(expected),
         (Some(100.0), _) if output.contains("Destination Host Unreachable") => {
             fail("the peer's address does not answer ARP".to_owned(), "the two rails are not on one network: cabling, VLAN or address")
         }
@@ -40,7 +40,7 @@ pub fn judge(code: i32, output: &str, mtu: u32) -> Judgement {
         (None, _) if output.contains("Network is unreachable") => {
             fail("no route to the peer's address".to_owned(), "the two rails are not on one network")
         }
-        (None, _) => Judgement::unknown("RW0815", format!("ping said: {}", one_line(output, 100))).expected(expected),
+        (None, _) => CheckOutcome::unknown("RW0815", format!("ping said: {}", one_line(output, 100))).expected(expected),
     }
 }
 
@@ -62,34 +62,34 @@ fn loss_percent(output: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Verdict;
+    use crate::result::CheckVerdict;
     use crate::samples;
     use proptest::prelude::*;
 
     #[test]
     fn no_loss_passes() {
-        assert_eq!(judge(0, samples::PING, 9000).verdict, Verdict::Passed);
+        assert_eq!(check_path_mtu(0, samples::PING, 9000).verdict, CheckVerdict::Passed);
     }
 
     #[test]
     fn our_own_small_mtu_and_a_silent_drop_say_different_things() {
-        assert_eq!(judge(1, samples::PING_LOCAL_LIMIT, 9000).measured, "this host's own netdev stops at 1500 bytes");
-        assert_eq!(judge(1, samples::PING_SILENT, 9000).measured, "packets of 9000 bytes vanish");
+        assert_eq!(check_path_mtu(1, samples::PING_LOCAL_LIMIT, 9000).measured, "this host's own netdev stops at 1500 bytes");
+        assert_eq!(check_path_mtu(1, samples::PING_SILENT, 9000).measured, "packets of 9000 bytes vanish");
         let router = "From 10.0.0.1 icmp_seq=1 Frag needed and DF set (mtu = 1500)\n3 packets transmitted, 0 received, 100% packet loss";
-        assert_eq!(judge(1, router, 9000).measured, "a router on the way stops at 1500 bytes");
+        assert_eq!(check_path_mtu(1, router, 9000).measured, "a router on the way stops at 1500 bytes");
     }
 
     #[test]
     fn a_missing_address_and_a_missing_tool_are_told_apart() {
-        assert_eq!(judge(2, "ping: bind: Cannot assign requested address\n", 9000).code, Some("RW0806"));
-        assert_eq!(judge(127, "@missing ping\n", 9000).verdict, Verdict::Unknown);
-        assert_eq!(judge(0, "", 9000).verdict, Verdict::Unknown);
+        assert_eq!(check_path_mtu(2, "ping: bind: Cannot assign requested address\n", 9000).code, Some("RW0806"));
+        assert_eq!(check_path_mtu(127, "@missing ping\n", 9000).verdict, CheckVerdict::Unknown);
+        assert_eq!(check_path_mtu(0, "", 9000).verdict, CheckVerdict::Unknown);
     }
 
     proptest! {
         #[test]
         fn no_output_panics(text in "(packet loss|mtu|message too long|%|,|[0-9]|[ -~\n]|é){0,40}") {
-            judge(1, &text, 9000);
+            check_path_mtu(1, &text, 9000);
         }
     }
 }

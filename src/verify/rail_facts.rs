@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 /// A netdev.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Netdev {
+pub struct RailNetdev {
     /// False when there is none of that name.
     pub present: bool,
     /// `up`, `down`, `unknown` (virtual devices that do not say).
@@ -21,7 +21,7 @@ pub struct Netdev {
 
 /// One GID of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gid {
+pub struct RailGid {
     /// Its index, which depends on the order in which addresses came and is re-used: never assumed.
     pub index: u32,
     /// Its value as an address; RoCE v2 GIDs of IPv4 addresses are IPv4-mapped and given as IPv4 here.
@@ -34,7 +34,7 @@ pub struct Gid {
 
 /// One port of an RDMA device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Port {
+pub struct RailRdmaPort {
     /// The device.
     pub device: String,
     /// The port, from 1.
@@ -53,7 +53,7 @@ pub struct Port {
     /// `parent_show`). It tells the rate of its netdev, which it does not reach.
     pub in_software: bool,
     /// Its GIDs, empty slots left out.
-    pub gids: Vec<Gid>,
+    pub gids: Vec<RailGid>,
     function_netdevs: Vec<String>,
 }
 
@@ -61,9 +61,9 @@ pub struct Port {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RailFacts {
     /// By name.
-    pub netdevs: BTreeMap<String, Netdev>,
+    pub netdevs: BTreeMap<String, RailNetdev>,
     /// All ports.
-    pub ports: Vec<Port>,
+    pub ports: Vec<RailRdmaPort>,
     /// Programs that are there: `ib_write_bw`, `nft`.
     pub tools: BTreeSet<String>,
 }
@@ -93,7 +93,7 @@ impl RailFacts {
     }
 
     /// The port of a netdev. That of a VLAN is the port which has its GIDs, or sits on what the VLAN is named for.
-    pub fn port_of(&self, netdev: &str) -> Option<&Port> {
+    pub fn port_of(&self, netdev: &str) -> Option<&RailRdmaPort> {
         let of = |name: &str| self.ports.iter().find(|p| p.netdev.as_deref() == Some(name));
         let by_gid = || self.ports.iter().find(|p| p.gids.iter().any(|gid| gid.netdev == netdev));
         of(netdev).or_else(by_gid).or_else(|| of(netdev.rsplit_once('.')?.0))
@@ -102,10 +102,10 @@ impl RailFacts {
     fn begin(&mut self, section: &[String]) {
         match section {
             [word, name] if word == "netdev" => {
-                self.netdevs.insert(name.clone(), Netdev { present: true, ..Netdev::default() });
+                self.netdevs.insert(name.clone(), RailNetdev { present: true, ..RailNetdev::default() });
             }
             [word, device, number] if word == "port" => {
-                self.ports.push(Port { device: device.clone(), number: number.parse().unwrap_or(1), ..Port::default() });
+                self.ports.push(RailRdmaPort { device: device.clone(), number: number.parse().unwrap_or(1), ..RailRdmaPort::default() });
             }
             _ => {}
         }
@@ -134,7 +134,7 @@ impl RailFacts {
             "rate" => port.rate = value.to_owned(),
             "netdev" => (port.netdev, port.in_software) = (Some(value.to_owned()), true),
             "function-netdev" => port.function_netdevs.push(value.to_owned()),
-            "gid" => port.gids.extend(gid(value)),
+            "gid" => port.gids.extend(parse_gid(value)),
             _ => {}
         }
     }
@@ -162,12 +162,12 @@ pub fn bare_address(text: &str) -> Option<IpAddr> {
 }
 
 /// `1 0000:...:ffff:c0a8:4d01 eth1 RoCE v2`.
-fn gid(value: &str) -> Option<Gid> {
+fn parse_gid(value: &str) -> Option<RailGid> {
     let mut words = value.splitn(4, ' ');
     let index = words.next()?.parse().ok()?;
     let address: std::net::Ipv6Addr = words.next()?.parse().ok()?;
     let netdev = words.next()?.to_owned();
-    Some(Gid { index, address: address.to_canonical(), netdev, kind: words.next().unwrap_or_default().trim().to_owned() })
+    Some(RailGid { index, address: address.to_canonical(), netdev, kind: words.next().unwrap_or_default().trim().to_owned() })
 }
 
 #[cfg(test)]

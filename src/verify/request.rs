@@ -14,7 +14,7 @@ pub enum GidKind {
 
 /// The marks of RoCE traffic that the fabric is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marks {
+pub struct ExpectedMarks {
     /// The DSCP, 0 to 63; 26 by convention.
     pub dscp: u8,
     /// The priority that the DSCP maps to, 0 to 7.
@@ -27,7 +27,7 @@ pub struct FabricFacts {
     /// The sort of GID.
     pub gid: GidKind,
     /// The marks; `None` where the fabric has no lossless class.
-    pub marks: Option<Marks>,
+    pub marks: Option<ExpectedMarks>,
 }
 
 /// What a pair must deliver; without a value a check only reports.

@@ -12,7 +12,7 @@ pub const FORMAT_VERSION: &str = "1.0";
 /// How a check ended. Ordered from worst to best, which is the order on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// Found out, and not as it must be.
     Failed,
     /// Could not be found out; it proves nothing, so it does not let a rollout go on.
@@ -29,7 +29,7 @@ pub enum Verdict {
 
 /// What is judged.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Check {
+pub enum VerifyCheck {
     /// The host answers.
     Connection,
     /// The kernel modules that run are the installed ones.
@@ -68,34 +68,34 @@ pub enum Check {
     Module(String),
 }
 
-impl Check {
+impl VerifyCheck {
     /// The word on the screen and in JSON.
     pub fn word(&self) -> String {
         match self {
-            Check::Connection => "connection".to_owned(),
-            Check::Netdev => "netdev".to_owned(),
-            Check::RdmaLink => "rdma link".to_owned(),
-            Check::Gid => "gid".to_owned(),
-            Check::Routes => "routes".to_owned(),
-            Check::LiveTraffic => "erdma traffic".to_owned(),
-            Check::PathMtu => "path mtu".to_owned(),
-            Check::Marks => "dscp".to_owned(),
-            Check::Loopback => "loopback".to_owned(),
-            Check::RunningModules => "running".to_owned(),
-            Check::Gpus => "gpus".to_owned(),
-            Check::PcieLink => "pcie link".to_owned(),
-            Check::Bandwidth => "bandwidth".to_owned(),
-            Check::GpuDirect => "gpudirect".to_owned(),
-            Check::Latency => "latency".to_owned(),
-            Check::Counters => "counters".to_owned(),
-            Check::Nccl("") => "nccl".to_owned(),
-            Check::Nccl(aspect) => format!("nccl {aspect}"),
-            Check::Module(id) => format!("module {id}"),
+            VerifyCheck::Connection => "connection".to_owned(),
+            VerifyCheck::Netdev => "netdev".to_owned(),
+            VerifyCheck::RdmaLink => "rdma link".to_owned(),
+            VerifyCheck::Gid => "gid".to_owned(),
+            VerifyCheck::Routes => "routes".to_owned(),
+            VerifyCheck::LiveTraffic => "erdma traffic".to_owned(),
+            VerifyCheck::PathMtu => "path mtu".to_owned(),
+            VerifyCheck::Marks => "dscp".to_owned(),
+            VerifyCheck::Loopback => "loopback".to_owned(),
+            VerifyCheck::RunningModules => "running".to_owned(),
+            VerifyCheck::Gpus => "gpus".to_owned(),
+            VerifyCheck::PcieLink => "pcie link".to_owned(),
+            VerifyCheck::Bandwidth => "bandwidth".to_owned(),
+            VerifyCheck::GpuDirect => "gpudirect".to_owned(),
+            VerifyCheck::Latency => "latency".to_owned(),
+            VerifyCheck::Counters => "counters".to_owned(),
+            VerifyCheck::Nccl("") => "nccl".to_owned(),
+            VerifyCheck::Nccl(aspect) => format!("nccl {aspect}"),
+            VerifyCheck::Module(id) => format!("module {id}"),
         }
     }
 }
 
-impl schemars::JsonSchema for Check {
+impl schemars::JsonSchema for VerifyCheck {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Check".into()
     }
@@ -104,7 +104,7 @@ impl schemars::JsonSchema for Check {
     }
 }
 
-impl Serialize for Check {
+impl Serialize for VerifyCheck {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.word())
     }
@@ -112,9 +112,9 @@ impl Serialize for Check {
 
 /// What a check's pure half says, before it is bound to hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
+pub struct CheckOutcome {
     /// How it ended.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// What was found, in words.
     pub measured: String,
     /// What must be, in words; empty where nothing is stated.
@@ -127,9 +127,9 @@ pub struct Judgement {
     pub next: String,
 }
 
-impl Judgement {
-    fn of(verdict: Verdict, measured: impl Into<String>) -> Self {
-        Judgement {
+impl CheckOutcome {
+    fn of(verdict: CheckVerdict, measured: impl Into<String>) -> Self {
+        CheckOutcome {
             verdict,
             measured: one_line(&measured.into(), 160),
             expected: String::new(),
@@ -141,51 +141,51 @@ impl Judgement {
 
     /// As it must be.
     pub fn passed(measured: impl Into<String>) -> Self {
-        Judgement::of(Verdict::Passed, measured)
+        CheckOutcome::of(CheckVerdict::Passed, measured)
     }
 
     /// Not as it must be.
     pub fn failed(code: &'static str, measured: impl Into<String>) -> Self {
-        Judgement { code: Some(code), ..Judgement::of(Verdict::Failed, measured) }
+        CheckOutcome { code: Some(code), ..CheckOutcome::of(CheckVerdict::Failed, measured) }
     }
 
     /// Could not be found out.
     pub fn unknown(code: &'static str, reason: impl Into<String>) -> Self {
-        Judgement { code: Some(code), ..Judgement::of(Verdict::Unknown, reason) }
+        CheckOutcome { code: Some(code), ..CheckOutcome::of(CheckVerdict::Unknown, reason) }
     }
 
     /// Could not be tried: something is missing that is no part of the fabric.
     pub fn not_run(code: &'static str, reason: impl Into<String>) -> Self {
-        Judgement { code: Some(code), ..Judgement::of(Verdict::NotRun, reason) }
+        CheckOutcome { code: Some(code), ..CheckOutcome::of(CheckVerdict::NotRun, reason) }
     }
 
     /// As it must be, but worth a word.
     pub fn warning(code: &'static str, measured: impl Into<String>) -> Self {
-        Judgement { code: Some(code), ..Judgement::of(Verdict::Warning, measured) }
+        CheckOutcome { code: Some(code), ..CheckOutcome::of(CheckVerdict::Warning, measured) }
     }
 
     /// The question has no meaning here.
     pub fn not_applicable(reason: impl Into<String>) -> Self {
-        Judgement::of(Verdict::NotApplicable, reason)
+        CheckOutcome::of(CheckVerdict::NotApplicable, reason)
     }
 
     /// Says what must be.
     pub fn expected(self, expected: impl Into<String>) -> Self {
-        Judgement { expected: expected.into(), ..self }
+        CheckOutcome { expected: expected.into(), ..self }
     }
 
     /// Says what it means for the fabric.
     pub fn effect(self, effect: impl Into<String>) -> Self {
-        Judgement { effect: effect.into(), ..self }
+        CheckOutcome { effect: effect.into(), ..self }
     }
 
     /// Says what to run next; `{host}` and `{inventory}` are filled in when it is bound to hosts.
     pub fn next(self, next: impl Into<String>) -> Self {
-        Judgement { next: next.into(), ..self }
+        CheckOutcome { next: next.into(), ..self }
     }
 
     /// Binds it to its hosts (for a pair the sender first) and rail.
-    pub fn on(self, inventory: &str, hosts: &[&str], rail: Option<u32>, check: Check) -> CheckResult {
+    pub fn on(self, inventory: &str, hosts: &[&str], rail: Option<u32>, check: VerifyCheck) -> CheckResult {
         CheckResult {
             hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
             rail,
@@ -208,9 +208,9 @@ pub struct CheckResult {
     /// The rail.
     pub rail: Option<u32>,
     /// What was judged.
-    pub check: Check,
+    pub check: VerifyCheck,
     /// How it ended.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// What was found, in words; clean of control characters.
     pub measured: String,
     /// What must be, in words; empty where nothing is stated.
@@ -261,24 +261,25 @@ pub struct VerifyReport {
     pub nccl: Vec<NcclFigure>,
 }
 
-impl Check {
+impl VerifyCheck {
     /// True of what the spec asks for and is a matter of the fabric or of a module. That a host answers, which drivers it runs and
     /// how many GPUs it has says nothing of what another check found.
     fn proves(&self) -> bool {
-        !matches!(self, Check::Connection | Check::RunningModules | Check::Gpus)
+        !matches!(self, VerifyCheck::Connection | VerifyCheck::RunningModules | VerifyCheck::Gpus)
     }
 }
 
 impl VerifyReport {
     /// The hosts of which something was proven.
     pub fn proven(&self) -> BTreeSet<String> {
-        let is_proof = |result: &&CheckResult| matches!(result.verdict, Verdict::Passed | Verdict::Warning) && result.check.proves();
+        let is_proof =
+            |result: &&CheckResult| matches!(result.verdict, CheckVerdict::Passed | CheckVerdict::Warning) && result.check.proves();
         self.results.iter().filter(is_proof).flat_map(|result| result.hosts.iter().cloned()).collect()
     }
 
     /// The hosts that a check of nobody else failed on.
     pub fn failed_alone(&self) -> BTreeSet<String> {
-        let failed = self.results.iter().filter(|result| result.verdict == Verdict::Failed && result.hosts.len() == 1);
+        let failed = self.results.iter().filter(|result| result.verdict == CheckVerdict::Failed && result.hosts.len() == 1);
         failed.flat_map(|result| result.hosts.iter().cloned()).collect()
     }
 }
@@ -286,7 +287,7 @@ impl VerifyReport {
 impl CheckResult {
     /// The hosts in words: a pair in its direction, others as a node-set.
     fn who(&self) -> String {
-        if matches!(self.check, Check::Nccl(_)) { nodeset::fold(&self.hosts) } else { self.hosts.join(" -> ") }
+        if matches!(self.check, VerifyCheck::Nccl(_)) { nodeset::fold_node_set(&self.hosts) } else { self.hosts.join(" -> ") }
     }
 
     /// As a diagnostic, for a journal or a gate; nothing when it is as it must be. What is unknown is an error too,
@@ -295,12 +296,13 @@ impl CheckResult {
         let code = self.code?;
         let rail = self.rail.map_or(String::new(), |rail| format!(", rail {rail}"));
         let message = match self.verdict {
-            Verdict::Unknown => format!("{} is not proven: {}", self.check.word(), self.measured),
-            Verdict::NotRun => format!("{} was not run: {}", self.check.word(), self.measured),
+            CheckVerdict::Unknown => format!("{} is not proven: {}", self.check.word(), self.measured),
+            CheckVerdict::NotRun => format!("{} was not run: {}", self.check.word(), self.measured),
             _ if self.expected.is_empty() => format!("{}: {}", self.check.word(), self.measured),
             _ => format!("{}: {} (wanted: {})", self.check.word(), self.measured, self.expected),
         };
-        let severity = if matches!(self.verdict, Verdict::Warning | Verdict::NotRun) { Severity::Warning } else { Severity::Error };
+        let severity =
+            if matches!(self.verdict, CheckVerdict::Warning | CheckVerdict::NotRun) { Severity::Warning } else { Severity::Error };
         let mut diagnostic = Diagnostic { severity, ..Diagnostic::error(code, message) }.on(format!("host {}{rail}", self.who()));
         diagnostic.effect = Some(self.effect.clone()).filter(|text| !text.is_empty());
         diagnostic.next.extend(Some(self.next.clone()).filter(|text| !text.is_empty()));
@@ -323,7 +325,7 @@ impl VerifyReport {
 
     /// Everything that is not as it must be, worst first.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
-        [Verdict::Failed, Verdict::Unknown, Verdict::NotRun, Verdict::Warning]
+        [CheckVerdict::Failed, CheckVerdict::Unknown, CheckVerdict::NotRun, CheckVerdict::Warning]
             .into_iter()
             .flat_map(|verdict| self.with(verdict))
             .filter_map(CheckResult::diagnostic)
@@ -331,15 +333,15 @@ impl VerifyReport {
     }
 
     /// The worst verdict: `Failed`, then `Unknown`; warnings, what was not run and what does not apply count as passed.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> CheckVerdict {
         match self.results.iter().map(|r| r.verdict).min() {
-            Some(worst @ (Verdict::Failed | Verdict::Unknown)) => worst,
-            _ => Verdict::Passed,
+            Some(worst @ (CheckVerdict::Failed | CheckVerdict::Unknown)) => worst,
+            _ => CheckVerdict::Passed,
         }
     }
 
     /// The results of one verdict.
-    pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = &CheckResult> {
+    pub fn with(&self, verdict: CheckVerdict) -> impl Iterator<Item = &CheckResult> {
         self.results.iter().filter(move |r| r.verdict == verdict)
     }
 }
@@ -350,7 +352,7 @@ mod tests {
 
     #[test]
     fn the_worst_verdict_counts_and_warnings_do_not_stop() {
-        let result = |judgement: Judgement| judgement.on("inventories/lab", &["n1"], Some(0), Check::Gid);
+        let result = |judgement: CheckOutcome| judgement.on("inventories/lab", &["n1"], Some(0), VerifyCheck::Gid);
         let report = |results| VerifyReport {
             format_version: FORMAT_VERSION,
             inventory: String::new(),
@@ -359,13 +361,13 @@ mod tests {
             matrix: vec![],
             nccl: vec![],
         };
-        let warning = result(Judgement::warning("RW0814", "rcvd_seq_err +2"));
-        let unknown = result(Judgement::unknown("RW0801", "lost"));
-        let failed = result(Judgement::failed("RW0805", "no GID").next("railwright plan {inventory}"));
-        assert_eq!(report(vec![warning.clone()]).verdict(), Verdict::Passed);
-        assert_eq!(report(vec![warning.clone(), unknown.clone()]).verdict(), Verdict::Unknown);
+        let warning = result(CheckOutcome::warning("RW0814", "rcvd_seq_err +2"));
+        let unknown = result(CheckOutcome::unknown("RW0801", "lost"));
+        let failed = result(CheckOutcome::failed("RW0805", "no GID").next("railwright plan {inventory}"));
+        assert_eq!(report(vec![warning.clone()]).verdict(), CheckVerdict::Passed);
+        assert_eq!(report(vec![warning.clone(), unknown.clone()]).verdict(), CheckVerdict::Unknown);
         let all = report(vec![warning, unknown, failed]);
-        assert_eq!(all.verdict(), Verdict::Failed);
+        assert_eq!(all.verdict(), CheckVerdict::Failed);
         let diagnostics = all.diagnostics();
         let codes: Vec<_> = diagnostics.iter().map(|d| (&*d.code, d.severity)).collect();
         assert_eq!(codes, [("RW0805", Severity::Error), ("RW0801", Severity::Error), ("RW0814", Severity::Warning)]);
@@ -375,18 +377,18 @@ mod tests {
 
     #[test]
     fn a_host_is_proven_by_what_the_spec_asks_for_there() {
-        let on = |judgement: Judgement, hosts: &[&str], check: Check| judgement.on("inv", hosts, None, check);
-        let passed = || Judgement::passed("well");
-        let module = || Check::Module("m/well".to_owned());
+        let on = |judgement: CheckOutcome, hosts: &[&str], check: VerifyCheck| judgement.on("inv", hosts, None, check);
+        let passed = || CheckOutcome::passed("well");
+        let module = || VerifyCheck::Module("m/well".to_owned());
         let results = vec![
-            on(passed(), &["a"], Check::RunningModules),
-            on(passed(), &["a"], Check::Gpus),
-            on(Judgement::not_run("RW1306", "nobody to run with"), &["a"], Check::Nccl("")),
-            on(Judgement::not_applicable("no port"), &["a"], Check::RdmaLink),
+            on(passed(), &["a"], VerifyCheck::RunningModules),
+            on(passed(), &["a"], VerifyCheck::Gpus),
+            on(CheckOutcome::not_run("RW1306", "nobody to run with"), &["a"], VerifyCheck::Nccl("")),
+            on(CheckOutcome::not_applicable("no port"), &["a"], VerifyCheck::RdmaLink),
             on(passed(), &["b"], module()),
-            on(passed(), &["c", "d"], Check::Bandwidth),
-            on(Judgement::warning("RW0814", "+2"), &["e"], Check::Counters),
-            on(Judgement::failed("RW0813", "no"), &["f"], module()),
+            on(passed(), &["c", "d"], VerifyCheck::Bandwidth),
+            on(CheckOutcome::warning("RW0814", "+2"), &["e"], VerifyCheck::Counters),
+            on(CheckOutcome::failed("RW0813", "no"), &["f"], module()),
         ];
         let proven = VerifyReport { results, ..VerifyReport::of("inv", &[]) }.proven();
         assert_eq!(proven.iter().map(String::as_str).collect::<Vec<_>>(), ["b", "c", "d", "e"]);

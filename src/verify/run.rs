@@ -1,12 +1,12 @@
 //! Asks the hosts: each by itself first, then loopback or pairs, rail by rail, with the error counters around it.
 
-use super::hardware::Hardware;
-use super::pair::{self, Traffic};
+use super::hardware::VerifyHardwareFacts;
+use super::pair::{self, PairTraffic};
 use super::rail_facts::RailFacts;
 use super::request::{VerifyHost, VerifyRequest};
-use super::result::{Check, CheckResult, Judgement, Measurement, VerifyReport};
-use super::session::{Session, ask, lost};
-use super::together::together;
+use super::result::{CheckOutcome, CheckResult, Measurement, VerifyCheck, VerifyReport};
+use super::session::{HostSession, outcome_from_lost_host, run_probe};
+use super::together::run_concurrently;
 use super::{counters, gid, link, machine, module_check, schedule};
 use railwright_resource::probe::{CounterPort, Probe};
 use railwright_transport::{BoxFuture, Connector, Prober};
@@ -41,27 +41,34 @@ pub type OnEvent<'a> = &'a (dyn Fn(VerifyEvent) + Sync);
 
 /// Results and measurements of a part of the run.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct VerifyFindings {
     pub results: Vec<CheckResult>,
     pub matrix: Vec<Measurement>,
 }
 
-impl Findings {
-    pub(super) fn extend(&mut self, other: Findings) {
+impl VerifyFindings {
+    pub(super) fn extend(&mut self, other: VerifyFindings) {
         self.results.extend(other.results);
         self.matrix.extend(other.matrix);
     }
 }
 
 /// What every part of a run shares.
-pub(super) struct Run<'a> {
+pub(super) struct VerifyRun<'a> {
     pub request: &'a VerifyRequest,
     on_event: OnEvent<'a>,
 }
 
-impl Run<'_> {
+impl VerifyRun<'_> {
     /// Binds a judgement and tells of it.
-    pub(super) fn judged(&self, findings: &mut Findings, judgement: Judgement, hosts: &[&str], rail: Option<u32>, check: Check) {
+    pub(super) fn judged(
+        &self,
+        findings: &mut VerifyFindings,
+        judgement: CheckOutcome,
+        hosts: &[&str],
+        rail: Option<u32>,
+        check: VerifyCheck,
+    ) {
         let result = judgement.on(&self.request.inventory, hosts, rail, check);
         (self.on_event)(VerifyEvent::Judged(result.clone()));
         findings.results.push(result);
@@ -69,12 +76,12 @@ impl Run<'_> {
 }
 
 /// Proves what the request states; a host that cannot be reached costs its own checks only.
-pub async fn verify(connector: &dyn Connector, request: &VerifyRequest, on_event: OnEvent<'_>) -> VerifyReport {
-    let run = Run { request, on_event };
-    let mut findings = Findings::default();
-    let asked = request.hosts.iter().map(|host| -> BoxFuture<'_, _> { Box::pin(examine(&run, connector, host)) }).collect();
-    let mut sessions: BTreeMap<&str, Session> = BTreeMap::new();
-    for (session, own) in together(asked).await {
+pub async fn verify_hosts(connector: &dyn Connector, request: &VerifyRequest, on_event: OnEvent<'_>) -> VerifyReport {
+    let run = VerifyRun { request, on_event };
+    let mut findings = VerifyFindings::default();
+    let asked = request.hosts.iter().map(|host| -> BoxFuture<'_, _> { Box::pin(check_host(&run, connector, host)) }).collect();
+    let mut sessions: BTreeMap<&str, HostSession> = BTreeMap::new();
+    for (session, own) in run_concurrently(asked).await {
         findings.extend(own);
         sessions.extend(session.map(|s| (s.host.name(), s)));
     }
@@ -87,24 +94,24 @@ pub async fn verify(connector: &dyn Connector, request: &VerifyRequest, on_event
 }
 
 /// One host by itself: connection, links, GIDs, login, proofs of its modules.
-async fn examine<'a>(run: &Run<'_>, connector: &dyn Connector, host: &'a VerifyHost) -> (Option<Session<'a>>, Findings) {
-    let mut findings = Findings::default();
+async fn check_host<'a>(run: &VerifyRun<'_>, connector: &dyn Connector, host: &'a VerifyHost) -> (Option<HostSession<'a>>, VerifyFindings) {
+    let mut findings = VerifyFindings::default();
     let prober = match connector.connect(&host.access).await {
         Ok(opened) => Prober::new(opened),
         Err(error) => {
-            run.judged(&mut findings, lost(&error.to_string()), &[host.name()], None, Check::Connection);
+            run.judged(&mut findings, outcome_from_lost_host(&error.to_string()), &[host.name()], None, VerifyCheck::Connection);
             return (None, findings);
         }
     };
     let facts = match rail_facts(&prober, host).await {
         Ok(facts) => facts,
         Err(reason) => {
-            run.judged(&mut findings, lost(&reason), &[host.name()], None, Check::Connection);
+            run.judged(&mut findings, outcome_from_lost_host(&reason), &[host.name()], None, VerifyCheck::Connection);
             return (None, findings);
         }
     };
-    let mut session = Session { host, prober, facts, hardware: Hardware::default(), endpoints: BTreeMap::new() };
-    machine::examine(run, &mut session, &mut findings).await;
+    let mut session = HostSession { host, prober, facts, hardware: VerifyHardwareFacts::default(), endpoints: BTreeMap::new() };
+    machine::check_machine(run, &mut session, &mut findings).await;
     judge_rails(run, &mut session, &mut findings);
     judge_login(run, &session, &mut findings).await;
     (Some(session), findings)
@@ -115,7 +122,7 @@ async fn rail_facts(prober: &Prober, host: &VerifyHost) -> Result<RailFacts, Str
     let probe = Probe::Rails { netdevs: host.rails.iter().map(|r| r.netdev.clone()).collect() };
     let mut patience = LINK_PATIENCE;
     loop {
-        let facts = RailFacts::parse(&ask(prober, &probe).await?.out);
+        let facts = RailFacts::parse(&run_probe(prober, &probe).await?.out);
         let settled = !host.rails.iter().any(|rail| link::may_still_come_up(rail, &facts));
         if settled || patience == 0 {
             return Ok(facts);
@@ -125,7 +132,7 @@ async fn rail_facts(prober: &Prober, host: &VerifyHost) -> Result<RailFacts, Str
     }
 }
 
-fn judge_rails(run: &Run<'_>, session: &mut Session<'_>, findings: &mut Findings) {
+fn judge_rails(run: &VerifyRun<'_>, session: &mut HostSession<'_>, findings: &mut VerifyFindings) {
     let kind = run.request.fabric.gid;
     for rail in &session.host.rails {
         let (name, number) = ([session.host.name()], Some(rail.rail));
@@ -133,58 +140,58 @@ fn judge_rails(run: &Run<'_>, session: &mut Session<'_>, findings: &mut Findings
         let rdma = link::judge_rdma(rail, &session.facts);
         // A wrong MTU still carries traffic, and the traffic shows what it costs.
         let usable = netdev.code != Some("RW0802") && rdma.code.is_none();
-        run.judged(findings, netdev, &name, number, Check::Netdev);
-        run.judged(findings, rdma, &name, number, Check::RdmaLink);
-        run.judged(findings, gid::judge(kind, rail, &session.facts), &name, number, Check::Gid);
-        if let (true, Some(endpoint)) = (usable, gid::endpoint(kind, rail, &session.facts)) {
+        run.judged(findings, netdev, &name, number, VerifyCheck::Netdev);
+        run.judged(findings, rdma, &name, number, VerifyCheck::RdmaLink);
+        run.judged(findings, gid::check_rail_gid(kind, rail, &session.facts), &name, number, VerifyCheck::Gid);
+        if let (true, Some(endpoint)) = (usable, gid::find_traffic_endpoint(kind, rail, &session.facts)) {
             session.endpoints.insert(rail.rail, endpoint);
         }
     }
 }
 
-async fn judge_login(run: &Run<'_>, session: &Session<'_>, findings: &mut Findings) {
+async fn judge_login(run: &VerifyRun<'_>, session: &HostSession<'_>, findings: &mut VerifyFindings) {
     let name = [session.name()];
     for check in &session.host.checks {
         let judgement = match session.ask(&Probe::ModuleCheck { script: check.run.clone() }).await {
-            Ok(said) => module_check::judge(check, said.code, &said.out, &said.err),
-            Err(reason) => lost(&reason),
+            Ok(said) => module_check::check_module_output(check, said.code, &said.out, &said.err),
+            Err(reason) => outcome_from_lost_host(&reason),
         };
-        run.judged(findings, judgement, &name, None, Check::Module(check.id.clone()));
+        run.judged(findings, judgement, &name, None, VerifyCheck::Module(check.id.clone()));
     }
 }
 
 /// Loopback where a rail has one usable host, pairs in rounds where it has more.
-async fn all_traffic(run: &Run<'_>, sessions: &BTreeMap<&str, Session<'_>>) -> Findings {
+async fn all_traffic(run: &VerifyRun<'_>, sessions: &BTreeMap<&str, HostSession<'_>>) -> VerifyFindings {
     let mut by_rail: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for session in sessions.values() {
         for rail in session.endpoints.keys() {
             by_rail.entry(*rail).or_default().push(session.name().to_owned());
         }
     }
-    let traffic = Traffic::new(run, sessions);
-    let mut findings = Findings::default();
+    let traffic = PairTraffic::new(run, sessions);
+    let mut findings = VerifyFindings::default();
     for (rail, hosts) in by_rail.iter().filter(|(_, hosts)| hosts.len() == 1) {
-        findings.extend(pair::loopback(&traffic, *rail, &hosts[0]).await);
+        findings.extend(pair::run_loopback_check(&traffic, *rail, &hosts[0]).await);
     }
-    let rounds = schedule::rounds(&by_rail, run.request.rounds_per_rail);
+    let rounds = schedule::schedule_rounds(&by_rail, run.request.rounds_per_rail);
     let mut marked = BTreeSet::new();
     for (place, round) in rounds.iter().enumerate() {
         let (rail, number, of) = (round.rail, place + 1, rounds.len());
         (run.on_event)(VerifyEvent::Round { rail, number, of, pairs: round.pairs.clone() });
-        let mut work: Vec<BoxFuture<'_, Findings>> = Vec::new();
+        let mut work: Vec<BoxFuture<'_, VerifyFindings>> = Vec::new();
         for (a, b) in &round.pairs {
             // The marks are the sender's: counted once for each, in its first pair.
             let marks = [marked.insert((rail, a.as_str())), marked.insert((rail, b.as_str()))];
             work.push(Box::pin(pair::both_ways(&traffic, rail, [a, b], marks)));
         }
-        together(work).await.into_iter().for_each(|own| findings.extend(own));
+        run_concurrently(work).await.into_iter().for_each(|own| findings.extend(own));
     }
     findings
 }
 
 type HostCounters<'a> = BTreeMap<&'a str, Result<counters::Counters, String>>;
 
-async fn all_counters<'a>(sessions: &BTreeMap<&'a str, Session<'_>>) -> HostCounters<'a> {
+async fn all_counters<'a>(sessions: &BTreeMap<&'a str, HostSession<'_>>) -> HostCounters<'a> {
     let asked = sessions
         .iter()
         .filter(|(_, session)| !session.endpoints.is_empty())
@@ -196,19 +203,19 @@ async fn all_counters<'a>(sessions: &BTreeMap<&'a str, Session<'_>>) -> HostCoun
                     netdev: e.port.clone(),
                 });
                 let said = session.ask(&Probe::Counters { ports: ports.collect() }).await;
-                (*name, said.map(|said| counters::parse(&said.out)))
+                (*name, said.map(|said| counters::parse_port_counters(&said.out)))
             })
         })
         .collect();
-    together(asked).await.into_iter().collect()
+    run_concurrently(asked).await.into_iter().collect()
 }
 
 fn judge_counters(
-    run: &Run<'_>,
-    sessions: &BTreeMap<&str, Session<'_>>,
+    run: &VerifyRun<'_>,
+    sessions: &BTreeMap<&str, HostSession<'_>>,
     before: &HostCounters<'_>,
     after: &HostCounters<'_>,
-    findings: &mut Findings,
+    findings: &mut VerifyFindings,
 ) {
     let none = BTreeMap::new();
     for (name, session) in sessions {
@@ -220,12 +227,16 @@ fn judge_counters(
                     let ran =
                         |one: &Measurement| one.rail == *rail && one.bandwidth_gbps.is_some() && (one.from == *name || one.to == *name);
                     let measured = findings.matrix.iter().any(ran);
-                    counters::judge([before.get(&port).unwrap_or(&none), after.get(&port).unwrap_or(&none)], lossless, measured)
+                    counters::check_port_counters(
+                        [before.get(&port).unwrap_or(&none), after.get(&port).unwrap_or(&none)],
+                        lossless,
+                        measured,
+                    )
                 }
-                (Some(Err(reason)), _) | (_, Some(Err(reason))) => lost(reason),
+                (Some(Err(reason)), _) | (_, Some(Err(reason))) => outcome_from_lost_host(reason),
                 _ => continue,
             };
-            run.judged(findings, judgement, &[name], Some(*rail), Check::Counters);
+            run.judged(findings, judgement, &[name], Some(*rail), VerifyCheck::Counters);
         }
     }
 }

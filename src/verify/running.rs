@@ -1,8 +1,8 @@
 //! Kernel modules of the RDMA and GPU drivers: is what runs what is installed? After an update without a reload or a reboot it
 //! is not, and the next boot brings a driver that nothing here has proven.
 
-use super::hardware::{Hardware, ModuleVersions};
-use super::result::Judgement;
+use super::hardware::{ModuleVersions, VerifyHardwareFacts};
+use super::result::CheckOutcome;
 
 /// The modules that are compared.
 pub const MODULES: &[&str] = &["mlx5_core", "mlx5_ib", "ib_core", "erdma", "nvidia"];
@@ -11,16 +11,16 @@ pub const MODULES: &[&str] = &["mlx5_core", "mlx5_ib", "ib_core", "erdma", "nvid
 const MARKS: &[&str] = &["srcversion", "build-id", "version"];
 
 /// Judges all modules that are loaded; nothing where none of them is.
-pub fn judge(found: &Hardware) -> Option<Judgement> {
+pub fn check_running_modules(found: &VerifyHardwareFacts) -> Option<CheckOutcome> {
     if found.modules.is_empty() {
         return None;
     }
-    let compared: Vec<(&String, Option<Difference<'_>>)> =
-        found.modules.iter().filter_map(|(name, module)| Some((name, compare(module)?))).collect();
+    let compared: Vec<(&String, Option<ModuleVersionDifference<'_>>)> =
+        found.modules.iter().filter_map(|(name, module)| Some((name, compare_module_versions(module)?))).collect();
     let stale: Vec<String> = compared.iter().filter_map(|(name, difference)| Some(difference.as_ref()?.words(name))).collect();
     let expected = "the installed modules run";
     if !stale.is_empty() {
-        let judged = Judgement::warning("RW0816", stale.join("; ")).expected(expected);
+        let judged = CheckOutcome::warning("RW0816", stale.join("; ")).expected(expected);
         return Some(
             judged
                 .effect("the next boot or reload brings another driver than the one that this run proves, and user space may already be the new one")
@@ -29,19 +29,19 @@ pub fn judge(found: &Hardware) -> Option<Judgement> {
     }
     if compared.is_empty() {
         let reason = "the modules of this kernel carry neither srcversion nor build id nor version";
-        return Some(Judgement::not_applicable(reason).expected(expected));
+        return Some(CheckOutcome::not_applicable(reason).expected(expected));
     }
     let names: Vec<&str> = compared.iter().map(|(name, _)| name.as_str()).collect();
-    Some(Judgement::passed(names.join(", ")).expected(expected))
+    Some(CheckOutcome::passed(names.join(", ")).expected(expected))
 }
 
-struct Difference<'a> {
+struct ModuleVersionDifference<'a> {
     mark: &'static str,
     running: &'a str,
     installed: &'a str,
 }
 
-impl Difference<'_> {
+impl ModuleVersionDifference<'_> {
     fn words(&self, name: &str) -> String {
         if self.mark == "build-id" {
             return format!("{name} runs from another file than the installed one");
@@ -51,33 +51,33 @@ impl Difference<'_> {
 }
 
 /// `None` where nothing can be compared; inside, the difference if there is one.
-fn compare(module: &ModuleVersions) -> Option<Option<Difference<'_>>> {
+fn compare_module_versions(module: &ModuleVersions) -> Option<Option<ModuleVersionDifference<'_>>> {
     let mark = MARKS.iter().find(|mark| module.running.contains_key(**mark) && module.installed.contains_key(**mark))?;
     let (running, installed) = (module.running.get(*mark)?, module.installed.get(*mark)?);
-    Some((running != installed).then_some(Difference { mark, running, installed }))
+    Some((running != installed).then_some(ModuleVersionDifference { mark, running, installed }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Verdict;
+    use crate::result::CheckVerdict;
     use crate::samples;
 
-    fn judged(text: &str) -> Judgement {
-        judge(&Hardware::parse(text)).unwrap()
+    fn judged(text: &str) -> CheckOutcome {
+        check_running_modules(&VerifyHardwareFacts::parse(text)).unwrap()
     }
 
     #[test]
     fn what_runs_is_installed_by_whatever_mark_there_is() {
         let judged = judged(samples::MACHINE);
-        assert_eq!((judged.verdict, judged.measured.as_str()), (Verdict::Passed, "ib_core, mlx5_core, nvidia"));
+        assert_eq!((judged.verdict, judged.measured.as_str()), (CheckVerdict::Passed, "ib_core, mlx5_core, nvidia"));
     }
 
     #[test]
     fn an_update_without_a_reboot_is_told() {
         let text = samples::MACHINE.replace("installed version 535.216.03", "installed version 535.230.02");
         let judged = judged(&text.replace("installed build-id 0011", "installed build-id another"));
-        assert_eq!((judged.verdict, judged.code), (Verdict::Warning, Some("RW0816")));
+        assert_eq!((judged.verdict, judged.code), (CheckVerdict::Warning, Some("RW0816")));
         assert_eq!(
             judged.measured,
             "ib_core runs from another file than the installed one; nvidia runs version 535.216.03, installed is 535.230.02"
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn where_nothing_can_be_compared_it_does_not_apply() {
-        assert_eq!(judged("@module ib_core\nrunning version 1.0\n").verdict, Verdict::NotApplicable);
-        assert_eq!(judge(&Hardware::default()), None);
+        assert_eq!(judged("@module ib_core\nrunning version 1.0\n").verdict, CheckVerdict::NotApplicable);
+        assert_eq!(check_running_modules(&VerifyHardwareFacts::default()), None);
     }
 }

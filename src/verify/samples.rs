@@ -1,8 +1,8 @@
 //! Raw output of real programs (version in the file's name), taken on two machines with Soft-RoCE below a make-believe
 //! ConnectX-6, for the data cases of the checks.
 
-use super::hardware::Hardware;
-use railwright_resource::{Answer, AnswerStatus, Answers, Read};
+use super::hardware::VerifyHardwareFacts;
+use railwright_resource::{AnswerStatus, Read, ReadResult, ReadResults};
 
 /// The `rails` probe of a sound host: perftest 6.06, iproute2 6.1.
 pub const RAILS: &str = include_str!("samples/rails-linux-6.1.txt");
@@ -38,20 +38,20 @@ pub const HARDWARE: &str = include_str!("samples/hardware-made-up-two-sockets.tx
 pub const MACHINE: &str = include_str!("samples/machine-made-up.txt");
 
 /// What a host with such an answer to `Read::Hardware` is made of.
-pub fn parts(answer: &str) -> railwright_resource::hardware::Hardware {
-    railwright_resource::hardware::hardware(&answered(answer)).unwrap()
+pub fn parse_hardware_sample(answer: &str) -> railwright_resource::hardware::HardwareFacts {
+    railwright_resource::hardware::read_hardware_facts(&build_hardware_answers(answer)).unwrap()
 }
 
 /// The answers of such a host.
-pub fn answered(answer: &str) -> Answers {
-    let mut answers = Answers::default();
-    answers.insert(Read::Hardware.key(), Answer { status: AnswerStatus::Exit(0), out: answer.to_owned() });
+pub fn build_hardware_answers(answer: &str) -> ReadResults {
+    let mut answers = ReadResults::default();
+    answers.insert(Read::Hardware.key(), ReadResult { status: AnswerStatus::Exit(0), out: answer.to_owned() });
     answers
 }
 
 /// That machine, as `verify` sees it.
-pub fn hardware() -> Hardware {
-    Hardware::parse(MACHINE).with_parts(&parts(HARDWARE))
+pub fn load_machine_sample() -> VerifyHardwareFacts {
+    VerifyHardwareFacts::parse(MACHINE).with_parts(&parse_hardware_sample(HARDWARE))
 }
 /// Traffic marked with tos 106, nftables 1.0.6.
 pub const MARKS_26: &str = include_str!("samples/nft-1.0.6-marks-26.txt");

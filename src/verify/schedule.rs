@@ -22,7 +22,7 @@ pub struct Round {
 }
 
 /// The rounds for the hosts of each rail; at most `limit` a rail, or as many as the number of hosts calls for.
-pub fn rounds(hosts_by_rail: &BTreeMap<u32, Vec<String>>, limit: Option<usize>) -> Vec<Round> {
+pub fn schedule_rounds(hosts_by_rail: &BTreeMap<u32, Vec<String>>, limit: Option<usize>) -> Vec<Round> {
     let mut out = Vec::new();
     for (place, (rail, hosts)) in hosts_by_rail.iter().enumerate() {
         let mut hosts = hosts.clone();
@@ -33,15 +33,15 @@ pub fn rounds(hosts_by_rail: &BTreeMap<u32, Vec<String>>, limit: Option<usize>) 
         }
         let all = hosts.len() + hosts.len() % 2 - 1;
         let limit = limit.unwrap_or(if hosts.len() <= FULL_MATRIX_HOSTS { all } else { SAMPLED_ROUNDS });
-        for number in sample(all, limit, place) {
-            out.push(Round { rail: *rail, pairs: circle(&hosts, number) });
+        for number in select_rounds(all, limit, place) {
+            out.push(Round { rail: *rail, pairs: pair_round_hosts(&hosts, number) });
         }
     }
     out
 }
 
 /// Which of `all` rounds: two neighbours, then evenly spread ones, shifted by the rail's place.
-fn sample(all: usize, limit: usize, place: usize) -> Vec<usize> {
+fn select_rounds(all: usize, limit: usize, place: usize) -> Vec<usize> {
     if limit >= all {
         return (0..all).collect();
     }
@@ -58,7 +58,7 @@ fn sample(all: usize, limit: usize, place: usize) -> Vec<usize> {
 }
 
 /// One round: the last seat stands still, the others turn; an odd one out rests.
-fn circle(hosts: &[String], round: usize) -> Vec<(String, String)> {
+fn pair_round_hosts(hosts: &[String], round: usize) -> Vec<(String, String)> {
     let seats = hosts.len() + hosts.len() % 2;
     let turning = seats - 1;
     let pair = |a: usize, b: usize| Some((hosts.get(a)?.clone(), hosts.get(b)?.clone()));
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn one_host_has_no_pair_and_three_hosts_rest_in_turn() {
-        assert!(rounds(&rail(1), None).is_empty());
-        let three = rounds(&rail(3), None);
+        assert!(schedule_rounds(&rail(1), None).is_empty());
+        let three = schedule_rounds(&rail(3), None);
         assert_eq!(three.len(), 3);
         assert!(three.iter().all(|r| r.pairs.len() == 1));
     }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn rails_of_a_large_cluster_sample_different_pairs() {
         let hosts = rail(100)[&0].clone();
-        let all = rounds(&BTreeMap::from([(0, hosts.clone()), (1, hosts)]), None);
+        let all = schedule_rounds(&BTreeMap::from([(0, hosts.clone()), (1, hosts)]), None);
         assert_eq!(all.len(), 2 * SAMPLED_ROUNDS);
         assert_ne!(all[0].pairs, all[SAMPLED_ROUNDS].pairs);
     }
@@ -114,7 +114,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_host_is_twice_in_a_round_and_no_pair_twice_at_all(n in 2usize..60, limit in proptest::option::of(1usize..70)) {
-            let all = rounds(&rail(n), limit);
+            let all = schedule_rounds(&rail(n), limit);
             let mut seen = BTreeSet::new();
             for round in &all {
                 let mut busy = BTreeSet::new();
@@ -136,9 +136,9 @@ mod tests {
         fn the_limit_holds_and_host_order_does_not_matter(n in 2usize..60, limit in 1usize..10) {
             let mut backwards = rail(n);
             backwards.get_mut(&0).unwrap().reverse();
-            let all = rounds(&rail(n), Some(limit));
+            let all = schedule_rounds(&rail(n), Some(limit));
             prop_assert!(all.len() <= limit);
-            prop_assert_eq!(all, rounds(&backwards, Some(limit)));
+            prop_assert_eq!(all, schedule_rounds(&backwards, Some(limit)));
         }
     }
 }

@@ -1,17 +1,17 @@
 //! One host during a run: its connection, what it said of its rails, the ends that traffic can use.
 
 use super::gid::Endpoint;
-use super::hardware::Hardware;
+use super::hardware::VerifyHardwareFacts;
 use super::rail_facts::RailFacts;
 use super::request::{ExpectedRail, VerifyHost};
-use super::result::Judgement;
+use super::result::CheckOutcome;
 use railwright_resource::probe::Probe;
-use railwright_transport::{Performed, Prober};
+use railwright_transport::{ExecutionOutcome, Prober};
 use std::collections::BTreeMap;
 
 /// An answer of a host that came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct ProbeOutput {
     /// The exit status.
     pub code: i32,
     /// Standard output.
@@ -21,7 +21,7 @@ pub struct Said {
 }
 
 /// A connected host.
-pub struct Session<'a> {
+pub struct HostSession<'a> {
     /// What the spec says of it.
     pub host: &'a VerifyHost,
     /// The connection.
@@ -29,12 +29,12 @@ pub struct Session<'a> {
     /// What it said of its rails.
     pub facts: RailFacts,
     /// What it said of its hardware.
-    pub hardware: Hardware,
+    pub hardware: VerifyHardwareFacts,
     /// Ends that traffic can use, by rail.
     pub endpoints: BTreeMap<u32, Endpoint>,
 }
 
-impl Session<'_> {
+impl HostSession<'_> {
     /// The host's name.
     pub fn name(&self) -> &str {
         self.host.name()
@@ -46,23 +46,23 @@ impl Session<'_> {
     }
 
     /// One probe; an error is the reason why nothing is known.
-    pub async fn ask(&self, probe: &Probe) -> Result<Said, String> {
-        ask(&self.prober, probe).await
+    pub async fn ask(&self, probe: &Probe) -> Result<ProbeOutput, String> {
+        run_probe(&self.prober, probe).await
     }
 }
 
 /// One probe on a connection.
-pub async fn ask(prober: &Prober, probe: &Probe) -> Result<Said, String> {
+pub async fn run_probe(prober: &Prober, probe: &Probe) -> Result<ProbeOutput, String> {
     match prober.probe(probe).await {
-        Ok(Performed::Ended { code, stdout, stderr }) => Ok(Said { code, out: stdout, err: stderr }),
-        Ok(Performed::Unknown { reason }) => Err(reason),
+        Ok(ExecutionOutcome::Ended { code, stdout, stderr }) => Ok(ProbeOutput { code, out: stdout, err: stderr }),
+        Ok(ExecutionOutcome::Unknown { reason }) => Err(reason),
         Err(error) => Err(error.to_string()),
     }
 }
 
 /// No answer: the outcome is unknown, never failed.
-pub fn lost(reason: &str) -> Judgement {
-    Judgement::unknown("RW0801", reason)
+pub fn outcome_from_lost_host(reason: &str) -> CheckOutcome {
+    CheckOutcome::unknown("RW0801", reason)
         .effect("nothing is known of this host; test traffic that we started there is ended by the host itself")
         .next("railwright verify {inventory}")
 }

@@ -1,13 +1,13 @@
 //! The whole run against hosts in memory that answer the typed probes with recorded output: what is sound passes, and
 //! each broken host fails its own check with the right words.
 
-use super::request::{Expectations, ExpectedGpus, ExpectedRail, FabricFacts, GidKind, Marks, VerifyHost, VerifyRequest};
-use super::result::{Verdict, VerifyReport};
-use super::run::{VerifyEvent, verify};
-use super::{gate, samples};
+use super::request::{Expectations, ExpectedGpus, ExpectedMarks, ExpectedRail, FabricFacts, GidKind, VerifyHost, VerifyRequest};
+use super::result::{CheckVerdict, VerifyReport};
+use super::run::{VerifyEvent, verify_hosts};
+use super::{samples, verify_wave};
 use railwright_resource::probe::{Probe, TrafficEnd, TrafficTest};
-use railwright_resource::{Action, Answers, Read};
-use railwright_transport::{BoxFuture, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use railwright_resource::{Action, Read, ReadResults};
+use railwright_transport::{BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError, Upkeep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -60,21 +60,21 @@ impl Connector for Fabric {
 }
 
 impl HostLink for Host {
-    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         assert_eq!(reads, [Read::Hardware]);
-        Box::pin(async { Ok(samples::answered(samples::HARDWARE)) })
+        Box::pin(async { Ok(samples::build_hardware_answers(samples::HARDWARE)) })
     }
-    fn perform<'a>(&'a self, _: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(&'a self, _: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         unreachable!("verify changes nothing")
     }
-    fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn upkeep<'a>(&'a self, _: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         unreachable!("verify keeps no record")
     }
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             let (code, stdout) = self.answer(probe)?;
-            Ok(Performed::Ended { code, stdout, stderr: String::new() })
+            Ok(ExecutionOutcome::Ended { code, stdout, stderr: String::new() })
         })
     }
 }
@@ -165,7 +165,7 @@ pub(super) fn request(hosts: usize) -> VerifyRequest {
     };
     VerifyRequest {
         inventory: "inventories/lab".into(),
-        fabric: FabricFacts { gid: GidKind::RoceV2, marks: Some(Marks { dscp: 26, priority: 3 }) },
+        fabric: FabricFacts { gid: GidKind::RoceV2, marks: Some(ExpectedMarks { dscp: 26, priority: 3 }) },
         expectations: Expectations {
             write_bandwidth_gbps: Some(0.1),
             gpu_bandwidth_gbps: None,
@@ -198,7 +198,7 @@ async fn run_as(request: &VerifyRequest, broken: &[(usize, Broken)]) -> VerifyRe
             rounds.lock().unwrap().push(pairs);
         }
     };
-    let report = verify(&fabric, request, &on_event).await;
+    let report = verify_hosts(&fabric, request, &on_event).await;
     for pairs in rounds.into_inner().unwrap() {
         let busy: Vec<String> = pairs.into_iter().flat_map(|(a, b)| [a, b]).collect();
         assert_eq!(busy.iter().collect::<BTreeSet<_>>().len(), busy.len());
@@ -208,17 +208,17 @@ async fn run_as(request: &VerifyRequest, broken: &[(usize, Broken)]) -> VerifyRe
 
 /// `n2: rdma link RW0804`, for everything that is not as it must be.
 fn bad(report: &VerifyReport) -> Vec<String> {
-    let of = |verdict: Verdict| {
+    let of = |verdict: CheckVerdict| {
         report.with(verdict).map(move |r| format!("{verdict:?} {}: {} {}", r.hosts.join("->"), r.check.word(), r.code.unwrap_or_default()))
     };
-    [Verdict::Failed, Verdict::Unknown, Verdict::NotRun, Verdict::Warning].into_iter().flat_map(of).collect()
+    [CheckVerdict::Failed, CheckVerdict::Unknown, CheckVerdict::NotRun, CheckVerdict::Warning].into_iter().flat_map(of).collect()
 }
 
 #[tokio::test]
 async fn sound_hosts_pass_and_fill_the_matrix() {
     let report = run(4, &[]).await;
     assert_eq!(bad(&report), Vec::<String>::new());
-    assert_eq!((report.verdict(), report.matrix.len()), (Verdict::Passed, 12));
+    assert_eq!((report.verdict(), report.matrix.len()), (CheckVerdict::Passed, 12));
     assert!(report.matrix.iter().all(|m| m.bandwidth_gbps == Some(0.30) && m.latency_us == Some(371.75)));
     let marks = report.results.iter().filter(|r| r.check.word() == "dscp").count();
     assert_eq!(marks, 4, "each host's marks are counted once");
@@ -229,7 +229,7 @@ async fn one_host_is_proven_by_itself() {
     let report = run(1, &[]).await;
     let checks: Vec<String> = report.results.iter().map(|r| r.check.word()).collect();
     assert_eq!(checks, ["running", "pcie link", "netdev", "rdma link", "gid", "loopback", "counters"]);
-    assert_eq!(report.verdict(), Verdict::Passed);
+    assert_eq!(report.verdict(), CheckVerdict::Passed);
 }
 
 #[tokio::test]
@@ -279,7 +279,7 @@ async fn gpu_memory_is_sent_where_the_spec_has_a_path_for_it() {
 async fn a_perftest_without_cuda_is_not_run_and_stops_nothing() {
     let report = run_as(&with_gpus(2), &[(2, Broken::NoCuda)]).await;
     assert_eq!(bad(&report), ["NotRun n1->n2: gpudirect RW0820", "NotRun n2->n1: gpudirect RW0820"]);
-    assert_eq!(report.verdict(), Verdict::Passed);
+    assert_eq!(report.verdict(), CheckVerdict::Passed);
     let mut without = with_gpus(2);
     without.hosts[1].gpus.as_mut().unwrap().count = 0;
     without.expectations.gpu_bandwidth_gbps = Some(0.5);
@@ -296,7 +296,7 @@ async fn on_erdma_the_routes_and_what_eadm_sees_are_judged_too() {
     rails.for_each(|rail| (rail.driver, rail.mtu_max) = (Some("erdma".into()), Some(8500)));
     let report = run_as(&erdma, &[]).await;
     assert_eq!(bad(&report), ["Failed n1: netdev RW0803", "Failed n2: netdev RW0803"]);
-    let passed = |word: &str| report.with(Verdict::Passed).filter(|r| r.check.word() == word).count();
+    let passed = |word: &str| report.with(CheckVerdict::Passed).filter(|r| r.check.word() == word).count();
     assert_eq!((passed("routes"), passed("erdma traffic")), (2, 2));
     assert!(run(2, &[]).await.results.iter().all(|r| !["routes", "erdma traffic"].contains(&r.check.word().as_str())));
 }
@@ -305,12 +305,12 @@ async fn on_erdma_the_routes_and_what_eadm_sees_are_judged_too() {
 async fn a_gate_stops_at_what_failed_and_at_what_is_not_proven() {
     let names = |list: &[&str]| list.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
     let open = |broken: &[(usize, Broken)]| Fabric { broken: broken.iter().copied().collect(), ..Fabric::default() };
-    let canary = gate(&open(&[]), &request(3), &names(&["n1"]), &[], &|_| ()).await;
+    let canary = verify_wave(&open(&[]), &request(3), &names(&["n1"]), &[], &|_| ()).await;
     assert!(canary.passed && canary.report.matrix.is_empty() && canary.reason.is_none());
-    let next = gate(&open(&[]), &request(3), &names(&["n2"]), &names(&["n1"]), &|_| ()).await;
+    let next = verify_wave(&open(&[]), &request(3), &names(&["n2"]), &names(&["n1"]), &|_| ()).await;
     assert_eq!((next.passed, next.report.matrix.len()), (true, 2));
-    let failed = gate(&open(&[(2, Broken::NoAddress)]), &request(3), &names(&["n2"]), &names(&["n1"]), &|_| ()).await;
+    let failed = verify_wave(&open(&[(2, Broken::NoAddress)]), &request(3), &names(&["n2"]), &names(&["n1"]), &|_| ()).await;
     assert_eq!(failed.reason.as_deref(), Some("gid on n2 failed: rocep193s0 has no GID for 192.168.77.2: the address is not on ens1f0np0"));
-    let unknown = gate(&open(&[(2, Broken::Unreachable)]), &request(3), &names(&["n2"]), &names(&["n1"]), &|_| ()).await;
+    let unknown = verify_wave(&open(&[(2, Broken::Unreachable)]), &request(3), &names(&["n2"]), &names(&["n1"]), &|_| ()).await;
     assert!(!unknown.passed && unknown.reason.unwrap().starts_with("connection on n2 is unknown: n2 is not reachable"));
 }

@@ -8,7 +8,7 @@ use std::task::Poll;
 const WINDOW: usize = 64;
 
 /// The results of all futures, in the order in which they were given.
-pub async fn together<'a, T>(futures: Vec<BoxFuture<'a, T>>) -> Vec<T> {
+pub async fn run_concurrently<'a, T>(futures: Vec<BoxFuture<'a, T>>) -> Vec<T> {
     let mut waiting = futures.into_iter().enumerate();
     let mut running: Vec<(usize, BoxFuture<'a, T>)> = Vec::new();
     let mut done: Vec<(usize, T)> = Vec::new();
@@ -54,6 +54,6 @@ mod tests {
                 })
             })
             .collect();
-        assert_eq!(together(futures).await, (0..200).collect::<Vec<_>>());
+        assert_eq!(run_concurrently(futures).await, (0..200).collect::<Vec<_>>());
     }
 }

@@ -1,17 +1,17 @@
 //! Pods on Alibaba Container Compute Service: there is no host, so the environment is that of the table of the NIC's type and never derived,
 //! and RDMA comes by labels of the pods.
 
-use super::environment::{self, Origin, Settling};
+use super::environment::{self, Settling, VariableOrigin};
 use super::meeting::Meeting;
 use super::names::{AcsNames, PodNames};
-use super::render::{Made, Rendered, Rendering, Settled};
+use super::render::{JobRuleInputs, RenderedJob, Rendering, SettledEnvironment};
 use super::request::{Acs, Devices};
 use railwright_base::Diagnostic;
 use railwright_knowledge::spec::model::{AcsPod, FabricKind};
 use std::collections::BTreeMap;
 
 impl Rendering<'_> {
-    pub(super) fn acs(&self, job: &Acs) -> Result<Rendered, Vec<Diagnostic>> {
+    pub(super) fn acs(&self, job: &Acs) -> Result<RenderedJob, Vec<Diagnostic>> {
         let spec = &self.inputs.loaded.spec;
         if spec.fabric.kind != FabricKind::Acs {
             let message = "the fabric of the spec is not that of Container Compute Service".to_owned();
@@ -48,20 +48,20 @@ impl Rendering<'_> {
         let settled = self.of_table(row.filter(|_| rdma).map(|row| &row.environment));
         let names = acs_names(job, &model, &class, rdma, self.pod_names(self.resources(gpus, &[]), &settled.variables));
         let acs = AcsPod { model, compute_class: Some(class), gpus, rdma };
-        self.finish(&names, settled, Made { gpus, acs: Some(acs), ..Made::default() })
+        self.finish(&names, settled, JobRuleInputs { gpus, acs: Some(acs), ..JobRuleInputs::default() })
     }
 
     /// The environment of the table, which takes nothing from hosts.
-    fn of_table(&self, table: Option<&BTreeMap<String, String>>) -> Settled {
+    fn of_table(&self, table: Option<&BTreeMap<String, String>>) -> SettledEnvironment {
         let mut settling = Settling::default();
         for (name, value) in table.into_iter().flatten() {
-            settling.put(name, value, Origin::Table, "the table of the NIC's type says so (railwright catalog acs)".to_owned());
+            settling.put(name, value, VariableOrigin::Table, "the table of the NIC's type says so (railwright catalog acs)".to_owned());
         }
         settling.spec(self.inputs.loaded);
         settling.asked(&self.pods().environment);
         let variables = settling.settled(self.inputs.catalog, self.inputs.loaded.spec.jobs.nccl.as_deref());
-        let warnings = environment::judged(&variables, self.inputs.loaded, self.inputs.catalog, self.asked, &[]);
-        Settled { variables, warnings, devices: Vec::new(), meeting: Meeting::of(self.inputs.loaded, &[], self.pods()) }
+        let warnings = environment::check_variables(&variables, self.inputs.loaded, self.inputs.catalog, self.asked, &[]);
+        SettledEnvironment { variables, warnings, devices: Vec::new(), meeting: Meeting::of(self.inputs.loaded, &[], self.pods()) }
     }
 }
 

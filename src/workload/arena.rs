@@ -1,12 +1,12 @@
 //! A whole line `arena submit pytorch ...` as a training. What Arena knows and we do not is an error at its word, never left out.
 
-use super::asked::Asked;
-use super::flags::{FLAGS, Flag, apply};
+use super::asked::RequestPlaces;
+use super::flags::{FLAGS, Flag, apply_flag};
 use super::request::{Devices, Pods, Pytorch};
-use super::words::{NoWords, Word, words};
+use super::words::{NoWords, ShellWord, split_shell_words};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, suggest};
-use railwright_knowledge::spec::{Source, SourceFile, Sources};
+use railwright_knowledge::spec::{SourceFile, SourceText, Sources};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ const LOGDIR: &str = "/training_logs";
 
 /// A line that was read.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct ArenaLine {
     /// The training.
     pub job: Pytorch,
     /// The line, with the place of each word.
-    pub asked: Asked,
+    pub asked: RequestPlaces,
 }
 
 impl Pytorch {
@@ -63,11 +63,12 @@ impl Pytorch {
 }
 
 /// Reads a line; what is wrong with it comes back in one go, with the line to point into.
-pub fn from_arena(line: &str) -> Result<Line, (Vec<Diagnostic>, Sources)> {
-    let mut reading = Reading { job: Pytorch::of_arena(), places: BTreeMap::new(), problems: Vec::new(), rest: Vec::new(), board: false };
+pub fn from_arena(line: &str) -> Result<ArenaLine, (Vec<Diagnostic>, Sources)> {
+    let mut reading =
+        ArenaLineReader { job: Pytorch::of_arena(), places: BTreeMap::new(), problems: Vec::new(), rest: Vec::new(), board: false };
     reading.job.pods.devices = Devices::Said(Vec::new());
     reading.job.pods.gpus = Some(0);
-    match one_command(line).map_or_else(|| words(line), Err) {
+    match one_command(line).map_or_else(|| split_shell_words(line), Err) {
         Ok(words) => reading.line(&words, line.len()),
         Err(no) => {
             let error = Diagnostic::error("RW1222", no.message).at(NAME, no.span, no.label);
@@ -77,10 +78,10 @@ pub fn from_arena(line: &str) -> Result<Line, (Vec<Diagnostic>, Sources)> {
     if reading.problems.is_empty() {
         reading.job.command = reading.rest.join(" ");
         let job = reading.job.with_dashboard(reading.board);
-        return Ok(Line { job, asked: Asked::of_line(NAME, line, reading.places) });
+        return Ok(ArenaLine { job, asked: RequestPlaces::of_line(NAME, line, reading.places) });
     }
     let mut sources = Sources::default();
-    sources.add(Arc::new(Source::new(SourceFile { name: NAME.to_owned(), text: line.to_owned() })));
+    sources.add(Arc::new(SourceText::new(SourceFile { name: NAME.to_owned(), text: line.to_owned() })));
     Err((reading.problems, sources))
 }
 
@@ -107,7 +108,7 @@ fn one_command(line: &str) -> Option<NoWords> {
     None
 }
 
-struct Reading {
+struct ArenaLineReader {
     job: Pytorch,
     places: BTreeMap<String, Range<usize>>,
     problems: Vec<Diagnostic>,
@@ -116,12 +117,12 @@ struct Reading {
     board: bool,
 }
 
-impl Reading {
+impl ArenaLineReader {
     fn wrong(&mut self, span: Range<usize>, message: String, label: String, next: &str) {
         self.problems.push(Diagnostic::error("RW1223", message).at(NAME, span, label).state("nothing was run or rendered").next(next));
     }
 
-    fn line(&mut self, words: &[Word], end: usize) {
+    fn line(&mut self, words: &[ShellWord], end: usize) {
         let mut words = words.iter().skip_while(|word| ["sudo", "$"].contains(&word.text.as_str())).peekable();
         for wanted in ["arena", "submit"] {
             match words.next() {
@@ -166,14 +167,14 @@ impl Reading {
         }
     }
 
-    fn command(&mut self, word: &Word) {
+    fn command(&mut self, word: &ShellWord) {
         self.rest.push(word.text.clone());
         let place = self.places.entry("job.command".to_owned()).or_insert_with(|| word.span.clone());
         place.end = word.span.end;
     }
 
-    fn option<'a>(&mut self, word: &'a Word, words: &mut impl Iterator<Item = &'a Word>) {
-        let (name, given) = split(&word.text);
+    fn option<'a>(&mut self, word: &'a ShellWord, words: &mut impl Iterator<Item = &'a ShellWord>) {
+        let (name, given) = split_flag(&word.text);
         let found = FLAGS.iter().find(|flag| match name {
             Name::Long(name) => flag.name == name,
             Name::Short(short) => flag.short == Some(short),
@@ -181,7 +182,7 @@ impl Reading {
         let Some(flag) = found else {
             let shown = one_line(&word.text, 60);
             let near = match name {
-                Name::Long(name) => suggest::nearest(name, FLAGS.iter().map(|flag| flag.name)),
+                Name::Long(name) => suggest::find_nearest_word(name, FLAGS.iter().map(|flag| flag.name)),
                 Name::Short(_) => None,
             };
             let label = near.map_or_else(|| "Arena knows no such flag".to_owned(), |near| format!("did you mean `--{near}`?"));
@@ -211,7 +212,7 @@ impl Reading {
             let message = format!("`--{}` is not translated", flag.name);
             return self.wrong(span, message, "this part of the line has no place in what is rendered".to_owned(), why);
         }
-        if let Err(why) = apply(flag, value, &mut self.job) {
+        if let Err(why) = apply_flag(flag, value, &mut self.job) {
             return self.wrong(span, format!("`--{}` cannot be `{}`", flag.name, one_line(value, 60)), why, "arena submit pytorch --help");
         }
         let path = match flag.name {
@@ -231,7 +232,7 @@ enum Name<'a> {
 }
 
 /// `--flag`, `--flag=value`, `-f`, `-fvalue`, `-f=value`, as pflag reads them.
-fn split(text: &str) -> (Name<'_>, Option<&str>) {
+fn split_flag(text: &str) -> (Name<'_>, Option<&str>) {
     if let Some(long) = text.strip_prefix("--") {
         return match long.split_once('=') {
             Some((name, value)) => (Name::Long(name), Some(value)),

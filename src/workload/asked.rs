@@ -1,16 +1,16 @@
 //! What was asked for, with the place of each word: in a line, which carets of what does not stand in a file point into, or in the spec.
 
 use railwright_base::{Diagnostic, Label};
-use railwright_knowledge::spec::{Loaded, Source, SourceFile};
+use railwright_knowledge::spec::{LoadedSpec, SourceFile, SourceText};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The places of what was asked for, by path: `job.image`, `jobs.environment.NCCL_IB_TC`.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RequestPlaces {
     /// The line; nothing where it stands in the spec, whose files are known anyway.
-    line: Option<Arc<Source>>,
+    line: Option<Arc<SourceText>>,
     places: BTreeMap<String, Label>,
 }
 
@@ -36,14 +36,14 @@ const FIELDS: [(&str, &str); 18] = [
     ("jobs.acs.gpus", "gpus"),
 ];
 
-impl Asked {
+impl RequestPlaces {
     /// A line that somebody wrote.
-    pub(super) fn of_line(name: &str, line: &str, places: BTreeMap<String, Range<usize>>) -> Asked {
-        Asked::in_line(source(name, line.to_owned()), places)
+    pub(super) fn of_line(name: &str, line: &str, places: BTreeMap<String, Range<usize>>) -> RequestPlaces {
+        RequestPlaces::in_line(source_from_text(name, line.to_owned()), places)
     }
 
     /// A command line, put together of its options: what each is about, and the words of it.
-    pub fn of_options<'a>(command: &str, options: impl IntoIterator<Item = (&'a str, String)>) -> Asked {
+    pub fn of_options<'a>(command: &str, options: impl IntoIterator<Item = (&'a str, String)>) -> RequestPlaces {
         let (mut text, mut places) = (command.to_owned(), BTreeMap::new());
         for (path, option) in options {
             text.push(' ');
@@ -51,11 +51,11 @@ impl Asked {
             text.push_str(&railwright_base::text::clean_line(&option));
             places.insert(path.to_owned(), start..text.len());
         }
-        Asked::in_line(source("command line", text), places)
+        RequestPlaces::in_line(source_from_text("command line", text), places)
     }
 
     /// A workload of the spec. What it does not say itself is at its name, but for what the spec says of all pods on Container Compute Service.
-    pub(super) fn of_spec(loaded: &Loaded, index: usize) -> Asked {
+    pub(super) fn of_spec(loaded: &LoadedSpec, index: usize) -> RequestPlaces {
         let at = |field: &str| loaded.label(&format!("workloads[{index}].{field}"), "");
         let of_all = |path: &str| path.starts_with("jobs.") && loaded.place(path).is_some();
         let fields = FIELDS.into_iter().filter_map(|(path, field)| {
@@ -64,17 +64,17 @@ impl Asked {
         });
         let names = loaded.spec.workloads.get(index).into_iter().flat_map(|workload| workload.environment.keys());
         let variables = names.filter_map(|name| Some((format!("jobs.environment.{name}"), at(&format!("environment[\"{name}\"]"))?)));
-        Asked { line: None, places: fields.chain(variables).collect() }
+        RequestPlaces { line: None, places: fields.chain(variables).collect() }
     }
 
-    fn in_line(line: Arc<Source>, places: BTreeMap<String, Range<usize>>) -> Asked {
+    fn in_line(line: Arc<SourceText>, places: BTreeMap<String, Range<usize>>) -> RequestPlaces {
         let label = |span: Range<usize>| Label { file: line.name().to_owned(), span, text: String::new() };
         let places = places.into_iter().map(|(path, span)| (path, label(span))).collect();
-        Asked { line: Some(line), places }
+        RequestPlaces { line: Some(line), places }
     }
 
     /// The line, for diagnostics that point into it; nothing where it stands in the spec.
-    pub fn source(&self) -> Option<&Arc<Source>> {
+    pub fn source(&self) -> Option<&Arc<SourceText>> {
         self.line.as_ref()
     }
 
@@ -104,6 +104,6 @@ impl Asked {
     }
 }
 
-fn source(name: &str, text: String) -> Arc<Source> {
-    Arc::new(Source::new(SourceFile { name: name.to_owned(), text }))
+fn source_from_text(name: &str, text: String) -> Arc<SourceText> {
+    Arc::new(SourceText::new(SourceFile { name: name.to_owned(), text }))
 }

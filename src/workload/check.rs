@@ -1,12 +1,12 @@
 //! What was asked for, held to what Kubernetes takes: names, variables, resources, amounts. Each error has a caret at its words.
 
 use super::amount::Amount;
-use super::asked::Asked;
-use super::request::{Devices, NcclTest, Perftest, Pods, Pytorch, Ray, Request};
+use super::asked::RequestPlaces;
+use super::request::{Devices, JobRequest, NcclTest, Perftest, Pods, Pytorch, Ray};
 use super::toleration::Toleration;
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
-use railwright_knowledge::spec::nccl::{self, Words};
+use railwright_knowledge::spec::nccl::{self, NcclProgramOptions};
 use railwright_resource::fields::is_netdev;
 use railwright_resource::kubernetes_object::labels;
 use railwright_resource::kubernetes_object::manifest::{is_label, is_subdomain};
@@ -19,39 +19,39 @@ const NAME_MAX: usize = 63;
 const IMAGE_MAX: usize = 400;
 
 /// All that cannot be.
-pub(super) fn check(request: &Request, asked: &Asked) -> Vec<Diagnostic> {
+pub(super) fn check_job_request(request: &JobRequest, asked: &RequestPlaces) -> Vec<Diagnostic> {
     let mut checking = Checking { asked, problems: Vec::new() };
-    checking.pods(request.pods(), ending(request));
+    checking.pods(request.pods(), find_longest_pod_suffix(request));
     match request {
-        Request::Pytorch(job) => checking.pytorch(job),
-        Request::NcclTest(job) => {
+        JobRequest::Pytorch(job) => checking.pytorch(job),
+        JobRequest::NcclTest(job) => {
             checking.amount("job.shared_memory", &job.shared_memory);
             checking.test(job);
         }
-        Request::Acs(job) => {
+        JobRequest::Acs(job) => {
             for (path, name) in job.app.iter().map(|app| ("job.app", app)).chain([("job.container", &job.container)]) {
                 checking.label(path, name);
             }
         }
-        Request::Ray(job) => checking.ray_version(job),
-        Request::Perftest(job) => checking.device(job),
+        JobRequest::Ray(job) => checking.ray_version(job),
+        JobRequest::Perftest(job) => checking.device(job),
     }
     checking.problems
 }
 
 /// What an operator puts behind the name of a job to name its pods, at its longest.
-fn ending(request: &Request) -> &'static str {
+fn find_longest_pod_suffix(request: &JobRequest) -> &'static str {
     match request {
-        Request::NcclTest(_) => "-launcher-00000",
-        Request::Pytorch(_) => "-worker-1000",
-        Request::Ray(_) => "-workergroup-worker-00000",
-        Request::Acs(_) => "-0000000000-00000",
-        Request::Perftest(_) => "-server-00000",
+        JobRequest::NcclTest(_) => "-launcher-00000",
+        JobRequest::Pytorch(_) => "-worker-1000",
+        JobRequest::Ray(_) => "-workergroup-worker-00000",
+        JobRequest::Acs(_) => "-0000000000-00000",
+        JobRequest::Perftest(_) => "-server-00000",
     }
 }
 
 struct Checking<'a> {
-    asked: &'a Asked,
+    asked: &'a RequestPlaces,
     problems: Vec<Diagnostic>,
 }
 
@@ -148,9 +148,9 @@ impl Checking<'_> {
 
     /// The words that NCCL's tests take.
     fn test(&mut self, job: &NcclTest) {
-        let words = Words { program: &job.program, from: &job.from, to: &job.to, turns: job.turns };
+        let words = NcclProgramOptions { program: &job.program, from: &job.from, to: &job.to, turns: job.turns };
         // A program is looked for in the image, where a path may begin at its working folder.
-        for fault in nccl::faults(words).into_iter().filter(|fault| fault.key != "program") {
+        for fault in nccl::find_nccl_test_faults(words).into_iter().filter(|fault| fault.key != "program") {
             let error = self.asked.refused(Diagnostic::error("RW1300", fault.message)).next(fault.fix);
             self.problems.push(self.asked.at(error, &format!("job.{}", fault.key), fault.label));
         }

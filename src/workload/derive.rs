@@ -1,21 +1,21 @@
 //! The environment that follows from the inventory: each variable with its reason, and what cannot be told.
 
-use super::asked::Asked;
-use super::hca::{Hcas, hcas};
+use super::asked::RequestPlaces;
+use super::hca::{Hcas, resolve_hca_names};
 use super::meeting::Meeting;
 use super::offer::{Offer, is_rdma};
-use super::request::Kind;
+use super::request::JobRequestKind;
 use ipnet::IpNet;
 use railwright_base::Diagnostic;
-use railwright_base::version::parts;
+use railwright_base::version::parse_version_numbers;
 use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::spec::model::{FabricKind, RdmaFlavour, Trust};
-use railwright_knowledge::spec::{Host, Loaded};
+use railwright_knowledge::spec::{Host, LoadedSpec};
 use std::collections::BTreeSet;
 
 /// A variable that follows from something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Derived {
+pub(super) struct DerivedVariable {
     pub name: &'static str,
     pub value: String,
     pub because: String,
@@ -23,23 +23,23 @@ pub(super) struct Derived {
 
 /// What the inventory gives a job.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Environment {
-    pub variables: Vec<Derived>,
+pub(super) struct DerivedEnvironment {
+    pub variables: Vec<DerivedVariable>,
     pub warnings: Vec<Diagnostic>,
     /// The devices by name, as far as they are known.
     pub devices: Vec<String>,
 }
 
-impl Environment {
+impl DerivedEnvironment {
     fn put(&mut self, name: &'static str, value: impl Into<String>, because: impl Into<String>) {
-        self.variables.push(Derived { name, value: value.into(), because: because.into() });
+        self.variables.push(DerivedVariable { name, value: value.into(), because: because.into() });
     }
 }
 
 /// Where a job runs, and with what.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ground<'a> {
-    pub loaded: &'a Loaded,
+pub(super) struct DerivationInputs<'a> {
+    pub loaded: &'a LoadedSpec,
     pub catalog: &'a Catalog,
     pub hosts: &'a [&'a Host],
     pub offers: &'a [Offer],
@@ -47,17 +47,17 @@ pub(super) struct Ground<'a> {
     pub asked: &'a [String],
     pub meeting: &'a Meeting,
     /// Whoever asked for the job, for the words of what to write.
-    pub by: &'a Asked,
+    pub by: &'a RequestPlaces,
 }
 
 /// The environment of a job of this kind; `said` are the variables that somebody sets.
-pub(super) fn environment(ground: Ground<'_>, kind: Kind, said: &BTreeSet<String>) -> Environment {
-    let mut made = Environment::default();
+pub(super) fn derive_environment(ground: DerivationInputs<'_>, kind: JobRequestKind, said: &BTreeSet<String>) -> DerivedEnvironment {
+    let mut made = DerivedEnvironment::default();
     let fabric = &ground.loaded.spec.fabric;
     // `job prove` and people read in the log which network was taken.
     made.put("NCCL_DEBUG", "INFO", "the log has to say which network and which devices were used");
     made.put("NCCL_SOCKET_IFNAME", ground.meeting.nccl(), format!("ranks meet here: {}", ground.meeting.because()));
-    if kind == Kind::NcclTest
+    if kind == JobRequestKind::NcclTest
         && let Some(value) = ground.meeting.ucx()
     {
         made.put("UCX_NET_DEVICES", value, "MPI keeps off the RDMA devices, and meets where NCCL does");
@@ -66,21 +66,24 @@ pub(super) fn environment(ground: Ground<'_>, kind: Kind, said: &BTreeSet<String
     if !has_rdma || matches!(fabric.kind, FabricKind::None | FabricKind::Acs | FabricKind::Iwarp) {
         return made;
     }
-    devices(&mut made, ground, said);
+    derive_devices(&mut made, ground, said);
     if matches!(fabric.kind, FabricKind::Rocev2 | FabricKind::Erdma) {
-        address(&mut made, ground, said);
+        derive_gid_variables(&mut made, ground, said);
     }
     let marked = fabric.lossless.as_ref().filter(|lossless| lossless.trust != Some(Trust::Pcp));
     if let Some(lossless) = marked {
-        let because =
-            format!("{} is {}, and a traffic class is four times its DSCP", at(ground.loaded, "fabric.lossless.dscp"), lossless.dscp);
+        let because = format!(
+            "{} is {}, and a traffic class is four times its DSCP",
+            describe_spec_path(ground.loaded, "fabric.lossless.dscp"),
+            lossless.dscp
+        );
         made.put("NCCL_IB_TC", (u32::from(lossless.dscp) * 4).to_string(), because);
     }
     let rails = ground.hosts.iter().map(|host| host.netdevs.len()).max().unwrap_or_default();
     if fabric.routed == Some(false) && rails > 1 {
         let because = format!(
             "{} is false: each rail is a network of its own, and nothing leads from one to another",
-            at(ground.loaded, "fabric.routed")
+            describe_spec_path(ground.loaded, "fabric.routed")
         );
         made.put("NCCL_CROSS_NIC", "0", because);
     }
@@ -88,23 +91,23 @@ pub(super) fn environment(ground: Ground<'_>, kind: Kind, said: &BTreeSet<String
 }
 
 /// A path of the spec with its place, where the files have it.
-pub(super) fn at(loaded: &Loaded, path: &str) -> String {
+pub(super) fn describe_spec_path(loaded: &LoadedSpec, path: &str) -> String {
     loaded.place(path).map_or_else(|| format!("`{path}`"), |place| format!("`{path}` ({place})"))
 }
 
 /// The rails whose devices the pods get: those of the pools that they ask for.
-fn rails(ground: Ground<'_>) -> Option<BTreeSet<u32>> {
+fn select_rails(ground: DerivationInputs<'_>) -> Option<BTreeSet<u32>> {
     let asked = ground.offers.iter().filter(|offer| ground.asked.contains(&offer.resource));
     let rails: Option<Vec<&BTreeSet<u32>>> = asked.map(|offer| offer.rails.as_ref()).collect();
     rails.filter(|rails| !rails.is_empty()).map(|rails| rails.into_iter().flatten().copied().collect())
 }
 
-fn devices(made: &mut Environment, ground: Ground<'_>, said: &BTreeSet<String>) {
-    let rails = rails(ground);
+fn derive_devices(made: &mut DerivedEnvironment, ground: DerivationInputs<'_>, said: &BTreeSet<String>) {
+    let rails = select_rails(ground);
     let functions = ground.offers.iter().find(|offer| !offer.shared && ground.asked.contains(&offer.resource));
     let found = match functions {
         Some(offer) => Hcas::Unknown { because: format!("{}: virtual functions are named when they are made", offer.resource) },
-        None => hcas(ground.loaded, ground.catalog, ground.hosts, rails.as_ref()),
+        None => resolve_hca_names(ground.loaded, ground.catalog, ground.hosts, rails.as_ref()),
     };
     match found {
         Hcas::Named { names, because } => {
@@ -128,12 +131,12 @@ fn devices(made: &mut Environment, ground: Ground<'_>, said: &BTreeSet<String>) 
 }
 
 /// By what NCCL finds the address of RoCE: since 2.21 by its family and version, before by an index.
-fn address(made: &mut Environment, ground: Ground<'_>, said: &BTreeSet<String>) {
+fn derive_gid_variables(made: &mut DerivedEnvironment, ground: DerivationInputs<'_>, said: &BTreeSet<String>) {
     let spec = &ground.loaded.spec;
     if said.contains("NCCL_IB_GID_INDEX") {
         return;
     }
-    let old = spec.jobs.nccl.as_deref().filter(|release| parts(release) < parts("2.21"));
+    let old = spec.jobs.nccl.as_deref().filter(|release| parse_version_numbers(release) < parse_version_numbers("2.21"));
     if let Some(release) = old {
         let ofed = |host: &&Host| {
             let stack = ground.loaded.group_of(host).rdma_stack.as_ref();
@@ -142,7 +145,7 @@ fn address(made: &mut Environment, ground: Ground<'_>, said: &BTreeSet<String>) 
         if spec.fabric.kind == FabricKind::Rocev2 && ground.hosts.iter().all(ofed) {
             let because = format!(
                 "{} is {release}, and NCCL looks for the address by itself since 2.21 only; with one IPv4 address of a port, its entry for RoCE version 2 is the fourth",
-                at(ground.loaded, "jobs.nccl")
+                describe_spec_path(ground.loaded, "jobs.nccl")
             );
             made.put("NCCL_IB_GID_INDEX", "3", because);
         } else {
@@ -165,5 +168,5 @@ fn address(made: &mut Environment, ground: Ground<'_>, said: &BTreeSet<String>) 
         family,
         format!("{because}; the address is found by its family, as its index differs from host to host"),
     );
-    made.put("NCCL_IB_ROCE_VERSION_NUM", "2", format!("{} has RoCE version 2", at(ground.loaded, "fabric.kind")));
+    made.put("NCCL_IB_ROCE_VERSION_NUM", "2", format!("{} has RoCE version 2", describe_spec_path(ground.loaded, "fabric.kind")));
 }

@@ -1,14 +1,14 @@
 //! The environment of a job, settled: what the user says goes before what the spec says, that before what a table or the inventory
 //! gives. Every variable keeps its reason, and what it takes the place of.
 
-use super::asked::Asked;
-use super::derive::{Derived, at};
+use super::asked::RequestPlaces;
+use super::derive::{DerivedVariable, describe_spec_path};
 use indexmap::IndexMap;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, suggest};
 use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::catalog::job::VariableRow;
-use railwright_knowledge::spec::Loaded;
+use railwright_knowledge::spec::LoadedSpec;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ const HCA: &str = "NCCL_IB_HCA";
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
+pub enum VariableOrigin {
     /// The command line, or the line of Arena.
     Asked,
     /// `jobs.environment` of the spec.
@@ -41,7 +41,7 @@ pub struct Variable {
     /// Its value, which may be empty: that is not the same as leaving it out.
     pub value: String,
     /// Where the value comes from.
-    pub origin: Origin,
+    pub origin: VariableOrigin,
     /// Why it has this value.
     pub reason: String,
     /// The value that it would have had.
@@ -67,50 +67,50 @@ pub struct Variable {
 /// Puts variables on top of each other.
 #[derive(Debug, Default)]
 pub(super) struct Settling {
-    variables: IndexMap<String, Settled>,
+    variables: IndexMap<String, SettledVariable>,
 }
 
 #[derive(Debug)]
-struct Settled {
+struct SettledVariable {
     value: String,
-    origin: Origin,
+    origin: VariableOrigin,
     reason: String,
     instead_of: Option<String>,
 }
 
 impl Settling {
     /// A value that goes before what is there.
-    pub(super) fn put(&mut self, name: &str, value: &str, origin: Origin, reason: String) {
+    pub(super) fn put(&mut self, name: &str, value: &str, origin: VariableOrigin, reason: String) {
         let instead_of = self.variables.get(name).map(|before| before.value.clone()).filter(|before| before != value);
-        self.variables.insert(name.to_owned(), Settled { value: value.to_owned(), origin, reason, instead_of });
+        self.variables.insert(name.to_owned(), SettledVariable { value: value.to_owned(), origin, reason, instead_of });
     }
 
     /// What follows from the inventory.
-    pub(super) fn derived(&mut self, derived: Vec<Derived>) {
+    pub(super) fn derived(&mut self, derived: Vec<DerivedVariable>) {
         for one in derived {
-            self.put(one.name, &one.value, Origin::Derived, one.because);
+            self.put(one.name, &one.value, VariableOrigin::Derived, one.because);
         }
     }
 
     /// What the spec says of all jobs.
-    pub(super) fn spec(&mut self, loaded: &Loaded) {
+    pub(super) fn spec(&mut self, loaded: &LoadedSpec) {
         for (name, value) in &loaded.spec.jobs.environment {
-            let reason = format!("the spec says so for all jobs: {}", at(loaded, &format!("jobs.environment.{name}")));
-            self.put(name, value, Origin::Spec, reason);
+            let reason = format!("the spec says so for all jobs: {}", describe_spec_path(loaded, &format!("jobs.environment.{name}")));
+            self.put(name, value, VariableOrigin::Spec, reason);
         }
     }
 
     /// What was asked for.
     pub(super) fn asked(&mut self, environment: &[(String, String)]) {
         for (name, value) in environment {
-            self.put(name, value, Origin::Asked, "you set it".to_owned());
+            self.put(name, value, VariableOrigin::Asked, "you set it".to_owned());
         }
     }
 
     /// All of them, with what the catalogue knows.
     pub(super) fn settled(self, catalog: &Catalog, nccl: Option<&str>) -> Vec<Variable> {
-        let variable = |(name, settled): (String, Settled)| {
-            let Settled { value, origin, reason, instead_of } = settled;
+        let variable = |(name, settled): (String, SettledVariable)| {
+            let SettledVariable { value, origin, reason, instead_of } = settled;
             let row = catalog.variable.get(&name);
             let release = nccl.filter(|_| row.is_some_and(|row| row.program == "nccl"));
             Variable {
@@ -131,17 +131,23 @@ impl Settling {
 }
 
 /// Values that their variable cannot have, and names that look mistyped; `devices` are those of the hosts, as far as they are known.
-pub(super) fn judged(variables: &[Variable], loaded: &Loaded, catalog: &Catalog, asked: &Asked, devices: &[String]) -> Vec<Diagnostic> {
-    let theirs = variables.iter().filter(|variable| matches!(variable.origin, Origin::Asked | Origin::Spec));
+pub(super) fn check_variables(
+    variables: &[Variable],
+    loaded: &LoadedSpec,
+    catalog: &Catalog,
+    asked: &RequestPlaces,
+    devices: &[String],
+) -> Vec<Diagnostic> {
+    let theirs = variables.iter().filter(|variable| matches!(variable.origin, VariableOrigin::Asked | VariableOrigin::Spec));
     theirs
         .filter_map(|variable| {
             let path = format!("jobs.environment.{}", variable.name);
             let (told, label) = match catalog.variable.get(&variable.name) {
                 Some(row) if row.name == HCA && row.values.as_ref().is_none_or(|values| values.holds(&variable.value)) => {
-                    (strange(&variable.value, devices)?, "no device of the hosts")
+                    (warn_unknown_devices(&variable.value, devices)?, "no device of the hosts")
                 }
                 Some(row) => (out_of_range(row, &variable.value)?, "cannot be"),
-                None => (mistyped(&variable.name, catalog)?, "nobody reads this"),
+                None => (warn_mistyped_name(&variable.name, catalog)?, "nobody reads this"),
             };
             let caret = asked.label(&path, label).or_else(|| loaded.label(&path, label));
             Some(caret.into_iter().fold(told, Diagnostic::labelled))
@@ -162,7 +168,7 @@ fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
 }
 
 /// Devices that are named and that no host has: NCCL says nothing of a name that fits none, and goes on with the others or with TCP.
-fn strange(value: &str, devices: &[String]) -> Option<Diagnostic> {
+fn warn_unknown_devices(value: &str, devices: &[String]) -> Option<Diagnostic> {
     let (is_whole, names) = value.strip_prefix('=').map_or((false, value), |names| (true, names));
     let is_there = |name: &str| devices.iter().any(|device| if is_whole { device == name } else { device.starts_with(name) });
     let named = names.split(',').map(|name| name.split(':').next().unwrap_or_default()).filter(|name| !name.is_empty());
@@ -175,9 +181,9 @@ fn strange(value: &str, devices: &[String]) -> Option<Diagnostic> {
     Some(told.next(format!("the spec gives: {HCA}=={}", devices.join(","))))
 }
 
-fn mistyped(name: &str, catalog: &Catalog) -> Option<Diagnostic> {
+fn warn_mistyped_name(name: &str, catalog: &Catalog) -> Option<Diagnostic> {
     let known = catalog.variable.entries().map(|entry| entry.row.name.as_str());
-    let near = suggest::mistyped(name, known).filter(|near| *near != name)?;
+    let near = suggest::suggest_correction(name, known).filter(|near| *near != name)?;
     let told = Diagnostic::warning("RW1227", format!("no program is known that reads `{}`", one_line(name, 60)));
     Some(told.effect("a variable that nobody reads does nothing, without a word").next(format!("did you mean `{near}`?")))
 }

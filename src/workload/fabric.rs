@@ -1,16 +1,16 @@
 //! What was asked for, held to the fabric of the spec: on Alibaba Container Compute Service there are no hosts and no device plugin, and RDMA comes
 //! by labels of the pods.
 
-use super::asked::Asked;
-use super::request::{Devices, Pods, Request};
+use super::asked::RequestPlaces;
+use super::request::{Devices, JobRequest, Pods};
 use railwright_base::Diagnostic;
 use railwright_knowledge::spec::model::FabricKind;
 
 /// All that does not go together.
-pub(super) fn check(request: &Request, fabric: FabricKind, asked: &Asked) -> Vec<Diagnostic> {
+pub(super) fn check_request_fabric(request: &JobRequest, fabric: FabricKind, asked: &RequestPlaces) -> Vec<Diagnostic> {
     let pods = request.pods();
     match request {
-        Request::Acs(_) => without_hosts(pods, asked),
+        JobRequest::Acs(_) => without_hosts(pods, asked),
         _ if fabric == FabricKind::Acs && pods.devices != Devices::None => {
             let message = format!("pods of `{}` get no RDMA on Container Compute Service", request.kind().word());
             let error = Diagnostic::error("RW1229", message)
@@ -26,7 +26,7 @@ pub(super) fn check(request: &Request, fabric: FabricKind, asked: &Asked) -> Vec
 }
 
 /// What pods without a host that anybody knows cannot have.
-fn without_hosts(pods: &Pods, asked: &Asked) -> Vec<Diagnostic> {
+fn without_hosts(pods: &Pods, asked: &RequestPlaces) -> Vec<Diagnostic> {
     let of_hosts = [
         ("job.host_network", "--host-network", pods.host_network),
         ("job.network", "--network", pods.network.is_some()),

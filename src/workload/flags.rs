@@ -18,19 +18,19 @@ pub(super) struct Flag {
     pub refused: Option<&'static str>,
 }
 
-const fn value(name: &'static str, path: &'static str) -> Flag {
+const fn new_value_flag(name: &'static str, path: &'static str) -> Flag {
     Flag { name, short: None, takes: true, path, refused: None }
 }
 
-const fn short(name: &'static str, short: char, path: &'static str) -> Flag {
+const fn new_short_flag(name: &'static str, short: char, path: &'static str) -> Flag {
     Flag { name, short: Some(short), takes: true, path, refused: None }
 }
 
-const fn switch(name: &'static str, path: &'static str) -> Flag {
+const fn new_switch_flag(name: &'static str, path: &'static str) -> Flag {
     Flag { name, short: None, takes: false, path, refused: None }
 }
 
-const fn refused(name: &'static str, takes: bool, why: &'static str) -> Flag {
+const fn new_refused_flag(name: &'static str, takes: bool, why: &'static str) -> Flag {
     Flag { name, short: None, takes, path: "job.refused", refused: Some(why) }
 }
 
@@ -39,66 +39,66 @@ const FILES: &str = "files of this machine are not taken along: make a ConfigMap
 
 /// All of them, and those of the global options that matter.
 pub(super) const FLAGS: [Flag; 52] = [
-    value("name", "job.name"),
-    short("namespace", 'n', "job.namespace"),
-    value("image", "job.image"),
-    value("image-pull-policy", "job.image_pull_policy"),
-    value("image-pull-secret", "job.image_pull_secret"),
-    value("gpus", "job.gpus"),
-    value("device", "job.rdma"),
-    value("workers", "job.workers"),
-    value("nproc-per-node", "job.nproc"),
-    short("env", 'e', "job.environment"),
-    value("clean-task-policy", "job.clean"),
-    value("working-dir", "job.working_dir"),
-    value("workingDir", "job.working_dir"),
-    value("shell", "job.shell"),
-    value("share-memory", "job.shared_memory"),
-    value("cpu", "job.cpu"),
-    value("memory", "job.memory"),
-    switch("tensorboard", "job.tensorboard"),
-    value("tensorboard-image", "job.tensorboard"),
-    value("tensorboardImage", "job.tensorboard"),
-    value("logdir", "job.logdir"),
-    switch("rdma", "job.rdma"),
-    switch("gang", "job.gang"),
-    short("data", 'd', "job.data"),
-    value("data-dir", "job.data_dir"),
-    value("dataDir", "job.data_dir"),
-    short("label", 'l', "job.label"),
-    short("annotation", 'a', "job.annotation"),
-    value("selector", "job.selector"),
-    value("toleration", "job.toleration"),
-    short("priority", 'p', "job.priority"),
-    value("scheduler", "job.scheduler"),
-    value("running-timeout", "job.running_timeout"),
-    value("ttl-after-finished", "job.ttl"),
-    switch("hostNetwork", "job.host_network"),
-    switch("hostIPC", "job.host_ipc"),
-    switch("hostPID", "job.host_pid"),
-    value("loglevel", "job.loglevel"),
-    switch("pprof", "job.pprof"),
-    switch("trace", "job.trace"),
-    value("config", "job.config"),
-    value("arena-namespace", "job.arena_namespace"),
-    refused(
+    new_value_flag("name", "job.name"),
+    new_short_flag("namespace", 'n', "job.namespace"),
+    new_value_flag("image", "job.image"),
+    new_value_flag("image-pull-policy", "job.image_pull_policy"),
+    new_value_flag("image-pull-secret", "job.image_pull_secret"),
+    new_value_flag("gpus", "job.gpus"),
+    new_value_flag("device", "job.rdma"),
+    new_value_flag("workers", "job.workers"),
+    new_value_flag("nproc-per-node", "job.nproc"),
+    new_short_flag("env", 'e', "job.environment"),
+    new_value_flag("clean-task-policy", "job.clean"),
+    new_value_flag("working-dir", "job.working_dir"),
+    new_value_flag("workingDir", "job.working_dir"),
+    new_value_flag("shell", "job.shell"),
+    new_value_flag("share-memory", "job.shared_memory"),
+    new_value_flag("cpu", "job.cpu"),
+    new_value_flag("memory", "job.memory"),
+    new_switch_flag("tensorboard", "job.tensorboard"),
+    new_value_flag("tensorboard-image", "job.tensorboard"),
+    new_value_flag("tensorboardImage", "job.tensorboard"),
+    new_value_flag("logdir", "job.logdir"),
+    new_switch_flag("rdma", "job.rdma"),
+    new_switch_flag("gang", "job.gang"),
+    new_short_flag("data", 'd', "job.data"),
+    new_value_flag("data-dir", "job.data_dir"),
+    new_value_flag("dataDir", "job.data_dir"),
+    new_short_flag("label", 'l', "job.label"),
+    new_short_flag("annotation", 'a', "job.annotation"),
+    new_value_flag("selector", "job.selector"),
+    new_value_flag("toleration", "job.toleration"),
+    new_short_flag("priority", 'p', "job.priority"),
+    new_value_flag("scheduler", "job.scheduler"),
+    new_value_flag("running-timeout", "job.running_timeout"),
+    new_value_flag("ttl-after-finished", "job.ttl"),
+    new_switch_flag("hostNetwork", "job.host_network"),
+    new_switch_flag("hostIPC", "job.host_ipc"),
+    new_switch_flag("hostPID", "job.host_pid"),
+    new_value_flag("loglevel", "job.loglevel"),
+    new_switch_flag("pprof", "job.pprof"),
+    new_switch_flag("trace", "job.trace"),
+    new_value_flag("config", "job.config"),
+    new_value_flag("arena-namespace", "job.arena_namespace"),
+    new_refused_flag(
         "retry",
         true,
         "a PyTorchJob is not retried by Arena either: a worker that fails starts anew, a master that fails ends the job",
     ),
-    refused("queue", false, "the job is not suspended for a queue"),
-    refused("config-file", true, FILES),
-    refused("model-name", true, "models are not registered"),
-    refused("model-source", true, "models are not registered"),
-    refused("sync-mode", true, SYNC),
-    refused("sync-source", true, SYNC),
-    refused("sync-image", true, SYNC),
-    refused("syncMode", true, SYNC),
-    refused("syncSource", true, SYNC),
+    new_refused_flag("queue", false, "the job is not suspended for a queue"),
+    new_refused_flag("config-file", true, FILES),
+    new_refused_flag("model-name", true, "models are not registered"),
+    new_refused_flag("model-source", true, "models are not registered"),
+    new_refused_flag("sync-mode", true, SYNC),
+    new_refused_flag("sync-source", true, SYNC),
+    new_refused_flag("sync-image", true, SYNC),
+    new_refused_flag("syncMode", true, SYNC),
+    new_refused_flag("syncSource", true, SYNC),
 ];
 
 /// Takes what a flag says over into the training; what is wrong with the value where something is.
-pub(super) fn apply(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), String> {
+pub(super) fn apply_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), String> {
     let text = || value.to_owned();
     match flag.name {
         "name" => job.pods.name = text(),
@@ -106,18 +106,18 @@ pub(super) fn apply(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), S
         "image" => job.pods.image = text(),
         "image-pull-policy" => job.pods.image_pull_policy = Some(text()),
         "image-pull-secret" => job.image_pull_secrets.push(text()),
-        "gpus" => job.pods.gpus = Some(count(value)?),
+        "gpus" => job.pods.gpus = Some(parse_count(value)?),
         "device" => {
-            let device = pair(value, '=', "RESOURCE=COUNT")?;
+            let device = parse_pair(value, '=', "RESOURCE=COUNT")?;
             match &mut job.pods.devices {
                 Devices::Said(devices) => devices.push(device),
                 other => *other = Devices::Said(vec![device]),
             }
         }
-        "workers" => job.workers = count(value)?,
+        "workers" => job.workers = parse_count(value)?,
         "nproc-per-node" => job.nproc_per_node = Some(text()),
-        "env" => job.pods.environment.push(pair(value, '=', "NAME=VALUE")?),
-        "clean-task-policy" => job.clean = clean(value)?,
+        "env" => job.pods.environment.push(parse_pair(value, '=', "NAME=VALUE")?),
+        "clean-task-policy" => job.clean = parse_clean_policy(value)?,
         "working-dir" | "workingDir" => job.working_dir = text(),
         "shell" => job.shell = text(),
         "share-memory" => job.shared_memory = (!value.is_empty()).then(text),
@@ -125,50 +125,50 @@ pub(super) fn apply(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), S
         "memory" => job.pods.memory = Some(text()),
         "priority" => job.priority = Some(text()),
         "scheduler" => job.scheduler = Some(text()),
-        "data" => job.data.push(pair(value, ':', "CLAIM:PATH")?),
+        "data" => job.data.push(parse_pair(value, ':', "CLAIM:PATH")?),
         "data-dir" | "dataDir" => job.data_dirs.push(text()),
-        "label" => job.labels.push(pair(value, '=', "KEY=VALUE")?),
-        "annotation" => job.annotations.push(pair(value, '=', "KEY=VALUE")?),
-        "selector" => job.selectors.push(pair(value, '=', "KEY=VALUE")?),
+        "label" => job.labels.push(parse_pair(value, '=', "KEY=VALUE")?),
+        "annotation" => job.annotations.push(parse_pair(value, '=', "KEY=VALUE")?),
+        "selector" => job.selectors.push(parse_pair(value, '=', "KEY=VALUE")?),
         "toleration" => job.tolerations.push(text()),
-        "running-timeout" => job.running_timeout_s = Some(seconds(value)?),
-        "ttl-after-finished" => job.ttl_after_finished_s = Some(seconds(value)?),
+        "running-timeout" => job.running_timeout_s = Some(parse_go_duration(value)?),
+        "ttl-after-finished" => job.ttl_after_finished_s = Some(parse_go_duration(value)?),
         // what Arena itself prints, and where its own parts are
         "loglevel" | "config" | "arena-namespace" => {}
-        _ => return switched(flag, value, job),
+        _ => return apply_switch_flag(flag, value, job),
     }
     Ok(())
 }
 
-fn switched(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), String> {
+fn apply_switch_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), String> {
     let text = || value.to_owned();
     match flag.name {
         // The dashboard's own two are looked at once all is read.
-        "tensorboard" if !truth(value)? => job.tensorboard = None,
+        "tensorboard" if !parse_bool(value)? => job.tensorboard = None,
         "tensorboard" => drop(job.tensorboard.get_or_insert_default()),
         "tensorboard-image" | "tensorboardImage" => job.tensorboard.get_or_insert_default().image = text(),
         "logdir" => job.tensorboard.get_or_insert_default().logdir = text(),
-        "rdma" => job.rdma = truth(value)?,
-        "gang" => job.gang = truth(value)?,
-        "hostNetwork" => job.pods.host_network = truth(value)?,
-        "hostIPC" => job.host_ipc = truth(value)?,
-        "hostPID" => job.host_pid = truth(value)?,
+        "rdma" => job.rdma = parse_bool(value)?,
+        "gang" => job.gang = parse_bool(value)?,
+        "hostNetwork" => job.pods.host_network = parse_bool(value)?,
+        "hostIPC" => job.host_ipc = parse_bool(value)?,
+        "hostPID" => job.host_pid = parse_bool(value)?,
         _ => {}
     }
     Ok(())
 }
 
 /// `NAME=VALUE`, with these words for what it should have been.
-pub(super) fn pair(text: &str, by: char, form: &str) -> Result<(String, String), String> {
+pub(super) fn parse_pair(text: &str, by: char, form: &str) -> Result<(String, String), String> {
     let split = text.split_once(by).filter(|(name, _)| !name.is_empty());
     split.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| format!("this is no {form}"))
 }
 
-fn count(text: &str) -> Result<u32, String> {
+fn parse_count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "this is no number".to_owned())
 }
 
-fn truth(text: &str) -> Result<bool, String> {
+fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
         "true" | "1" | "t" | "T" | "TRUE" | "True" => Ok(true),
         "false" | "0" | "f" | "F" | "FALSE" | "False" => Ok(false),
@@ -176,7 +176,7 @@ fn truth(text: &str) -> Result<bool, String> {
     }
 }
 
-fn clean(text: &str) -> Result<CleanPods, String> {
+fn parse_clean_policy(text: &str) -> Result<CleanPods, String> {
     match text {
         "None" => Ok(CleanPods::None),
         "Running" => Ok(CleanPods::Running),
@@ -186,7 +186,7 @@ fn clean(text: &str) -> Result<CleanPods, String> {
 }
 
 /// A duration as Go writes it: `5s`, `1m`, `2h22m`.
-pub(super) fn seconds(text: &str) -> Result<u64, String> {
+pub(super) fn parse_go_duration(text: &str) -> Result<u64, String> {
     let wrong = || "this is no duration such as 5s, 1m, 2h22m".to_owned();
     let (mut total, mut rest) = (0u64, text);
     if text == "0" {
@@ -214,10 +214,10 @@ mod tests {
     #[test]
     fn durations_are_those_of_go() {
         for (text, value) in [("5s", 5), ("1m", 60), ("2h22m", 8520), ("0", 0)] {
-            assert_eq!(seconds(text), Ok(value), "{text}");
+            assert_eq!(parse_go_duration(text), Ok(value), "{text}");
         }
         for text in ["", "5", "m", "5x", "1ms", "99999999999999999999h", "-5s"] {
-            assert!(seconds(text).is_err(), "{text}");
+            assert!(parse_go_duration(text).is_err(), "{text}");
         }
     }
 

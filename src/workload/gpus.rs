@@ -2,7 +2,7 @@
 
 use super::render::Rendering;
 use railwright_base::Diagnostic;
-use railwright_base::text::counted;
+use railwright_base::text::format_count;
 use railwright_knowledge::spec::Host;
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ impl Rendering<'_> {
         let asks_whole = gpus > 0 && !self.hosts.is_empty() && self.pods().gpu_resource == "nvidia.com/gpu";
         let room = counts.filter(|_| asks_whole).map(|counts| counts.iter().map(|count| u64::from(count / gpus)).sum::<u64>());
         let Some(room) = room.filter(|room| u64::from(pods) > *room) else { return Ok(None) };
-        let (each, hosts) = (counted(gpus as usize, "GPU"), counted(self.hosts.len(), "host"));
+        let (each, hosts) = (format_count(gpus as usize, "GPU"), format_count(self.hosts.len(), "host"));
         let message = format!("{pods} pods of {each} each are asked for, and the {hosts} of the job have room for {room}");
         let told = |diagnostic: Diagnostic| {
             let diagnostic =

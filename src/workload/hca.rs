@@ -4,7 +4,7 @@
 use indexmap::IndexSet;
 use railwright_knowledge::catalog::{Catalog, SOFT_ROCE};
 use railwright_knowledge::spec::model::{FabricKind, NodeGroup, RdmaFlavour, RdmaNaming};
-use railwright_knowledge::spec::{Host, Loaded};
+use railwright_knowledge::spec::{Host, LoadedSpec};
 use std::collections::BTreeSet;
 
 /// What is known of the names.
@@ -19,13 +19,13 @@ pub(super) enum Hcas {
 }
 
 /// The devices of these rails on these hosts; of all rails where nothing is said.
-pub(super) fn hcas(loaded: &Loaded, catalog: &Catalog, hosts: &[&Host], rails: Option<&BTreeSet<u32>>) -> Hcas {
+pub(super) fn resolve_hca_names(loaded: &LoadedSpec, catalog: &Catalog, hosts: &[&Host], rails: Option<&BTreeSet<u32>>) -> Hcas {
     let mut names = IndexSet::new();
     let mut because = IndexSet::new();
     let mut groups = BTreeSet::new();
     for host in hosts.iter().filter(|host| groups.insert(host.group)) {
         let group = loaded.group_of(host);
-        let how = match policy(loaded, catalog, group) {
+        let how = match find_naming_policy(loaded, catalog, group) {
             Ok(how) => how,
             Err(because) => return Hcas::Unknown { because: format!("{}: {because}", group.name) },
         };
@@ -64,7 +64,7 @@ impl Policy {
     }
 }
 
-fn policy(loaded: &Loaded, catalog: &Catalog, group: &NodeGroup) -> Result<Policy, &'static str> {
+fn find_naming_policy(loaded: &LoadedSpec, catalog: &Catalog, group: &NodeGroup) -> Result<Policy, &'static str> {
     let Some(nics) = &group.nics else { return Err("the spec names no NIC") };
     let naming = nics.naming.as_ref().and_then(|naming| naming.rdma);
     if nics.model == SOFT_ROCE {

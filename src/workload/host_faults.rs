@@ -1,13 +1,13 @@
 //! What of a job on hosts cannot be, found before any host is asked: words that the test does not take, one host alone, more GPUs than there
 //! are, addresses by which hosts do not reach each other.
 
-use super::asked::Asked;
+use super::asked::RequestPlaces;
 use super::on_hosts::{HostJob, HostKind};
-use super::render::Inputs;
+use super::render::JobRenderInputs;
 use railwright_base::Diagnostic;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use railwright_knowledge::spec::Host;
-use railwright_knowledge::spec::nccl::{self, Words};
+use railwright_knowledge::spec::nccl::{self, NcclProgramOptions};
 
 /// How the inventory says that a host is this machine.
 const LOCAL: &str = "local";
@@ -15,11 +15,11 @@ const LOCAL: &str = "local";
 const NOTHING: &str = "nothing was started, and no host was asked";
 
 /// All that cannot be.
-pub(super) fn faults(inputs: Inputs<'_>, job: &HostJob, hosts: &[&Host], asked: &Asked) -> Vec<Diagnostic> {
+pub(super) fn find_host_job_errors(inputs: JobRenderInputs<'_>, job: &HostJob, hosts: &[&Host], asked: &RequestPlaces) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
     if let HostKind::NcclTest(test) = &job.kind {
-        let words = Words { program: &test.program, from: &test.from, to: &test.to, turns: test.turns };
-        for fault in nccl::faults(words) {
+        let words = NcclProgramOptions { program: &test.program, from: &test.from, to: &test.to, turns: test.turns };
+        for fault in nccl::find_nccl_test_faults(words) {
             let error = Diagnostic::error("RW1300", fault.message).state(NOTHING).next(fault.fix);
             faults.push(asked.at(error, &format!("job.{}", fault.key), fault.label));
         }
@@ -43,15 +43,16 @@ pub(super) fn faults(inputs: Inputs<'_>, job: &HostJob, hosts: &[&Host], asked: 
     faults
 }
 
-fn too_many_gpus(inputs: Inputs<'_>, job: &HostJob, hosts: &[&Host], asked: &Asked) -> Option<Diagnostic> {
+fn too_many_gpus(inputs: JobRenderInputs<'_>, job: &HostJob, hosts: &[&Host], asked: &RequestPlaces) -> Option<Diagnostic> {
     let gpus = job.gpus?;
     let has = |host: &&&Host| inputs.loaded.group_of(host).gpu.as_ref().map(|gpu| gpu.count);
     // A spec that says nothing of GPUs says nothing of their number either.
     let (host, count) = hosts.iter().filter_map(|host| Some((host, has(&host)?))).find(|(_, count)| *count < gpus)?;
-    let error = Diagnostic::error("RW1305", format!("{} has {} by the spec", one_line(&host.name, 60), counted(count as usize, "GPU")))
-        .effect("two ranks on one GPU break the job: NCCL takes each GPU once")
-        .state(NOTHING)
-        .next(format!("--gpus {count}, or leave it out"));
+    let error =
+        Diagnostic::error("RW1305", format!("{} has {} by the spec", one_line(&host.name, 60), format_count(count as usize, "GPU")))
+            .effect("two ranks on one GPU break the job: NCCL takes each GPU once")
+            .state(NOTHING)
+            .next(format!("--gpus {count}, or leave it out"));
     Some(asked.at(error, "job.gpus", "more than that"))
 }
 

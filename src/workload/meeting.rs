@@ -2,7 +2,7 @@
 
 use super::request::Pods;
 use indexmap::IndexSet;
-use railwright_knowledge::spec::{Host, Loaded};
+use railwright_knowledge::spec::{Host, LoadedSpec};
 
 /// The only interface of a pod beside `lo`, as the network plugins name it (CNI: the runtime gives `CNI_IFNAME`, containerd and CRI-O `eth0`).
 const OF_POD: &str = "eth0";
@@ -36,7 +36,7 @@ pub(super) enum Meeting {
 
 impl Meeting {
     /// Of these pods on these hosts.
-    pub(super) fn of(loaded: &Loaded, hosts: &[&Host], pods: &Pods) -> Meeting {
+    pub(super) fn of(loaded: &LoadedSpec, hosts: &[&Host], pods: &Pods) -> Meeting {
         if !pods.host_network {
             return Meeting::On { names: vec![OF_POD.to_owned()], because: "it is the pod's own interface on the pod network".to_owned() };
         }

@@ -1,13 +1,13 @@
 //! The line that starts NCCL's tests: mpirun with what keeps it from hanging in pods with RDMA, each argument with its reason and cost.
 
-use super::derive::at;
+use super::derive::describe_spec_path;
 use super::environment::Variable;
 use super::meeting::Meeting;
 use super::request::NcclTest;
-use super::words::words;
+use super::words::split_shell_words;
 use railwright_base::Diagnostic;
 use railwright_knowledge::catalog::Catalog;
-use railwright_knowledge::spec::Loaded;
+use railwright_knowledge::spec::LoadedSpec;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -47,8 +47,8 @@ impl Launch<'_> {
 
     /// What the spec says goes before what is ours of the same name.
     fn own(&mut self, of_spec: &OfSpec) {
-        for words in arguments(&of_spec.words) {
-            let name = name(&words);
+        for words in group_argument_words(&of_spec.words) {
+            let name = normalize_argument_name(&words);
             let row = self.catalog.argument.get(&name).cloned();
             let told = Argument {
                 words,
@@ -57,7 +57,9 @@ impl Launch<'_> {
                 source: row.map_or_else(|| "your spec".to_owned(), |row| row.source),
             };
             // each `-x` is of another variable
-            let ours = self.arguments.iter_mut().find(|argument| name != "-x" && topic(&self::name(&argument.words)) == topic(&name));
+            let ours = self.arguments.iter_mut().find(|argument| {
+                name != "-x" && strip_include_exclude(&self::normalize_argument_name(&argument.words)) == strip_include_exclude(&name)
+            });
             match ours {
                 Some(ours) => *ours = told,
                 None => self.arguments.push(told),
@@ -78,19 +80,19 @@ pub(super) struct OfSpec {
 }
 
 /// What the spec has for mpirun, as words.
-pub(super) fn of_spec(loaded: &Loaded) -> Result<OfSpec, Vec<Diagnostic>> {
+pub(super) fn of_spec(loaded: &LoadedSpec) -> Result<OfSpec, Vec<Diagnostic>> {
     let Some(text) = &loaded.spec.jobs.mpi_options else { return Ok(OfSpec::default()) };
-    let words = words(text).map_err(|no| {
+    let words = split_shell_words(text).map_err(|no| {
         let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
         let label = loaded.label("jobs.mpi_options", no.label);
         vec![label.into_iter().fold(error, Diagnostic::labelled).next("write the options as they stand behind `mpirun`")]
     })?;
     let words = words.into_iter().map(|word| word.text).collect();
-    Ok(OfSpec { words, place: at(loaded, "jobs.mpi_options") })
+    Ok(OfSpec { words, place: describe_spec_path(loaded, "jobs.mpi_options") })
 }
 
 /// mpirun and the test behind it, for this many processes.
-pub(super) fn launch(
+pub(super) fn build_mpirun_arguments(
     job: &NcclTest,
     processes: u32,
     meeting: &Meeting,
@@ -129,7 +131,7 @@ pub(super) fn launch(
 }
 
 /// Words as arguments: an option with what follows it up to the next one.
-fn arguments(words: &[String]) -> Vec<Vec<String>> {
+fn group_argument_words(words: &[String]) -> Vec<Vec<String>> {
     let mut made: Vec<Vec<String>> = Vec::new();
     for word in words {
         match made.last_mut() {
@@ -146,7 +148,7 @@ fn is_mca(words: &[String]) -> bool {
 }
 
 /// An argument without its value, as the catalogue calls it; mpirun takes most options with one dash and with two.
-fn name(words: &[String]) -> String {
+fn normalize_argument_name(words: &[String]) -> String {
     let first = words.first().map(String::as_str).unwrap_or_default();
     match (is_mca(words), words.get(1)) {
         (true, Some(parameter)) => format!("-mca {parameter}"),
@@ -162,12 +164,12 @@ pub(super) fn is_of_nccl(program: &str) -> bool {
 }
 
 /// What an argument decides: Open MPI does not start where interfaces are included and excluded at once.
-fn topic(name: &str) -> &str {
+fn strip_include_exclude(name: &str) -> &str {
     name.strip_suffix("_include").or_else(|| name.strip_suffix("_exclude")).unwrap_or(name)
 }
 
 /// The whole line as words: the test's own arguments stand behind its name.
-pub(super) fn line(arguments: &[Argument], program: &str) -> Vec<String> {
+pub(super) fn build_mpirun_line(arguments: &[Argument], program: &str) -> Vec<String> {
     let of_mpi = arguments.iter().take_while(|argument| !is_of_test(argument)).flat_map(|argument| argument.words.clone());
     let of_test = arguments.iter().skip_while(|argument| !is_of_test(argument)).flat_map(|argument| argument.words.clone());
     std::iter::once("mpirun".to_owned()).chain(of_mpi).chain([program.to_owned()]).chain(of_test).collect()
@@ -178,7 +180,7 @@ fn is_of_test(argument: &Argument) -> bool {
 }
 
 /// The options of MPI as the spec has them in `jobs.mpi_options`, for the rules about them.
-pub(super) fn options(arguments: &[Argument]) -> String {
+pub(super) fn format_mpi_options(arguments: &[Argument]) -> String {
     let mca = arguments.iter().filter(|argument| is_mca(&argument.words));
     mca.map(|argument| argument.words.join(" ")).collect::<Vec<_>>().join(" ")
 }

@@ -3,8 +3,8 @@
 use super::amount::Amount;
 use super::environment::Variable;
 use super::pytorch_names::PytorchNames;
-use super::request::Kind;
-use railwright_knowledge::template::shape::Shape;
+use super::request::JobRequestKind;
+use railwright_knowledge::template::shape::ContextShape;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(super) struct PodNames {
     /// What a pod gets, as requests and as limits: GPUs, RDMA devices, processors, memory.
     pub resources: BTreeMap<String, Amount>,
     /// Variables with their values, in the form of a container's `env`.
-    pub environment: Vec<Entry>,
+    pub environment: Vec<ContainerVariable>,
     /// Where pods may run, in the form of an `affinity`; empty for anywhere.
     pub affinity: BTreeMap<String, serde_json::Value>,
     /// Annotations of the pods: a further network.
@@ -35,14 +35,14 @@ pub(super) struct PodNames {
 
 /// A variable of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub(super) struct Entry {
+pub(super) struct ContainerVariable {
     pub name: String,
     pub value: String,
 }
 
-impl From<&Variable> for Entry {
+impl From<&Variable> for ContainerVariable {
     fn from(variable: &Variable) -> Self {
-        Entry { name: variable.name.clone(), value: variable.value.clone() }
+        ContainerVariable { name: variable.name.clone(), value: variable.value.clone() }
     }
 }
 
@@ -107,13 +107,13 @@ pub(super) struct PerftestNames {
 }
 
 /// The shape of what the template of a kind can name.
-pub(super) fn shape(kind: Kind) -> Shape {
+pub(super) fn build_template_shape(kind: JobRequestKind) -> ContextShape {
     let schema = match kind {
-        Kind::NcclTest => schemars::schema_for!(NcclTestNames),
-        Kind::Pytorch => schemars::schema_for!(PytorchNames),
-        Kind::Ray => schemars::schema_for!(RayNames),
-        Kind::Acs => schemars::schema_for!(AcsNames),
-        Kind::PerftestPods => schemars::schema_for!(PerftestNames),
+        JobRequestKind::NcclTest => schemars::schema_for!(NcclTestNames),
+        JobRequestKind::Pytorch => schemars::schema_for!(PytorchNames),
+        JobRequestKind::Ray => schemars::schema_for!(RayNames),
+        JobRequestKind::Acs => schemars::schema_for!(AcsNames),
+        JobRequestKind::PerftestPods => schemars::schema_for!(PerftestNames),
     };
-    Shape::of_schema(schema.as_value())
+    ContextShape::of_schema(schema.as_value())
 }

@@ -1,12 +1,12 @@
 //! Workloads of the spec that stay: each rendered as `job render` would, with carets in the spec.
 
-use super::asked::Asked;
+use super::asked::RequestPlaces;
 use super::fields;
-use super::render::{Inputs, Rendered, render};
-use super::request::{Acs, Devices, Pods, Ray, Request};
+use super::render::{JobRenderInputs, RenderedJob, render_job};
+use super::request::{Acs, Devices, JobRequest, Pods, Ray};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Digest, nodeset};
-use railwright_knowledge::rules::Finding;
+use railwright_knowledge::rules::RuleFinding;
 use railwright_knowledge::spec::model::{Workload, WorkloadKind};
 
 /// The name of a container of a Deployment of which nothing else is said.
@@ -16,7 +16,7 @@ const CONTAINER: &str = "main";
 #[derive(Debug, Clone, Default)]
 pub struct Workloads {
     /// Each that could be rendered, with its place in the spec and the digest of the template that made it.
-    pub(super) all: Vec<(usize, Rendered, Digest)>,
+    pub(super) all: Vec<(usize, RenderedJob, Digest)>,
     /// Some could not be rendered: what rules say of these is not known.
     pub is_partial: bool,
 }
@@ -28,16 +28,18 @@ impl Workloads {
     }
 
     /// Renders all that can be, and says all that is wrong with any of them.
-    pub fn of(inputs: Inputs<'_>) -> (Workloads, Vec<Diagnostic>) {
+    pub fn of(inputs: JobRenderInputs<'_>) -> (Workloads, Vec<Diagnostic>) {
         // What is judged of one has nothing to do with the others, which may be thousands.
         let mut alone = inputs.loaded.clone();
         let workloads = std::mem::take(&mut alone.spec.workloads);
         let (mut all, mut problems) = (Vec::new(), Vec::new());
         for (index, workload) in workloads.iter().enumerate() {
-            problems.extend(fields::check(inputs.loaded, index, workload));
-            let asked = Asked::of_spec(inputs.loaded, index);
-            let inputs = Inputs { loaded: &alone, ..inputs };
-            match request(&fields::own(workload), &asked).and_then(|request| render(inputs, &request, &asked)) {
+            problems.extend(fields::check_workload_fields(inputs.loaded, index, workload));
+            let asked = RequestPlaces::of_spec(inputs.loaded, index);
+            let inputs = JobRenderInputs { loaded: &alone, ..inputs };
+            match request_from_workload(&fields::clear_foreign_fields(workload), &asked)
+                .and_then(|request| render_job(inputs, &request, &asked))
+            {
                 Ok(rendered) => {
                     let digest = inputs.templates.digest(rendered.kind);
                     all.push((index, rendered, digest));
@@ -49,7 +51,7 @@ impl Workloads {
     }
 
     /// What rules find of them, before anything is waived.
-    pub fn found(&self) -> Vec<Finding> {
+    pub fn found(&self) -> Vec<RuleFinding> {
         self.all.iter().flat_map(|(_, rendered, _)| rendered.found.clone()).collect()
     }
 
@@ -59,7 +61,7 @@ impl Workloads {
     }
 }
 
-fn request(workload: &Workload, asked: &Asked) -> Result<Request, Vec<Diagnostic>> {
+fn request_from_workload(workload: &Workload, asked: &RequestPlaces) -> Result<JobRequest, Vec<Diagnostic>> {
     let devices = match (workload.without_rdma, workload.devices.is_empty()) {
         (true, _) => Devices::None,
         (false, true) => Devices::OfCluster,
@@ -71,7 +73,7 @@ fn request(workload: &Workload, asked: &Asked) -> Result<Request, Vec<Diagnostic
         image: workload.image.clone(),
         image_pull_policy: workload.image_pull_policy.clone(),
         environment: workload.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        hosts: workload.hosts.as_deref().map_or(Ok(Vec::new()), |text| hosts(text, asked))?,
+        hosts: workload.hosts.as_deref().map_or(Ok(Vec::new()), |text| expand_host_names(text, asked))?,
         host_network: workload.host_network,
         network: workload.network.clone(),
         trial: workload.trial,
@@ -83,8 +85,8 @@ fn request(workload: &Workload, asked: &Asked) -> Result<Request, Vec<Diagnostic
         memory: workload.memory.clone(),
     };
     Ok(match workload.kind {
-        WorkloadKind::Ray => Request::Ray(Ray { pods, replicas: workload.replicas, ray_version: workload.ray_version.clone() }),
-        WorkloadKind::Acs => Request::Acs(Acs {
+        WorkloadKind::Ray => JobRequest::Ray(Ray { pods, replicas: workload.replicas, ray_version: workload.ray_version.clone() }),
+        WorkloadKind::Acs => JobRequest::Acs(Acs {
             pods,
             replicas: workload.replicas,
             model: workload.model.clone(),
@@ -96,8 +98,8 @@ fn request(workload: &Workload, asked: &Asked) -> Result<Request, Vec<Diagnostic
     })
 }
 
-fn hosts(text: &str, asked: &Asked) -> Result<Vec<String>, Vec<Diagnostic>> {
-    nodeset::expand(text).map_err(|error| {
+fn expand_host_names(text: &str, asked: &RequestPlaces) -> Result<Vec<String>, Vec<Diagnostic>> {
+    nodeset::expand_node_set(text).map_err(|error| {
         let error = Diagnostic::error("RW1221", format!("`{}` names no hosts: {error}", one_line(text, 60)));
         vec![asked.at(error, "job.hosts", "not a node-set").next("hosts: gpu[01-02]")]
     })

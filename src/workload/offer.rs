@@ -1,6 +1,6 @@
 //! How the cluster of the spec gives RDMA devices to pods: by which resources, and what a unit of each brings.
 
-use railwright_knowledge::spec::Loaded;
+use railwright_knowledge::spec::LoadedSpec;
 use railwright_knowledge::spec::model::{FabricKind, RdmaPlugin};
 use railwright_knowledge::spec::pools;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub(super) struct Offer {
 }
 
 /// What the cluster of the spec gives.
-pub(super) fn offers(loaded: &Loaded) -> Vec<Offer> {
+pub(super) fn list_rdma_offers(loaded: &LoadedSpec) -> Vec<Offer> {
     let Some(kubernetes) = &loaded.spec.kubernetes else { return Vec::new() };
     let erdma = (loaded.spec.fabric.kind == FabricKind::Erdma).then(|| Offer { resource: ERDMA.to_owned(), shared: true, rails: None });
     let pools = kubernetes.rdma.iter().flat_map(|rdma| {
@@ -29,7 +29,7 @@ pub(super) fn offers(loaded: &Loaded) -> Vec<Offer> {
         let offer = move |(name, text): (&String, &String)| Offer {
             resource: format!("{prefix}/{name}"),
             shared: is_shared,
-            rails: pools::rails(text),
+            rails: pools::parse_rail_list(text),
         };
         rdma.resources.iter().map(offer).collect::<Vec<_>>()
     });
@@ -37,17 +37,17 @@ pub(super) fn offers(loaded: &Loaded) -> Vec<Offer> {
 }
 
 /// The resources by which the cluster of the spec gives RDMA devices, each with how many a unit brings, as far as that is said.
-pub fn pools(loaded: &Loaded) -> Vec<(String, Option<usize>)> {
+pub fn list_rdma_pools(loaded: &LoadedSpec) -> Vec<(String, Option<usize>)> {
     let of_all = loaded.hosts.iter().map(|host| host.netdevs.len()).min().filter(|count| *count > 0);
     let of_rails = |offer: &Offer| offer.rails.as_ref().map(BTreeSet::len).or(of_all);
     // How many eRDMA devices a pod gets is a setting of the controller.
     let counted = |offer: &Offer| of_rails(offer).filter(|_| offer.shared && offer.resource != ERDMA);
-    offers(loaded).iter().map(|offer| (offer.resource.clone(), counted(offer))).collect()
+    list_rdma_offers(loaded).iter().map(|offer| (offer.resource.clone(), counted(offer))).collect()
 }
 
 /// The rails whose devices come with these resources; nothing where that is not said of one of them, or none of them gives any: then it may be all.
-pub fn rails_of<'r>(loaded: &Loaded, resources: impl Iterator<Item = &'r str>) -> Option<BTreeSet<u32>> {
-    let offers = offers(loaded);
+pub fn rails_of<'r>(loaded: &LoadedSpec, resources: impl Iterator<Item = &'r str>) -> Option<BTreeSet<u32>> {
+    let offers = list_rdma_offers(loaded);
     let asked: Vec<&Offer> = resources.filter_map(|resource| offers.iter().find(|offer| offer.resource == resource)).collect();
     let rails: Option<Vec<&BTreeSet<u32>>> = asked.iter().map(|offer| offer.rails.as_ref()).collect();
     rails.filter(|rails| !rails.is_empty()).map(|rails| rails.into_iter().flatten().copied().collect())

@@ -5,14 +5,14 @@
 //! which logs in to the others by itself.
 
 use super::check::is_variable;
-use super::derive::{self, Ground};
+use super::derive::{self, DerivationInputs};
 use super::environment::{self, Settling, Variable};
 use super::meeting::Meeting;
 use super::offer::Offer;
 use super::pair;
-use super::render::{self, Inputs};
-use super::request::{Kind, NcclTest, Pods};
-use super::{Asked, host_faults, mpirun};
+use super::render::{self, JobRenderInputs};
+use super::request::{JobRequestKind, NcclTest, Pods};
+use super::{RequestPlaces, host_faults, mpirun};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
 use railwright_knowledge::shipped::MODULES;
@@ -83,17 +83,17 @@ pub struct HostJobParts {
 const OWN_RAILS: &str = "rails of the hosts";
 
 /// The parts of a job.
-pub fn on_hosts(inputs: Inputs<'_>, job: &HostJob, asked: &Asked) -> Result<HostJobParts, Vec<Diagnostic>> {
-    let hosts = render::hosts(inputs.loaded, &job.hosts, asked)?;
-    let faults = host_faults::faults(inputs, job, &hosts, asked);
+pub fn on_hosts(inputs: JobRenderInputs<'_>, job: &HostJob, asked: &RequestPlaces) -> Result<HostJobParts, Vec<Diagnostic>> {
+    let hosts = render::select_hosts(inputs.loaded, &job.hosts, asked)?;
+    let faults = host_faults::find_host_job_errors(inputs, job, &hosts, asked);
     if !faults.is_empty() {
         return Err(faults);
     }
     let names = host_faults::launch_names(job).unwrap_or_default();
-    let gpus = gpus(inputs, job, &hosts)?;
+    let gpus = resolve_gpu_count(inputs, job, &hosts)?;
     let pods = Pods { host_network: true, ..Pods::default() };
     let meeting = Meeting::of(inputs.loaded, &hosts, &pods);
-    let (variables, warnings) = settled(inputs, job, asked, &hosts, &meeting);
+    let (variables, warnings) = settle_variables(inputs, job, asked, &hosts, &meeting);
     let no_names: Vec<Diagnostic> = variables.iter().filter(|one| !is_variable(&one.name)).map(|one| no_name(&one.name, asked)).collect();
     if !no_names.is_empty() {
         return Err(no_names);
@@ -102,8 +102,8 @@ pub fn on_hosts(inputs: Inputs<'_>, job: &HostJob, asked: &Asked) -> Result<Host
         HostKind::NcclTest(test) => {
             let of_spec = mpirun::of_spec(inputs.loaded)?;
             let processes = gpus.saturating_mul(hosts.len() as u32);
-            let arguments = mpirun::launch(test, processes, &meeting, &variables, &of_spec, inputs.catalog);
-            let mut line = mpirun::line(&arguments, &test.program);
+            let arguments = mpirun::build_mpirun_arguments(test, processes, &meeting, &variables, &of_spec, inputs.catalog);
+            let mut line = mpirun::build_mpirun_line(&arguments, &test.program);
             let slots: Vec<String> = names.iter().map(|name| format!("{name}:{gpus}")).collect();
             line.splice(1..1, ["-H".to_owned(), slots.join(",")]);
             nccl_parts(job, &names, &test.program, &line)
@@ -114,12 +114,12 @@ pub fn on_hosts(inputs: Inputs<'_>, job: &HostJob, asked: &Asked) -> Result<Host
 }
 
 /// It becomes a word of a script.
-fn no_name(name: &str, asked: &Asked) -> Diagnostic {
+fn no_name(name: &str, asked: &RequestPlaces) -> Diagnostic {
     let error = Diagnostic::error("RW1221", format!("`{}` cannot be the name of a variable", one_line(name, 80)));
     asked.at(error.state("nothing was started").next("--env NAME=VALUE"), &format!("jobs.environment.{name}"), "letters, digits and `_`")
 }
 
-fn gpus(inputs: Inputs<'_>, job: &HostJob, hosts: &[&Host]) -> Result<u32, Vec<Diagnostic>> {
+fn resolve_gpu_count(inputs: JobRenderInputs<'_>, job: &HostJob, hosts: &[&Host]) -> Result<u32, Vec<Diagnostic>> {
     if let Some(gpus) = job.gpus.filter(|gpus| *gpus > 0) {
         return Ok(gpus);
     }
@@ -134,13 +134,23 @@ fn gpus(inputs: Inputs<'_>, job: &HostJob, hosts: &[&Host]) -> Result<u32, Vec<D
     }
 }
 
-fn settled(inputs: Inputs<'_>, job: &HostJob, asked: &Asked, hosts: &[&Host], meeting: &Meeting) -> (Vec<Variable>, Vec<Diagnostic>) {
+fn settle_variables(
+    inputs: JobRenderInputs<'_>,
+    job: &HostJob,
+    asked: &RequestPlaces,
+    hosts: &[&Host],
+    meeting: &Meeting,
+) -> (Vec<Variable>, Vec<Diagnostic>) {
     let (loaded, catalog) = (inputs.loaded, inputs.catalog);
-    let kind = if matches!(job.kind, HostKind::NcclTest(_)) { Kind::NcclTest } else { Kind::Pytorch };
+    let kind = if matches!(job.kind, HostKind::NcclTest(_)) { JobRequestKind::NcclTest } else { JobRequestKind::Pytorch };
     let said: BTreeSet<String> = loaded.spec.jobs.environment.keys().chain(job.environment.iter().map(|(name, _)| name)).cloned().collect();
     let offers = [Offer { resource: OWN_RAILS.to_owned(), shared: true, rails: None }];
     let of_rails = if job.over_tcp { Vec::new() } else { vec![OWN_RAILS.to_owned()] };
-    let made = derive::environment(Ground { loaded, catalog, hosts, offers: &offers, asked: &of_rails, meeting, by: asked }, kind, &said);
+    let made = derive::derive_environment(
+        DerivationInputs { loaded, catalog, hosts, offers: &offers, asked: &of_rails, meeting, by: asked },
+        kind,
+        &said,
+    );
     let mut settling = Settling::default();
     settling.derived(made.variables);
     settling.spec(loaded);
@@ -149,7 +159,7 @@ fn settled(inputs: Inputs<'_>, job: &HostJob, asked: &Asked, hosts: &[&Host], me
         pair::hold_to_tcp(&mut settling);
     }
     let variables = settling.settled(catalog, loaded.spec.jobs.nccl.as_deref());
-    let judged = environment::judged(&variables, loaded, catalog, asked, &made.devices);
+    let judged = environment::check_variables(&variables, loaded, catalog, asked, &made.devices);
     (variables, made.warnings.into_iter().chain(judged).collect())
 }
 
@@ -157,13 +167,13 @@ fn settled(inputs: Inputs<'_>, job: &HostJob, asked: &Asked, hosts: &[&Host], me
 const MISS: &str = "miss() { echo \"@missing $*\"; }\n";
 
 fn nccl_parts(job: &HostJob, names: &[String], program: &str, line: &[String]) -> Vec<HostPart> {
-    let shown = quote::sh(program);
+    let shown = quote::quote_for_shell(program);
     let both =
         format!("{MISS}command -v mpirun >/dev/null 2>&1 || miss mpirun\ncommand -v {shown} >/dev/null 2>&1 || miss program {shown}\n");
     let part = |(place, host): (usize, &String)| {
         // mpirun starts its own daemon there by a login that nobody types a password for.
         let logins = names.iter().skip(1).filter(|_| place == 0).map(|name| {
-            let address = quote::sh(name);
+            let address = quote::quote_for_shell(name);
             format!(
                 "{{ timeout 15 ssh -n -o BatchMode=yes -o ConnectTimeout=5 {address} true >/dev/null 2>&1 || miss login {address}; }} &\n"
             )
@@ -183,7 +193,7 @@ fn training_parts(job: &HostJob, names: &[String], variables: &[Variable], gpus:
          else miss python3; fi\nexit 0\n"
     );
     let environment: String =
-        variables.iter().map(|variable| format!("export {}={}\n", variable.name, quote::sh(&variable.value))).collect();
+        variables.iter().map(|variable| format!("export {}={}\n", variable.name, quote::quote_for_shell(&variable.value))).collect();
     let text = MODULES.get_file(format!("jobs/{TRAINING}")).and_then(|file| file.contents_utf8()).unwrap_or_default();
     let count = job.hosts.len().to_string();
     let part = |(place, host): (usize, &String)| {
@@ -203,7 +213,7 @@ fn training_parts(job: &HostJob, names: &[String], variables: &[Variable], gpus:
 }
 
 /// What is missing on a host, in words, and what brings it.
-pub fn missing(what: &str) -> (String, String) {
+pub fn describe_missing_requirement(what: &str) -> (String, String) {
     let (word, about) = what.split_once(' ').unwrap_or((what, ""));
     let about = one_line(about, 80);
     let (what, brings) = match word {

@@ -4,10 +4,10 @@
 //! Source: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and Arena (submit the job with and without the device,
 //! and compare the time of equal steps; most is gained with several nodes and billions of parameters).
 
-use super::asked::Asked;
-use super::environment::{Origin, Settling};
-use super::render::{Inputs, Rendered, hosts, render};
-use super::request::{Devices, Request};
+use super::asked::RequestPlaces;
+use super::environment::{Settling, VariableOrigin};
+use super::render::{JobRenderInputs, RenderedJob, render_job, select_hosts};
+use super::request::{Devices, JobRequest};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_knowledge::catalog::job::image_of;
@@ -51,7 +51,7 @@ impl Half {
 
 /// A resource or a variable in which the two differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Difference {
+pub struct PairDifference {
     /// Its name.
     pub name: String,
     /// With RDMA; nothing where it is not there.
@@ -66,44 +66,49 @@ pub struct Difference {
 #[derive(Debug, Clone)]
 pub struct Pair {
     /// With RDMA devices.
-    pub rdma: Rendered,
+    pub rdma: RenderedJob,
     /// Without them.
-    pub tcp: Rendered,
+    pub tcp: RenderedJob,
     /// All in which they differ beside their names.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<PairDifference>,
     /// Why no gain is to be expected, as far as that can be told beforehand.
     pub forecast: Vec<Diagnostic>,
 }
 
 /// Renders both; `parameters` is the size of the model, where somebody says it.
-pub fn pair(inputs: Inputs<'_>, request: &Request, asked: &Asked, parameters: Option<u64>) -> Result<Pair, Vec<Diagnostic>> {
+pub fn render_job_pair(
+    inputs: JobRenderInputs<'_>,
+    request: &JobRequest,
+    asked: &RequestPlaces,
+    parameters: Option<u64>,
+) -> Result<Pair, Vec<Diagnostic>> {
     let name = &request.pods().name;
     let with = request.with_pods(|pods| pods.name = Half::Rdma.of(name));
     let without = request.with_pods(|pods| {
         pods.name = Half::Tcp.of(name);
         (pods.devices, pods.over_tcp) = (Devices::None, true);
     });
-    let rdma = render(inputs, &with, asked)?;
-    let mut tcp = render(inputs, &without, asked)?;
+    let rdma = render_job(inputs, &with, asked)?;
+    let mut tcp = render_job(inputs, &without, asked)?;
     tcp.judgement.findings.retain(|finding| finding.diagnostic.code != ASKS_FOR_NONE);
-    let devices = devices(&rdma, &tcp);
+    let devices = diff_devices(&rdma, &tcp);
     if devices.is_empty() {
         return Err(vec![nothing_to_leave_out(asked)]);
     }
-    let differences = devices.into_iter().chain(variables(&rdma, &tcp)).collect();
-    let forecast = forecast(inputs, request, asked, parameters)?;
+    let differences = devices.into_iter().chain(diff_variables(&rdma, &tcp)).collect();
+    let forecast = forecast_gain(inputs, request, asked, parameters)?;
     Ok(Pair { rdma, tcp, differences, forecast })
 }
 
 /// NCCL goes over TCP, whatever devices it sees.
 pub(super) fn hold_to_tcp(settling: &mut Settling) {
     let reason = "this is the half over TCP: NCCL takes its sockets even where a pod sees RDMA devices, and says so in its log";
-    settling.put("NCCL_NET", "Socket", Origin::Pair, reason.to_owned());
+    settling.put("NCCL_NET", "Socket", VariableOrigin::Pair, reason.to_owned());
     let reason = "this is the half over TCP: also a plugin that is asked before NCCL_NET leaves verbs alone";
-    settling.put("NCCL_IB_DISABLE", "1", Origin::Pair, reason.to_owned());
+    settling.put("NCCL_IB_DISABLE", "1", VariableOrigin::Pair, reason.to_owned());
 }
 
-fn nothing_to_leave_out(asked: &Asked) -> Diagnostic {
+fn nothing_to_leave_out(asked: &RequestPlaces) -> Diagnostic {
     let error = Diagnostic::error("RW1251", "neither half of the pair has an RDMA device, so there is nothing to compare")
         .effect("both jobs would go over TCP")
         .state("nothing was rendered")
@@ -112,11 +117,11 @@ fn nothing_to_leave_out(asked: &Asked) -> Diagnostic {
 }
 
 /// Resources that one half has and the other has not.
-fn devices(rdma: &Rendered, tcp: &Rendered) -> Vec<Difference> {
-    let (with, without) = (limits(&rdma.objects), limits(&tcp.objects));
+fn diff_devices(rdma: &RenderedJob, tcp: &RenderedJob) -> Vec<PairDifference> {
+    let (with, without) = (collect_limits(&rdma.objects), collect_limits(&tcp.objects));
     let lacking = with.into_iter().filter(|(name, _)| !without.contains_key(name));
     lacking
-        .map(|(name, amount)| Difference {
+        .map(|(name, amount)| PairDifference {
             name,
             rdma: Some(amount),
             tcp: None,
@@ -125,13 +130,13 @@ fn devices(rdma: &Rendered, tcp: &Rendered) -> Vec<Difference> {
         .collect()
 }
 
-fn limits(objects: &[Map<String, Value>]) -> BTreeMap<String, String> {
+fn collect_limits(objects: &[Map<String, Value>]) -> BTreeMap<String, String> {
     fn find(value: &Value, found: &mut BTreeMap<String, String>) {
         match value {
             Value::Object(map) => {
                 for (key, below) in map {
                     match below.get("limits").and_then(Value::as_object).filter(|_| key == "resources") {
-                        Some(limits) => found.extend(limits.iter().map(|(name, amount)| (name.clone(), text(amount)))),
+                        Some(limits) => found.extend(limits.iter().map(|(name, amount)| (name.clone(), format_json_value(amount)))),
                         None => find(below, found),
                     }
                 }
@@ -145,13 +150,13 @@ fn limits(objects: &[Map<String, Value>]) -> BTreeMap<String, String> {
     found
 }
 
-fn text(value: &Value) -> String {
+fn format_json_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn variables(rdma: &Rendered, tcp: &Rendered) -> Vec<Difference> {
+fn diff_variables(rdma: &RenderedJob, tcp: &RenderedJob) -> Vec<PairDifference> {
     let names: BTreeSet<&str> = rdma.variables.iter().chain(&tcp.variables).map(|variable| variable.name.as_str()).collect();
-    let of = |half: &'_ Rendered, name: &str| half.variables.iter().find(|variable| variable.name == name).cloned();
+    let of = |half: &'_ RenderedJob, name: &str| half.variables.iter().find(|variable| variable.name == name).cloned();
     let difference = |name: &str| {
         let (with, without) = (of(rdma, name), of(tcp, name));
         let values = [&with, &without].map(|variable| variable.as_ref().map(|variable| variable.value.clone()));
@@ -160,22 +165,27 @@ fn variables(rdma: &Rendered, tcp: &Rendered) -> Vec<Difference> {
             Some(variable) => variable.reason.clone(),
             None => format!("it is about RDMA alone: {}", with.map(|variable| variable.reason).unwrap_or_default()),
         };
-        (rdma != tcp).then(|| Difference { name: name.to_owned(), rdma, tcp, reason })
+        (rdma != tcp).then(|| PairDifference { name: name.to_owned(), rdma, tcp, reason })
     };
     names.into_iter().filter_map(difference).collect()
 }
 
 /// Why no gain is to be expected.
-fn forecast(inputs: Inputs<'_>, request: &Request, asked: &Asked, parameters: Option<u64>) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+fn forecast_gain(
+    inputs: JobRenderInputs<'_>,
+    request: &JobRequest,
+    asked: &RequestPlaces,
+    parameters: Option<u64>,
+) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let mut told = Vec::new();
     let mut none = |why: String, path: &str, label: &str, next: &str| {
         let warning = Diagnostic::warning("RW1250", format!("no gain is to be expected of RDMA: {why}")).next(next);
         told.push(asked.at(warning, path, label));
     };
-    let hosts = hosts(inputs.loaded, &request.pods().hosts, asked)?.len();
+    let hosts = select_hosts(inputs.loaded, &request.pods().hosts, asked)?.len();
     let workers = match request {
-        Request::NcclTest(job) => job.workers.unwrap_or(hosts as u32),
-        Request::Pytorch(job) => job.workers,
+        JobRequest::NcclTest(job) => job.workers.unwrap_or(hosts as u32),
+        JobRequest::Pytorch(job) => job.workers,
         _ => 0,
     };
     if workers == 1 {
@@ -193,7 +203,7 @@ fn forecast(inputs: Inputs<'_>, request: &Request, asked: &Asked, parameters: Op
             "name two hosts or more with --on",
         );
     }
-    let Request::Pytorch(job) = request else { return Ok(told) };
+    let JobRequest::Pytorch(job) = request else { return Ok(told) };
     let image = &job.pods.image;
     let larger = "compare with the model that you mean to train";
     if image_of(&inputs.catalog.image, image).is_some_and(|row| row.demo) {

@@ -1,14 +1,14 @@
 //! RDMA traffic between two pods: `ib_write_bw` on both ends, the one that sends with the name of the one that listens.
 
 use super::names::PerftestNames;
-use super::render::{Made, Rendered, Rendering, Settled};
+use super::render::{JobRuleInputs, RenderedJob, Rendering, SettledEnvironment};
 use super::request::Perftest;
 use railwright_base::{Diagnostic, quote};
 use railwright_knowledge::spec::model::{ErdmaDriver, ErdmaMode, Trust};
-use railwright_knowledge::spec::{Host, Loaded};
+use railwright_knowledge::spec::{Host, LoadedSpec};
 
 impl Rendering<'_> {
-    pub(super) fn perftest(&self, job: &Perftest) -> Result<Rendered, Vec<Diagnostic>> {
+    pub(super) fn perftest(&self, job: &Perftest) -> Result<RenderedJob, Vec<Diagnostic>> {
         let devices = self.devices();
         if devices.is_empty() {
             let message = "the pods ask for no RDMA device, and the spec names none that the cluster gives".to_owned();
@@ -28,11 +28,11 @@ impl Rendering<'_> {
             server: format!("{program}\nib_write_bw \"$@\""),
             client: format!(
                 "{program}\nn=0\nuntil ib_write_bw \"$@\" {}; do n=$((n+1)); [ $n -lt 30 ] || exit 1; sleep 2; done",
-                quote::sh(&peer)
+                quote::quote_for_shell(&peer)
             ),
             port: PERFTEST_PORT,
         };
-        self.finish(&names, Settled { variables: Vec::new(), ..settled }, Made { gpus, ..Made::default() })
+        self.finish(&names, SettledEnvironment { variables: Vec::new(), ..settled }, JobRuleInputs { gpus, ..JobRuleInputs::default() })
     }
 }
 
@@ -41,9 +41,9 @@ const PERFTEST_PORT: u16 = 18515;
 
 /// Sets the words of `ib_write_bw` in sh. A device that has no name here is the first that the container was given: sysfs shows those
 /// of the host too.
-fn traffic(loaded: &Loaded, hosts: &[&Host], device: Option<&str>, seconds: u32) -> String {
+fn traffic(loaded: &LoadedSpec, hosts: &[&Host], device: Option<&str>, seconds: u32) -> String {
     let find = match device {
-        Some(device) => format!("d={}", quote::sh(device)),
+        Some(device) => format!("d={}", quote::quote_for_shell(device)),
         None => "d=; for u in /dev/infiniband/uverbs*; do read -r d </sys/class/infiniband_verbs/${u##*/}/ibdev && break; done".to_owned(),
     };
     let words = perftest_words(loaded, hosts, seconds, PERFTEST_PORT);
@@ -51,7 +51,7 @@ fn traffic(loaded: &Loaded, hosts: &[&Host], device: Option<&str>, seconds: u32)
 }
 
 /// What `ib_write_bw` is told between pods on these hosts, beside the device and the other end.
-pub fn perftest_words(loaded: &Loaded, hosts: &[&Host], seconds: u32, port: u16) -> Vec<String> {
+pub fn perftest_words(loaded: &LoadedSpec, hosts: &[&Host], seconds: u32, port: u16) -> Vec<String> {
     let spec = &loaded.spec;
     let mut words: Vec<String> = ["-F", "--report_gbits", "-D"].map(str::to_owned).into();
     words.extend([seconds.to_string(), "-p".to_owned(), port.to_string()]);

@@ -77,7 +77,7 @@ pub(super) struct TensorboardNames {
 }
 
 /// The names of a training.
-pub(super) fn names(job: &Pytorch, pod: PodNames, gpus: u32) -> PytorchNames {
+pub(super) fn build_pytorch_names(job: &Pytorch, pod: PodNames, gpus: u32) -> PytorchNames {
     let own = |pairs: &[(String, String)]| pairs.iter().cloned().collect::<BTreeMap<_, _>>();
     let mut labels = chart_labels(job);
     if job.gang {
@@ -90,7 +90,7 @@ pub(super) fn names(job: &Pytorch, pod: PodNames, gpus: u32) -> PytorchNames {
     let mut annotations = own(&job.annotations);
     annotations.insert("requestGPUsOfJobOwner".to_owned(), (u64::from(job.workers) * u64::from(gpus)).to_string());
     annotations.extend(pod.annotations.clone());
-    let (volumes, volume_mounts) = volumes(job);
+    let (volumes, volume_mounts) = build_volumes(job);
     PytorchNames {
         workers: job.workers.saturating_sub(1),
         labels,
@@ -109,7 +109,7 @@ pub(super) fn names(job: &Pytorch, pod: PodNames, gpus: u32) -> PytorchNames {
         locks_memory: job.rdma,
         host_pid: job.host_pid,
         host_ipc: job.host_ipc,
-        tensorboard: job.tensorboard.as_ref().map(|board| tensorboard(job, board)),
+        tensorboard: job.tensorboard.as_ref().map(|board| build_tensorboard_names(job, board)),
         pod,
     }
 }
@@ -133,7 +133,7 @@ fn run_policy(job: &Pytorch) -> BTreeMap<String, Value> {
 }
 
 /// The volumes of a pod and where they are: logs, data, memory that processes share.
-fn volumes(job: &Pytorch) -> (Vec<Value>, Vec<Value>) {
+fn build_volumes(job: &Pytorch) -> (Vec<Value>, Vec<Value>) {
     let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
     let mut put = |name: &str, what: Value, path: &str| {
         let mut volume = what;
@@ -167,7 +167,7 @@ fn host_logs(job: &Pytorch) -> String {
     format!("/arena_logs/training-{}", job.pods.name)
 }
 
-fn tensorboard(job: &Pytorch, board: &Tensorboard) -> TensorboardNames {
+fn build_tensorboard_names(job: &Pytorch, board: &Tensorboard) -> TensorboardNames {
     let chart = chart_labels(job);
     let role = ("role".to_owned(), "tensorboard".to_owned());
     let known_by = ["app", "chart", "release"];
@@ -206,8 +206,8 @@ mod tests {
             data: data.iter().map(|(claim, path)| ((*claim).to_owned(), (*path).to_owned())).collect(),
             ..Pytorch::default()
         };
-        assert_eq!(volumes(&job(&[])).0[0]["hostPath"]["path"], "/arena_logs/training-");
-        let on_claim = volumes(&job(&[("logs", "/workspace")])).0;
+        assert_eq!(build_volumes(&job(&[])).0[0]["hostPath"]["path"], "/arena_logs/training-");
+        let on_claim = build_volumes(&job(&[("logs", "/workspace")])).0;
         assert_eq!(on_claim, [json!({ "name": "logs", "persistentVolumeClaim": { "claimName": "logs" } })]);
     }
 }

@@ -1,32 +1,32 @@
 //! The whole way: from what was asked for and the inventory to objects of Kubernetes, with the reason of everything and what rules say.
 
-use super::asked::Asked;
+use super::asked::RequestPlaces;
 use super::check;
-use super::derive::{self, Ground};
-use super::environment::{self, Origin, Settling, Variable};
+use super::derive::{self, DerivationInputs};
+use super::environment::{self, Settling, Variable, VariableOrigin};
 use super::fabric;
 use super::meeting::Meeting;
 use super::mpirun::{self, Argument};
-use super::names::{Entry, NcclTestNames, PodNames, RayNames};
-use super::offer::{Offer, offers};
+use super::names::{ContainerVariable, NcclTestNames, PodNames, RayNames};
+use super::offer::{Offer, list_rdma_offers};
 use super::pytorch_names;
-use super::request::{Devices, Kind, NcclTest, Pods, Pytorch, Ray, Request, amount};
-use super::subject::{self, Seen};
+use super::request::{Devices, JobRequest, JobRequestKind, NcclTest, Pods, Pytorch, Ray, amount_from_text};
+use super::subject::{self, JobSubjectInputs};
 use super::templates::Templates;
 use railwright_base::{Diagnostic, Label, Severity};
 use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::catalog::job::image_of;
-use railwright_knowledge::rules::{self, Finding, Judgement, RuleSet};
+use railwright_knowledge::rules::{self, RuleFinding, RuleSet, RulesReport};
 use railwright_knowledge::spec::model::{AcsPod, FabricKind};
-use railwright_knowledge::spec::{Host, Loaded};
+use railwright_knowledge::spec::{Host, LoadedSpec};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a job is rendered with.
 #[derive(Debug, Clone, Copy)]
-pub struct Inputs<'a> {
+pub struct JobRenderInputs<'a> {
     /// The spec.
-    pub loaded: &'a Loaded,
+    pub loaded: &'a LoadedSpec,
     /// The catalogue.
     pub catalog: &'a Catalog,
     /// The rules.
@@ -41,9 +41,9 @@ pub struct Inputs<'a> {
 
 /// A job as objects.
 #[derive(Debug, Clone)]
-pub struct Rendered {
+pub struct RenderedJob {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: JobRequestKind,
     /// Its name.
     pub name: String,
     /// Its namespace.
@@ -55,35 +55,35 @@ pub struct Rendered {
     /// Arguments of mpirun and of the test behind it.
     pub arguments: Vec<Argument>,
     /// What the rules find of it, before anything of it is waived.
-    pub found: Vec<Finding>,
+    pub found: Vec<RuleFinding>,
     /// What the rules say of it.
-    pub judgement: Judgement,
+    pub judgement: RulesReport,
 }
 
 /// Renders a job; all that is wrong with what was asked for comes back in one go.
-pub fn render(inputs: Inputs<'_>, request: &Request, asked: &Asked) -> Result<Rendered, Vec<Diagnostic>> {
-    let mut problems = check::check(request, asked);
-    problems.extend(fabric::check(request, inputs.loaded.spec.fabric.kind, asked));
+pub fn render_job(inputs: JobRenderInputs<'_>, request: &JobRequest, asked: &RequestPlaces) -> Result<RenderedJob, Vec<Diagnostic>> {
+    let mut problems = check::check_job_request(request, asked);
+    problems.extend(fabric::check_request_fabric(request, inputs.loaded.spec.fabric.kind, asked));
     if !problems.is_empty() {
         return Err(problems);
     }
-    let hosts = hosts(inputs.loaded, &request.pods().hosts, asked)?;
-    let rendering = Rendering { inputs, request, asked, offers: offers(inputs.loaded), hosts };
+    let hosts = select_hosts(inputs.loaded, &request.pods().hosts, asked)?;
+    let rendering = Rendering { inputs, request, asked, offers: list_rdma_offers(inputs.loaded), hosts };
     match request {
-        Request::NcclTest(job) => rendering.nccl_test(job),
-        Request::Pytorch(job) => rendering.pytorch(job),
-        Request::Ray(job) => rendering.ray(job),
-        Request::Acs(job) => rendering.acs(job),
-        Request::Perftest(job) => rendering.perftest(job),
+        JobRequest::NcclTest(job) => rendering.nccl_test(job),
+        JobRequest::Pytorch(job) => rendering.pytorch(job),
+        JobRequest::Ray(job) => rendering.ray(job),
+        JobRequest::Acs(job) => rendering.acs(job),
+        JobRequest::Perftest(job) => rendering.perftest(job),
     }
 }
 
-fn place(label: &Label) -> (String, usize) {
+fn locate_label(label: &Label) -> (String, usize) {
     (label.file.clone(), label.span.start)
 }
 
 /// The hosts that it may run on.
-pub(super) fn hosts<'a>(loaded: &'a Loaded, names: &[String], asked: &Asked) -> Result<Vec<&'a Host>, Vec<Diagnostic>> {
+pub(super) fn select_hosts<'a>(loaded: &'a LoadedSpec, names: &[String], asked: &RequestPlaces) -> Result<Vec<&'a Host>, Vec<Diagnostic>> {
     if names.is_empty() {
         return Ok(loaded.hosts.iter().collect());
     }
@@ -99,15 +99,15 @@ pub(super) fn hosts<'a>(loaded: &'a Loaded, names: &[String], asked: &Asked) -> 
 
 /// A job on its way.
 pub(super) struct Rendering<'a> {
-    pub(super) inputs: Inputs<'a>,
-    request: &'a Request,
-    pub(super) asked: &'a Asked,
+    pub(super) inputs: JobRenderInputs<'a>,
+    request: &'a JobRequest,
+    pub(super) asked: &'a RequestPlaces,
     offers: Vec<Offer>,
     pub(super) hosts: Vec<&'a Host>,
 }
 
 /// The environment of a job before it is put into objects.
-pub(super) struct Settled {
+pub(super) struct SettledEnvironment {
     pub variables: Vec<Variable>,
     pub warnings: Vec<Diagnostic>,
     pub devices: Vec<String>,
@@ -116,7 +116,7 @@ pub(super) struct Settled {
 
 /// What an object is made of, for the rules.
 #[derive(Default)]
-pub(super) struct Made {
+pub(super) struct JobRuleInputs {
     pub gpus: u32,
     pub ray_version: Option<String>,
     pub arguments: Vec<Argument>,
@@ -145,23 +145,23 @@ impl<'a> Rendering<'a> {
     pub(super) fn resources(&self, gpus: u32, devices: &[(String, String)]) -> BTreeMap<String, super::Amount> {
         let pods = self.pods();
         let mut resources: BTreeMap<String, super::Amount> =
-            devices.iter().map(|(resource, count)| (resource.clone(), amount(count))).collect();
+            devices.iter().map(|(resource, count)| (resource.clone(), amount_from_text(count))).collect();
         if gpus > 0 {
             resources.insert(pods.gpu_resource.clone(), super::Amount::Count(u64::from(gpus)));
         }
         for (name, text) in [("cpu", &pods.cpu), ("memory", &pods.memory)] {
-            resources.extend(text.iter().map(|text| (name.to_owned(), amount(text))));
+            resources.extend(text.iter().map(|text| (name.to_owned(), amount_from_text(text))));
         }
         resources
     }
 
-    pub(super) fn settled(&self, devices: &[(String, String)], arena: &[(&str, String)]) -> Settled {
+    pub(super) fn settled(&self, devices: &[(String, String)], arena: &[(&str, String)]) -> SettledEnvironment {
         let (loaded, kind) = (self.inputs.loaded, self.request.kind());
         let meeting = Meeting::of(loaded, &self.hosts, self.pods());
         let asked: Vec<String> = devices.iter().map(|(resource, _)| resource.clone()).collect();
         let names = loaded.spec.jobs.environment.keys().chain(self.pods().environment.iter().map(|(name, _)| name));
         let said: BTreeSet<String> = names.cloned().collect();
-        let ground = Ground {
+        let ground = DerivationInputs {
             loaded,
             catalog: self.inputs.catalog,
             hosts: &self.hosts,
@@ -170,10 +170,11 @@ impl<'a> Rendering<'a> {
             meeting: &meeting,
             by: self.asked,
         };
-        let made = if self.inputs.derives { derive::environment(ground, kind, &said) } else { derive::Environment::default() };
+        let made =
+            if self.inputs.derives { derive::derive_environment(ground, kind, &said) } else { derive::DerivedEnvironment::default() };
         let mut settling = Settling::default();
         for (name, value) in arena {
-            settling.put(name, value, Origin::Arena, "Arena gives it to every job".to_owned());
+            settling.put(name, value, VariableOrigin::Arena, "Arena gives it to every job".to_owned());
         }
         settling.derived(made.variables);
         settling.spec(loaded);
@@ -184,8 +185,8 @@ impl<'a> Rendering<'a> {
         let variables = settling.settled(self.inputs.catalog, loaded.spec.jobs.nccl.as_deref());
         let mut warnings = made.warnings;
         warnings.extend(self.without_devices(devices));
-        warnings.extend(environment::judged(&variables, loaded, self.inputs.catalog, self.asked, &made.devices));
-        Settled { variables, warnings, devices: made.devices, meeting }
+        warnings.extend(environment::check_variables(&variables, loaded, self.inputs.catalog, self.asked, &made.devices));
+        SettledEnvironment { variables, warnings, devices: made.devices, meeting }
     }
 
     /// A fabric with RDMA, and a cluster of which the spec does not say how pods get at it.
@@ -221,7 +222,7 @@ impl<'a> Rendering<'a> {
             image: pods.image.clone(),
             image_pull_policy: pods.image_pull_policy.clone(),
             resources,
-            environment: variables.iter().map(Entry::from).collect(),
+            environment: variables.iter().map(ContainerVariable::from).collect(),
             affinity: affinity.into_iter().collect(),
             annotations: network.into_iter().collect(),
             host_network: pods.host_network,
@@ -229,11 +230,16 @@ impl<'a> Rendering<'a> {
     }
 
     /// Objects, and what rules say of them.
-    pub(super) fn finish(&self, names: &impl serde::Serialize, settled: Settled, made: Made) -> Result<Rendered, Vec<Diagnostic>> {
+    pub(super) fn finish(
+        &self,
+        names: &impl serde::Serialize,
+        settled: SettledEnvironment,
+        made: JobRuleInputs,
+    ) -> Result<RenderedJob, Vec<Diagnostic>> {
         let kind = self.request.kind();
         let objects = self.inputs.templates.objects(kind, names)?;
         let (catalog, pods) = (self.inputs.catalog, self.pods());
-        let seen = Seen {
+        let seen = JobSubjectInputs {
             request: self.request,
             gpus: made.gpus,
             ray_version: made.ray_version.as_deref(),
@@ -241,14 +247,14 @@ impl<'a> Rendering<'a> {
             objects: &objects,
             offers: &self.offers,
         };
-        let subject = subject::subject(&seen, catalog, self.asked);
+        let subject = subject::build_rule_subject(&seen, catalog, self.asked);
         let mut loaded = self.inputs.loaded.clone();
         // `eth0` of a pod is no interface of its host: rules about those have nothing to say of it.
         let of_host = made.acs.is_some() || pods.host_network;
         let judged = settled.variables.iter().filter(|variable| of_host || variable.name != "NCCL_SOCKET_IFNAME");
         loaded.spec.jobs.environment = judged.map(|variable| (variable.name.clone(), variable.value.clone())).collect();
-        if kind == Kind::NcclTest {
-            loaded.spec.jobs.mpi_options = Some(mpirun::options(&made.arguments));
+        if kind == JobRequestKind::NcclTest {
+            loaded.spec.jobs.mpi_options = Some(mpirun::format_mpi_options(&made.arguments));
         }
         // A job without RDMA is not judged as one with it.
         let on_fabric = made.acs.as_ref().map_or(!subject.facts.rdma.is_empty(), |acs| acs.rdma);
@@ -257,12 +263,12 @@ impl<'a> Rendering<'a> {
         }
         let found = rules::asked_of_job(&loaded, catalog, self.inputs.rules, &subject, on_fabric);
         let mut judgement = rules::judge_job(&loaded, self.inputs.today, found.clone());
-        let told: BTreeSet<_> = judgement.findings.iter().flat_map(|finding| finding.diagnostic.labels.first().map(place)).collect();
+        let told: BTreeSet<_> = judgement.findings.iter().flat_map(|finding| finding.diagnostic.labels.first().map(locate_label)).collect();
         // What a rule says of a value is more than that it is out of its range.
         judgement.notes.extend(
-            settled.warnings.into_iter().filter(|warning| warning.labels.first().is_none_or(|label| !told.contains(&place(label)))),
+            settled.warnings.into_iter().filter(|warning| warning.labels.first().is_none_or(|label| !told.contains(&locate_label(label)))),
         );
-        Ok(Rendered {
+        Ok(RenderedJob {
             kind,
             name: pods.name.clone(),
             namespace: pods.namespace.clone(),
@@ -286,7 +292,7 @@ impl<'a> Rendering<'a> {
         Some(json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] }))
     }
 
-    fn nccl_test(&self, job: &NcclTest) -> Result<Rendered, Vec<Diagnostic>> {
+    fn nccl_test(&self, job: &NcclTest) -> Result<RenderedJob, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
         let workers = job.workers.unwrap_or(self.hosts.len() as u32);
         if workers == 0 || gpus == 0 && mpirun::is_of_nccl(&job.program) {
@@ -301,7 +307,7 @@ impl<'a> Rendering<'a> {
         settled.warnings.extend(short);
         let processes = workers.saturating_mul(slots);
         let of_spec = mpirun::of_spec(self.inputs.loaded)?;
-        let arguments = mpirun::launch(job, processes, &settled.meeting, &settled.variables, &of_spec, self.inputs.catalog);
+        let arguments = mpirun::build_mpirun_arguments(job, processes, &settled.meeting, &settled.variables, &of_spec, self.inputs.catalog);
         let mut worker = vec!["/usr/sbin/sshd".to_owned(), "-De".to_owned()];
         if job.pods.host_network {
             worker.extend(["-p".to_owned(), mpirun::SSH_PORT.to_string()]);
@@ -312,14 +318,14 @@ impl<'a> Rendering<'a> {
             pod,
             workers,
             slots,
-            launcher: mpirun::line(&arguments, &job.program),
+            launcher: mpirun::build_mpirun_line(&arguments, &job.program),
             worker,
             shared_memory: job.shared_memory.clone(),
         };
-        self.finish(&names, settled, Made { gpus, arguments, ..Made::default() })
+        self.finish(&names, settled, JobRuleInputs { gpus, arguments, ..JobRuleInputs::default() })
     }
 
-    fn pytorch(&self, job: &Pytorch) -> Result<Rendered, Vec<Diagnostic>> {
+    fn pytorch(&self, job: &Pytorch) -> Result<RenderedJob, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
         let mut devices = self.devices();
         // Without a device the capability stays, so that a pair differs in the device alone.
@@ -337,10 +343,10 @@ impl<'a> Rendering<'a> {
         let mut settled = self.settled(&devices, &arena);
         settled.warnings.extend(self.no_room(job.workers, gpus)?);
         let pod = self.pod_names(self.resources(gpus, &devices), &settled.variables);
-        self.finish(&pytorch_names::names(job, pod, gpus), settled, Made { gpus, ..Made::default() })
+        self.finish(&pytorch_names::build_pytorch_names(job, pod, gpus), settled, JobRuleInputs { gpus, ..JobRuleInputs::default() })
     }
 
-    fn ray(&self, job: &Ray) -> Result<Rendered, Vec<Diagnostic>> {
+    fn ray(&self, job: &Ray) -> Result<RenderedJob, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
         let known = image_of(&self.inputs.catalog.image, &job.pods.image).and_then(|row| row.ray_of(&job.pods.image));
         let Some(ray_version) = job.ray_version.clone().or(known) else {
@@ -359,11 +365,11 @@ impl<'a> Rendering<'a> {
             replicas: job.replicas,
             ray_version: ray_version.clone(),
         };
-        self.finish(&names, settled, Made { gpus, ray_version: Some(ray_version), ..Made::default() })
+        self.finish(&names, settled, JobRuleInputs { gpus, ray_version: Some(ray_version), ..JobRuleInputs::default() })
     }
 }
 
-impl Rendered {
+impl RenderedJob {
     /// Errors of rules, for which it is not to be used.
     pub fn errors(&self) -> Vec<Diagnostic> {
         self.judgement.errors()

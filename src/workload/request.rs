@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Kinds of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum JobRequestKind {
     /// NCCL's tests, started by MPI.
     NcclTest,
     /// A training of PyTorch as Arena submits it.
@@ -20,18 +20,19 @@ pub enum Kind {
     PerftestPods,
 }
 
-impl Kind {
+impl JobRequestKind {
     /// All of them.
-    pub const ALL: [Kind; 5] = [Kind::NcclTest, Kind::Pytorch, Kind::Ray, Kind::Acs, Kind::PerftestPods];
+    pub const ALL: [JobRequestKind; 5] =
+        [JobRequestKind::NcclTest, JobRequestKind::Pytorch, JobRequestKind::Ray, JobRequestKind::Acs, JobRequestKind::PerftestPods];
 
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::NcclTest => "nccl-test",
-            Kind::Pytorch => "pytorch",
-            Kind::Ray => "ray",
-            Kind::Acs => "acs",
-            Kind::PerftestPods => "perftest-pods",
+            JobRequestKind::NcclTest => "nccl-test",
+            JobRequestKind::Pytorch => "pytorch",
+            JobRequestKind::Ray => "ray",
+            JobRequestKind::Acs => "acs",
+            JobRequestKind::PerftestPods => "perftest-pods",
         }
     }
 }
@@ -219,7 +220,7 @@ pub struct Perftest {
 
 /// A job of some kind.
 #[derive(Debug, Clone)]
-pub enum Request {
+pub enum JobRequest {
     /// NCCL's tests.
     NcclTest(NcclTest),
     /// A training of PyTorch.
@@ -232,44 +233,44 @@ pub enum Request {
     Perftest(Perftest),
 }
 
-impl Request {
+impl JobRequest {
     /// Its kind.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> JobRequestKind {
         match self {
-            Request::NcclTest(_) => Kind::NcclTest,
-            Request::Pytorch(_) => Kind::Pytorch,
-            Request::Ray(_) => Kind::Ray,
-            Request::Acs(_) => Kind::Acs,
-            Request::Perftest(_) => Kind::PerftestPods,
+            JobRequest::NcclTest(_) => JobRequestKind::NcclTest,
+            JobRequest::Pytorch(_) => JobRequestKind::Pytorch,
+            JobRequest::Ray(_) => JobRequestKind::Ray,
+            JobRequest::Acs(_) => JobRequestKind::Acs,
+            JobRequest::Perftest(_) => JobRequestKind::PerftestPods,
         }
     }
 
     /// Its pods.
     pub fn pods(&self) -> &Pods {
         match self {
-            Request::NcclTest(job) => &job.pods,
-            Request::Pytorch(job) => &job.pods,
-            Request::Ray(job) => &job.pods,
-            Request::Acs(job) => &job.pods,
-            Request::Perftest(job) => &job.pods,
+            JobRequest::NcclTest(job) => &job.pods,
+            JobRequest::Pytorch(job) => &job.pods,
+            JobRequest::Ray(job) => &job.pods,
+            JobRequest::Acs(job) => &job.pods,
+            JobRequest::Perftest(job) => &job.pods,
         }
     }
 
     /// The same with its pods changed.
-    pub(super) fn with_pods(&self, change: impl FnOnce(&mut Pods)) -> Request {
+    pub(super) fn with_pods(&self, change: impl FnOnce(&mut Pods)) -> JobRequest {
         let mut request = self.clone();
         change(match &mut request {
-            Request::NcclTest(job) => &mut job.pods,
-            Request::Pytorch(job) => &mut job.pods,
-            Request::Ray(job) => &mut job.pods,
-            Request::Acs(job) => &mut job.pods,
-            Request::Perftest(job) => &mut job.pods,
+            JobRequest::NcclTest(job) => &mut job.pods,
+            JobRequest::Pytorch(job) => &mut job.pods,
+            JobRequest::Ray(job) => &mut job.pods,
+            JobRequest::Acs(job) => &mut job.pods,
+            JobRequest::Perftest(job) => &mut job.pods,
         });
         request
     }
 }
 
 /// Amounts that were read.
-pub(super) fn amount(text: &str) -> Amount {
+pub(super) fn amount_from_text(text: &str) -> Amount {
     Amount::parse(text).unwrap_or_else(|| Amount::Text(text.to_owned()))
 }

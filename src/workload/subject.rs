@@ -1,12 +1,12 @@
 //! What rules look at of a job: what was asked for, and what stands in the objects that the template made of it.
 
-use super::asked::Asked;
+use super::asked::RequestPlaces;
 use super::environment::Variable;
 use super::offer::{Offer, is_rdma, is_shared};
-use super::request::Request;
+use super::request::JobRequest;
 use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::catalog::job::image_of;
-use railwright_knowledge::rules::{Subject, SubjectFacts};
+use railwright_knowledge::rules::{JobSubject, SubjectFacts};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ struct Container<'a> {
 }
 
 /// What is looked at.
-pub(super) struct Seen<'a> {
-    pub request: &'a Request,
+pub(super) struct JobSubjectInputs<'a> {
+    pub request: &'a JobRequest,
     /// GPUs of a pod.
     pub gpus: u32,
     pub ray_version: Option<&'a str>,
@@ -29,17 +29,17 @@ pub(super) struct Seen<'a> {
 }
 
 /// The job, with the places of what was asked for.
-pub(super) fn subject(seen: &Seen<'_>, catalog: &Catalog, asked: &Asked) -> Subject {
-    let Seen { request, gpus, ray_version, variables, objects, offers } = *seen;
+pub(super) fn build_rule_subject(seen: &JobSubjectInputs<'_>, catalog: &Catalog, asked: &RequestPlaces) -> JobSubject {
+    let JobSubjectInputs { request, gpus, ray_version, variables, objects, offers } = *seen;
     let mut containers = Vec::new();
-    objects.iter().flat_map(Map::values).for_each(|value| find(value, &mut containers));
+    objects.iter().flat_map(Map::values).for_each(|value| collect_containers(value, &mut containers));
     let pods = request.pods();
     let interface = variables.iter().find(|variable| variable.name == "NCCL_SOCKET_IFNAME");
     let row = image_of(&catalog.image, &pods.image);
     let mut devices: BTreeMap<&str, u32> = BTreeMap::new();
     for (resource, amount) in containers.iter().flat_map(|container| &container.limits) {
         if is_rdma(resource, offers) {
-            let count: u32 = text(amount).parse().unwrap_or_default();
+            let count: u32 = format_amount(amount).parse().unwrap_or_default();
             let known = devices.entry(resource).or_default();
             *known = count.max(*known);
         }
@@ -47,7 +47,7 @@ pub(super) fn subject(seen: &Seen<'_>, catalog: &Catalog, asked: &Asked) -> Subj
     let rdma = devices.iter().map(|(resource, count)| format!("{resource}={count}")).collect();
     let shared = devices.iter().filter(|(resource, _)| is_shared(resource, offers)).map(|(_, count)| *count);
     let nproc = match request {
-        Request::Pytorch(job) => job.nproc_per_node.as_deref().and_then(|text| text.parse().ok()),
+        JobRequest::Pytorch(job) => job.nproc_per_node.as_deref().and_then(|text| text.parse().ok()),
         _ => None,
     };
     let facts = SubjectFacts {
@@ -67,42 +67,42 @@ pub(super) fn subject(seen: &Seen<'_>, catalog: &Catalog, asked: &Asked) -> Subj
             .collect(),
         ray_version: ray_version.map(str::to_owned),
         image_ray_version: row.and_then(|row| row.ray_of(&pods.image)),
-        unequal: containers.iter().flat_map(unequal).collect(),
+        unequal: containers.iter().flat_map(find_unequal_limits).collect(),
         reaches_rails: pods.host_network || pods.network.is_some(),
         pod_interface: interface.filter(|_| !pods.host_network).map(|one| one.value.trim_start_matches('=').to_owned()),
     };
-    Subject { facts, places: asked.labels() }
+    JobSubject { facts, places: asked.labels() }
 }
 
 /// All containers below a value.
-fn find<'a>(value: &'a Value, found: &mut Vec<Container<'a>>) {
+fn collect_containers<'a>(value: &'a Value, found: &mut Vec<Container<'a>>) {
     match value {
         Value::Object(map) => {
             for (key, below) in map {
                 if key == "containers" {
-                    found.extend(below.as_array().into_iter().flatten().map(container));
+                    found.extend(below.as_array().into_iter().flatten().map(parse_container));
                 } else {
-                    find(below, found);
+                    collect_containers(below, found);
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| find(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_containers(item, found)),
         _ => {}
     }
 }
 
-fn container(value: &Value) -> Container<'_> {
+fn parse_container(value: &Value) -> Container<'_> {
     let of = |key: &str| value.pointer(&format!("/resources/{key}")).and_then(Value::as_object).cloned().unwrap_or_default();
     Container { name: value.get("name").and_then(Value::as_str).unwrap_or_default(), requests: of("requests"), limits: of("limits") }
 }
 
 /// What differs between requests and limits; a container that requests nothing gets its limits.
-fn unequal(container: &Container<'_>) -> Vec<String> {
+fn find_unequal_limits(container: &Container<'_>) -> Vec<String> {
     if container.requests.is_empty() {
         return Vec::new();
     }
     let names: BTreeSet<&String> = container.requests.keys().chain(container.limits.keys()).collect();
-    let amount = |of: &Map<String, Value>, name: &String| of.get(name).map_or_else(|| "nothing".to_owned(), text);
+    let amount = |of: &Map<String, Value>, name: &String| of.get(name).map_or_else(|| "nothing".to_owned(), format_amount);
     let differs = |name: &&String| amount(&container.requests, name) != amount(&container.limits, name);
     let said = |name: &String| {
         let (request, limit) = (amount(&container.requests, name), amount(&container.limits, name));
@@ -111,6 +111,6 @@ fn unequal(container: &Container<'_>) -> Vec<String> {
     names.into_iter().filter(differs).map(said).collect()
 }
 
-fn text(value: &Value) -> String {
+fn format_amount(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

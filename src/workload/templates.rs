@@ -1,13 +1,13 @@
 //! The templates of jobs, `modules/jobs/KIND.yaml.tera`, with the inventory's own in their place; and from what a template makes to objects.
 
-use super::names::shape;
-use super::request::Kind;
+use super::names::build_template_shape;
+use super::request::JobRequestKind;
 use railwright_base::{Diagnostic, Digest, Label, Severity};
 use railwright_knowledge::shipped::MODULES;
-use railwright_knowledge::spec::decode::sound;
-use railwright_knowledge::spec::yaml::{AliasBudget, Document};
-use railwright_knowledge::spec::{Source, SourceFile, Sources};
-use railwright_knowledge::template::engine::{Engine, Makes, Origin, Snippet};
+use railwright_knowledge::spec::decode::decode_or_report;
+use railwright_knowledge::spec::yaml::{AliasBudget, YamlDocument};
+use railwright_knowledge::spec::{SourceFile, SourceText, Sources};
+use railwright_knowledge::template::engine::{Engine, Makes, Snippet, TemplateOrigin};
 use railwright_knowledge::template::names;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -22,17 +22,17 @@ const ENDING: &str = ".yaml.tera";
 /// The template of each kind.
 #[derive(Debug, Clone)]
 pub struct Templates {
-    by_kind: BTreeMap<Kind, Compiled>,
+    by_kind: BTreeMap<JobRequestKind, CompiledTemplate>,
     /// The files, for diagnostics that point into them.
     pub sources: Sources,
 }
 
 #[derive(Debug, Clone)]
-struct Compiled {
+struct CompiledTemplate {
     snippet: Snippet,
     engine: Engine,
-    document: Arc<Document>,
-    source: Arc<Source>,
+    document: Arc<YamlDocument>,
+    source: Arc<SourceText>,
 }
 
 impl Templates {
@@ -40,20 +40,20 @@ impl Templates {
     pub fn load(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<Templates, (Vec<Diagnostic>, Sources)> {
         let own: BTreeMap<String, String> = own.into_iter().collect();
         let (mut by_kind, mut sources, mut problems) = (BTreeMap::new(), Sources::default(), Vec::new());
-        for kind in Kind::ALL {
+        for kind in JobRequestKind::ALL {
             let file = format!("{}{ENDING}", kind.word());
             let (name, text) = match own.get(&file) {
                 Some(text) => (format!("{folder}/{file}"), text.clone()),
-                None => (format!("modules/{JOBS_FOLDER}/{file}"), shipped(&file)),
+                None => (format!("modules/{JOBS_FOLDER}/{file}"), read_shipped_template(&file)),
             };
-            let source = Arc::new(Source::new(SourceFile { name, text }));
+            let source = Arc::new(SourceText::new(SourceFile { name, text }));
             sources.add(Arc::clone(&source));
-            match compiled(kind, source) {
+            match compile_template(kind, source) {
                 Ok(compiled) => drop(by_kind.insert(kind, compiled)),
                 Err(found) => problems.extend(found),
             }
         }
-        problems.extend(own.keys().filter_map(|file| unknown(folder, file)));
+        problems.extend(own.keys().filter_map(|file| check_template_file(folder, file)));
         if problems.iter().any(|problem| problem.severity == Severity::Error) {
             return Err((problems, sources));
         }
@@ -61,12 +61,12 @@ impl Templates {
     }
 
     /// The digest of the template of a kind.
-    pub(super) fn digest(&self, kind: Kind) -> Digest {
+    pub(super) fn digest(&self, kind: JobRequestKind) -> Digest {
         Digest::of_bytes(self.by_kind.get(&kind).map_or("", |compiled| compiled.source.text()).as_bytes())
     }
 
     /// The objects that a template makes of these names.
-    pub(super) fn objects(&self, kind: Kind, names: &impl Serialize) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {
+    pub(super) fn objects(&self, kind: JobRequestKind, names: &impl Serialize) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {
         let missing = || vec![Diagnostic::error("RW1228", format!("there is no template of {}", kind.word()))];
         let compiled = self.by_kind.get(&kind).ok_or_else(missing)?;
         let context = tera::Context::from_serialize(names).map_err(|_| missing())?;
@@ -79,13 +79,13 @@ impl Templates {
     }
 }
 
-impl Compiled {
+impl CompiledTemplate {
     /// What stands between two rules of the text.
     fn object(&self, text: &str) -> Result<Map<String, Value>, Vec<Diagnostic>> {
-        let made = Arc::new(Source::new(SourceFile { name: format!("what {} makes", self.source.name()), text: text.to_owned() }));
+        let made = Arc::new(SourceText::new(SourceFile { name: format!("what {} makes", self.source.name()), text: text.to_owned() }));
         let mut problems = Vec::new();
-        let document = Document::parse(made, &mut AliasBudget::default(), &mut problems);
-        let value = document.as_ref().and_then(|document| sound::<Value>(document, document.root()?, &mut problems));
+        let document = YamlDocument::parse(made, &mut AliasBudget::default(), &mut problems);
+        let value = document.as_ref().and_then(|document| decode_or_report::<Value>(document, document.root()?, &mut problems));
         match value {
             Some(Value::Object(object))
                 if problems.is_empty() && ["apiVersion", "kind", "metadata"].iter().all(|key| object.contains_key(*key)) =>
@@ -105,34 +105,34 @@ impl Compiled {
     }
 }
 
-fn shipped(file: &str) -> String {
+fn read_shipped_template(file: &str) -> String {
     MODULES.get_file(format!("{JOBS_FOLDER}/{file}")).and_then(|file| file.contents_utf8()).unwrap_or_default().to_owned()
 }
 
-fn compiled(kind: Kind, source: Arc<Source>) -> Result<Compiled, Vec<Diagnostic>> {
+fn compile_template(kind: JobRequestKind, source: Arc<SourceText>) -> Result<CompiledTemplate, Vec<Diagnostic>> {
     let mut problems = Vec::new();
-    let empty = Source::new(SourceFile { name: source.name().to_owned(), text: "{}".to_owned() });
-    let document = Document::parse(Arc::new(empty), &mut AliasBudget::default(), &mut problems).ok_or_else(|| problems.clone())?;
-    let mut snippet = Snippet::verbatim(kind.word(), source.text(), Origin::File(Arc::clone(&source)));
+    let empty = SourceText::new(SourceFile { name: source.name().to_owned(), text: "{}".to_owned() });
+    let document = YamlDocument::parse(Arc::new(empty), &mut AliasBudget::default(), &mut problems).ok_or_else(|| problems.clone())?;
+    let mut snippet = Snippet::verbatim(kind.word(), source.text(), TemplateOrigin::File(Arc::clone(&source)));
     debug_assert!(snippet.makes == Makes::Text);
-    let (uses, wrong) = names::check(snippet.text(), &shape(kind), &[]);
+    let (uses, wrong) = names::check_template_names(snippet.text(), &build_template_shape(kind), &[]);
     problems.extend(wrong.iter().map(|problem| snippet.diagnostic(&document, problem)));
     snippet.uses = uses;
     if !problems.is_empty() {
         return Err(problems);
     }
     let engine = Engine::new(&[&snippet], &document)?;
-    Ok(Compiled { snippet, engine, document: Arc::new(document), source })
+    Ok(CompiledTemplate { snippet, engine, document: Arc::new(document), source })
 }
 
 /// A file of the inventory that is the template of no kind.
-fn unknown(folder: &str, file: &str) -> Option<Diagnostic> {
+fn check_template_file(folder: &str, file: &str) -> Option<Diagnostic> {
     let kind = file.strip_suffix(ENDING)?;
-    let words = Kind::ALL.map(Kind::word);
+    let words = JobRequestKind::ALL.map(JobRequestKind::word);
     if words.contains(&kind) {
         return None;
     }
-    let near = railwright_base::suggest::nearest(kind, words);
+    let near = railwright_base::suggest::find_nearest_word(kind, words);
     let next = near.map_or_else(|| format!("templates are called {}", words.join(", ")), |near| format!("did you mean `{near}{ENDING}`?"));
     Some(Diagnostic::error("RW1228", format!("{folder}/{file} is the template of no kind of job")).next(next))
 }

@@ -1,14 +1,14 @@
 //! Workloads of the spec as wishes for objects of its cluster, beside those of modules and after them.
 
 use super::of_spec::Workloads;
-use super::render::Rendered;
+use super::render::RenderedJob;
 use super::templates::JOBS_FOLDER;
 use railwright_base::{Address, Diagnostic, Label, Target};
 use railwright_knowledge::module::context::reserved_text;
-use railwright_knowledge::module::{Desired, Why};
-use railwright_knowledge::spec::Loaded;
+use railwright_knowledge::module::{DesiredState, ResourceProvenance};
+use railwright_knowledge::spec::LoadedSpec;
 use railwright_resource::kubernetes_object::KubernetesObject;
-use railwright_resource::{Kind as _, Want, Wish, of_workload};
+use railwright_resource::{DesiredResource, ResourceKind as _, Want, of_workload};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,9 +30,9 @@ const KEPT_BY_KUBERAY: [&str; 6] = [
 impl Workloads {
     /// Adds a wish for each object. A workload comes after all that modules wish for in its cluster: device plugins give what its pods ask
     /// for, and operators bring its kind.
-    pub fn wish(&self, loaded: &Loaded, desired: &mut Desired) -> Result<(), Vec<Diagnostic>> {
+    pub fn wish(&self, loaded: &LoadedSpec, desired: &mut DesiredState) -> Result<(), Vec<Diagnostic>> {
         let Some(cluster) = loaded.kubernetes_name().map(Target::kube) else { return Ok(()) };
-        let before = last(&desired.wishes, &cluster);
+        let before = find_last_resources(&desired.wishes, &cluster);
         let mut problems = Vec::new();
         let mut whose: BTreeMap<Address, String> = desired.wishes.iter().map(|wish| (wish.address.clone(), wish.whose())).collect();
         for (index, rendered, digest) in &self.all {
@@ -52,17 +52,17 @@ impl Workloads {
 }
 
 /// The wishes of a target that no other one comes after.
-fn last(wishes: &[Wish], target: &Target) -> Vec<Address> {
+fn find_last_resources(wishes: &[DesiredResource], target: &Target) -> Vec<Address> {
     let own = || wishes.iter().filter(|wish| wish.address.target == *target);
     let waited_for: BTreeSet<&Address> = own().flat_map(|wish| &wish.after).collect();
     own().map(|wish| &wish.address).filter(|address| !waited_for.contains(address)).cloned().collect()
 }
 
 struct Wishing<'a> {
-    loaded: &'a Loaded,
+    loaded: &'a LoadedSpec,
     /// Its place in the spec.
     index: usize,
-    rendered: &'a Rendered,
+    rendered: &'a RenderedJob,
     cluster: &'a Target,
 }
 
@@ -72,7 +72,7 @@ impl Wishing<'_> {
         &self,
         object: &Map<String, Value>,
         after: Vec<Address>,
-        desired: &mut Desired,
+        desired: &mut DesiredState,
         whose: &mut BTreeMap<Address, String>,
     ) -> Result<Address, Vec<Diagnostic>> {
         let body = self.body(object);
@@ -99,7 +99,7 @@ impl Wishing<'_> {
             return Err(vec![error.next("give the workload another name or namespace, or take one of both out")]);
         }
         let module = of_workload(&self.rendered.name);
-        let why = Why {
+        let why = ResourceProvenance {
             module: module.clone(),
             summary: format!("`workloads[{}]` of the spec, kind {}", self.index, self.rendered.kind.word()),
             conditions: Vec::new(),
@@ -107,7 +107,11 @@ impl Wishing<'_> {
         };
         let places = self.loaded.place(&format!("workloads[{}]", self.index)).into_iter().collect();
         desired.why.insert(address.clone(), vec![why]);
-        let wish = Wish { address: address.clone(), after, want: Arc::new(Want { kind: kind.name().to_owned(), body, module, places }) };
+        let wish = DesiredResource {
+            address: address.clone(),
+            after,
+            want: Arc::new(Want { kind: kind.name().to_owned(), body, module, places }),
+        };
         whose.insert(address.clone(), wish.whose());
         desired.wishes.push(wish);
         Ok(address)
@@ -121,7 +125,7 @@ impl Wishing<'_> {
         match object.get("kind").and_then(Value::as_str) {
             Some("RayCluster") => {
                 body["replace"] = json!(KEPT_BY_KUBERAY);
-                body["ready"] = ready(object);
+                body["ready"] = build_readiness(object);
             }
             Some("Deployment") => {
                 // The label by which it knows its pods is a field of the spec's own, and never changes.
@@ -141,7 +145,7 @@ impl Wishing<'_> {
 
 /// Its operator sets `RayClusterProvisioned` once and for all, so the workers that are ready are counted; where there are none, nothing
 /// stands in the field (ray-project/kuberay ray-operator/apis/ray/v1/raycluster_types.go).
-fn ready(object: &Map<String, Value>) -> Value {
+fn build_readiness(object: &Map<String, Value>) -> Value {
     let groups = object.get("spec").and_then(|spec| spec.get("workerGroupSpecs")).and_then(Value::as_array);
     let count = |group: &Value, field: &str, default: u64| group.get(field).and_then(Value::as_u64).unwrap_or(default);
     let workers: u64 = groups.into_iter().flatten().map(|group| count(group, "replicas", 0) * count(group, "numOfHosts", 1)).sum();

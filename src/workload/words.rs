@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A word without its quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     pub text: String,
     pub span: Range<usize>,
 }
@@ -19,8 +19,8 @@ pub(super) struct NoWords {
 }
 
 /// The words of a line.
-pub(super) fn words(line: &str) -> Result<Vec<Word>, NoWords> {
-    let mut splitter = Splitter { line, at: 0, words: Vec::new(), open: None };
+pub(super) fn split_shell_words(line: &str) -> Result<Vec<ShellWord>, NoWords> {
+    let mut splitter = ShellLineSplitter { line, at: 0, words: Vec::new(), open: None };
     while let Some(c) = splitter.peek() {
         splitter.step(c)?;
     }
@@ -28,14 +28,14 @@ pub(super) fn words(line: &str) -> Result<Vec<Word>, NoWords> {
     Ok(splitter.words)
 }
 
-struct Splitter<'a> {
+struct ShellLineSplitter<'a> {
     line: &'a str,
     at: usize,
-    words: Vec<Word>,
-    open: Option<Word>,
+    words: Vec<ShellWord>,
+    open: Option<ShellWord>,
 }
 
-impl Splitter<'_> {
+impl ShellLineSplitter<'_> {
     fn peek(&self) -> Option<char> {
         self.line[self.at..].chars().next()
     }
@@ -46,9 +46,9 @@ impl Splitter<'_> {
         Some(c)
     }
 
-    fn word(&mut self) -> &mut Word {
+    fn word(&mut self) -> &mut ShellWord {
         let at = self.at;
-        self.open.get_or_insert_with(|| Word { text: String::new(), span: at..at })
+        self.open.get_or_insert_with(|| ShellWord { text: String::new(), span: at..at })
     }
 
     fn end(&mut self) {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn texts(line: &str) -> Vec<String> {
-        words(line).unwrap().into_iter().map(|word| word.text).collect()
+        split_shell_words(line).unwrap().into_iter().map(|word| word.text).collect()
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn what_only_a_shell_can_do_is_an_error_at_its_place() {
         for (line, at) in [("a; b", 1), ("a $HOME", 2), (r#"a "$(id)""#, 3), ("a | b", 2), ("a 'b", 2), ("a `b`", 2), ("a > b", 2)] {
-            assert_eq!(words(line).unwrap_err().span.start, at, "{line}");
+            assert_eq!(split_shell_words(line).unwrap_err().span.start, at, "{line}");
         }
         assert_eq!(texts("'$HOME; `id`'"), ["$HOME; `id`"]);
     }
@@ -204,7 +204,7 @@ mod tests {
 
         #[test]
         fn no_line_is_too_much(line in ".{0,80}") {
-            for word in words(&line).unwrap_or_default() {
+            for word in split_shell_words(&line).unwrap_or_default() {
                 proptest::prop_assert!(line.get(word.span).is_some());
             }
         }

@@ -3,7 +3,7 @@
 use crate::guards::reached_over_eth0;
 use crate::nodes::Nodes;
 use crate::room::Room;
-use railwright_apply::{ApplyOutcome, Ending, Event, apply};
+use railwright_apply::{ApplyOutcome, RunEvent, RunExitClass, apply_plan};
 use railwright_plan::DrainPolicy;
 use railwright_resource::Disruption;
 use serde_json::json;
@@ -30,11 +30,11 @@ fn emptied(room: &mut Room, from: Disruption) -> Nodes {
 /// A run in which somebody does this to the nodes as soon as one was emptied.
 async fn meddled(room: &mut Room, from: Disruption, meddle: Meddle) -> ApplyOutcome {
     let nodes = emptied(room, from);
-    let meddles = move |event: Event| match event {
-        Event::StepFinished { node, .. } if node.ends_with("/drain") => meddle(&nodes),
+    let meddles = move |event: RunEvent| match event {
+        RunEvent::StepFinished { node, .. } if node.ends_with("/drain") => meddle(&nodes),
         _ => {}
     };
-    apply(&room.plan().await, &room.context, Arc::new(meddles)).await
+    apply_plan(&room.plan().await, &room.context, Arc::new(meddles)).await
 }
 
 /// What somebody does to the nodes.
@@ -76,7 +76,7 @@ async fn a_host_that_joined_since_the_plan_is_not_disturbed_with_its_pods_on_it(
         if joins {
             nodes.set("a", true, true);
         }
-        let outcome = apply(&plan, &room.context, room.sink()).await;
+        let outcome = apply_plan(&plan, &room.context, room.sink()).await;
         let told = |problem: &railwright_base::Diagnostic| problem.code == "RW0610" && problem.message.contains("it was no node of");
         assert_eq!(outcome.problems.iter().any(told), joins, "{:?}", outcome.problems);
         assert_eq!(room.host("a", |host| host.boot), u32::from(!joins), "{:?}", outcome.problems);
@@ -88,18 +88,18 @@ async fn a_host_that_joined_since_the_plan_is_not_disturbed_with_its_pods_on_it(
 async fn a_pod_of_the_node_itself_that_has_its_devices_is_told() {
     let (room, nodes) = room(Disruption::None);
     nodes.give_devices("a");
-    let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
+    let outcome = apply_plan(&room.plan().await, &room.context, room.sink()).await;
     let told = |problem: &&railwright_base::Diagnostic| problem.code == "RW0670";
     let told = outcome.problems.iter().find(told).unwrap();
     assert!(told.message.ends_with("keep its devices: ml/plugin (DaemonSet plugin): rdma/hca"), "{}", told.message);
-    assert_eq!((outcome.ending, room.host("a", |host| host.boot)), (Ending::Done, 1));
+    assert_eq!((outcome.ending, room.host("a", |host| host.boot)), (RunExitClass::Done, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_is_emptied_and_given_back() {
     let (room, nodes) = room(Disruption::Reboot);
-    let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, room.host("a", |host| host.boot)), (Ending::Done, 1));
+    let outcome = apply_plan(&room.plan().await, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, room.host("a", |host| host.boot)), (RunExitClass::Done, 1));
     assert_eq!((nodes.cordoned(), nodes.in_use().len()), (vec![], 1));
 }
 
@@ -108,8 +108,8 @@ async fn no_pod_is_ended_for_a_host_that_has_moved() {
     let (room, nodes) = room(Disruption::None);
     let (plan, before) = (room.plan().await, nodes.states());
     room.host("a", |host| host.kernel.set_sysctl("net.a", "9").unwrap());
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, nodes.states()), (Ending::Incomplete, before), "{:?}", outcome.problems);
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, nodes.states()), (RunExitClass::Incomplete, before), "{:?}", outcome.problems);
     assert!(room.host("a", |host| host.told.is_empty()));
 }
 
@@ -120,7 +120,7 @@ async fn a_pod_that_still_ends_is_waited_for_unless_nobody_would_say_that_it_end
         let (room, nodes) = room(Disruption::None);
         let plan = room.plan().await;
         nodes.keep_ended("a", lost);
-        let outcome = apply(&plan, &room.context, room.sink()).await;
+        let outcome = apply_plan(&plan, &room.context, room.sink()).await;
         let told = |code: &str, words: &str| outcome.problems.iter().any(|problem| problem.code == code && problem.message.contains(words));
         let kept = told("RW0648", "1 pod is on it still: ml/train (Job train)");
         let gone = told("RW0652", "count as gone, and nobody has said so: ml/train (Job train)");

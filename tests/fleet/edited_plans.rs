@@ -1,25 +1,25 @@
 //! Whoever can write to a plan file can give it a new digest; what it may then do is what the spec wishes, and no more.
 
 use crate::room::Room;
-use railwright_apply::{ApplyOutcome, Ending, Wished, apply};
-use railwright_plan::{Node, NodeKind, Plan, Reason, UnknownFinding, content};
+use railwright_apply::{ApplyOutcome, DesiredSpec, RunExitClass, apply_plan};
+use railwright_plan::{NodeKind, Plan, PlanNode, Reason, UnknownFinding, content};
 use railwright_report as report;
 use railwright_resource::{Action, Disruption};
-use railwright_transport::sim::{Fault, Trouble};
+use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde_json::json;
 use std::sync::Arc;
 
 fn room() -> Room {
     let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
-    room.context.wished = Some(Arc::new(Wished { wishes: room.wishes.clone(), rollout: room.rollout.clone() }));
+    room.context.wished = Some(Arc::new(DesiredSpec { wishes: room.wishes.clone(), rollout: room.rollout.clone() }));
     room
 }
 
 async fn edited(room: &Room, edit: impl FnOnce(&mut Plan)) -> ApplyOutcome {
     let mut plan = room.plan().await;
     edit(&mut plan);
-    plan.digest = content::digest(&plan).to_string();
-    apply(&plan, &room.context, room.sink()).await
+    plan.digest = content::compute_plan_digest(&plan).to_string();
+    apply_plan(&plan, &room.context, room.sink()).await
 }
 
 fn change(plan: &mut Plan) -> (&mut Vec<railwright_plan::Member>, &mut Arc<[Action]>) {
@@ -37,7 +37,7 @@ fn told_nothing(room: &Room) {
 #[tokio::test(start_paused = true)]
 async fn an_untouched_plan_is_carried_out() {
     let room = room();
-    assert_eq!(edited(&room, |_| ()).await.ending, Ending::Done);
+    assert_eq!(edited(&room, |_| ()).await.ending, RunExitClass::Done);
     assert_eq!(room.plan().await.nodes, []);
 }
 
@@ -50,7 +50,7 @@ async fn an_action_that_no_resource_needs_is_not_carried_out() {
         *actions = actions.iter().cloned().chain([more]).collect();
     })
     .await;
-    assert_eq!((outcome.ending, &*outcome.problems[0].code), (Ending::Incomplete, "RW0611"), "{:?}", outcome.problems);
+    assert_eq!((outcome.ending, &*outcome.problems[0].code), (RunExitClass::Incomplete, "RW0611"), "{:?}", outcome.problems);
     told_nothing(&room);
 }
 
@@ -59,7 +59,7 @@ async fn a_wish_that_is_not_in_the_spec_is_refused() {
     let one = |edit: fn(&mut Plan)| async move {
         let room = room();
         let outcome = edited(&room, edit).await;
-        assert_eq!((outcome.ending, &*outcome.problems[0].code), (Ending::Refused, "RW0626"), "{:?}", outcome.problems);
+        assert_eq!((outcome.ending, &*outcome.problems[0].code), (RunExitClass::Refused, "RW0626"), "{:?}", outcome.problems);
         told_nothing(&room);
     };
     one(|plan| Arc::make_mut(&mut change(plan).0[0].wish.want).body["content"] = json!("2\n")).await;
@@ -81,11 +81,11 @@ fn fleet() -> Room {
         json!({ "path": "/etc/two", "content": "2\n" }),
         &["file/%2Fetc%2Fone"],
     );
-    room.context.wished = Some(Arc::new(Wished { wishes: room.wishes.clone(), rollout: room.rollout.clone() }));
+    room.context.wished = Some(Arc::new(DesiredSpec { wishes: room.wishes.clone(), rollout: room.rollout.clone() }));
     room
 }
 
-fn gate(plan: &mut Plan, n: usize) -> &mut Node {
+fn gate(plan: &mut Plan, n: usize) -> &mut PlanNode {
     plan.nodes.iter_mut().filter(|node| matches!(node.kind, NodeKind::Gate { .. })).nth(n).unwrap()
 }
 
@@ -93,7 +93,7 @@ fn gate(plan: &mut Plan, n: usize) -> &mut Node {
 fn add_reboot(plan: &mut Plan, host: &str, disruption: Disruption) {
     let id = format!("host/{host}/reboot");
     let step = plan.nodes.iter().find(|node| node.id.ends_with("two") && node.id.contains(&format!("/{host}/"))).unwrap();
-    let reboot = Node { id: id.clone(), kind: NodeKind::Reboot, disruption, after: vec![step.id.clone()], ..step.clone() };
+    let reboot = PlanNode { id: id.clone(), kind: NodeKind::Reboot, disruption, after: vec![step.id.clone()], ..step.clone() };
     let gates =
         plan.nodes.iter_mut().filter(|node| matches!(&node.kind, NodeKind::Gate { hosts } if hosts.iter().any(|name| name == host)));
     gates.for_each(|gate| gate.after.push(id.clone()));
@@ -108,7 +108,7 @@ async fn a_plan_that_lost_what_holds_it_together_is_refused() {
         let codes: Vec<_> = outcome.problems.iter().map(|problem| problem.code.clone()).collect();
         assert_eq!(
             (outcome.ending, codes.first().map(|code| &**code)),
-            (Ending::Refused, Some("RW0640")),
+            (RunExitClass::Refused, Some("RW0640")),
             "{what}: {:?}",
             outcome.problems
         );
@@ -153,7 +153,7 @@ async fn a_plan_that_lost_what_holds_it_together_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_reboot_that_no_step_needs_is_left_out() {
     let room = fleet();
-    assert_eq!(edited(&room, |plan| add_reboot(plan, "b", Disruption::Reboot)).await.ending, Ending::Done);
+    assert_eq!(edited(&room, |plan| add_reboot(plan, "b", Disruption::Reboot)).await.ending, RunExitClass::Done);
     room.host("b", |host| assert_eq!((host.boot, host.told.clone()), (0, vec!["write_file".to_owned(), "write_file".to_owned()])));
 }
 
@@ -166,11 +166,11 @@ fn power_cycled() -> Room {
         &["firmware_setting/ens1"],
     );
     room.host("a", |host| host.firmware.put("ens1", "SRIOV_EN", "0", true));
-    room.context.wished = Some(Arc::new(Wished { wishes: room.wishes.clone(), rollout: room.rollout.clone() }));
+    room.context.wished = Some(Arc::new(DesiredSpec { wishes: room.wishes.clone(), rollout: room.rollout.clone() }));
     room
 }
 
-fn held(plan: &mut Plan) -> &mut Node {
+fn held(plan: &mut Plan) -> &mut PlanNode {
     plan.nodes.iter_mut().find(|node| node.is_change() && node.held.is_some()).unwrap()
 }
 
@@ -179,7 +179,7 @@ async fn what_comes_after_a_power_cycle_is_looked_at_before_the_run_begins() {
     let one = |code: &'static str, edit: fn(&mut Plan)| async move {
         let room = power_cycled();
         let outcome = edited(&room, edit).await;
-        assert_eq!((outcome.ending, &*outcome.problems[0].code), (Ending::Refused, code), "{:?}", outcome.problems);
+        assert_eq!((outcome.ending, &*outcome.problems[0].code), (RunExitClass::Refused, code), "{:?}", outcome.problems);
         told_nothing(&room);
     };
     one("RW0626", |plan| match &mut held(plan).kind {
@@ -190,18 +190,18 @@ async fn what_comes_after_a_power_cycle_is_looked_at_before_the_run_begins() {
     one("RW0626", |plan| held(plan).disruption = Disruption::Reinstall).await;
     one("RW0640", |plan| plan.nodes.iter_mut().filter(|node| node.kind == NodeKind::Reboot).for_each(|node| node.held = None)).await;
     let room = power_cycled();
-    assert_eq!(edited(&room, |_| ()).await.ending, Ending::Waiting, "an untouched one is carried out");
+    assert_eq!(edited(&room, |_| ()).await.ending, RunExitClass::Waiting, "an untouched one is carried out");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_removal_of_something_else_than_was_applied_is_refused() {
     let mut room = room();
-    assert_eq!(edited(&room, |_| ()).await.ending, Ending::Done);
+    assert_eq!(edited(&room, |_| ()).await.ending, RunExitClass::Done);
     room.wishes.clear();
-    room.context.wished = Some(Arc::new(Wished { wishes: Vec::new(), rollout: room.rollout.clone() }));
+    room.context.wished = Some(Arc::new(DesiredSpec { wishes: Vec::new(), rollout: room.rollout.clone() }));
     let outcome = edited(&room, |plan| Arc::make_mut(&mut change(plan).0[0].wish.want).body["path"] = json!("/etc/passwd")).await;
-    assert_eq!((outcome.ending, &*outcome.problems[0].code), (Ending::Refused, "RW0626"), "{:?}", outcome.problems);
-    assert_eq!(edited(&room, |_| ()).await.ending, Ending::Done);
+    assert_eq!((outcome.ending, &*outcome.problems[0].code), (RunExitClass::Refused, "RW0626"), "{:?}", outcome.problems);
+    assert_eq!(edited(&room, |_| ()).await.ending, RunExitClass::Done);
     room.host("a", |host| assert!(!host.disk.files.contains_key("/etc/one")));
 }
 
@@ -210,7 +210,7 @@ async fn a_removal_of_something_else_than_was_applied_is_refused() {
 async fn no_name_of_a_plan_begins_a_line() {
     let room = Room::of(&["a", "b", "c"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
     for host in ["b", "c"] {
-        room.host(host, |host| host.faults.push(Fault { after: 0, word: None, trouble: Trouble::Unreachable(u32::MAX) }));
+        room.host(host, |host| host.faults.push(SimulatedFault { after: 0, word: None, trouble: SimulatedTrouble::Unreachable(u32::MAX) }));
     }
     let text = serde_json::to_string(&room.plan().await).unwrap();
     let text = text.replace("host/", r"host/x\nSPOOF-").replace("\"RW0", r#""x\nSPOOF-RW0"#);
@@ -221,7 +221,7 @@ async fn no_name_of_a_plan_begins_a_line() {
         }
     }
     plan.unknown.push(UnknownFinding::new("host/a/x\nSPOOF-what", "nobody knows"));
-    let screen = report::plan::screen(&plan, &report::plan::Next::default());
+    let screen = report::plan::render_plan_screen(&plan, &report::plan::PlanNextSteps::default());
     for name in ["SPOOF-a", "SPOOF-b", "SPOOF-RW0", "SPOOF-what"] {
         assert!(screen.contains(name), "{name}: {screen}");
     }

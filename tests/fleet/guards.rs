@@ -2,11 +2,11 @@
 //! over a new connection.
 
 use crate::room::Room;
-use railwright_apply::{ApplyOutcome, Decisions, Ending, Event, apply, resume};
+use railwright_apply::{ApplyOutcome, Decisions, RunEvent, RunExitClass, apply_plan, resume_run};
 use railwright_plan::NodeKind;
-use railwright_state::Entry;
-use railwright_transport::sim::links::Link;
-use railwright_transport::sim::{Host, Trouble};
+use railwright_state::JournalEntry;
+use railwright_transport::sim::links::SimulatedNetdev;
+use railwright_transport::sim::{SimulatedHost, SimulatedTrouble};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +15,11 @@ const NETWORK: &str = "/etc/systemd/network/10-management.network";
 const RULES: &str = "/etc/nftables.conf";
 
 /// A host that is reached over eth0, with a packet filter that runs.
-pub fn reached_over_eth0() -> Host {
-    let mut host = Host::fresh();
+pub fn reached_over_eth0() -> SimulatedHost {
+    let mut host = SimulatedHost::fresh();
     host.ssh_netdev = Some("eth0".to_owned());
     host.disk.put(NETWORK, "[Match]\nName=eth0\n[Network]\nAddress=10.0.0.1/24\n".into());
-    host.links.0.insert("eth0".to_owned(), Link::of(9000, Some(NETWORK)));
+    host.links.0.insert("eth0".to_owned(), SimulatedNetdev::of(9000, Some(NETWORK)));
     host.disk.put("/usr/lib/systemd/system/nftables.service", "[Service]\n".into());
     host.disk.put(RULES, "flush ruleset\n".into());
     host.units.enabled.insert("nftables.service".to_owned());
@@ -48,11 +48,11 @@ fn filter(room: Room) -> Room {
 async fn run(room: &Room) -> ApplyOutcome {
     let plan = room.plan().await;
     tokio::time::sleep(Duration::from_secs(30)).await;
-    apply(&plan, &room.context, room.sink()).await
+    apply_plan(&plan, &room.context, room.sink()).await
 }
 
 async fn go_on(room: &Room) -> ApplyOutcome {
-    resume(&room.context, Decisions::default(), room.sink()).await
+    resume_run(&room.context, Decisions::default(), room.sink()).await
 }
 
 fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
@@ -65,8 +65,8 @@ fn guards(room: &Room) -> Vec<Option<bool>> {
     let mut found: BTreeMap<String, Option<bool>> = BTreeMap::new();
     for record in room.context.folder.read_journal(&run).unwrap().records {
         match record.entry {
-            Entry::GuardArmed { guard, .. } => drop(found.insert(guard, None)),
-            Entry::GuardOver { guard, confirmed, .. } => drop(found.insert(guard, Some(confirmed))),
+            JournalEntry::GuardArmed { guard, .. } => drop(found.insert(guard, None)),
+            JournalEntry::GuardOver { guard, confirmed, .. } => drop(found.insert(guard, Some(confirmed))),
             _ => {}
         }
     }
@@ -91,13 +91,13 @@ async fn a_good_change_is_confirmed_over_a_new_connection() {
     let NodeKind::Change { guard: Some(guard), .. } = &plan.nodes[0].kind else { panic!("{:?}", plan.nodes[0]) };
     assert_eq!((guard.because.as_str(), guard.seconds), ("eth0 carries our own connection", 60));
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     assert_eq!((guards(&room), room.host("a", |host| (host.links.0["eth0"].mtu, host.guard.is_some()))), (vec![Some(true)], (1400, false)));
     assert!(room.plan().await.nodes.is_empty());
     let events = room.events.lock().unwrap();
-    let told = |wanted: &dyn Fn(&Event) -> bool| events.iter().position(wanted).unwrap();
-    let armed = told(&|event| matches!(event, Event::GuardArmed { .. }));
-    assert!(armed < told(&|event| matches!(event, Event::ActionStarted { .. })), "{events:?}");
+    let told = |wanted: &dyn Fn(&RunEvent) -> bool| events.iter().position(wanted).unwrap();
+    let armed = told(&|event| matches!(event, RunEvent::GuardArmed { .. }));
+    assert!(armed < told(&|event| matches!(event, RunEvent::ActionStarted { .. })), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +105,7 @@ async fn what_cuts_us_off_is_put_back_and_told() {
     let room = room(&["a"]).wish("link", mtu(68), &[]);
     let before = room.fleet.effects();
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)[0]), (Ending::Failed, "RW0641"));
+    assert_eq!((outcome.ending, codes(&outcome)[0]), (RunExitClass::Failed, "RW0641"));
     assert!(outcome.problems[0].state.as_deref().unwrap().starts_with("a is as it was before the change"), "{:?}", outcome.problems[0]);
     assert_eq!((room.fleet.effects(), guards(&room)), (before.clone(), vec![Some(false)]));
     let outcome = go_on(&room).await;
@@ -124,7 +124,7 @@ async fn a_dead_run_leaves_a_guard_that_acts_by_itself() {
         (1500, false)
     );
     let outcome = go_on(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     assert_eq!((room.host("a", |host| host.links.0["eth0"].mtu), guards(&room)), (1400, vec![Some(false), Some(true)]));
 }
 
@@ -133,7 +133,7 @@ async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_wait
     let room = room(&["a"]).wish("link", mtu(1400), &[]);
     dies_after_the_first_action(&room).await;
     let outcome = go_on(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     assert_eq!(guards(&room), [Some(false), Some(true)], "half done, so it was put back and done again");
 
     let room = self::room(&["a"]).wish("sysctl", json!({ "key": "net.core.x", "value": "1", "guard": true }), &[]);
@@ -147,12 +147,12 @@ async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_wait
     let action = railwright_resource::Action::SetSysctl { key: "net.core.x".into(), value: "1".into() };
     room.host("a", |host| host.act(&action, Duration::ZERO).unwrap());
     let outcome = go_on(&room).await;
-    assert_eq!((outcome.ending, guards(&room)), (Ending::Done, vec![Some(true)]), "{:?}", outcome.problems);
+    assert_eq!((outcome.ending, guards(&room)), (RunExitClass::Done, vec![Some(true)]), "{:?}", outcome.problems);
 
     let room = self::room(&["a"]).wish("link", mtu(1400), &[]);
     dies_after_the_first_action(&room).await;
-    let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
-    assert!(room.events.lock().unwrap().iter().any(|event| matches!(event, Event::HostGuarded { .. })));
+    let outcome = apply_plan(&room.plan().await, &room.context, room.sink()).await;
+    assert!(room.events.lock().unwrap().iter().any(|event| matches!(event, RunEvent::HostGuarded { .. })));
     assert_eq!(codes(&outcome), ["RW0610"], "what it was planned on was put back meanwhile: {plan:?}");
 }
 
@@ -169,7 +169,7 @@ async fn a_guard_that_is_still_armed_over_what_is_as_wished_by_now_is_confirmed_
     dies_after(&room, |told| told.iter().any(|word| word == "unit")).await;
     assert!(room.host("a", |host| host.guard.as_ref().is_some_and(|guard| !guard.reverted)));
     let outcome = go_on(&room).await;
-    assert_eq!((outcome.ending, guards(&room)), (Ending::Done, vec![Some(true)]), "{:?}", outcome.problems);
+    assert_eq!((outcome.ending, guards(&room)), (RunExitClass::Done, vec![Some(true)]), "{:?}", outcome.problems);
     tokio::time::sleep(Duration::from_secs(600)).await;
     room.fleet.with("a", |host| host.settle(Duration::from_secs(7200)));
     assert_eq!(room.plan().await.nodes, []);
@@ -185,7 +185,7 @@ async fn a_boot_with_the_guard_armed_puts_everything_back() {
     after.values_mut().for_each(|host| host.lock = Default::default());
     assert_eq!(after, before);
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(go_on(&room).await.ending, Ending::Done);
+    assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,13 +195,13 @@ async fn rules_and_the_unit_that_loads_them_go_out_together_and_come_back_togeth
     let ids: Vec<&str> = plan.nodes.iter().filter(|node| node.is_change()).map(|node| node.id.as_str()).collect();
     assert_eq!(ids, ["host/a/transaction/guarded"]);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     assert_eq!(room.host("a", |host| host.told.clone()), ["write_file", "unit"]);
     assert!(room.plan().await.nodes.is_empty());
 
     let room = filter(self::room(&["a"]));
     let before = room.host("a", |host| host.disk.text(RULES));
-    room.fault("a", "unit", Trouble::Fails);
+    room.fault("a", "unit", SimulatedTrouble::Fails);
     let outcome = run(&room).await;
     assert_eq!((codes(&outcome)[0], room.host("a", |host| host.disk.text(RULES))), ("RW0641", before));
     assert!(outcome.problems[0].message.contains("unit failed: exit status 1"), "{:?}", outcome.problems[0]);
@@ -210,19 +210,19 @@ async fn rules_and_the_unit_that_loads_them_go_out_together_and_come_back_togeth
 #[tokio::test(start_paused = true)]
 async fn power_lost_in_the_middle_is_put_back_by_the_boot_and_done_again_by_resume() {
     let room = room(&["a"]).wish("link", mtu(1400), &[]);
-    room.fault("a", "set_link", Trouble::PowerLost);
+    room.fault("a", "set_link", SimulatedTrouble::PowerLost);
     let outcome = run(&room).await;
     assert_eq!((codes(&outcome)[0], room.host("a", |host| host.links.0["eth0"].mtu)), ("RW0641", 1500));
-    assert_eq!(go_on(&room).await.ending, Ending::Done);
+    assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_guard_nothing_is_done() {
     let room = room(&["a"]).wish("link", mtu(1400), &[]);
     let plan = room.plan().await;
-    let full = railwright_transport::sim::Fault { after: 9, word: None, trouble: Trouble::DiskFull(40) };
+    let full = railwright_transport::sim::SimulatedFault { after: 9, word: None, trouble: SimulatedTrouble::DiskFull(40) };
     room.host("a", |host| host.faults.push(full));
-    let outcome = apply(&plan, &room.context, room.sink()).await;
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
     assert!(codes(&outcome).contains(&"RW0642"), "{:?}", outcome.problems);
     assert_eq!(room.host("a", |host| (host.told.len(), host.links.0["eth0"].mtu)), (0, 1500));
 }

@@ -7,9 +7,9 @@ use railwright_plan::ClusterNodes;
 use railwright_resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
 use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID};
 use railwright_resource::probe::Probe;
-use railwright_resource::{Action, Answer, AnswerStatus, Answers, Read};
-use railwright_transport::sim::{Fleet, Host, access};
-use railwright_transport::{BoxFuture, ClusterAccess, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use railwright_resource::{Action, AnswerStatus, Read, ReadResult, ReadResults};
+use railwright_transport::sim::{Fleet, SimulatedHost, new_simulated_access};
+use railwright_transport::{BoxFuture, ClusterAccess, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError, Upkeep};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -78,9 +78,9 @@ impl Nodes {
         room.context.nodes = by_host.iter().map(|(host, node)| (node.clone(), host.clone())).collect();
         room.nodes = Some(ClusterNodes { cluster: Target::kube(NAME), spec: "c".to_owned(), by_host });
         let cluster = ClusterAccess { kubeconfig: None, context: None, keeps: "railwright".to_owned(), folder: PathBuf::new() };
-        room.context.hosts.insert(NAME.to_owned(), HostAccess { cluster: Some(cluster), ..access(NAME) });
+        room.context.hosts.insert(NAME.to_owned(), HostAccess { cluster: Some(cluster), ..new_simulated_access(NAME) });
         let mut all = room.fleet.hosts();
-        all.insert(NAME.to_owned(), Host::fresh());
+        all.insert(NAME.to_owned(), SimulatedHost::fresh());
         room.fleet.replace(all);
         let connector = Beside { fleet: room.fleet.clone(), nodes: nodes.clone() };
         room.context.connector = room.context.secrets.carried_by(Arc::new(connector));
@@ -230,25 +230,30 @@ struct Server {
     nodes: Nodes,
 }
 
-fn ended(code: i32) -> Performed {
-    Performed::Ended { code, stdout: String::new(), stderr: String::new() }
+fn ended(code: i32) -> ExecutionOutcome {
+    ExecutionOutcome::Ended { code, stdout: String::new(), stderr: String::new() }
 }
 
 impl HostLink for Server {
-    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         Box::pin(async move {
             let (asked, others): (Vec<Read>, Vec<Read>) =
                 reads.iter().cloned().partition(|read| matches!(read, Read::Kubernetes(_) | Read::Host));
             let mut answers = self.keeper.read(&others).await?;
             for read in asked {
                 let (code, out) = if let Read::Kubernetes(read) = &read { self.nodes.answer(read) } else { (0, String::new()) };
-                answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out });
+                answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out });
             }
             Ok(answers)
         })
     }
 
-    fn perform<'a>(&'a self, action: &'a Action, _: &'a str, fence: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(
+        &'a self,
+        action: &'a Action,
+        _: &'a str,
+        fence: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             self.keeper.read(&[]).await?;
             let is_holder = fence.is_some_and(|fence| self.fleet.with(NAME, |host| host.lock.check(fence).is_ok()) == Some(true));
@@ -257,11 +262,11 @@ impl HostLink for Server {
         })
     }
 
-    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async { Ok(Performed::Unknown { reason: "it only says how its nodes are".to_owned() }) })
+    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+        Box::pin(async { Ok(ExecutionOutcome::Unknown { reason: "it only says how its nodes are".to_owned() }) })
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         self.keeper.upkeep(upkeep)
     }
 }

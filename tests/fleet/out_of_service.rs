@@ -2,11 +2,13 @@
 
 use crate::nodes::Nodes;
 use crate::room::{Room, copy_folder};
-use railwright_apply::{ApplyOutcome, Decisions, Ending, Event, GateResult, Gatekeeper, apply, resume, return_to_service};
-use railwright_plan::{OutageCause, Plan, Selection, Unavailability};
-use railwright_state::{Outcome, Skip, StateFolder};
+use railwright_apply::{
+    ApplyOutcome, Decisions, GateResult, Gatekeeper, RunEvent, RunExitClass, apply_plan, resume_run, return_to_service,
+};
+use railwright_plan::{OutageCause, Plan, PlanSelection, Unavailability};
+use railwright_state::{NodeOutcome, Skip, StateFolder};
 use railwright_transport::BoxFuture;
-use railwright_transport::sim::{Fault, Trouble};
+use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,13 +26,13 @@ fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
 }
 
 async fn run(room: &Room) -> ApplyOutcome {
-    apply(&room.plan().await, &room.context, room.sink()).await
+    apply_plan(&room.plan().await, &room.context, room.sink()).await
 }
 
 async fn narrowed(room: &Room, targets: &[&str], excludes: &[&str]) -> ApplyOutcome {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let plan = room.narrowed_plan(Selection { targets: owned(targets), excludes: owned(excludes) }).await;
-    apply(&plan, &room.context, room.sink()).await
+    let plan = room.narrowed_plan(PlanSelection { targets: owned(targets), excludes: owned(excludes) }).await;
+    apply_plan(&plan, &room.context, room.sink()).await
 }
 
 /// How often the host was booted.
@@ -44,7 +46,7 @@ fn is_bad(room: &Room, hosts: &[&str]) {
 
 /// Nobody reaches the host any more.
 fn goes_down(room: &Room, host: &str) {
-    room.host(host, |host| host.faults.push(Fault { after: 0, word: None, trouble: Trouble::Unreachable(u32::MAX) }));
+    room.host(host, |host| host.faults.push(SimulatedFault { after: 0, word: None, trouble: SimulatedTrouble::Unreachable(u32::MAX) }));
 }
 
 /// Who is out of service by the plan, with the sort of reason.
@@ -70,20 +72,20 @@ fn unavailable(plan: &Plan) -> Vec<(&str, &str)> {
 async fn a_host_that_its_gate_did_not_pass_is_verified_by_every_later_run_before_another_is_disturbed() {
     let room = room(&["a", "b", "c"]);
     is_bad(&room, &["a"]);
-    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     // A timer that applies again and again.
     for _ in 0..3 {
         let plan = room.plan().await;
         assert_eq!((unavailable(&plan), plan.has_work()), (vec![("a", "gate failed")], true));
-        let again = apply(&plan, &room.context, room.sink()).await;
-        assert_eq!((again.ending, codes(&again)), (Ending::Stopped, vec!["RW0650"]));
+        let again = apply_plan(&plan, &room.context, room.sink()).await;
+        assert_eq!((again.ending, codes(&again)), (RunExitClass::Stopped, vec!["RW0650"]));
         assert_eq!((boots(&room, "a"), boots(&room, "b"), boots(&room, "c")), (1, 0, 0), "one host is broken, and no more");
     }
     let narrow = narrowed(&room, &["host/b"], &[]).await;
-    assert_eq!((narrow.ending, boots(&room, "b")), (Ending::Stopped, 0), "who is out of service does not depend on the target");
+    assert_eq!((narrow.ending, boots(&room, "b")), (RunExitClass::Stopped, 0), "who is out of service does not depend on the target");
     is_bad(&room, &[]);
     let well = run(&room).await;
-    assert_eq!((well.ending, codes(&well), boots(&room, "a")), (Ending::Done, vec![], 1));
+    assert_eq!((well.ending, codes(&well), boots(&room, "a")), (RunExitClass::Done, vec![], 1));
     assert_eq!((boots(&room, "b"), boots(&room, "c")), (1, 1));
     let plan = room.plan().await;
     assert!(room.state().outages.is_empty() && unavailable(&plan).is_empty() && !plan.has_work());
@@ -94,14 +96,14 @@ async fn a_gate_and_a_step_that_end_at_once_write_one_record_after_the_other() {
     for takes in (0..=100).step_by(10) {
         let mut room = room(&["a"]);
         is_bad(&room, &["a"]);
-        assert_eq!(run(&room).await.ending, Ending::Stopped);
+        assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
         is_bad(&room, &[]);
         *room.gate.takes.lock().unwrap() = Duration::from_millis(takes);
         // What somebody did by hand is noted while the host is verified.
         room = room.wish("file", json!({ "path": "/etc/x", "content": "x\n" }), &[]);
         room.put("a", "/etc/x", "x\n");
         let well = run(&room).await;
-        assert_eq!((well.ending, codes(&well)), (Ending::Done, vec![]), "{takes} ms");
+        assert_eq!((well.ending, codes(&well)), (RunExitClass::Done, vec![]), "{takes} ms");
         let record = room.host("a", |host| host.record.clone().unwrap());
         assert!(record.contains("/etc/x") && !record.contains("gate_failed"), "{takes} ms: {record}");
     }
@@ -112,7 +114,7 @@ async fn a_machine_that_a_gate_did_not_pass_is_out_of_service_where_its_name_goe
     for keeps_record in [true, false] {
         let room = room(&["a", "b", "c"]);
         is_bad(&room, &["a"]);
-        assert_eq!(run(&room).await.ending, Ending::Stopped);
+        assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
         // The bad machine becomes the spare, and the spare takes its name.
         let (bad, mut spare) = (room.host("a", |host| host.clone()), room.host("b", |host| host.clone()));
         room.host("b", |host| *host = bad);
@@ -123,10 +125,10 @@ async fn a_machine_that_a_gate_did_not_pass_is_out_of_service_where_its_name_goe
         }
         is_bad(&room, &["b"]);
         assert_eq!(unavailable(&room.plan().await), [("b", "gate failed")], "with its record: {keeps_record}");
-        assert_eq!(run(&room).await.ending, Ending::Stopped);
+        assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
         assert_eq!((boots(&room, "a"), boots(&room, "b"), boots(&room, "c")), (0, 1, 0), "one machine is broken, and no more");
         is_bad(&room, &[]);
-        assert_eq!(run(&room).await.ending, Ending::Done);
+        assert_eq!(run(&room).await.ending, RunExitClass::Done);
         assert!(room.state().outages.is_empty() && unavailable(&room.plan().await).is_empty(), "with its record: {keeps_record}");
     }
 }
@@ -136,13 +138,13 @@ async fn a_machine_that_a_gate_did_not_pass_is_out_of_service_where_its_name_goe
 async fn a_machine_that_a_gate_did_not_pass_counts_where_the_run_is_not_about_its_new_name() {
     let mut room = room(&["a", "b", "c"]);
     is_bad(&room, &["a"]);
-    assert_eq!(narrowed(&room, &["host/a"], &[]).await.ending, Ending::Stopped);
+    assert_eq!(narrowed(&room, &["host/a"], &[]).await.ending, RunExitClass::Stopped);
     let bad = room.host("a", |host| host.clone());
     room.host("c", |host| (*host, host.record) = (bad, None));
     room.context.hosts.remove("a");
     room.wishes.retain(|wish| *wish.address.target.name != *"a");
     let outcome = narrowed(&room, &[], &["host/c"]).await;
-    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "b")), (Ending::Stopped, vec!["RW0620"], 0), "{:?}", outcome.problems);
+    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "b")), (RunExitClass::Stopped, vec!["RW0620"], 0), "{:?}", outcome.problems);
     assert_eq!(unavailable(&room.plan().await), [("c", "gate failed")]);
 }
 
@@ -150,16 +152,16 @@ async fn a_machine_that_a_gate_did_not_pass_counts_where_the_run_is_not_about_it
 #[tokio::test(start_paused = true)]
 async fn an_older_runs_journal_is_not_put_over_a_state_that_went_on() {
     let room = room(&["a", "b"]);
-    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
     let again = room.wish("kernel_parameter", json!({ "parameter": "numa", "value": "off" }), &[]);
     is_bad(&again, &["a"]);
-    assert_eq!(run(&again).await.ending, Ending::Stopped);
+    assert_eq!(run(&again).await.ending, RunExitClass::Stopped);
     let folder = &again.context.folder;
     std::fs::remove_dir_all(folder.path().join("runs").join(folder.newest_run().unwrap().unwrap())).unwrap();
     assert_eq!(unavailable(&again.plan().await), [("a", "gate failed")]);
     // Nothing is written where nobody would read it.
-    let outcome = resume(&again.context, Decisions::default(), again.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0623"]), "that one is done");
+    let outcome = resume_run(&again.context, Decisions::default(), again.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0623"]), "that one is done");
     assert_eq!(return_to_service(folder, &["a".to_owned()], "seen to").await.unwrap_err().code, "RW0705");
     assert_eq!(unavailable(&again.plan().await), [("a", "gate failed")]);
 }
@@ -168,15 +170,15 @@ async fn an_older_runs_journal_is_not_put_over_a_state_that_went_on() {
 async fn an_older_run_does_not_go_on_with_a_state_that_went_beyond_it() {
     let room = room(&["a", "b"]);
     is_bad(&room, &["b"]);
-    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     is_bad(&room, &["a"]);
     let again = room.wish("kernel_parameter", json!({ "parameter": "numa", "value": "off" }), &[]);
-    assert_eq!(run(&again).await.ending, Ending::Stopped);
+    assert_eq!(run(&again).await.ending, RunExitClass::Stopped);
     let folder = &again.context.folder;
     std::fs::remove_dir_all(folder.path().join("runs").join(folder.newest_run().unwrap().unwrap())).unwrap();
     let before = again.state();
-    let outcome = resume(&again.context, Decisions::default(), again.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0705"]));
+    let outcome = resume_run(&again.context, Decisions::default(), again.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0705"]));
     assert_eq!(again.state(), before);
 }
 
@@ -184,13 +186,13 @@ async fn an_older_run_does_not_go_on_with_a_state_that_went_beyond_it() {
 async fn a_run_does_not_go_on_with_an_older_copy_of_its_journal() {
     let room = room(&["a", "b"]);
     is_bad(&room, &["a"]);
-    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     let folder = &room.context.folder;
     let journal = folder.path().join("runs").join(folder.newest_run().unwrap().unwrap()).join("journal.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
     std::fs::write(&journal, format!("{}\n", text.trim_end().rsplit_once('\n').unwrap().0)).unwrap();
-    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0705"]));
+    let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0705"]));
     assert_eq!(unavailable(&room.plan().await), [("a", "gate failed")]);
 }
 
@@ -201,13 +203,13 @@ async fn a_gate_leaves_out_of_service_whoever_its_checks_name() {
     let (gate, bad) = (room.gate.clone(), room.gate.clone());
     let breaks = move || *bad.partner_failed.lock().unwrap() = Some("a".to_owned());
     room.context.gatekeeper = Arc::new(After { gate, act: breaks });
-    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     assert_eq!(room.state().outages.keys().collect::<Vec<_>>(), ["a", "b"]);
     // Somebody mends it, and the run goes on: its own gate was passed long ago, and has to be passed again.
     *room.gate.partner_failed.lock().unwrap() = None;
     room.context.gatekeeper = room.gate.clone();
     room.gate.checked.lock().unwrap().clear();
-    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
     let checked = room.gate.checked.lock().unwrap().clone();
     assert_eq!((checked, room.state().outages.len()), (vec!["a after ".to_owned(), "b after a".to_owned(), "c after a,b".to_owned()], 0));
 }
@@ -218,11 +220,11 @@ async fn what_is_excluded_or_silent_counts_and_is_told_at_the_end() {
     is_bad(&room, &["a"]);
     run(&room).await;
     let without = narrowed(&room, &[], &["host/a"]).await;
-    assert_eq!((without.ending, codes(&without), boots(&room, "b")), (Ending::Stopped, vec!["RW0620"], 0));
+    assert_eq!((without.ending, codes(&without), boots(&room, "b")), (RunExitClass::Stopped, vec!["RW0620"], 0));
     assert!(without.problems[0].message.ends_with("1 may be: a"), "{}", without.problems[0].message);
     room.rollout.max_unavailable = 2;
     let more = narrowed(&room, &[], &["host/a"]).await;
-    assert_eq!((more.ending, codes(&more)), (Ending::Incomplete, vec!["RW0655"]));
+    assert_eq!((more.ending, codes(&more)), (RunExitClass::Incomplete, vec!["RW0655"]));
     assert_eq!((boots(&room, "b"), boots(&room, "c")), (1, 1));
     goes_down(&room, "a");
     let plan = room.plan().await;
@@ -232,14 +234,14 @@ async fn what_is_excluded_or_silent_counts_and_is_told_at_the_end() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ended_before_a_gate_leaves_its_host_unproven() {
     let room = room(&["a", "b"]);
-    room.fault("a", "reboot", Trouble::BackAfter(100_000));
-    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    room.fault("a", "reboot", SimulatedTrouble::BackAfter(100_000));
+    assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     tokio::time::sleep(Duration::from_secs(200_000)).await;
     let plan = room.plan().await;
     assert_eq!(unavailable(&plan), [("a", "step failed")]);
     assert_eq!(plan.verified_first().into_iter().collect::<Vec<_>>(), ["a"]);
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, room.state().outages.len()), (Ending::Done, 0));
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, room.state().outages.len()), (RunExitClass::Done, 0));
     let checked = room.gate.checked.lock().unwrap().clone();
     assert_eq!(checked, ["a after ", "b after a"]);
 }
@@ -256,8 +258,8 @@ async fn a_host_remembers_that_no_gate_has_proven_it() {
     assert_eq!(unavailable(&lost.plan().await), [("a", "unproven")]);
     // And a step that was no disruption, and that nobody knows the end of.
     let failed = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
-    failed.fault("a", "write_file", Trouble::Fails);
-    assert_eq!(run(&failed).await.ending, Ending::Failed);
+    failed.fault("a", "write_file", SimulatedTrouble::Fails);
+    assert_eq!(run(&failed).await.ending, RunExitClass::Failed);
     burnt(&failed);
     assert_eq!(unavailable(&failed.plan().await), [("a", "in doubt")]);
 }
@@ -277,7 +279,7 @@ async fn somebody_takes_a_host_as_in_service_and_the_journal_says_who_and_why() 
     assert!(last.contains("\"returned_to_service\"") && last.contains("ticket 7"), "{last}");
     let plan = room.plan().await;
     assert!(unavailable(&plan).is_empty());
-    assert_eq!((apply(&plan, &room.context, room.sink()).await.ending, boots(&room, "b")), (Ending::Done, 1));
+    assert_eq!((apply_plan(&plan, &room.context, room.sink()).await.ending, boots(&room, "b")), (RunExitClass::Done, 1));
     let nobody = return_to_service(&StateFolder::at(folder.path().join("empty")), &["a".to_owned()], "x").await.unwrap_err();
     assert_eq!(nobody.code, "RW0656");
 }
@@ -288,21 +290,21 @@ async fn a_host_that_is_down_before_the_plan_uses_up_the_budget() {
     goes_down(&room, "c");
     let plan = room.plan().await;
     assert_eq!(unavailable(&plan), [("c", "unreachable")]);
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, boots(&room, "a"), boots(&room, "b")), (Ending::Stopped, 0, 0));
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, boots(&room, "a"), boots(&room, "b")), (RunExitClass::Stopped, 0, 0));
     let told = outcome.problems.iter().find(|problem| problem.code == "RW0620").unwrap();
     assert!(told.message.contains("1 host is out of service, 1 may be: c (not reachable: "), "{}", told.message);
     // A saved plan of before it went down is no better.
     let down_later = room_with_plan_before("c").await;
-    assert_eq!((down_later.0.ending, boots(&down_later.1, "b")), (Ending::Stopped, 0));
+    assert_eq!((down_later.0.ending, boots(&down_later.1, "b")), (RunExitClass::Stopped, 0));
 }
 
 /// A plan for `a` and `b` alone, and a host that goes down between plan and apply.
 async fn room_with_plan_before(down: &str) -> (ApplyOutcome, Room) {
     let room = room(&["a", "b", "c"]);
-    let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned(), "host/b".to_owned()], excludes: Vec::new() }).await;
+    let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned(), "host/b".to_owned()], excludes: Vec::new() }).await;
     goes_down(&room, down);
-    (apply(&plan, &room.context, room.sink()).await, room)
+    (apply_plan(&plan, &room.context, room.sink()).await, room)
 }
 
 #[tokio::test(start_paused = true)]
@@ -310,11 +312,11 @@ async fn a_host_that_was_proven_and_goes_down_while_the_run_goes_on_counts() {
     let mut room = room(&["a", "b"]);
     let (fleet, gate) = (room.fleet.clone(), room.gate.clone());
     let act = move || {
-        fleet.with("a", |host| host.faults.push(Fault { after: 0, word: None, trouble: Trouble::Unreachable(u32::MAX) }));
+        fleet.with("a", |host| host.faults.push(SimulatedFault { after: 0, word: None, trouble: SimulatedTrouble::Unreachable(u32::MAX) }));
     };
     room.context.gatekeeper = Arc::new(After { gate, act });
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, boots(&room, "b")), (Ending::Stopped, 0));
+    assert_eq!((outcome.ending, boots(&room, "b")), (RunExitClass::Stopped, 0));
     assert!(codes(&outcome).contains(&"RW0620"), "{:?}", codes(&outcome));
 }
 
@@ -333,41 +335,45 @@ async fn a_gate_with_nothing_to_check_ends_no_outage_that_a_check_began() {
     };
     for _ in 0..2 {
         let outcome = run(&room).await;
-        assert_eq!((outcome.ending, boots(&room, "b")), (Ending::Stopped, 0));
+        assert_eq!((outcome.ending, boots(&room, "b")), (RunExitClass::Stopped, 0));
         assert!(codes(&outcome).contains(&"RW0658"), "{:?}", codes(&outcome));
         stays(&room);
     }
     // Nor does it after a step that left the host in the dark.
     room = room.wish("kernel_parameter", json!({ "parameter": "pci", "value": "pcie_bus_perf" }), &[]);
-    room.fault("a", "reboot", Trouble::BackAfter(100_000));
-    assert_eq!((run(&room).await.ending, boots(&room, "b")), (Ending::Stopped, 0));
+    room.fault("a", "reboot", SimulatedTrouble::BackAfter(100_000));
+    assert_eq!((run(&room).await.ending, boots(&room, "b")), (RunExitClass::Stopped, 0));
     stays(&room);
     tokio::time::sleep(Duration::from_secs(200_000)).await;
     let outcome = run(&room).await;
-    assert!(outcome.ending == Ending::Stopped && codes(&outcome).contains(&"RW0658") && boots(&room, "b") == 0, "{:?}", codes(&outcome));
+    assert!(
+        outcome.ending == RunExitClass::Stopped && codes(&outcome).contains(&"RW0658") && boots(&room, "b") == 0,
+        "{:?}",
+        codes(&outcome)
+    );
     room.gate.unchecked.lock().unwrap().clear();
-    assert_eq!((run(&room).await.ending, boots(&room, "b")), (Ending::Done, 1), "the check that comes back proves it");
+    assert_eq!((run(&room).await.ending, boots(&room, "b")), (RunExitClass::Done, 1), "the check that comes back proves it");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_another_folders_run_left_out_of_service_uses_up_the_budget_of_a_saved_plan_and_of_a_resumed_run() {
     let room = room(&["a", "b", "c"]);
-    assert_eq!(narrowed(&room, &["host/b"], &[]).await.ending, Ending::Done);
-    let saved = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    assert_eq!(narrowed(&room, &["host/b"], &[]).await.ending, RunExitClass::Done);
+    let saved = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
     let mut other = Room::beside(room.fleet.clone(), room.cluster);
     (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
     copy_folder(room.context.folder.path(), other.context.folder.path());
     is_bad(&other, &["c"]);
-    assert_eq!((narrowed(&other, &["host/c"], &[]).await.ending, boots(&room, "c")), (Ending::Stopped, 1));
-    let outcome = apply(&saved, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (Ending::Stopped, vec!["RW0620"], 0));
+    assert_eq!((narrowed(&other, &["host/c"], &[]).await.ending, boots(&room, "c")), (RunExitClass::Stopped, 1));
+    let outcome = apply_plan(&saved, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (RunExitClass::Stopped, vec!["RW0620"], 0));
     assert!(outcome.problems[0].message.contains(" its gate failed at "), "{}", outcome.problems[0].message);
-    let again = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((again.ending, codes(&again), boots(&room, "a")), (Ending::Stopped, vec!["RW0620"], 0));
+    let again = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((again.ending, codes(&again), boots(&room, "a")), (RunExitClass::Stopped, vec!["RW0620"], 0));
     is_bad(&other, &[]);
-    assert_eq!(narrowed(&other, &["host/c"], &[]).await.ending, Ending::Done);
-    let well = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((well.ending, boots(&room, "a")), (Ending::Done, 1), "it is asked anew");
+    assert_eq!(narrowed(&other, &["host/c"], &[]).await.ending, RunExitClass::Done);
+    let well = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((well.ending, boots(&room, "a")), (RunExitClass::Done, 1), "it is asked anew");
 }
 
 /// A copy of the folder goes on with the same run, and is cut off.
@@ -375,12 +381,12 @@ async fn a_host_that_another_folders_run_left_out_of_service_uses_up_the_budget_
 async fn what_another_part_of_the_same_run_left_is_not_forgotten() {
     let room = room(&["a", "b", "c"]);
     is_bad(&room, &["a"]);
-    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     let copy = Room::beside(room.fleet.clone(), room.cluster);
     copy_folder(room.context.folder.path(), copy.context.folder.path());
     is_bad(&room, &["b"]);
-    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Stopped);
-    let cut_off = tokio::time::timeout(Duration::from_secs(30), resume(&copy.context, Decisions::default(), copy.sink())).await;
+    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Stopped);
+    let cut_off = tokio::time::timeout(Duration::from_secs(30), resume_run(&copy.context, Decisions::default(), copy.sink())).await;
     assert!(cut_off.is_err() && copy.state().outages.contains_key("b"), "{:?}", copy.state().outages);
 }
 
@@ -389,21 +395,21 @@ async fn what_another_part_of_the_same_run_left_is_not_forgotten() {
 async fn a_gate_that_is_left_passes_no_other_machine() {
     let room = room(&["a", "b"]);
     is_bad(&room, &["a"]);
-    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     is_bad(&room, &[]);
     room.reinstall("a", room.host("b", |host| host.clone()));
-    assert_ne!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    assert_ne!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
     assert_eq!(room.state().outages.keys().collect::<Vec<_>>(), ["a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_another_run_works_on_uses_up_the_budget() {
     let room = room(&["a", "b", "c"]);
-    let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
     let now = room.fleet.now();
     room.host("c", |host| host.hold("somebody elsewhere", 1, 0, now));
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, boots(&room, "a")), (Ending::Stopped, 0));
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, boots(&room, "a")), (RunExitClass::Stopped, 0));
     let told = outcome.problems.iter().find(|problem| problem.code == "RW0620").unwrap();
     assert!(told.message.contains("c (another run works on it: "), "{}", told.message);
 }
@@ -413,12 +419,12 @@ async fn a_host_that_another_run_works_on_uses_up_the_budget() {
 async fn a_host_of_another_cluster_uses_up_the_budget() {
     let room = room(&["a", "b", "c"]);
     let other = Room::beside(room.fleet.clone(), "zzz").wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
-    let of_c = other.narrowed_plan(Selection { targets: vec!["host/c".to_owned()], excludes: Vec::new() }).await;
-    assert_eq!(apply(&of_c, &other.context, other.sink()).await.ending, Ending::Done);
-    let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    let of_c = other.narrowed_plan(PlanSelection { targets: vec!["host/c".to_owned()], excludes: Vec::new() }).await;
+    assert_eq!(apply_plan(&of_c, &other.context, other.sink()).await.ending, RunExitClass::Done);
+    let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
     assert_eq!(unavailable(&plan), [("c", "refused")]);
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, boots(&room, "a")), (Ending::Stopped, 0));
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, boots(&room, "a")), (RunExitClass::Stopped, 0));
     let told = outcome.problems.iter().find(|problem| problem.code == "RW0620").unwrap();
     assert!(told.message.contains("c (belongs to the cluster `zzz`"), "{}", told.message);
 }
@@ -427,11 +433,11 @@ async fn a_host_of_another_cluster_uses_up_the_budget() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_became_another_clusters_uses_up_the_budget_of_a_saved_plan() {
     let room = room(&["a", "b", "c"]);
-    let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
     let other = Room::beside(room.fleet.clone(), "zzz").wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
-    assert_eq!(narrowed(&other, &["host/c"], &[]).await.ending, Ending::Done);
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (Ending::Stopped, vec!["RW0620"], 0));
+    assert_eq!(narrowed(&other, &["host/c"], &[]).await.ending, RunExitClass::Done);
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (RunExitClass::Stopped, vec!["RW0620"], 0));
     assert!(outcome.problems[0].message.contains("c (belongs to the cluster `zzz`"), "{}", outcome.problems[0].message);
 }
 
@@ -453,12 +459,12 @@ async fn a_host_writes_down_that_its_step_was_given_up() {
     let room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
     let interrupt = room.interrupt.clone();
     let gives_up = move |event| {
-        if let Event::ActionStarted { .. } = event {
+        if let RunEvent::ActionStarted { .. } = event {
             interrupt.send_replace(2);
         }
     };
-    let outcome = apply(&room.plan().await, &room.context, Arc::new(gives_up)).await;
-    assert_eq!((outcome.ending, room.state().outages.len()), (Ending::Interrupted, 1));
+    let outcome = apply_plan(&room.plan().await, &room.context, Arc::new(gives_up)).await;
+    assert_eq!((outcome.ending, room.state().outages.len()), (RunExitClass::Interrupted, 1));
     let record = room.host("a", |host| host.record.clone()).expect("it answers");
     assert!(record.contains("in_doubt"), "{record}");
 }
@@ -468,16 +474,16 @@ async fn a_host_writes_down_that_its_step_was_given_up() {
 async fn a_host_writes_down_that_it_leaves_service_whatever_this_side_knew() {
     let room = room(&["a", "b"]);
     is_bad(&room, &["a"]);
-    assert_eq!(narrowed(&room, &["host/a"], &[]).await.ending, Ending::Stopped);
+    assert_eq!(narrowed(&room, &["host/a"], &[]).await.ending, RunExitClass::Stopped);
     let mut other = Room::beside(room.fleet.clone(), room.cluster);
     (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
-    assert_eq!(narrowed(&other, &["host/a"], &[]).await.ending, Ending::Done);
+    assert_eq!(narrowed(&other, &["host/a"], &[]).await.ending, RunExitClass::Done);
     let says_out = |room: &Room| room.host("a", |host| host.record.clone().unwrap()).contains("\"cause\"");
     assert!(!says_out(&room) && room.state().outages.contains_key("a"));
     let before = boots(&room, "a");
     let room = room.wish("kernel_parameter", json!({ "parameter": "pci", "value": "pcie_bus_perf" }), &[]);
     is_bad(&room, &[]);
-    let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+    let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
     room.dies_when(&plan, || boots(&room, "a") > before).await;
     assert!(says_out(&room));
 }
@@ -486,15 +492,15 @@ async fn a_host_writes_down_that_it_leaves_service_whatever_this_side_knew() {
 #[tokio::test(start_paused = true)]
 async fn what_a_resumed_run_takes_over_from_hosts_is_remembered() {
     let room = Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
-    room.fault("b", "write_file", Trouble::Fails);
-    assert_eq!(run(&room).await.ending, Ending::Failed);
+    room.fault("b", "write_file", SimulatedTrouble::Fails);
+    assert_eq!(run(&room).await.ending, RunExitClass::Failed);
     let mut other = Room::beside(room.fleet.clone(), room.cluster);
     other.wishes = room.wishes.clone();
     other = other.wish("file", json!({ "path": "/etc/y", "content": "two\n" }), &[]);
-    assert_eq!(run(&other).await.ending, Ending::Done);
-    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    assert_eq!(run(&other).await.ending, RunExitClass::Done);
+    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
     assert!(room.state().last_applied.resources.contains_key(&"host/b/file/%2Fetc%2Fy".parse().unwrap()));
-    assert_eq!(run(&room).await.ending, Ending::Done, "it is taken back, since this spec says nothing of it");
+    assert_eq!(run(&room).await.ending, RunExitClass::Done, "it is taken back, since this spec says nothing of it");
     assert!(["a", "b"].iter().all(|host| room.host(host, |host| host.disk.text("/etc/y").is_none())));
 }
 
@@ -520,12 +526,12 @@ async fn nodes_that_are_not_ready_or_cordoned_by_others_use_up_the_budget() {
         let mut room = room(&["a", "b", "c"]);
         let nodes = Nodes::beside(&mut room);
         nodes.set("c", ready, schedulable);
-        let plan = room.narrowed_plan(Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
+        let plan = room.narrowed_plan(PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() }).await;
         assert_eq!(unavailable(&plan), [("c", sort)]);
-        let outcome = apply(&plan, &room.context, room.sink()).await;
-        assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (Ending::Stopped, vec!["RW0620"], 0), "{sort}");
+        let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+        assert_eq!((outcome.ending, codes(&outcome), boots(&room, "a")), (RunExitClass::Stopped, vec!["RW0620"], 0), "{sort}");
         nodes.set("c", true, true);
-        assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done, "it is asked anew");
+        assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done, "it is asked anew");
     }
 }
 
@@ -536,16 +542,16 @@ async fn a_node_that_an_earlier_run_left_cordoned_is_given_back_before_another_h
         let mut room = room(&["a", "b", "c"]);
         let nodes = Nodes::beside(&mut room);
         if !has_work {
-            assert_eq!(narrowed(&room, &["host/b"], &[]).await.ending, Ending::Done);
+            assert_eq!(narrowed(&room, &["host/b"], &[]).await.ending, RunExitClass::Done);
         }
         nodes.leave_cordoned("b");
-        let only_a = Selection { targets: vec!["host/a".to_owned()], excludes: Vec::new() };
+        let only_a = PlanSelection { targets: vec!["host/a".to_owned()], excludes: Vec::new() };
         let narrow = room.narrowed_plan(only_a).await;
         assert_eq!((unavailable(&narrow), narrow.verified_first().is_empty()), (vec![("b", "left cordoned")], true), "{has_work}");
         let plan = room.plan().await;
         assert_eq!(plan.verified_first().into_iter().collect::<Vec<_>>(), ["b"], "{has_work}");
-        let outcome = apply(&plan, &room.context, room.sink()).await;
-        assert_eq!((outcome.ending, codes(&outcome), nodes.cordoned()), (Ending::Done, vec![], vec![]), "{has_work}");
+        let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+        assert_eq!((outcome.ending, codes(&outcome), nodes.cordoned()), (RunExitClass::Done, vec![], vec![]), "{has_work}");
         assert_eq!(["a", "b", "c"].map(|host| boots(&room, host)), [1, 1, 1], "{has_work}");
     }
 }
@@ -557,11 +563,11 @@ async fn a_node_that_another_part_of_the_same_run_cordoned_counts() {
     let nodes = Nodes::beside(&mut room);
     is_bad(&room, &["a"]);
     let stopped = run(&room).await;
-    assert_eq!(stopped.ending, Ending::Stopped);
+    assert_eq!(stopped.ending, RunExitClass::Stopped);
     is_bad(&room, &[]);
     nodes.leave_cordoned_by("c", &stopped.run.unwrap());
-    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "b")), (Ending::Stopped, vec!["RW0620"], 0), "{:?}", outcome.problems);
+    let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome), boots(&room, "b")), (RunExitClass::Stopped, vec!["RW0620"], 0), "{:?}", outcome.problems);
 }
 
 /// A disk was full, say, so a step that disturbs nobody failed on three hosts at once. They carry jobs still.
@@ -573,7 +579,7 @@ async fn room_with_hosts_in_doubt() -> Room {
         &after,
     );
     (room.rollout.max_unavailable, room.rollout.batches, room.context.patience.parallel) = (1, vec![3], 3);
-    ["b", "c", "d"].iter().for_each(|host| room.fault(host, "write_file", Trouble::Fails));
+    ["b", "c", "d"].iter().for_each(|host| room.fault(host, "write_file", SimulatedTrouble::Fails));
     let left = run(&room).await;
     assert_eq!(["a", "b", "c", "d"].map(|host| boots(&room, host)), [1, 0, 0, 0]);
     assert_eq!(room.state().outages.len(), 3, "{:?}", left.outcomes);
@@ -585,20 +591,20 @@ async fn hosts_that_a_harmless_step_left_are_disturbed_one_after_the_other() {
     for goes_on in [true, false] {
         let room = room_with_hosts_in_doubt().await;
         let outcome = match goes_on {
-            true => resume(&room.context, Decisions::default(), room.sink()).await,
+            true => resume_run(&room.context, Decisions::default(), room.sink()).await,
             false => run(&room).await,
         };
         assert_eq!(["a", "b", "c", "d"].map(|host| boots(&room, host)), [1, 1, 1, 1], "{goes_on}: {:?}", outcome.problems);
         let (mut out, mut most) = (BTreeSet::new(), 0);
         for event in room.events.lock().unwrap().iter() {
             match event {
-                Event::Rebooting { host } => drop(out.insert(host.clone())),
-                Event::GateFinished { hosts, .. } => out.retain(|host| !hosts.contains(host)),
+                RunEvent::Rebooting { host } => drop(out.insert(host.clone())),
+                RunEvent::GateFinished { hosts, .. } => out.retain(|host| !hosts.contains(host)),
                 _ => {}
             }
             most = most.max(out.len());
         }
-        assert_eq!((outcome.ending, most), (Ending::Done, 1), "{goes_on}: {:?}", outcome.problems);
+        assert_eq!((outcome.ending, most), (RunExitClass::Done, 1), "{goes_on}: {:?}", outcome.problems);
     }
 }
 
@@ -609,10 +615,10 @@ async fn a_host_in_doubt_that_is_down_by_now_uses_up_the_budget() {
         let plan = room.plan().await;
         goes_down(&room, "d");
         let outcome = match goes_on {
-            true => resume(&room.context, Decisions::default(), room.sink()).await,
-            false => apply(&plan, &room.context, room.sink()).await,
+            true => resume_run(&room.context, Decisions::default(), room.sink()).await,
+            false => apply_plan(&plan, &room.context, room.sink()).await,
         };
-        assert_ne!(outcome.ending, Ending::Done);
+        assert_ne!(outcome.ending, RunExitClass::Done);
         assert_eq!(["b", "c"].map(|host| boots(&room, host)), [0, 0], "{goes_on}: {:?}", outcome.problems);
     }
 }
@@ -627,18 +633,18 @@ async fn a_host_that_an_earlier_run_disturbed_is_out_for_certain_beside_one_in_d
             &["file/%2Fetc%2Fx"],
         );
         room.rollout.max_unavailable = 1;
-        room.fault("a", "reboot", Trouble::OldKernel);
-        room.fault("b", "write_file", Trouble::Fails);
-        assert_ne!(narrowed(&room, &["host/a"], &[]).await.ending, Ending::Done);
-        assert_ne!(narrowed(&room, &[], &["host/a"]).await.ending, Ending::Done);
+        room.fault("a", "reboot", SimulatedTrouble::OldKernel);
+        room.fault("b", "write_file", SimulatedTrouble::Fails);
+        assert_ne!(narrowed(&room, &["host/a"], &[]).await.ending, RunExitClass::Done);
+        assert_ne!(narrowed(&room, &[], &["host/a"]).await.ending, RunExitClass::Done);
         let state = room.state();
         let causes: Vec<bool> = state.outages.values().map(|outage| outage.cause.is_in_doubt()).collect();
         assert_eq!(causes, [false, true], "{:?}", state.outages);
         let outcome = match goes_on {
-            true => resume(&room.context, Decisions::default(), room.sink()).await,
+            true => resume_run(&room.context, Decisions::default(), room.sink()).await,
             false => narrowed(&room, &[], &["host/a"]).await,
         };
-        assert_eq!((outcome.ending, boots(&room, "b")), (Ending::Stopped, 0), "{goes_on}: {:?}", outcome.problems);
+        assert_eq!((outcome.ending, boots(&room, "b")), (RunExitClass::Stopped, 0), "{goes_on}: {:?}", outcome.problems);
     }
 }
 
@@ -650,8 +656,8 @@ async fn a_node_that_somebody_cordons_while_the_run_goes_on_counts_from_then_on(
     room.context.gatekeeper = Arc::new(After { gate, act: move || nodes.set("c", true, false) });
     let outcome = run(&room).await;
     assert_eq!((boots(&room, "a"), boots(&room, "b")), (1, 0));
-    let skipped = outcome.outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Skipped { because: Skip::Budget }).count();
-    assert!(outcome.ending == Ending::Stopped && skipped > 0, "{:?}", outcome.outcomes);
-    let seen = room.events.lock().unwrap().iter().filter(|event| matches!(event, Event::Rebooting { .. })).count();
+    let skipped = outcome.outcomes.iter().filter(|(_, outcome)| *outcome == NodeOutcome::Skipped { because: Skip::Budget }).count();
+    assert!(outcome.ending == RunExitClass::Stopped && skipped > 0, "{:?}", outcome.outcomes);
+    let seen = room.events.lock().unwrap().iter().filter(|event| matches!(event, RunEvent::Rebooting { .. })).count();
     assert_eq!(seen, 1);
 }

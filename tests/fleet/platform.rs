@@ -1,10 +1,10 @@
 //! What only the setup program of a machine switches on is work by hand: nothing waits for it, and the next plan proves it.
 
 use crate::room::Room;
-use railwright_apply::{Ending, apply};
+use railwright_apply::{RunExitClass, apply_plan};
 use railwright_drift as drift;
 use railwright_plan::{NodeKind, Plan};
-use railwright_resource::{Answer, AnswerStatus, Answers, Wish, kind_named};
+use railwright_resource::{AnswerStatus, DesiredResource, ReadResult, ReadResults, kind_named};
 use serde_json::json;
 
 fn room() -> Room {
@@ -30,8 +30,8 @@ async fn it_is_held_alone_until_somebody_switches_it_on() {
     let why = "by hand: switch on Intel VT-d in the setup program (BIOS) of Simulated Server and boot it again; a plan after that proves it. \
                Until then it has nothing to act on. Or leave it (a page)";
     assert_eq!(held(&plan), [("host/a/platform_feature/iommu", why)]);
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, outcome.counts.held), (Ending::Incomplete, 1));
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, outcome.counts.held), (RunExitClass::Incomplete, 1));
     assert!(room.host("a", |host| host.loader.running.contains(&"iommu=pt".to_owned())), "all else is done");
 
     let second = room.plan().await;
@@ -41,31 +41,31 @@ async fn it_is_held_alone_until_somebody_switches_it_on() {
     let found: Vec<_> =
         third.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Adopt { .. })).map(|node| node.id.as_str()).collect();
     assert_eq!((held(&third), found), (vec![], vec!["host/a/found"]), "proven from what is read");
-    assert_eq!(apply(&third, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&third, &room.context, room.sink()).await.ending, RunExitClass::Done);
 
     room.host("b", |host| host.offers_iommu = false);
     assert_eq!(drifted(&room), ["host/b/platform_feature/iommu#offered"], "a BIOS that was set to its defaults again");
 }
 
 fn drifted(room: &Room) -> Vec<String> {
-    let answers = |wish: &Wish| -> Answers {
+    let answers = |wish: &DesiredResource| -> ReadResults {
         let reads = kind_named(&wish.kind).unwrap().reads(wish);
-        let mut all = Answers::default();
+        let mut all = ReadResults::default();
         room.host(&wish.address.target.name, |host| {
             for read in &reads {
                 let (code, out) = host.answer(read);
-                all.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out });
+                all.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out });
             }
         });
         all
     };
-    let assess = |wish: &Wish| Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers(wish)));
+    let assess = |wish: &DesiredResource| Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers(wish)));
     let state = room.state();
-    let report = drift::findings(
+    let report = drift::compute_drift(
         &Default::default(),
         &room.wishes,
         &Default::default(),
-        drift::compare::Judge { assess: &assess, left: &|applied, _| assess(applied) },
+        drift::compare::DiffFunctions { assess: &assess, left: &|applied, _| assess(applied) },
         &state.last_applied,
     );
     report.findings.iter().map(|finding| finding.address.to_string()).collect()

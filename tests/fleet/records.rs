@@ -2,12 +2,12 @@
 
 use crate::room::{Room, copy_folder, machine_id, wish};
 use railwright_apply::take_over::{TakeOverDecision, TakenOver, take_over};
-use railwright_apply::{Ending, apply};
+use railwright_apply::{RunExitClass, apply_plan};
 use railwright_base::Target;
 use railwright_plan::Plan;
 use railwright_state::listing;
 use railwright_transport::RECORD_LIMIT_BYTES;
-use railwright_transport::sim::{Fault, Trouble};
+use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -51,7 +51,7 @@ async fn what_is_no_record_of_this_cluster_is_left_until_the_host_is_taken_over(
     let room = wished(Room::of(&["a"]));
     let other = wished(Room::beside(room.fleet.clone(), "zzz"));
     let planned_before = other.plan().await;
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     let record = room.host("a", |host| host.record.clone().unwrap());
     for (unreadable, code) in unreadable(&record) {
         assert_ne!(unreadable, record);
@@ -60,7 +60,7 @@ async fn what_is_no_record_of_this_cluster_is_left_until_the_host_is_taken_over(
         assert_eq!(refused(&other.plan().await), [code], "{unreadable}");
         assert_eq!(refused(&room.plan().await), ["RW0736"], "{unreadable}");
         // A plan that was made when there was none.
-        let outcome = apply(&planned_before, &other.context, other.sink()).await;
+        let outcome = apply_plan(&planned_before, &other.context, other.sink()).await;
         assert_eq!(outcome.problems.iter().map(|problem| problem.code.as_ref()).collect::<Vec<&str>>(), [code], "{unreadable}");
         assert_eq!(room.fleet.effects(), before);
         room.host("a", |host| assert_eq!(host.record.as_deref(), Some(unreadable.as_str())));
@@ -84,15 +84,15 @@ async fn what_is_no_record_of_this_cluster_is_left_until_the_host_is_taken_over(
 #[tokio::test(start_paused = true)]
 async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_hand_alone() {
     let room = wished(Room::of(&["a", "b"]));
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     // The record is lost with its disk, and somebody goes on from a folder that does not know what this one does.
     room.host("a", |host| host.record = None);
     room.put("a", "/etc/z", "precious\n");
     let other = wished(Room::beside(room.fleet.clone(), room.cluster)).wish("file", json!({ "path": "/etc/z", "content": "z\n" }), &[]);
-    assert_eq!(apply(&other.plan().await, &other.context, other.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&other.plan().await, &other.context, other.sink()).await.ending, RunExitClass::Done);
     let theirs = room.host("a", |host| host.record.clone().unwrap());
     assert_eq!(refused(&room.plan().await), ["RW0738"]);
-    apply(&room.plan().await, &room.context, room.sink()).await;
+    apply_plan(&room.plan().await, &room.context, room.sink()).await;
     room.host("a", |host| assert_eq!(host.record.as_deref(), Some(theirs.as_str()), "what another wrote stands"));
     let copy = Room::beside(room.fleet.clone(), room.cluster);
     copy_folder(room.context.folder.path(), copy.context.folder.path());
@@ -101,7 +101,7 @@ async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_ha
     room.host("a", |host| host.record = Some(theirs));
     assert!(taken_over(&room, true).await[&Target::host("a")].is_ok());
     assert!(refused(&room.plan().await).is_empty() && refused(&other.plan().await).is_empty());
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     let content = room.host("a", |host| host.disk.text("/etc/z"));
     assert_eq!(content.as_deref(), Some("precious\n"), "what was there before comes back with the removal");
 }
@@ -111,7 +111,7 @@ async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_ha
 async fn what_no_record_says_yet_is_lost_to_no_other_record() {
     let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/y", "content": "two\n" }), &[]);
     room.put("a", "/etc/x", "old\n");
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     let wishes = room.wishes.clone();
     room = wished(room);
     let plan = room.plan().await;
@@ -121,11 +121,11 @@ async fn what_no_record_says_yet_is_lost_to_no_other_record() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let mut other = Room::beside(room.fleet.clone(), room.cluster).wish("file", json!({ "path": "/etc/z", "content": "three\n" }), &[]);
     other.wishes.extend(wishes.clone());
-    assert_eq!(apply(&other.plan().await, &other.context, other.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&other.plan().await, &other.context, other.sink()).await.ending, RunExitClass::Done);
     room.wishes.clone_from(&other.wishes);
     assert_eq!(refused(&room.plan().await), ["RW0738"]);
     taken_over(&room, true).await;
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     assert_eq!(text(&room).as_deref(), Some("old\n"));
 }
 
@@ -136,10 +136,10 @@ async fn who_takes_a_record_over_knows_no_more_than_it_says() {
     let file = |room: Room, path: &str, after: &[&str]| room.wish("file", json!({ "path": path, "content": "one\n" }), after);
     let room = file(Room::of(&["a"]), "/etc/u", &[]);
     room.put("a", "/etc/x", "old\n");
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     let other = file(file(Room::beside(room.fleet.clone(), room.cluster), "/etc/u", &[]), "/etc/v", &[]);
-    assert_eq!(apply(&other.plan().await, &other.context, other.sink()).await.ending, Ending::Done);
-    listing::forget(&other.context.folder, &["host/a/file/%2Fetc%2Fv".parse().unwrap()]).unwrap();
+    assert_eq!(apply_plan(&other.plan().await, &other.context, other.sink()).await.ending, RunExitClass::Done);
+    listing::forget_resources(&other.context.folder, &["host/a/file/%2Fetc%2Fv".parse().unwrap()]).unwrap();
     let last = "file/%2Fetc%2Fw";
     let room = file(file(file(room, "/etc/v", &[]), "/etc/w", &[]), "/etc/x", &[last]);
     let is_there = |path: &str| room.host("a", |host| host.disk.text(path)).as_deref() == Some("one\n");
@@ -158,7 +158,7 @@ async fn who_takes_a_record_over_knows_no_more_than_it_says() {
 async fn nothing_of_a_record_is_kept_that_came_with_an_image() {
     let other = wished(Room::beside(Room::of(&["a"]).fleet.clone(), "zzz"));
     other.put("a", "/etc/x", "old image\n");
-    assert_eq!(apply(&other.plan().await, &other.context, other.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&other.plan().await, &other.context, other.sink()).await.ending, RunExitClass::Done);
     other.host("a", |host| host.machine_id = Some(machine_id("another")));
     let room = Room::beside(other.fleet.clone(), "c");
     let kept = taken_over(&room, true).await;
@@ -170,7 +170,7 @@ async fn nothing_of_a_record_is_kept_that_came_with_an_image() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_was_renamed_is_known_by_its_machine() {
     let room = wished(Room::of(&["a"]));
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     // The folder remembers it under a name that the spec does not have any more: as good as nothing.
     std::fs::remove_dir_all(room.context.folder.path()).unwrap();
     room.host("a", |host| {
@@ -198,12 +198,12 @@ async fn a_host_that_was_renamed_is_known_by_its_machine() {
 #[tokio::test(start_paused = true)]
 async fn two_hosts_that_swapped_their_names_are_no_new_machines_where_only_one_has_work() {
     let mut room = wished(Room::of(&["a", "b"]));
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     let [a, b] = ["a", "b"].map(|name| room.host(name, |host| host.clone()));
     room.host("a", |host| *host = b);
     room.host("b", |host| *host = a);
     room.wishes.push(wish("b", "file", json!({ "path": "/etc/y", "content": "two\n" }), &[]));
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     let (state, _, _, recognition) = room.recognize().await;
     assert_eq!((state.last_applied.resources.len(), recognition.warnings.len(), recognition.reinstalled.len()), (3, 0, 0));
     assert!(room.plan().await.nodes.is_empty());
@@ -215,19 +215,19 @@ async fn a_machine_under_the_name_of_one_that_was_renamed_is_no_new_installation
     let mut room = Room::of(&["a", "b"]);
     let of = |host: &str| wish(host, "file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
     room.wishes.push(of("a"));
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     let [a, b] = ["a", "b"].map(|name| room.host(name, |host| host.clone()));
     room.host("a", |host| *host = b);
     room.host("b", |host| *host = a);
     room.wishes.push(of("b"));
     let plan = room.plan().await;
     assert_eq!(plan.renamed, BTreeMap::from([(Target::host("b"), machine_id("a"))]));
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, outcome.problems.len()), (Ending::Done, 0), "{:?}", outcome.problems);
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, outcome.problems.len()), (RunExitClass::Done, 0), "{:?}", outcome.problems);
     assert!(room.plan().await.nodes.is_empty());
     // What was there before us is known on both.
     room.wishes.clear();
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     for host in ["a", "b"] {
         room.host(host, |host| assert!(!host.disk.files.contains_key("/etc/x")));
     }
@@ -239,8 +239,8 @@ async fn a_record_that_would_not_be_read_again_is_not_written() {
     let large = "x".repeat(RECORD_LIMIT_BYTES * 2 / 5);
     let file = |room: Room, path: &str| room.wish("file", json!({ "path": path, "content": large }), &[]);
     let room = ["/etc/x", "/etc/y", "/etc/z"].into_iter().fold(Room::of(&["a"]), file);
-    let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
-    assert_eq!(outcome.ending, Ending::Done);
+    let outcome = apply_plan(&room.plan().await, &room.context, room.sink()).await;
+    assert_eq!(outcome.ending, RunExitClass::Done);
     let told = format!("{:?}", outcome.problems);
     for words in ["RW0622", "and one of more than 8192 KiB is not read", "the largest is host/a/file/"] {
         assert!(told.contains(words), "{words}");
@@ -252,9 +252,9 @@ async fn a_record_that_would_not_be_read_again_is_not_written() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_cut_off_is_no_record_that_cannot_be_read() {
     let room = wished(Room::of(&["a"]));
-    assert_eq!(apply(&room.plan().await, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&room.plan().await, &room.context, room.sink()).await.ending, RunExitClass::Done);
     for place in 0..3 {
-        room.host("a", |host| host.faults.push(Fault { after: host.calls, word: None, trouble: Trouble::CutOff(place) }));
+        room.host("a", |host| host.faults.push(SimulatedFault { after: host.calls, word: None, trouble: SimulatedTrouble::CutOff(place) }));
         let plan = room.plan().await;
         assert!(!refused(&plan).contains(&"RW0736") && plan.nodes.is_empty(), "{place}: {:?}", plan.refused);
     }

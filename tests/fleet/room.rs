@@ -1,20 +1,21 @@
 //! A simulated fleet with a state folder, wishes and a gate: all that a whole run needs, in virtual time.
 
 use crate::nodes::Nodes;
-use railwright_apply::{Context, Event, EventSink, GateResult, Gatekeeper, Patience, apply};
+use railwright_apply::{Context, EventSink, ExecutionOptions, GateResult, Gatekeeper, RunEvent, apply_plan};
 use railwright_base::{Address, Diagnostic, Digest, MachineId, Target, TargetKind};
-use railwright_observe::sealed::{named_by_host, reads, seal_wishes};
-use railwright_observe::{HostRequest, identity, observe};
+use railwright_observe::sealed::{collect_reads_by_host, named_by_host, seal_wishes};
+use railwright_observe::{HostRequest, identity, observe_hosts};
 use railwright_plan::{
-    ClusterNodes, Header, IdentityFindings, Inputs, InventoryOrigin, LastApplied, Outages, Plan, RolloutPolicy, Selection, make,
+    ClusterNodes, Header, IdentityFindings, InventoryOrigin, LastApplied, Outages, Plan, PlanInputs, PlanSelection, RolloutPolicy,
+    make_plan,
 };
-use railwright_resource::diff::texts;
+use railwright_resource::diff::collect_json_texts;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_resource::{Disruption, Observation, Read, Want, Wish, kind_named};
+use railwright_resource::{DesiredResource, Disruption, Observation, Read, Want, kind_named};
 use railwright_state::host_record::HOST_RECORD_PATH;
-use railwright_state::{Recognition, State, StateFolder};
+use railwright_state::{ClusterState, Recognition, StateFolder};
 use railwright_system::clock::Clock;
-use railwright_transport::sim::{Fault, Fleet, Host, Trouble, access};
+use railwright_transport::sim::{Fleet, SimulatedFault, SimulatedHost, SimulatedTrouble, new_simulated_access};
 use railwright_transport::{BoxFuture, HostAccess, Secrets};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,8 +65,8 @@ impl Gatekeeper for Gate {
 }
 
 /// A host with two kernel settings and nothing else.
-fn plain() -> Host {
-    let mut host = Host::fresh();
+fn plain() -> SimulatedHost {
+    let mut host = SimulatedHost::fresh();
     let settings = [("net.a".to_owned(), "0".to_owned()), ("net.b".to_owned(), "0".to_owned())];
     (host.kernel.sysctls, host.kernel.defaults) = (settings.clone().into(), settings.into());
     host
@@ -76,7 +77,7 @@ pub struct Room {
     pub fleet: Fleet,
     pub cluster: &'static str,
     pub gate: Arc<Gate>,
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<DesiredResource>,
     pub rollout: RolloutPolicy,
     /// The hosts as nodes of a cluster, where there is one.
     pub nodes: Option<ClusterNodes>,
@@ -84,7 +85,7 @@ pub struct Room {
     pub server: Option<Nodes>,
     pub interrupt: watch::Sender<u32>,
     pub context: Context,
-    pub events: Arc<Mutex<Vec<Event>>>,
+    pub events: Arc<Mutex<Vec<RunEvent>>>,
     _temporary: tempfile::TempDir,
 }
 
@@ -112,7 +113,7 @@ impl Room {
     }
 
     /// These hosts.
-    pub fn with(mut hosts: BTreeMap<String, Host>) -> Self {
+    pub fn with(mut hosts: BTreeMap<String, SimulatedHost>) -> Self {
         for (name, host) in &mut hosts {
             host.machine_id = Some(machine_id(name));
         }
@@ -130,12 +131,12 @@ impl Room {
             folder: StateFolder::at(temporary.path().join("state")),
             connector: secrets.carried_by(Arc::new(fleet.clone())),
             secrets,
-            hosts: names.iter().map(|name| (name.clone(), access(name))).collect(),
+            hosts: names.iter().map(|name| (name.clone(), new_simulated_access(name))).collect(),
             nodes: BTreeMap::new(),
             gatekeeper: gate.clone(),
             spec_digest: Some(Digest::of_bytes(b"spec")),
             wished: None,
-            patience: Patience::default(),
+            patience: ExecutionOptions::default(),
             clock: Clock::Set(Arc::new(AtomicI64::new(jiff::Timestamp::now().as_second()))),
             interrupts,
         };
@@ -166,7 +167,7 @@ impl Room {
     pub fn secrets(&mut self, values: &[(&str, &str)]) {
         let found = values.iter().map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
         let key = self.context.folder.make_seal_key().unwrap();
-        let clear: Vec<_> = self.wishes.iter().flat_map(|wish| texts(&wish.body)).collect();
+        let clear: Vec<_> = self.wishes.iter().flat_map(|wish| collect_json_texts(&wish.body)).collect();
         let secrets = Arc::new(
             Secrets::new(Some(key), found.collect(), named_by_host(&self.wishes)).beside_clear_text(clear.iter().map(AsRef::as_ref)),
         );
@@ -175,7 +176,7 @@ impl Room {
     }
 
     /// Looks at a host, or changes it as somebody else would.
-    pub fn host<T>(&self, host: &str, change: impl FnOnce(&mut Host) -> T) -> T {
+    pub fn host<T>(&self, host: &str, change: impl FnOnce(&mut SimulatedHost) -> T) -> T {
         self.fleet.with(host, change).unwrap()
     }
 
@@ -185,19 +186,19 @@ impl Room {
     }
 
     /// The next action of this word on a host goes wrong.
-    pub fn fault(&self, host: &str, word: &str, trouble: Trouble) {
-        let fault = Fault { after: 0, word: Some(word.to_owned()), trouble };
+    pub fn fault(&self, host: &str, word: &str, trouble: SimulatedTrouble) {
+        let fault = SimulatedFault { after: 0, word: Some(word.to_owned()), trouble };
         self.host(host, |host| host.faults.push(fault));
     }
 
     /// What railwright remembers.
-    pub fn state(&self) -> State {
-        State::load(&self.context.folder).unwrap()
+    pub fn state(&self) -> ClusterState {
+        ClusterState::load(&self.context.folder).unwrap()
     }
 
     /// What the hosts say of these wishes, and of what was applied.
-    pub async fn observe(&self, wishes: &[Wish], last: &LastApplied, parallel: usize) -> Observation {
-        let reads = reads(wishes, last);
+    pub async fn observe(&self, wishes: &[DesiredResource], last: &LastApplied, parallel: usize) -> Observation {
+        let reads = collect_reads_by_host(wishes, last);
         let nodes = Some(Read::Kubernetes(KubernetesRead::Nodes));
         let request = |(name, access): (&String, &HostAccess)| HostRequest {
             access: access.clone(),
@@ -210,23 +211,24 @@ impl Room {
                 .chain([Read::File { path: HOST_RECORD_PATH.to_owned() }])
                 .collect(),
         };
-        let mut observation = observe(&*self.context.connector, self.context.hosts.iter().map(request).collect(), parallel, &|_| {}).await;
+        let mut observation =
+            observe_hosts(&*self.context.connector, self.context.hosts.iter().map(request).collect(), parallel, &|_| {}).await;
         observation.recorded_at = "2026-01-01T00:00:00Z".to_owned();
         observation
     }
 
     /// The plan of an observation.
-    pub fn plan_of(&self, wishes: &[Wish], last: &LastApplied, observation: &Observation, selection: Selection) -> Plan {
+    pub fn plan_of(&self, wishes: &[DesiredResource], last: &LastApplied, observation: &Observation, selection: PlanSelection) -> Plan {
         self.plan_by(wishes, (last, &self.state().outages), observation, &IdentityFindings::default(), selection)
     }
 
     fn plan_by(
         &self,
-        wishes: &[Wish],
+        wishes: &[DesiredResource],
         (last, outages): (&LastApplied, &Outages),
         observation: &Observation,
         identity: &IdentityFindings,
-        selection: Selection,
+        selection: PlanSelection,
     ) -> Plan {
         let targets: Vec<Target> = self.context.hosts.values().map(HostAccess::target).collect();
         let header = Header {
@@ -241,7 +243,7 @@ impl Room {
         };
         let rollout = self.rollout.clone();
         let nodes = self.nodes.clone();
-        make(&Inputs {
+        make_plan(&PlanInputs {
             header,
             wishes,
             last,
@@ -259,23 +261,23 @@ impl Room {
 
     /// The plan of the fleet as it is.
     pub async fn plan(&self) -> Plan {
-        self.narrowed_plan(Selection::default()).await
+        self.narrowed_plan(PlanSelection::default()).await
     }
 
     /// The same, narrowed to a part of the fleet.
-    pub async fn narrowed_plan(&self, selection: Selection) -> Plan {
+    pub async fn narrowed_plan(&self, selection: PlanSelection) -> Plan {
         let (state, wishes, observation, recognition) = self.recognize().await;
         let identity = recognition.findings(state.cluster.as_ref(), "inventories/x");
         self.plan_by(&wishes, (&state.last_applied, &state.outages), &observation, &identity, selection)
     }
 
     /// What the hosts say, and whose they are by that.
-    pub async fn recognize(&self) -> (State, Vec<Wish>, Observation, Recognition) {
+    pub async fn recognize(&self) -> (ClusterState, Vec<DesiredResource>, Observation, Recognition) {
         let mut state = self.state();
         let mut wishes = self.wishes.clone();
         seal_wishes(&mut wishes, &state.last_applied, &self.context.secrets);
         let mut observation = self.observe(&wishes, &state.last_applied, 8).await;
-        let identities = identity::identities(&observation);
+        let identities = identity::collect_target_identities(&observation);
         let recognition = state.recognize(self.cluster, &identities);
         if recognition.merged {
             observation = self.observe(&wishes, &state.last_applied, 8).await;
@@ -285,10 +287,10 @@ impl Room {
     }
 
     /// The host is installed anew as this one, under the same name.
-    pub fn reinstall(&self, name: &str, host: Host) {
+    pub fn reinstall(&self, name: &str, host: SimulatedHost) {
         let (calls, boot) = self.host(name, |old| (old.calls, old.boot));
         let machine_id = Some(machine_id(&format!("{name} again")));
-        self.host(name, |old| *old = Host { calls, boot: boot + 1, machine_id, ..host });
+        self.host(name, |old| *old = SimulatedHost { calls, boot: boot + 1, machine_id, ..host });
     }
 
     /// Applies until this is so, and dies.
@@ -301,7 +303,7 @@ impl Room {
         tokio::select! {
             biased;
             () = comes_about => {}
-            outcome = apply(plan, &self.context, self.sink()) => panic!("it is through: {:?}", outcome.problems),
+            outcome = apply_plan(plan, &self.context, self.sink()) => panic!("it is through: {:?}", outcome.problems),
         }
     }
 
@@ -318,14 +320,14 @@ pub fn machine_id(name: &str) -> MachineId {
 }
 
 /// A wish of a host, as a module would make it.
-pub fn wish(host: &str, kind: &str, body: Value, after: &[&str]) -> Wish {
+pub fn wish(host: &str, kind: &str, body: Value, after: &[&str]) -> DesiredResource {
     let kind = kind_named(kind).unwrap();
     assert!(kind.check(&body).is_empty(), "{:?}", kind.check(&body));
     let target = match kind.target_kind() {
         TargetKind::Switch => Target::switch(host),
         _ => Target::host(host),
     };
-    Wish {
+    DesiredResource {
         address: Address { target, ..Address::host(host, kind.name(), &kind.address_name(&body).unwrap()) },
         after: after.iter().map(|within| format!("host/{host}/{within}").parse().unwrap()).collect(),
         want: Want { kind: kind.name().to_owned(), body, module: "m/r".to_owned(), places: Vec::new() }.into(),

@@ -1,14 +1,14 @@
 //! Whole runs against a fleet in memory, with real kinds and real plans.
 
 use crate::room::{NEVER, Room};
-use railwright_apply::{ApplyOutcome, Context, Counts, Decisions, Ending, Event, apply, resume};
+use railwright_apply::{ApplyOutcome, Context, Decisions, RunEvent, RunExitClass, StepCounts, apply_plan, resume_run};
 use railwright_base::Address;
 use railwright_plan::{NodeKind, Plan, Reason, content};
-use railwright_report::apply::{Besides, summary};
+use railwright_report::apply::{Besides, render_run_summary};
 use railwright_resource::{Action, Disruption};
-use railwright_state::{ClusterLock, Outcome, listing};
-use railwright_transport::sim::steps::Running;
-use railwright_transport::sim::{Fault, Trouble};
+use railwright_state::{ClusterLock, NodeOutcome, listing};
+use railwright_transport::sim::steps::SimulatedRunningAction;
+use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
 }
 
 async fn run(room: &Room) -> ApplyOutcome {
-    apply(&room.plan().await, &room.context, room.sink()).await
+    apply_plan(&room.plan().await, &room.context, room.sink()).await
 }
 
 /// A file, a sysctl after it, and a kernel parameter that needs a reboot.
@@ -41,8 +41,8 @@ fn two_files(hosts: &[&str]) -> Room {
 async fn from_nothing_to_done_and_then_there_is_nothing_to_do() {
     let room = full(&["a", "b", "c"]);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
-    assert_eq!(outcome.counts, Counts { done: 12, ..Counts::default() });
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
+    assert_eq!(outcome.counts, StepCounts { done: 12, ..StepCounts::default() });
     assert_eq!(*room.gate.checked.lock().unwrap(), ["a after ", "b,c after a"]);
     room.host("b", |host| {
         assert_eq!(
@@ -53,7 +53,7 @@ async fn from_nothing_to_done_and_then_there_is_nothing_to_do() {
     });
     assert_eq!(room.plan().await.nodes, [], "law 1: the next plan is empty");
     let again = run(&room).await;
-    assert_eq!((again.ending, again.run), (Ending::Done, None));
+    assert_eq!((again.ending, again.run), (RunExitClass::Done, None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,12 +61,12 @@ async fn what_was_there_before_comes_back_when_the_wish_goes() {
     let mut room = full(&["a"]);
     room.put("a", "/etc/x", "before\n");
     let untouched = room.fleet.effects();
-    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.put("a", "/etc/x", "drifted\n");
-    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.wishes.clear();
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     assert_eq!(room.fleet.effects(), untouched);
     assert!(room.state().last_applied.resources.is_empty());
 }
@@ -76,14 +76,14 @@ async fn a_host_that_moved_is_left_alone_before_anything_of_it_is_changed() {
     let room = two_files(&["a", "b"]);
     let plan = room.plan().await;
     room.put("b", "/etc/y", "by hand\n");
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0610"]));
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0610"]));
     assert!(outcome.problems[0].message.contains("by hand"), "{}", outcome.problems[0].message);
     room.host("b", |host| assert!(host.told.is_empty(), "{:?}", host.told));
     room.host("a", |host| assert_eq!(host.told.len(), 2));
     // Whoever goes on with the run finds the same: the first file is not written either.
-    let again = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((again.ending, codes(&again)), (Ending::Incomplete, vec!["RW0610"]));
+    let again = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((again.ending, codes(&again)), (RunExitClass::Incomplete, vec!["RW0610"]));
     room.host("b", |host| assert!(host.told.is_empty(), "{:?}", host.told));
 }
 
@@ -92,11 +92,11 @@ async fn what_is_so_already_is_done_without_an_action_and_never_taken_away() {
     let mut room = two_files(&["a"]);
     let plan = room.plan().await;
     room.put("a", "/etc/x", "one\n");
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, outcome.counts.already, outcome.counts.done), (Ending::Done, 1, 1));
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, outcome.counts.already, outcome.counts.done), (RunExitClass::Done, 1, 1));
     assert!(room.state().last_applied.resources.values().any(|applied| applied.adopted));
     room.wishes.clear();
-    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.host("a", |host| assert!(host.disk.files.contains_key("/etc/x") && !host.disk.files.contains_key("/etc/y")));
 }
 
@@ -109,73 +109,75 @@ async fn what_is_as_wished_from_the_start_is_remembered_and_its_drift_is_told() 
     // moved after the plan: nothing is taken for so
     let plan = room.plan().await;
     put(&room, "else\n");
-    let moved = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((moved.ending, codes(&moved), moved.counts.stale), (Ending::Incomplete, vec!["RW0610"], 1));
+    let moved = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((moved.ending, codes(&moved), moved.counts.stale), (RunExitClass::Incomplete, vec!["RW0610"], 1));
     assert!(room.state().last_applied.resources.is_empty());
     put(&room, "one\n");
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, outcome.counts), (Ending::Done, Counts { already: 1, ..Counts::default() }));
+    assert_eq!((outcome.ending, outcome.counts), (RunExitClass::Done, StepCounts { already: 1, ..StepCounts::default() }));
     room.host("a", |host| assert!(host.told.is_empty() && host.record.as_ref().unwrap().contains("/etc/x")));
     assert!(room.state().last_applied.resources.values().all(|applied| applied.adopted));
     assert_eq!((room.plan().await.nodes, room.gate.checked.lock().unwrap().len()), (vec![], 0));
     put(&room, "drifted\n");
     assert_eq!(room.plan().await.nodes[0].members()[0].reason, Reason::Drifted);
-    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.wishes.clear();
-    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.host("a", |host| assert_eq!(format!("{}{}", host.disk.text("/etc/x").unwrap(), host.disk.text("/etc/y").unwrap()), "one\ntwo\n"));
     assert!(room.state().last_applied.resources.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_is_looked_into_and_never_taken_for_a_failure() {
-    for fault in [Trouble::LostBefore, Trouble::LostAfter] {
+    for fault in [SimulatedTrouble::LostBefore, SimulatedTrouble::LostAfter] {
         let room = two_files(&["a"]);
         room.fault("a", "write_file", fault.clone());
         let outcome = run(&room).await;
-        assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]), "{fault:?}");
+        assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]), "{fault:?}");
         room.host("a", |host| assert_eq!(host.told.len(), 2, "{fault:?}"));
         let same = room.host("a", |host| host.tokens[0] == host.tokens[1]);
-        assert_eq!(same, fault == Trouble::LostBefore, "what may still run is found under its own token");
+        assert_eq!(same, fault == SimulatedTrouble::LostBefore, "what may still run is found under its own token");
     }
     let room = two_files(&["a"]);
-    room.fault("a", "write_file", Trouble::LostBefore);
-    room.fault("a", "write_file", Trouble::LostBefore);
+    room.fault("a", "write_file", SimulatedTrouble::LostBefore);
+    room.fault("a", "write_file", SimulatedTrouble::LostBefore);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0614"]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0614"]));
 }
 
 /// What an earlier run left running: the first action of a plan, which does not end.
-fn running_for_ever(plan: &Plan) -> Option<Running> {
+fn running_for_ever(plan: &Plan) -> Option<SimulatedRunningAction> {
     let actions = plan.nodes.iter().find_map(|node| match &node.kind {
         NodeKind::Change { actions, .. } => actions.first().cloned(),
         _ => None,
     });
-    actions.map(|action| Running { action, token: "t".into(), until: NEVER, trouble: None })
+    actions.map(|action| SimulatedRunningAction { action, token: "t".into(), until: NEVER, trouble: None })
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_goes_on_without_us_is_waited_for_and_not_begun_again() {
-    let busy = Event::HostBusy { host: "a".to_owned() };
+    let busy = RunEvent::HostBusy { host: "a".to_owned() };
     let room = two_files(&["a"]);
-    room.fault("a", "write_file", Trouble::GoesOn(3));
+    room.fault("a", "write_file", SimulatedTrouble::GoesOn(3));
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     room.host("a", |host| assert_eq!(host.told, ["write_file", "write_file"], "one for each file"));
     assert_eq!(room.events.lock().unwrap().iter().filter(|event| **event == busy).count(), 1);
     // What an earlier run left running is waited for before anything is looked at.
     let room = two_files(&["a", "b"]);
     let plan = room.plan().await;
     let running = running_for_ever(&plan);
-    room.host("a", |host| host.running = running.clone().map(|running| Running { until: Duration::from_secs(9), ..running }));
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, outcome.counts.already), (Ending::Done, 1), "{:?}", outcome.problems);
+    room.host("a", |host| {
+        host.running = running.clone().map(|running| SimulatedRunningAction { until: Duration::from_secs(9), ..running })
+    });
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, outcome.counts.already), (RunExitClass::Done, 1), "{:?}", outcome.problems);
     assert!(room.events.lock().unwrap().contains(&busy));
     // One that does not end costs its own host alone, and is named.
     let room = two_files(&["a", "b"]);
     room.host("b", |host| host.running = running.clone());
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0627"]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0627"]));
     room.host("a", |host| assert_eq!(host.told.len(), 2));
     room.host("b", |host| assert_eq!((host.told.len(), host.holder()), (0, None)));
 }
@@ -183,16 +185,16 @@ async fn a_step_that_goes_on_without_us_is_waited_for_and_not_begun_again() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_says_what_the_host_said_and_a_lie_is_found_out() {
     let room = two_files(&["a"]);
-    room.fault("a", "write_file", Trouble::Fails);
+    room.fault("a", "write_file", SimulatedTrouble::Fails);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Failed, vec!["RW0612"]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Failed, vec!["RW0612"]));
     assert!(outcome.problems[0].message.ends_with("it said: no such \u{fffd}[31mdevice"), "{}", outcome.problems[0].message);
-    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
     room.host("a", |host| assert_ne!(host.tokens[0], host.tokens[1], "what has failed is begun anew"));
     let room = two_files(&["a"]);
-    room.fault("a", "write_file", Trouble::NoEffect);
+    room.fault("a", "write_file", SimulatedTrouble::NoEffect);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Failed, vec!["RW0613"]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Failed, vec!["RW0613"]));
     let left: Vec<_> = room.state().last_applied.resources.into_values().map(|applied| (applied.unfinished, applied.adopted)).collect();
     assert_eq!(left, [(true, false)], "to be taken back should its wish go, and never applied");
 }
@@ -200,16 +202,16 @@ async fn a_failure_says_what_the_host_said_and_a_lie_is_found_out() {
 /// A step that failed without an effect made nothing, and of one that may have had one nothing that somebody else made is taken back.
 #[tokio::test(start_paused = true)]
 async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
-    for (trouble, remembered) in [(Trouble::Fails, 0), (Trouble::NoEffect, 1)] {
+    for (trouble, remembered) in [(SimulatedTrouble::Fails, 0), (SimulatedTrouble::NoEffect, 1)] {
         let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
         room.fault("a", "write_file", trouble);
-        assert_eq!((run(&room).await.ending, room.state().last_applied.resources.len()), (Ending::Failed, remembered));
+        assert_eq!((run(&room).await.ending, room.state().last_applied.resources.len()), (RunExitClass::Failed, remembered));
         room.put("a", "/etc/one", "theirs\n");
         room.wishes.clear();
         let plan = room.plan().await;
         let held: Vec<_> = plan.nodes.iter().filter_map(|node| node.held.as_deref()).collect();
         assert_eq!(held.iter().filter(|why| why.contains("neither what was there before")).count(), remembered, "{held:?}");
-        apply(&plan, &room.context, room.sink()).await;
+        apply_plan(&plan, &room.context, room.sink()).await;
         assert_eq!(room.host("a", |host| host.disk.text("/etc/one")).as_deref(), Some("theirs\n"));
         // What it made itself is taken back.
         room.put("a", "/etc/one", "1\n");
@@ -222,15 +224,15 @@ async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
 #[tokio::test(start_paused = true)]
 async fn what_somebody_makes_before_a_run_goes_on_is_theirs() {
     let mut room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
-    room.fault("a", "write_file", Trouble::NoEffect);
-    assert_eq!(run(&room).await.ending, Ending::Failed);
+    room.fault("a", "write_file", SimulatedTrouble::NoEffect);
+    assert_eq!(run(&room).await.ending, RunExitClass::Failed);
     room.put("a", "/etc/one", "1\n");
     room.wishes.clear();
-    room.fault("a", "remove_file", Trouble::Fails);
-    assert_eq!(run(&room).await.ending, Ending::Failed);
+    room.fault("a", "remove_file", SimulatedTrouble::Fails);
+    assert_eq!(run(&room).await.ending, RunExitClass::Failed);
     room.put("a", "/etc/one", "theirs\n");
-    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0611"]));
+    let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0611"]));
     assert!(outcome.problems[0].message.contains("neither what was there before"), "{:?}", outcome.problems);
     assert_eq!(room.host("a", |host| host.disk.text("/etc/one")).as_deref(), Some("theirs\n"));
 }
@@ -240,26 +242,26 @@ async fn a_failed_gate_stops_and_resume_goes_on_when_it_is_mended() {
     let room = two_files(&["a", "b"]);
     room.gate.bad.lock().unwrap().insert("a".into());
     let outcome = run(&room).await;
-    assert_eq!(outcome.ending, Ending::Stopped);
+    assert_eq!(outcome.ending, RunExitClass::Stopped);
     assert!(codes(&outcome).contains(&"RW0650"));
     room.host("b", |host| assert!(host.told.is_empty()));
     room.gate.bad.lock().unwrap().clear();
-    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     room.host("a", |host| assert_eq!(host.told.len(), 2, "nothing was done twice"));
-    let nothing = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((nothing.ending, codes(&nothing)), (Ending::Refused, vec!["RW0623"]));
+    let nothing = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((nothing.ending, codes(&nothing)), (RunExitClass::Refused, vec!["RW0623"]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_catches_up_is_proven_by_a_gate_that_others_passed_before() {
     let room = full(&["a", "b", "c"]);
-    room.fault("c", "write_file", Trouble::Fails);
+    room.fault("c", "write_file", SimulatedTrouble::Fails);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Failed, vec!["RW0612"]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Failed, vec!["RW0612"]));
     assert_eq!(*room.gate.checked.lock().unwrap(), ["a after ", "b after a"]);
-    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     let last = room.gate.checked.lock().unwrap().last().cloned().unwrap();
     assert!(last.starts_with("b,c after a"), "{last}");
 }
@@ -268,10 +270,10 @@ async fn a_host_that_catches_up_is_proven_by_a_gate_that_others_passed_before() 
 async fn a_run_that_died_after_its_last_step_lets_its_hosts_go() {
     let room = two_files(&["a"]);
     let dead = ClusterLock::take(&room.context.folder, "apply").unwrap().holder.line();
-    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
     let now = room.fleet.now();
     room.host("a", |host| host.hold(&dead, host.lock.highest, 0, now));
-    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+    let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
     assert_eq!(codes(&outcome), ["RW0623"]);
     room.host("a", |host| assert_eq!(host.holder(), None));
 }
@@ -280,12 +282,12 @@ async fn a_run_that_died_after_its_last_step_lets_its_hosts_go() {
 async fn what_is_forgotten_while_a_run_is_left_open_stays_forgotten() {
     let room = two_files(&["a", "b"]);
     room.gate.bad.lock().unwrap().insert("a".into());
-    assert_eq!(run(&room).await.ending, Ending::Stopped);
+    assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     let address: Address = "host/a/file/%2Fetc%2Fx".parse().unwrap();
     assert!(room.state().last_applied.resources.contains_key(&address));
-    listing::forget(&room.context.folder, std::slice::from_ref(&address)).unwrap();
+    listing::forget_resources(&room.context.folder, std::slice::from_ref(&address)).unwrap();
     room.gate.bad.lock().unwrap().clear();
-    assert_eq!(resume(&room.context, Decisions::default(), room.sink()).await.ending, Ending::Done);
+    assert_eq!(resume_run(&room.context, Decisions::default(), room.sink()).await.ending, RunExitClass::Done);
     let left: Vec<String> = room.state().last_applied.resources.keys().map(ToString::to_string).collect();
     assert_eq!(left, ["host/a/file/%2Fetc%2Fy", "host/b/file/%2Fetc%2Fx", "host/b/file/%2Fetc%2Fy"]);
 }
@@ -296,8 +298,8 @@ async fn hosts_that_are_down_take_the_budget() {
     room.rollout.max_unavailable = 1;
     let plan = room.plan().await;
     room.host("b", |host| host.down_until = NEVER);
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!(outcome.ending, Ending::Stopped);
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!(outcome.ending, RunExitClass::Stopped);
     assert_eq!(codes(&outcome), ["RW0401", "RW0620"]);
     room.host("a", |host| assert_eq!(host.boot, 0));
 }
@@ -307,35 +309,35 @@ async fn a_reboot_is_proven_or_named() {
     let short = Duration::from_secs(600);
     let mut room = full(&["a"]);
     room.context.patience.reboot = short;
-    room.fault("a", "reboot", Trouble::NoEffect);
+    room.fault("a", "reboot", SimulatedTrouble::NoEffect);
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Failed, vec!["RW0616"]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Failed, vec!["RW0616"]));
     let room = full(&["a"]);
-    room.fault("a", "reboot", Trouble::LostAfter);
-    assert_eq!(run(&room).await.ending, Ending::Done, "a reboot cuts the connection");
+    room.fault("a", "reboot", SimulatedTrouble::LostAfter);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done, "a reboot cuts the connection");
     let mut room = full(&["a"]);
     room.context.patience.reboot = short;
     let plan = room.plan().await;
     let gone = room.fleet.clone();
     let sink = Arc::new(move |event| {
-        if let Event::Rebooting { host } = event {
+        if let RunEvent::Rebooting { host } = event {
             gone.with(&host, |host| host.down_until = NEVER).unwrap();
         }
     });
-    let outcome = apply(&plan, &room.context, sink).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Incomplete, vec!["RW0617"]));
+    let outcome = apply_plan(&plan, &room.context, sink).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Incomplete, vec!["RW0617"]));
     room.host("a", |host| host.down_until = Duration::ZERO);
     room.context.patience.reboot = Duration::from_secs(1200);
-    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     room.host("a", |host| assert_eq!(host.boot, 1, "the reboot that happened counts"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reboot_that_the_host_did_not_hear_of_is_asked_for_again_a_few_times() {
-    for (lost, ending, boots) in [(1, Ending::Done, 1), (3, Ending::Done, 1), (4, Ending::Failed, 0)] {
+    for (lost, ending, boots) in [(1, RunExitClass::Done, 1), (3, RunExitClass::Done, 1), (4, RunExitClass::Failed, 0)] {
         let room = full(&["a"]);
-        (0..lost).for_each(|_| room.fault("a", "reboot", Trouble::LostBefore));
+        (0..lost).for_each(|_| room.fault("a", "reboot", SimulatedTrouble::LostBefore));
         let outcome = run(&room).await;
         assert_eq!((outcome.ending, codes(&outcome).contains(&"RW0616")), (ending, boots == 0), "{lost}");
         room.host("a", |host| assert_eq!(host.boot, boots, "{lost}"));
@@ -344,7 +346,7 @@ async fn a_reboot_that_the_host_did_not_hear_of_is_asked_for_again_a_few_times()
     }
     // One that was heard is not: something holds it up.
     let room = full(&["a"]);
-    room.fault("a", "reboot", Trouble::NoEffect);
+    room.fault("a", "reboot", SimulatedTrouble::NoEffect);
     assert_eq!(codes(&run(&room).await), ["RW0616"]);
     assert_eq!(room.fleet.log().iter().filter(|logged| logged.word == "reboot").count(), 1);
 }
@@ -355,23 +357,23 @@ async fn a_host_that_goes_down_for_its_reboot_while_resume_looks_at_it_is_waited
     for (calls, under_way) in (1..=8).flat_map(|calls| [(calls, false), (calls, true)]) {
         let room = full(&["a"]);
         // Our side dies when it has asked; the host hears it, and goes down only so many calls later.
-        room.fault("a", "reboot", Trouble::LostBefore);
+        room.fault("a", "reboot", SimulatedTrouble::LostBefore);
         let (plan, interrupt) = (room.plan().await, room.interrupt.clone());
         let sink = Arc::new(move |event| {
-            if let Event::Rebooting { .. } = event {
+            if let RunEvent::Rebooting { .. } = event {
                 interrupt.send_replace(2);
             }
         });
-        assert_eq!(apply(&plan, &room.context, sink).await.ending, Ending::Interrupted);
+        assert_eq!(apply_plan(&plan, &room.context, sink).await.ending, RunExitClass::Interrupted);
         room.interrupt.send_replace(0);
         room.host("a", |host| {
-            let fault = |after, trouble| Fault { after, word: None, trouble };
-            let cut_off = under_way.then(|| fault(host.calls + calls, Trouble::CutOff(0)));
-            let down = fault(host.calls + calls + u32::from(under_way), Trouble::PowerLost);
+            let fault = |after, trouble| SimulatedFault { after, word: None, trouble };
+            let cut_off = under_way.then(|| fault(host.calls + calls, SimulatedTrouble::CutOff(0)));
+            let down = fault(host.calls + calls + u32::from(under_way), SimulatedTrouble::PowerLost);
             host.faults.extend(cut_off.into_iter().chain([down]));
         });
-        let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
-        assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]), "{calls} {under_way}");
+        let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+        assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]), "{calls} {under_way}");
         room.host("a", |host| assert_eq!(host.boot, 1, "{calls} {under_way}"));
     }
 }
@@ -381,14 +383,14 @@ async fn plans_that_may_not_be_applied_change_nothing() {
     let room = two_files(&["a"]);
     let plan = room.plan().await;
     let refused = async |plan: &Plan, context: &Context| {
-        let outcome = apply(plan, context, room.sink()).await;
-        assert_eq!(outcome.ending, Ending::Refused);
+        let outcome = apply_plan(plan, context, room.sink()).await;
+        assert_eq!(outcome.ending, RunExitClass::Refused);
         codes(&outcome)[0].to_owned()
     };
     let sealed = |change: &dyn Fn(&mut Plan)| {
         let mut changed = plan.clone();
         change(&mut changed);
-        changed.digest = content::digest(&changed).to_string();
+        changed.digest = content::compute_plan_digest(&changed).to_string();
         changed
     };
     let mut edited = plan.clone();
@@ -420,17 +422,17 @@ async fn two_at_once_and_locks_that_the_dead_left() {
     let room = two_files(&["a"]);
     let other = ClusterLock::take(&room.context.folder, "apply").unwrap();
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0704"]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0704"]));
     let dead = other.holder.line();
     drop(other);
     let elsewhere = dead.replace("\"boot_id\":\"", "\"boot_id\":\"another").replace("\"machine\":\"", "\"machine\":\"another");
     let now = room.fleet.now();
     room.host("a", |host| host.hold(&elsewhere, 41, 10, now));
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Refused, vec!["RW0608"]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Refused, vec!["RW0608"]));
     room.host("a", |host| host.hold(&dead, 41, 0, now));
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     room.host("a", |host| assert_eq!(host.lock.highest, 42, "the fence goes beyond what the host has seen"));
 }
 
@@ -439,11 +441,11 @@ async fn one_host_cannot_use_up_the_numbers_of_all() {
     let room = two_files(&["a", "b"]);
     room.host("a", |host| host.lock.highest = u64::MAX);
     let outcome = run(&room).await;
-    assert!(codes(&outcome).contains(&"RW0615") && outcome.ending != Ending::Refused, "{:?}", outcome.problems);
+    assert!(codes(&outcome).contains(&"RW0615") && outcome.ending != RunExitClass::Refused, "{:?}", outcome.problems);
     assert!(outcome.run.unwrap().starts_with("r0001-"));
     assert!(room.host("b", |host| host.lock.highest) <= 2, "b counts on as before");
     room.host("a", |host| host.lock.highest = 0);
-    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
 }
 
 #[tokio::test(start_paused = true)]
@@ -452,16 +454,16 @@ async fn the_first_interrupt_finishes_what_runs_and_resume_does_the_rest() {
     let plan = room.plan().await;
     let interrupt = room.interrupt.clone();
     let sink = Arc::new(move |event| {
-        if matches!(event, Event::ActionStarted { .. }) {
+        if matches!(event, RunEvent::ActionStarted { .. }) {
             interrupt.send_modify(|count| *count = 1);
         }
     });
-    let outcome = apply(&plan, &room.context, sink).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Interrupted, vec!["RW0621"]));
+    let outcome = apply_plan(&plan, &room.context, sink).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Interrupted, vec!["RW0621"]));
     assert_eq!((outcome.counts.done, outcome.counts.skipped), (1, 7));
     room.interrupt.send_modify(|count| *count = 0);
-    let outcome = resume(&room.context, Decisions::default(), room.sink()).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     assert_eq!(room.plan().await.nodes, []);
 }
 
@@ -471,12 +473,12 @@ async fn an_interrupt_while_hosts_are_reached_changes_nothing_and_leaves_no_lock
     let (plan, interrupt) = (room.plan().await, room.interrupt.clone());
     room.host("b", |host| host.running = running_for_ever(&plan));
     let sink = Arc::new(move |event| {
-        if let Event::HostBusy { .. } = event {
+        if let RunEvent::HostBusy { .. } = event {
             interrupt.send_replace(1);
         }
     });
-    let outcome = apply(&plan, &room.context, sink).await;
-    assert_eq!((outcome.ending, codes(&outcome), &outcome.run), (Ending::Interrupted, vec!["RW0621"], &None));
+    let outcome = apply_plan(&plan, &room.context, sink).await;
+    assert_eq!((outcome.ending, codes(&outcome), &outcome.run), (RunExitClass::Interrupted, vec!["RW0621"], &None));
     for name in ["a", "b"] {
         room.host(name, |host| assert_eq!((host.told.len(), host.holder()), (0, None), "{name}"));
     }
@@ -488,14 +490,14 @@ async fn the_second_interrupt_waits_for_nothing_and_what_ran_is_unknown() {
     let plan = room.plan().await;
     let (interrupt, fleet) = (room.interrupt.clone(), room.fleet.clone());
     let sink = Arc::new(move |event| {
-        if let Event::Rebooting { host } = event {
+        if let RunEvent::Rebooting { host } = event {
             fleet.with(&host, |host| host.down_until = NEVER).unwrap();
             interrupt.send_modify(|count| *count = 2);
         }
     });
-    let outcome = apply(&plan, &room.context, sink).await;
-    assert_eq!(outcome.ending, Ending::Interrupted);
-    assert!(outcome.outcomes.iter().any(|(id, o)| id == "host/a/reboot" && matches!(o, Outcome::Unknown { .. })));
+    let outcome = apply_plan(&plan, &room.context, sink).await;
+    assert_eq!(outcome.ending, RunExitClass::Interrupted);
+    assert!(outcome.outcomes.iter().any(|(id, o)| id == "host/a/reboot" && matches!(o, NodeOutcome::Unknown { .. })));
 }
 
 /// Whoever goes on with another plan sees what the step made, and not what was there before.
@@ -510,22 +512,22 @@ async fn what_a_run_had_begun_when_it_was_killed_is_taken_back_by_another_plan()
         // The host lets it go after a while.
         tokio::time::sleep(Duration::from_secs(3600)).await;
         if is_applied {
-            assert_eq!(run(&room).await.ending, Ending::Done);
+            assert_eq!(run(&room).await.ending, RunExitClass::Done);
         }
         room.wishes.clear();
-        assert_eq!((run(&room).await.ending, text(&room).as_deref()), (Ending::Done, Some("old\n")), "{is_applied}");
+        assert_eq!((run(&room).await.ending, text(&room).as_deref()), (RunExitClass::Done, Some("old\n")), "{is_applied}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_newer_record_on_the_host_wins() {
     let room = two_files(&["a"]);
-    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
     let elsewhere = two_files(&["a"]);
     elsewhere.fleet.replace(room.fleet.hosts());
     elsewhere.put("a", "/etc/x", "drifted\n");
     let outcome = run(&elsewhere).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     let (ours, theirs) = (room.state().last_applied, elsewhere.state().last_applied);
     assert_eq!(theirs.resources.len(), 2, "the second file is known from the host's record alone");
     let x = "host/a/file/%2Fetc%2Fx".parse().unwrap();
@@ -537,18 +539,18 @@ async fn held_steps_leave_the_run_incomplete() {
     let mut room = full(&["a"]);
     room.rollout.max_disruption = Disruption::LinkBlip;
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, outcome.counts.held, outcome.counts.done), (Ending::Incomplete, 1, 2));
+    assert_eq!((outcome.ending, outcome.counts.held, outcome.counts.done), (RunExitClass::Incomplete, 1, 2));
     room.host("a", |host| assert_eq!(host.boot, 0));
     let besides = Besides { inventory: "inv", unknown: 0, provable: true };
-    let said = summary(&outcome, outcome.ending, besides);
+    let said = render_run_summary(&outcome, outcome.ending, besides);
     assert!(said.ends_with("next: mend what is said above, then railwright plan inv\n"), "{said}");
-    let resumed = resume(&room.context, Decisions::default(), room.sink()).await;
+    let resumed = resume_run(&room.context, Decisions::default(), room.sink()).await;
     assert_eq!((outcome.resumable, codes(&resumed)), (false, vec!["RW0623"]), "the two agree");
     let left = ApplyOutcome { resumable: true, ..outcome.clone() };
-    assert!(summary(&left, left.ending, besides).contains("then railwright resume inv"));
+    assert!(render_run_summary(&left, left.ending, besides).contains("then railwright resume inv"));
     let unproven = Besides { provable: false, ..besides };
-    let done = ApplyOutcome { ending: Ending::Done, ..outcome };
-    assert!(summary(&done, done.ending, unproven).ends_with("next: railwright drift inv\n"));
+    let done = ApplyOutcome { ending: RunExitClass::Done, ..outcome };
+    assert!(render_run_summary(&done, done.ending, unproven).ends_with("next: railwright drift inv\n"));
 }
 
 /// A setting of firmware on each host's card.
@@ -564,12 +566,12 @@ fn firmware(takes_effect: &str) -> Room {
 async fn a_setting_of_firmware_is_in_effect_after_the_one_reboot() {
     let mut room = firmware("reboot");
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     let told = |room: &Room| room.host("a", |host| (host.boot, host.firmware.0["ens1"].settings["SRIOV_EN"].current.clone()));
     assert_eq!(told(&room), (1, "1".to_owned()));
     assert_eq!(room.plan().await.nodes, []);
     room.wishes.clear();
-    assert_eq!(run(&room).await.ending, Ending::Done);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
     assert_eq!(told(&room), (2, "0".to_owned()), "what was there before comes back");
 }
 
@@ -577,7 +579,7 @@ async fn a_setting_of_firmware_is_in_effect_after_the_one_reboot() {
 async fn a_power_cycle_is_left_to_a_person_and_proven_by_the_next_plan() {
     let room = firmware("power_cycle");
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Waiting, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Waiting, vec![]));
     let setting = |room: &Room| room.host("a", |host| host.firmware.0["ens1"].settings["SRIOV_EN"].clone());
     assert_eq!((setting(&room).next_boot.as_str(), setting(&room).current.as_str()), ("1", "0"), "it is written and waits");
     room.host("a", |host| {
@@ -594,7 +596,7 @@ async fn a_power_cycle_is_left_to_a_person_and_proven_by_the_next_plan() {
         host.down_until = Duration::ZERO;
     });
     let outcome = run(&room).await;
-    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Done, vec![]));
+    assert_eq!((outcome.ending, codes(&outcome)), (RunExitClass::Done, vec![]));
     room.host("a", |host| assert_eq!(host.disk.text("/etc/x").as_deref(), Some("one\n")));
 }
 
@@ -604,11 +606,11 @@ async fn where_no_host_is_there_no_run_begins() {
     let room = full(&["a1", "a2", "a3"]);
     let plan = room.plan().await;
     ["a1", "a2", "a3"].into_iter().for_each(|host| room.host(host, |host| host.down_until = NEVER));
-    let outcome = apply(&plan, &room.context, room.sink()).await;
-    assert_eq!((outcome.ending, outcome.run.is_none(), codes(&outcome)), (Ending::Refused, true, vec!["RW0632", "RW0401"]));
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((outcome.ending, outcome.run.is_none(), codes(&outcome)), (RunExitClass::Refused, true, vec!["RW0632", "RW0401"]));
     assert_eq!(outcome.problems[0].message, "none of the 3 hosts of the plan can be reached");
     assert_eq!(outcome.problems[1].subject.as_deref(), Some("host/a[1-3]"));
     assert!(room.events.lock().unwrap().is_empty(), "{:?}", room.events.lock().unwrap());
     ["a1", "a2", "a3"].into_iter().for_each(|host| room.host(host, |host| host.down_until = Duration::ZERO));
-    assert_eq!(apply(&plan, &room.context, room.sink()).await.ending, Ending::Done);
+    assert_eq!(apply_plan(&plan, &room.context, room.sink()).await.ending, RunExitClass::Done);
 }

@@ -1,12 +1,12 @@
 //! A simulated leaf, and the hosts behind it: what passed their gate before a change of the leaf has to pass it after.
 
 use crate::room::{Room, wish};
-use railwright_apply::{ApplyOutcome, Ending, Event, GateResult, Gatekeeper, apply};
+use railwright_apply::{ApplyOutcome, GateResult, Gatekeeper, RunEvent, RunExitClass, apply_plan};
 use railwright_base::Diagnostic;
 use railwright_resource::Disruption;
 use railwright_transport::BoxFuture;
 use railwright_transport::sim::switch::Tables;
-use railwright_transport::sim::{Fleet, Host};
+use railwright_transport::sim::{Fleet, SimulatedHost};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub fn delivered() -> Tables {
 
 /// The leaf alone, reached over its first port.
 pub fn room() -> Room {
-    let mut room = Room::with(BTreeMap::from([(LEAF.to_owned(), Host::switch(delivered(), &port(0)))]));
+    let mut room = Room::with(BTreeMap::from([(LEAF.to_owned(), SimulatedHost::switch(delivered(), &port(0)))]));
     if let Some(access) = room.context.hosts.get_mut(LEAF) {
         access.switch = true;
     }
@@ -86,7 +86,7 @@ async fn change(mtu: u32, needs: u64, meanwhile: Option<&'static str>) -> (Room,
     room.rollout.behind = BTreeMap::from([(LEAF.to_owned(), "gpu[1-2]".to_owned())]);
     room.context.gatekeeper = Arc::new(Traffic { fleet: room.fleet.clone(), needs, meanwhile });
     room.wishes.push(wish(LEAF, "switch_port", json!({ "system": "sonic", "port": port(1), "mtu": mtu }), &[]));
-    let outcome = apply(&room.plan().await, &room.context, room.sink()).await;
+    let outcome = apply_plan(&room.plan().await, &room.context, room.sink()).await;
     (room, outcome)
 }
 
@@ -94,7 +94,7 @@ async fn change(mtu: u32, needs: u64, meanwhile: Option<&'static str>) -> (Room,
 fn checked(room: &Room) -> Vec<(bool, bool)> {
     let events = room.events.lock().unwrap();
     let checks = events.iter().filter_map(|event| match event {
-        Event::BehindChecked { before, failure, .. } => Some((*before, failure.is_none())),
+        RunEvent::BehindChecked { before, failure, .. } => Some((*before, failure.is_none())),
         _ => None,
     });
     checks.collect()
@@ -103,7 +103,7 @@ fn checked(room: &Room) -> Vec<(bool, bool)> {
 #[tokio::test(start_paused = true)]
 async fn what_the_hosts_behind_it_do_not_bear_is_taken_back() {
     let (room, outcome) = change(1500, 4096, None).await;
-    assert_eq!((outcome.ending, outcome.problems[0].code.as_ref()), (Ending::Failed, "RW0641"));
+    assert_eq!((outcome.ending, outcome.problems[0].code.as_ref()), (RunExitClass::Failed, "RW0641"));
     let said = "gpu[1-2] behind it passed their gate before the change, and not after it: gpu1 and gpu2 lose large packets";
     assert!(outcome.problems[0].message.contains(said), "{:?}", outcome.problems[0]);
     assert_eq!((configurations(&room), checked(&room)), ((delivered(), delivered()), vec![(true, true), (false, false)]));
@@ -112,7 +112,7 @@ async fn what_the_hosts_behind_it_do_not_bear_is_taken_back() {
 #[tokio::test(start_paused = true)]
 async fn what_they_bear_is_confirmed_and_saved() {
     let (room, outcome) = change(9216, 4096, None).await;
-    assert_eq!((outcome.ending, checked(&room)), (Ending::Done, vec![(true, true), (false, true)]));
+    assert_eq!((outcome.ending, checked(&room)), (RunExitClass::Done, vec![(true, true), (false, true)]));
     let (running, saved) = configurations(&room);
     assert_eq!((running["PORT"][&port(1)]["mtu"].as_str(), &running), ("9216", &saved));
 }
@@ -120,14 +120,14 @@ async fn what_they_bear_is_confirmed_and_saved() {
 #[tokio::test(start_paused = true)]
 async fn hosts_that_did_not_pass_before_prove_nothing() {
     let (room, outcome) = change(1500, 9200, None).await;
-    assert_eq!((outcome.ending, checked(&room)), (Ending::Done, vec![(true, false)]));
+    assert_eq!((outcome.ending, checked(&room)), (RunExitClass::Done, vec![(true, false)]));
     assert_eq!(configurations(&room).0["PORT"][&port(1)]["mtu"], "1500");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_moves_while_they_are_asked_is_seen_before_anything_is_done() {
     let (room, outcome) = change(9216, 4000, Some("4200")).await;
-    assert_eq!((outcome.ending, outcome.problems[0].code.as_ref()), (Ending::Incomplete, "RW0610"), "{:?}", outcome.problems);
+    assert_eq!((outcome.ending, outcome.problems[0].code.as_ref()), (RunExitClass::Incomplete, "RW0610"), "{:?}", outcome.problems);
     let running = configurations(&room).0;
     assert_eq!((running["PORT"][&port(1)]["mtu"].as_str(), checked(&room)), ("4200", vec![(true, true)]));
 }

@@ -3,22 +3,22 @@
 use crate::room::{Room, runtime};
 use proptest::sample::Index;
 use railwright::cli::recording;
-use railwright_apply::{Past, apply, status, steps};
+use railwright_apply::{Past, apply_plan, status, steps};
 use railwright_base::{Diagnostic, Target, nodeset};
 use railwright_knowledge::catalog::{self, Catalog};
-use railwright_knowledge::module::Desired;
+use railwright_knowledge::module::DesiredState;
 use railwright_knowledge::rules::{self, RuleSet};
 use railwright_knowledge::solve;
-use railwright_knowledge::spec::{self, Loaded, SourceFile, Sources};
+use railwright_knowledge::spec::{self, LoadedSpec, SourceFile, Sources};
 use railwright_plan::{Plan, content, file};
 use railwright_report as report;
-use railwright_resource::{Observation, Wish, host, kind_named, kinds};
-use railwright_state::journal::{Chain, Entry};
+use railwright_resource::{DesiredResource, Observation, host, kind_named, list_resource_kinds};
+use railwright_state::journal::{Chain, JournalEntry};
 use railwright_state::sightings::Sightings;
-use railwright_state::{IdentityConflict, State, StateFolder, TargetIdentity, TargetRecord, journal, run_status};
-use railwright_transport::sim::access;
+use railwright_state::{ClusterState, IdentityConflict, StateFolder, TargetIdentity, TargetRecord, journal, run_status};
+use railwright_transport::sim::new_simulated_access;
 use railwright_transport::{Connector as _, HostAccess, SshConnector};
-use railwright_workload::{self as workload, Inputs, Request, Templates, Workloads};
+use railwright_workload::{self as workload, JobRenderInputs, JobRequest, Templates, Workloads};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -78,10 +78,10 @@ fn run() -> &'static Left {
         runtime().block_on(async {
             let room = Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
             let plan = room.plan().await;
-            let run = apply(&plan, &room.context, room.sink()).await.run.unwrap();
+            let run = apply_plan(&plan, &room.context, room.sink()).await.run.unwrap();
             let at = |path: &str| std::fs::read(room.context.folder.path().join(path)).unwrap();
             Left {
-                plan: file::bytes(&plan),
+                plan: file::serialize_plan(&plan),
                 journal: at(&format!("runs/{run}/journal.jsonl")),
                 record: room.host("a", |host| host.record.clone().unwrap().into_bytes()),
                 state: at("state.json"),
@@ -98,7 +98,7 @@ fn told(diagnostics: &[Diagnostic], sources: &Sources) -> Opened {
             return Err(format!("an error without a page: {diagnostic:?}"));
         }
     }
-    Ok(vec![report::diagnostic::text(diagnostics, sources, report::out::Look::PLAIN)])
+    Ok(vec![report::diagnostic::render_diagnostics(diagnostics, sources, report::out::ScreenStyle::PLAIN)])
 }
 
 fn told_one(diagnostic: Diagnostic) -> Opened {
@@ -121,11 +121,11 @@ fn specs() -> Vec<Vec<u8>> {
 
 fn open_spec(bytes: &[u8]) -> Opened {
     let text = String::from_utf8_lossy(bytes).into_owned();
-    match spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text }]) {
+    match spec::load_spec(vec![SourceFile { name: "x.yaml".to_owned(), text }]) {
         Ok(loaded) => {
             let (catalog, rules) = known();
             let mut screens = told(&loaded.warnings, &loaded.sources)?;
-            screens.extend(told(&rules::judge(&loaded, catalog, rules, "2026-01-01").diagnostics(), &loaded.sources)?);
+            screens.extend(told(&rules::evaluate_rules(&loaded, catalog, rules, "2026-01-01").diagnostics(), &loaded.sources)?);
             screens.extend(told(&catalog::unknown_models(&loaded, catalog), &loaded.sources)?);
             screens.extend(workloads(&loaded)?);
             Ok(screens)
@@ -140,16 +140,16 @@ fn templates() -> &'static Templates {
 }
 
 /// What becomes of the workloads of a spec.
-fn workloads(loaded: &Loaded) -> Opened {
+fn workloads(loaded: &LoadedSpec) -> Opened {
     let (catalog, rules) = known();
-    let inputs = Inputs { loaded, catalog, rules, templates: templates(), today: "2026-01-01", derives: true };
+    let inputs = JobRenderInputs { loaded, catalog, rules, templates: templates(), today: "2026-01-01", derives: true };
     let (workloads, problems) = Workloads::of(inputs);
     if !problems.is_empty() {
         return told(&problems, &loaded.sources);
     }
     let found: Vec<Diagnostic> = workloads.found().into_iter().map(|finding| finding.diagnostic).chain(workloads.notes()).collect();
     let mut screens = told(&found, &loaded.sources)?;
-    let mut desired = Desired::default();
+    let mut desired = DesiredState::default();
     if let Err(problems) = workloads.wish(loaded, &mut desired) {
         screens.extend(told(&problems, &loaded.sources)?);
     }
@@ -173,19 +173,19 @@ fn cablings() -> Vec<Vec<u8>> {
 }
 
 /// The example that these cables are of.
-fn of_cables() -> spec::Loaded {
+fn of_cables() -> spec::LoadedSpec {
     let text = String::from_utf8_lossy(&std::fs::read("inventories/roce-a100/cluster.yaml").unwrap()).into_owned();
-    spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text }]).unwrap()
+    spec::load_spec(vec![SourceFile { name: "x.yaml".to_owned(), text }]).unwrap()
 }
 
 /// Read into a spec that is sound, and written again.
 fn open_cabling(bytes: &[u8]) -> Opened {
     let text = String::from_utf8_lossy(bytes).into_owned();
-    match spec::cabling::read(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text }) {
+    match spec::cabling::load_cabling(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text }) {
         Ok(loaded) => {
             let cables: Vec<_> = loaded.cabling.unwrap().cables.into_iter().map(|cable| (cable.from, cable.to)).collect();
             let mut screens = told(&loaded.warnings, &loaded.sources)?;
-            screens.push(spec::cabling::write::table(&cables));
+            screens.push(spec::cabling::write::render_cabling_table(&cables));
             Ok(screens)
         }
         Err(problems) => told(&problems.diagnostics, &problems.sources),
@@ -206,24 +206,27 @@ fn neighbours() -> Vec<Vec<u8>> {
 
 /// What a host says of its neighbours: compared with the example's cables, shown, and written down.
 fn open_neighbours(bytes: &[u8]) -> Opened {
-    use railwright_verify::cabling::{Names, Scope, Silent, View, Views, compare, discover::discover};
+    use railwright_verify::cabling::{
+        CablingNames, CablingScope, DeviceLldpView, Silent, Views, compare_cabling, discover::discover_cables,
+    };
     let table = String::from_utf8_lossy(&cablings()[0]).into_owned();
-    let loaded = spec::cabling::read(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text: table }).unwrap();
-    let mut answers = railwright_resource::Answers::default();
+    let loaded = spec::cabling::load_cabling(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text: table }).unwrap();
+    let mut answers = railwright_resource::ReadResults::default();
     let out = String::from_utf8_lossy(bytes).into_owned();
     let read = railwright_resource::Read::LldpNeighbours;
-    answers.insert(read.key(), railwright_resource::Answer { status: railwright_resource::AnswerStatus::Exit(0), out });
-    let view = railwright_resource::lldp::lldp(&answers, &read).map(View::of).map_err(Silent::from);
+    answers.insert(read.key(), railwright_resource::ReadResult { status: railwright_resource::AnswerStatus::Exit(0), out });
+    let view = railwright_resource::lldp::decode_lldp_answer(&answers, &read).map(DeviceLldpView::of).map_err(Silent::from);
     let views = Views::from([("gpu01".to_owned(), view)]);
     let cables = loaded.cabling.as_ref().unwrap().cables.as_slice();
-    let names = Names::of(&loaded, cables);
+    let names = CablingNames::of(&loaded, cables);
     let nics: Vec<_> = cables.iter().map(|cable| cable.from.clone()).collect();
-    let found = compare(Scope { cables, nics: &nics, names: &names }, &views);
-    let subject = report::cabling::Subject { inventory: "x", file: "cabling.csv", hosts: &["gpu01".to_owned()], switches: &[] };
-    let discovered = discover(&nics, &std::collections::BTreeSet::from(["leaf1"]), &Names::of(&loaded, &[]), &views);
-    let mut screens = vec![report::cabling::screen(&subject, &found), spec::cabling::write::table(&discovered.cables)];
-    screens.push(report::document::text(&report::cabling::document::CablingDocument::of(&subject, &found)));
-    screens.extend(report::cabling::document::unseen(&discovered.unseen));
+    let found = compare_cabling(CablingScope { cables, nics: &nics, names: &names }, &views);
+    let subject = report::cabling::CablingSubject { inventory: "x", file: "cabling.csv", hosts: &["gpu01".to_owned()], switches: &[] };
+    let discovered = discover_cables(&nics, &std::collections::BTreeSet::from(["leaf1"]), &CablingNames::of(&loaded, &[]), &views);
+    let mut screens =
+        vec![report::cabling::render_cabling_screen(&subject, &found), spec::cabling::write::render_cabling_table(&discovered.cables)];
+    screens.push(report::document::render_json_document(&report::cabling::document::CablingDocument::of(&subject, &found)));
+    screens.extend(report::cabling::document::describe_unseen_nics(&discovered.unseen));
     Ok(screens)
 }
 
@@ -242,15 +245,15 @@ fn pods() -> Vec<Vec<u8>> {
 
 /// What a pod says of its image: judged and shown.
 fn open_pod(bytes: &[u8]) -> Opened {
-    use railwright_verify::image::{Wanted, judge, judge::unknown, program};
-    let catalog = catalog::load("", []).map_err(|problems| format!("{:?}", problems.diagnostics))?;
-    let wanted = Wanted::of("rocev2", catalog.user_space.get("rocev2").unwrap(), &[]);
-    let findings = match program::parse(&String::from_utf8_lossy(bytes)) {
-        Ok(seen) => judge(&seen, &wanted, "railwright image render"),
-        Err(why) => unknown(&wanted, &why, "kubectl describe pod"),
+    use railwright_verify::image::{ImageRequirements, check_image_contents, judge::list_unknown_findings, program};
+    let catalog = catalog::load_catalog("", []).map_err(|problems| format!("{:?}", problems.diagnostics))?;
+    let wanted = ImageRequirements::of("rocev2", catalog.user_space.get("rocev2").unwrap(), &[]);
+    let findings = match program::parse_inspection_output(&String::from_utf8_lossy(bytes)) {
+        Ok(seen) => check_image_contents(&seen, &wanted, "railwright image render"),
+        Err(why) => list_unknown_findings(&wanted, &why, "kubectl describe pod"),
     };
-    let document = report::document::text(&report::image::ImageDocument::of("ml/train", &wanted, &findings));
-    Ok(vec![report::image::screen("ml/train", &wanted, &findings), document])
+    let document = report::document::render_json_document(&report::image::ImageDocument::of("ml/train", &wanted, &findings));
+    Ok(vec![report::image::render_image_screen("ml/train", &wanted, &findings), document])
 }
 
 /// A reading of a host: before, after.
@@ -268,34 +271,38 @@ fn counters() -> Vec<Vec<u8>> {
 
 /// What a host says of its counters, with all else that it says of its ends: judged, shown and drawn.
 fn open_counters(bytes: &[u8]) -> Opened {
-    use railwright_resource::counters::Sample;
-    use railwright_resource::{Answer, AnswerStatus, Answers, Read};
-    use railwright_verify::fabric::{Device, Devices, Wanted, judge, links};
+    use railwright_resource::counters::CounterSampleOrdinal;
+    use railwright_resource::{AnswerStatus, Read, ReadResult, ReadResults};
+    use railwright_verify::fabric::{DesiredFabricSettings, Devices, FabricDevice, check_fabric_links, list_fabric_links};
     let table = String::from_utf8_lossy(&cablings()[0]).into_owned();
-    let loaded = spec::cabling::read(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text: table }).unwrap();
+    let loaded = spec::cabling::load_cabling(of_cables(), SourceFile { name: "cabling.csv".to_owned(), text: table }).unwrap();
     let out = String::from_utf8_lossy(bytes).into_owned();
-    let mut answers = Answers::default();
+    let mut answers = ReadResults::default();
     let netdevs = || vec!["ens0f0np0".to_owned()];
     let first = String::from_utf8_lossy(&counters()[0]).into_owned();
-    let mut add = |read: Read, out: &str| answers.insert(read.key(), Answer { status: AnswerStatus::Exit(0), out: out.to_owned() });
-    add(Read::LinkCounters { netdevs: netdevs(), sample: Sample::First }, &first);
-    add(Read::LinkCounters { netdevs: netdevs(), sample: Sample::Second }, &out);
+    let mut add = |read: Read, out: &str| answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(0), out: out.to_owned() });
+    add(Read::LinkCounters { netdevs: netdevs(), sample: CounterSampleOrdinal::First }, &first);
+    add(Read::LinkCounters { netdevs: netdevs(), sample: CounterSampleOrdinal::Second }, &out);
     for netdev in netdevs() {
         add(Read::Link { netdev: netdev.clone() }, "mtu=9000\nflags=0x1003\n");
         add(Read::LinkQos { netdev }, &out);
     }
-    let devices = Devices::from([("gpu01".to_owned(), Device::Host(answers)), ("leaf1".to_owned(), Device::Silent(out))]);
-    let wanted = Wanted::of(&loaded, true);
-    let report = judge(&links(&loaded, None), &devices, &wanted);
-    let subject = report::fabric::Subject { inventory: "x", recorded: None, wanted: &wanted, report: &report };
+    let devices = Devices::from([("gpu01".to_owned(), FabricDevice::Host(answers)), ("leaf1".to_owned(), FabricDevice::Silent(out))]);
+    let wanted = DesiredFabricSettings::of(&loaded, true);
+    let report = check_fabric_links(&list_fabric_links(&loaded, None), &devices, &wanted);
+    let subject = report::fabric::FabricSubject { inventory: "x", recorded: None, wanted: &wanted, report: &report };
     let document = report::fabric::document::FabricDocument::of(&subject);
-    Ok(vec![report::fabric::screen(&subject), report::fabric::svg::document(&subject), report::document::text(&document)])
+    Ok(vec![
+        report::fabric::render_fabric_screen(&subject),
+        report::fabric::svg::render_fabric_svg(&subject),
+        report::document::render_json_document(&document),
+    ])
 }
 
 /// The shipped catalogue and rules.
 fn known() -> &'static (Catalog, RuleSet) {
     static KNOWN: OnceLock<(Catalog, RuleSet)> = OnceLock::new();
-    KNOWN.get_or_init(|| (catalog::load("", []).unwrap(), rules::load("", []).unwrap()))
+    KNOWN.get_or_init(|| (catalog::load_catalog("", []).unwrap(), rules::load_rules("", []).unwrap()))
 }
 
 /// Files of the product's own data, as an inventory may hold them.
@@ -311,15 +318,15 @@ fn own(bytes: &[u8]) -> [(String, String); 1] {
 }
 
 fn open_catalogue(bytes: &[u8]) -> Opened {
-    match catalog::load("own", own(bytes)) {
+    match catalog::load_catalog("own", own(bytes)) {
         Ok(catalog) => Ok(vec![
-            report::knowledge::rows(&catalog.gpu, &["architecture", "note"]),
-            report::knowledge::rows(&catalog.nic, &["driver", "fabrics"]),
-            catalog.os.entries().map(|entry| report::knowledge::row(&entry.row, "")).collect(),
-            report::knowledge::rows(&catalog.bandwidth, &["rate_gbps", "least_gbps"]),
-            report::knowledge::rows(&catalog.release, &["line", "brings", "needs"]),
-            catalog.release.entries().map(|entry| report::knowledge::row(&entry.row, "")).collect(),
-            catalog.combination.entries().map(|entry| report::knowledge::row(&entry.row, "")).collect(),
+            report::knowledge::render_catalog_table(&catalog.gpu, &["architecture", "note"]),
+            report::knowledge::render_catalog_table(&catalog.nic, &["driver", "fabrics"]),
+            catalog.os.entries().map(|entry| report::knowledge::render_catalog_entry(&entry.row, "")).collect(),
+            report::knowledge::render_catalog_table(&catalog.bandwidth, &["rate_gbps", "least_gbps"]),
+            report::knowledge::render_catalog_table(&catalog.release, &["line", "brings", "needs"]),
+            catalog.release.entries().map(|entry| report::knowledge::render_catalog_entry(&entry.row, "")).collect(),
+            catalog.combination.entries().map(|entry| report::knowledge::render_catalog_entry(&entry.row, "")).collect(),
             excluding(&catalog),
         ]),
         Err(problems) => told(&problems.diagnostics, &problems.sources),
@@ -329,27 +336,31 @@ fn open_catalogue(bytes: &[u8]) -> Opened {
 /// What a catalogue makes of a spec, and of the combinations that it brings.
 fn excluding(catalog: &Catalog) -> String {
     let text = String::from_utf8_lossy(&std::fs::read("inventories/roce-h100-rail/cluster.yaml").unwrap()).into_owned();
-    let loaded = spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text }]).unwrap();
-    let answers = solve::answers(&loaded, catalog, &Default::default());
-    let told = solve::findings(&loaded, &answers, &Default::default(), &Default::default());
-    let found: Vec<Diagnostic> = told.into_iter().map(|told| told.diagnostic).chain(solve::untrue(catalog)).collect();
-    report::diagnostic::text(&found, &loaded.sources, report::out::Look::PLAIN)
+    let loaded = spec::load_spec(vec![SourceFile { name: "x.yaml".to_owned(), text }]).unwrap();
+    let answers = solve::solve_with_waivers(&loaded, catalog, &Default::default());
+    let told = solve::collect_conflict_findings(&loaded, &answers, &Default::default(), &Default::default());
+    let found: Vec<Diagnostic> = told.into_iter().map(|told| told.diagnostic).chain(solve::check_combinations(catalog)).collect();
+    report::diagnostic::render_diagnostics(&found, &loaded.sources, report::out::ScreenStyle::PLAIN)
 }
 
 /// Loaded over the shipped ones, listed, explained, tried by their own cases, and asked of a spec.
 fn open_rules(bytes: &[u8]) -> Opened {
-    let set = match rules::load("own", own(bytes)) {
+    let set = match rules::load_rules("own", own(bytes)) {
         Ok(set) => set,
         Err(problems) => return told(&problems.diagnostics, &problems.sources),
     };
-    let mut screens = vec![report::knowledge::rules(&set)];
-    screens.extend(set.rules.values().filter(|rule| rule.own).map(report::knowledge::rule));
+    let mut screens = vec![report::knowledge::render_rule_list(&set)];
+    screens.extend(set.rules.values().filter(|rule| rule.own).map(report::knowledge::render_rule_page));
     let text = String::from_utf8_lossy(&std::fs::read("inventories/roce-a100/cluster.yaml").unwrap()).into_owned();
-    let loaded = spec::load(vec![SourceFile { name: "x.yaml".to_owned(), text }]).unwrap();
-    let found = rules::judge(&loaded, &known().0, &set, "2026-01-01").diagnostics();
+    let loaded = spec::load_spec(vec![SourceFile { name: "x.yaml".to_owned(), text }]).unwrap();
+    let found = rules::evaluate_rules(&loaded, &known().0, &set, "2026-01-01").diagnostics();
     // a user's own codes have no page
-    screens.push(report::diagnostic::text(&found, &set.sources, report::out::Look::PLAIN));
-    screens.push(report::diagnostic::text(&rules::untrue(&set, &known().0), &set.sources, report::out::Look::PLAIN));
+    screens.push(report::diagnostic::render_diagnostics(&found, &set.sources, report::out::ScreenStyle::PLAIN));
+    screens.push(report::diagnostic::render_diagnostics(
+        &rules::check_rule_cases(&set, &known().0),
+        &set.sources,
+        report::out::ScreenStyle::PLAIN,
+    ));
     Ok(screens)
 }
 
@@ -365,9 +376,9 @@ fn scripts() -> Vec<Vec<u8>> {
 
 fn open_script(bytes: &[u8]) -> Opened {
     static DICTIONARY: OnceLock<railwright_knowledge::translate::Dictionary> = OnceLock::new();
-    let dictionary = DICTIONARY.get_or_init(|| railwright_knowledge::translate::load().unwrap());
-    match railwright_knowledge::translate::translate(&String::from_utf8_lossy(bytes), dictionary) {
-        Ok(translation) => Ok(vec![report::translation::screen(&translation)]),
+    let dictionary = DICTIONARY.get_or_init(|| railwright_knowledge::translate::load_translations().unwrap());
+    match railwright_knowledge::translate::translate_script(&String::from_utf8_lossy(bytes), dictionary) {
+        Ok(translation) => Ok(vec![report::translation::render_translation_screen(&translation)]),
         Err(diagnostic) => told_one(diagnostic),
     }
 }
@@ -386,18 +397,18 @@ fn open_arena(bytes: &[u8]) -> Opened {
         Ok(line) => line,
         Err((problems, sources)) => return told(&problems, &sources),
     };
-    let loaded = spec::case(&json!({ "fabric": { "kind": "erdma" }, "kubernetes": {} }))?;
+    let loaded = spec::load_case_spec(&json!({ "fabric": { "kind": "erdma" }, "kubernetes": {} }))?;
     let (catalog, rules) = known();
-    let inputs = Inputs { loaded: &loaded, catalog, rules, templates: templates(), today: "2026-01-01", derives: true };
+    let inputs = JobRenderInputs { loaded: &loaded, catalog, rules, templates: templates(), today: "2026-01-01", derives: true };
     let mut sources = Sources::default();
     line.asked.source().into_iter().for_each(|source| sources.add(source.clone()));
-    match workload::render(inputs, &Request::Pytorch(Box::new(line.job)), &line.asked) {
+    match workload::render_job(inputs, &JobRequest::Pytorch(Box::new(line.job)), &line.asked) {
         Ok(job) => {
             let mut screens = told(&job.told(), &sources)?;
-            let text = report::workload::objects(&job);
+            let text = report::workload::render_job_objects(&job);
             let read: Vec<Value> = text.split("\n---\n").map(|part| serde_yaml_archived::from_str(part).unwrap()).collect();
             assert_eq!(Value::from(read), json!(job.objects), "what is printed is what was made");
-            screens.extend([text, report::workload::explained(&job)]);
+            screens.extend([text, report::workload::render_job_explanation(&job)]);
             Ok(screens)
         }
         Err(problems) => told(&problems, &sources),
@@ -412,11 +423,11 @@ fn node_sets() -> Vec<Vec<u8>> {
 fn open_node_set(bytes: &[u8]) -> Opened {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let mut screens = open_spec(format!("cluster: x\nnodes:\n  - {{ name: {}, os: debian-12 }}\n", json!(text)).as_bytes())?;
-    if let Ok(names) = nodeset::expand(&text) {
+    if let Ok(names) = nodeset::expand_node_set(&text) {
         if names.len() > 1 << 20 {
             return Err(format!("{} names", names.len()));
         }
-        screens.push(nodeset::fold(&names));
+        screens.push(nodeset::fold_node_set(&names));
     }
     Ok(screens)
 }
@@ -427,7 +438,7 @@ fn observations() -> Vec<Vec<u8>> {
 
 /// Decoded, judged by a wish of every kind on its first targets, and shown in every format of drift.
 fn open_observation(bytes: &[u8]) -> Opened {
-    let observation: Observation = match beside("facts", bytes, |folder| recording::read(&folder.join("facts"))) {
+    let observation: Observation = match beside("facts", bytes, |folder| recording::read_recording(&folder.join("facts"))) {
         Ok(observation) => observation,
         Err(failure) => return told(&failure.diagnostics, &failure.sources),
     };
@@ -435,61 +446,64 @@ fn open_observation(bytes: &[u8]) -> Opened {
     let of = |target: &Target| {
         super::bodies::bodies().into_iter().map(|(kind, body)| crate::room::wish(&target.name, kind, body, &[])).collect::<Vec<_>>()
     };
-    let wishes: Vec<Wish> = targets.iter().flat_map(of).collect();
-    let assess = |wish: &Wish| {
+    let wishes: Vec<DesiredResource> = targets.iter().flat_map(of).collect();
+    let assess = |wish: &DesiredResource| {
         let found = observation.targets.get(&wish.address.target).ok_or("not there")?;
-        drop(host::facts(&found.answers));
+        drop(host::decode_host_facts(&found.answers));
         Ok(kind_named(&wish.kind).unwrap().assess(wish, &found.answers))
     };
     let named: std::collections::BTreeSet<&str> = super::bodies::bodies().into_iter().map(|(kind, _)| kind).collect();
-    assert_eq!(named.len() + 1, kinds().len(), "every kind but the build of a module has a body");
-    let found = railwright_drift::findings(
+    assert_eq!(named.len() + 1, list_resource_kinds().len(), "every kind but the build of a module has a body");
+    let found = railwright_drift::compute_drift(
         &Default::default(),
         &wishes,
         &Default::default(),
-        railwright_drift::compare::Judge { assess: &assess, left: &|applied, _| assess(applied) },
+        railwright_drift::compare::DiffFunctions { assess: &assess, left: &|applied, _| assess(applied) },
         &Default::default(),
     );
     Ok(vec![
-        report::drift::screen(&found),
-        report::drift::markdown::document(&found),
-        report::drift::junit::document(&found),
-        report::drift::sarif::document(&found),
-        report::drift::prometheus::document(&found, 0.0),
+        report::drift::render_drift_screen(&found),
+        report::drift::markdown::render_markdown_document(&found),
+        report::drift::junit::render_junit_document(&found),
+        report::drift::sarif::render_sarif_document(&found),
+        report::drift::prometheus::render_prometheus_document(&found, 0.0),
     ])
 }
 
 fn open_plan(bytes: &[u8]) -> Opened {
-    let plan = match file::parse("x", bytes) {
+    let plan = match file::parse_plan_file("x", bytes) {
         Ok(plan) => plan,
         Err(problem) => return told_one(problem),
     };
-    let mut screens = vec![report::plan::screen(&plan, &report::plan::Next::default())];
-    screens.extend(report::plan::details(&plan, &["host/a".to_owned()]));
-    screens.extend([report::graph::Format::Dot, report::graph::Format::Mermaid].map(|format| report::graph::graph(&plan, format)));
-    if let Err(problem) = steps::steps(&plan) {
+    let mut screens = vec![report::plan::render_plan_screen(&plan, &report::plan::PlanNextSteps::default())];
+    screens.extend(report::plan::render_plan_details(&plan, &["host/a".to_owned()]));
+    screens.extend(
+        [report::graph::GraphFormat::Dot, report::graph::GraphFormat::Mermaid]
+            .map(|format| report::graph::render_plan_graph(&plan, format)),
+    );
+    if let Err(problem) = steps::build_steps(&plan) {
         screens.extend(told_one(problem)?);
     }
     Ok(screens)
 }
 
 fn open_journal(bytes: &[u8]) -> Opened {
-    let journal = match journal::read("x", bytes) {
+    let journal = match journal::parse_journal("x", bytes) {
         Ok(journal) => journal,
         Err(problem) => return told_one(problem),
     };
     let mut past = Past::default();
     past.learn(bytes);
-    let plan = file::parse("x", &run().plan).unwrap();
-    let steps = steps::steps(&plan).unwrap();
-    let status = status::status(&plan, &steps, &run_status::fold(&journal.records), false, &past);
-    Ok(vec![report::rollout::screen(&status, "inv", "2026-01-01T00:00:00Z".parse().unwrap())])
+    let plan = file::parse_plan_file("x", &run().plan).unwrap();
+    let steps = steps::build_steps(&plan).unwrap();
+    let status = status::compute_rollout_status(&plan, &steps, &run_status::fold_journal_records(&journal.records), false, &past);
+    Ok(vec![report::rollout::render_rollout_screen(&status, "inv", "2026-01-01T00:00:00Z".parse().unwrap())])
 }
 
 fn open_record(bytes: &[u8]) -> Opened {
     let record = TargetRecord::parse(&Target::host("a"), &String::from_utf8_lossy(bytes));
     let identity = TargetIdentity { record, ..TargetIdentity::default() };
-    let found = State::default().recognize("c", &BTreeMap::from([(Target::host("a"), identity)]));
+    let found = ClusterState::default().recognize("c", &BTreeMap::from([(Target::host("a"), identity)]));
     found.warnings.into_iter().chain(IdentityConflict::refusals(&found.conflicts, "inv")).try_fold(Vec::new(), |mut screens, problem| {
         screens.extend(told_one(problem)?);
         Ok(screens)
@@ -501,7 +515,7 @@ fn open_state(bytes: &[u8]) -> Opened {
     let load = |name: &str, load: &dyn Fn(&StateFolder) -> Result<(), Diagnostic>| {
         beside(name, bytes, |folder| load(&StateFolder::at(folder))).err().map(told_one).transpose()
     };
-    let state = load("state.json", &|folder| State::load(folder).map(drop))?;
+    let state = load("state.json", &|folder| ClusterState::load(folder).map(drop))?;
     let ages = load("drift.json", &|folder| Sightings::load(folder).map(drop))?;
     Ok([state, ages].into_iter().flatten().flatten().collect())
 }
@@ -517,23 +531,24 @@ fn logs() -> Vec<Vec<u8>> {
 /// What `doctor`, `job prove` and `job compare` say of a log.
 fn open_log(bytes: &[u8]) -> Opened {
     use railwright_jobs::doctor::{self, Doctor, Symptom};
-    use railwright_verify::nccl::{Expected, compare};
+    use railwright_verify::nccl::{NcclExpectations, compare};
     static SYMPTOMS: OnceLock<Vec<Symptom>> = OnceLock::new();
-    let mut doctor = Doctor::new(SYMPTOMS.get_or_init(|| doctor::load().unwrap()).clone());
+    let mut doctor = Doctor::new(SYMPTOMS.get_or_init(|| doctor::load_symptoms().unwrap()).clone());
     bytes.chunks(1000).for_each(|chunk| doctor.feed(chunk));
-    let expected = Expected { node_gbps: Some(400.0), ..Expected::of("log", "--log log") };
+    let expected = NcclExpectations { node_gbps: Some(400.0), ..NcclExpectations::of("log", "--log log") };
     let found = doctor.finish(|_| expected.clone());
     let (log, proof) = (&found.log, &found.proof);
-    let side = compare::Side { name: "log", words: "--log log", log, proof };
-    let comparison = compare::compare([side, side]);
-    let compared = report::job::compare::Compared { names: ["log"; 2], proofs: [proof; 2], comparison: &comparison, profilers: Vec::new() };
+    let side = compare::ComparedLog { name: "log", words: "--log log", log, proof };
+    let comparison = compare::compare_nccl_logs([side, side]);
+    let compared =
+        report::job::compare::JobComparisonView { names: ["log"; 2], proofs: [proof; 2], comparison: &comparison, profilers: Vec::new() };
     Ok(vec![
-        report::job::diagnosis::screen(&found, "log", "--log log"),
-        report::job::diagnosis::json(&found, "log"),
-        report::job::screen(log, proof, &expected),
-        report::job::json(log, proof, &expected),
-        report::job::compare::screen(&compared),
-        report::job::compare::json(&compared),
+        report::job::diagnosis::render_diagnosis_screen(&found, "log", "--log log"),
+        report::job::diagnosis::render_diagnosis_json(&found, "log"),
+        report::job::render_proof_screen(log, proof, &expected),
+        report::job::render_proof_json(log, proof, &expected),
+        report::job::compare::render_comparison_screen(&compared),
+        report::job::compare::render_comparison_json(&compared),
     ])
 }
 
@@ -551,7 +566,7 @@ fn known_hosts() -> Vec<Vec<u8>> {
 fn open_known_hosts(bytes: &[u8]) -> Opened {
     let refused = beside("known_hosts", bytes, |folder| {
         let known_hosts = folder.join("known_hosts").display().to_string();
-        let access = HostAccess { local: false, address: "127.0.0.1".to_owned(), port: 1, known_hosts, ..access("a") };
+        let access = HostAccess { local: false, address: "127.0.0.1".to_owned(), port: 1, known_hosts, ..new_simulated_access("a") };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async { SshConnector::new().connect(&access).await.err() })
     });
@@ -591,7 +606,7 @@ fn plan_with(seed: &[u8], place: Index, bait: &str) -> Vec<u8> {
 
 fn sealed_plan(bytes: Vec<u8>) -> Vec<u8> {
     let Ok(plan) = serde_json::from_slice::<Plan>(&bytes) else { return bytes };
-    file::bytes(&Plan { digest: content::digest(&plan).to_string(), ..plan })
+    file::serialize_plan(&Plan { digest: content::compute_plan_digest(&plan).to_string(), ..plan })
 }
 
 /// The plan of a run once for each list in it, without what that holds, and sealed anew.
@@ -621,12 +636,12 @@ pub fn plans_with_an_empty_list() -> Vec<Vec<u8>> {
 }
 
 fn journal_with(seed: &[u8], place: Index, bait: &str) -> Vec<u8> {
-    let records = journal::read("x", seed).unwrap().records;
+    let records = journal::parse_journal("x", seed).unwrap().records;
     let mut entries: Value = records.iter().map(|record| json!([record.at, record.entry])).collect();
     baited(&mut entries, place, bait);
     let mut chain = Chain::default();
     let lines = entries.as_array().unwrap().iter().map_while(|line| {
-        let entry: Entry = serde_json::from_value(line[1].clone()).ok()?;
+        let entry: JournalEntry = serde_json::from_value(line[1].clone()).ok()?;
         Some(chain.seal(line[0].as_str()?.to_owned(), entry))
     });
     lines.collect::<String>().into_bytes()

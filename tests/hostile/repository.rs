@@ -71,7 +71,7 @@ pub fn open(bytes: &[u8]) -> Result<Vec<String>, String> {
         let whole = fs::read(file).unwrap();
         fs::write(file, bytes).unwrap();
         let other = ReadFile { path: "c.yaml", bytes: b"cluster: other\n" };
-        let found = git::revision(&repository.top, &[other], &|_| false);
+        let found = git::read_revision(&repository.top, &[other], &|_| false);
         fs::write(file, whole).unwrap();
         if found.commit.is_some() && found.state == WorkTreeState::AsCommitted {
             return Err(format!("a spec that was never committed counts as that of {found:?}"));

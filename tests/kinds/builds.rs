@@ -2,8 +2,8 @@
 //! headers the root has, so `uname` is a stand-in that names the latter.
 
 use crate::rig::{Host, Root, live, wish};
-use railwright_resource::complaint::complaint;
-use railwright_resource::{Action, Wish};
+use railwright_resource::complaint::find_failure_message;
+use railwright_resource::{Action, DesiredResource};
 use serde_json::{Value, json};
 
 const CONF: &str = "PACKAGE_NAME=\"rail\"\nPACKAGE_VERSION=\"1.0\"\nBUILT_MODULE_NAME[0]=\"rail\"\nDEST_MODULE_LOCATION[0]=\"/updates\"\nAUTOINSTALL=\"yes\"\n\
@@ -22,11 +22,11 @@ fn host(story: &str) -> Option<Host> {
     Some(host)
 }
 
-fn build(source: Value) -> Wish {
+fn build(source: Value) -> DesiredResource {
     wish("kernel_module_build", json!({ "name": "rail", "version": "1.0", "source": source, "dkms_conf": CONF }))
 }
 
-fn git(revision: &str) -> Wish {
+fn git(revision: &str) -> DesiredResource {
     build(json!({ "git": "file:///srv/rail", "revision": revision }))
 }
 
@@ -58,7 +58,7 @@ fn an_archive_is_proven_before_it_is_unpacked() {
     let archive = |sha256: &str| json!({ "archive": "/srv/rail.tar.xz", "sha256": sha256 });
     let wrong = host.assess(&build(archive(&"0".repeat(64))));
     let (code, _, err) = host.sh(&wrong.actions[0].script());
-    assert!(code == 77 && complaint(&err).unwrap().contains("nothing of it was unpacked"), "{err}");
+    assert!(code == 77 && find_failure_message(&err).unwrap().contains("nothing of it was unpacked"), "{err}");
     assert!(host.assess(&build(archive(&sha256))).is_absent());
     live(&host, &build(archive(&sha256)));
     let body = json!({ "name": "rail", "version": "1.0", "source": archive(&sha256), "dkms": false });
@@ -68,9 +68,9 @@ fn an_archive_is_proven_before_it_is_unpacked() {
 #[test]
 fn what_is_missing_is_named() {
     let Some(host) = host("kernel_module_build missing") else { return };
-    let gone = |wish: &Wish| {
+    let gone = |wish: &DesiredResource| {
         let (code, _, err) = host.sh(&host.assess(wish).actions[0].script());
-        (code, complaint(&err).unwrap_or(err))
+        (code, find_failure_message(&err).unwrap_or(err))
     };
     assert_eq!(gone(&git("no-such-tag")), (66, "the repository has no revision no-such-tag".to_owned()));
     assert_eq!(gone(&git(&"a".repeat(40))), (66, format!("the repository has no revision {}", "a".repeat(40))));
@@ -83,7 +83,7 @@ fn what_is_missing_is_named() {
     host.must("echo '#error the rails do not fit' >>/usr/src/rail-1.0/rail.c");
     let fails = |host: &Host| {
         let (code, _, err) = host.sh(&actions[1].script());
-        (code, complaint(&err).unwrap_or(err))
+        (code, find_failure_message(&err).unwrap_or(err))
     };
     let (code, sentence) = fails(&host);
     assert!(code == 1 && sentence.contains("rail 1.0 does not build for") && sentence.contains("the rails do not fit"), "{sentence}");
@@ -155,15 +155,15 @@ printf '0x00000000\tib_register_peer_memory_client\tdrivers/infiniband/core/ib_c
 "##;
 
 /// What the shipped module wishes of a source.
-fn of_module(source: &str) -> Wish {
+fn of_module(source: &str) -> DesiredResource {
     let text = format!(
         "cluster: c\nnodes:\n  - {{ name: n1, os: debian-12, gpu: {{ model: A100, count: 1, direct: {{ path: nv-peer-mem, source: \"{source}\" }} }} }}\n"
     );
-    let loaded = railwright_knowledge::spec::load(vec![railwright_knowledge::spec::SourceFile { name: "a.yaml".into(), text }]);
+    let loaded = railwright_knowledge::spec::load_spec(vec![railwright_knowledge::spec::SourceFile { name: "a.yaml".into(), text }]);
     let loaded = loaded.unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let modules = railwright_knowledge::module::load(railwright_knowledge::module::shipped())
+    let modules = railwright_knowledge::module::load_modules(railwright_knowledge::module::collect_shipped_modules())
         .unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
-    let desired = railwright_knowledge::module::desired(
+    let desired = railwright_knowledge::module::compute_desired_state(
         &loaded,
         &Default::default(),
         &Default::default(),
@@ -185,7 +185,7 @@ fn nv_peer_mem_is_built_from_its_tag_and_says_what_it_misses() {
     let why = || {
         let (code, _, err) = host.sh(&actions[1].script());
         assert_eq!(code, 1, "{err}");
-        complaint(&err).unwrap()
+        find_failure_message(&err).unwrap()
     };
     assert!(why().ends_with("CUDA driver must be installed before installing this package!"), "{}", why());
     host.must(DRIVER);

@@ -228,11 +228,11 @@ fn busybox_answers_as_dash_does_below_a_root_prefix() {
         Read::KernelModule { name: "ib_core".into() },
         Read::Modified { paths: vec!["/etc/binary".into()] },
     ];
-    let script = program::render(&reads, "/tree", "feedc0ffee");
+    let script = program::render_read_program(&reads, "/tree", "feedc0ffee");
     let (_, dash, _) = host.sh(&script);
     host.must(&format!("cat >/program <<'THE END'\n{script}\nTHE END"));
     let busybox = host.must("env -i PATH=/bb:/nowhere LC_ALL=C /bb/sh -c 'PATH=/bb; export PATH; sed s/^PATH=.*// /program | /bb/sh -s'");
-    let parse = |text: &str| program::parse(&reads, "feedc0ffee", text.as_bytes());
+    let parse = |text: &str| program::parse_program_answers(&reads, "feedc0ffee", text.as_bytes());
     let (dash, busybox) = (parse(&dash), parse(&busybox));
     assert_eq!(dash, busybox);
     for read in &reads {

@@ -2,8 +2,8 @@
 
 use crate::rig::Host;
 use railwright_resource::action::{PackageManager, PackageVersion, UnitVerb};
-use railwright_resource::interrupt_affinity::script::Binding;
-use railwright_resource::kernel_module_build::source::{Builder, ModuleSource};
+use railwright_resource::interrupt_affinity::script::InterruptBinding;
+use railwright_resource::kernel_module_build::source::{ModuleBuildTool, ModuleSource};
 use railwright_resource::pci_setting::script::{PciRegister, PciWrite};
 use railwright_resource::{Action, Read, program};
 
@@ -51,9 +51,9 @@ fn actions(v: &str) -> Vec<Action> {
         Action::SetKernelArgument { argument: text(), present: true },
         Action::Unit { name: text(), verb: UnitVerb::Start },
         Action::SetPci { writes: vec![PciWrite { address: text(), register: PciRegister::DeviceControl, value: 0, mask: 0x7000 }] },
-        Action::SetInterrupts { interrupts: vec![Binding { number: 0, cpus: text() }] },
-        Action::BuildModule { name: text(), version: text(), module: text(), builder: Builder::Dkms },
-        Action::BuildModule { name: text(), version: text(), module: text(), builder: Builder::Make },
+        Action::SetInterrupts { interrupts: vec![InterruptBinding { number: 0, cpus: text() }] },
+        Action::BuildModule { name: text(), version: text(), module: text(), builder: ModuleBuildTool::Dkms },
+        Action::BuildModule { name: text(), version: text(), module: text(), builder: ModuleBuildTool::Make },
         Action::RemoveModuleBuild { name: text(), version: text(), module: text() },
     ];
     for source in [ModuleSource::Git { url: text(), revision: text() }, ModuleSource::Archive { location: text(), sha256: text() }] {
@@ -74,7 +74,7 @@ fn actions(v: &str) -> Vec<Action> {
 fn hostile_values_run_nothing() {
     let Some(host) = Host::start("hostile values", &[]) else { return };
     for value in HOSTILE {
-        host.sh(&program::render(&reads(value), "", "feedc0ffee"));
+        host.sh(&program::render_read_program(&reads(value), "", "feedc0ffee"));
         for action in actions(value) {
             let script = action.script();
             host.sh(&script);

@@ -3,8 +3,8 @@
 use crate::repositories::repositories;
 use crate::rig::{Host, live, wish};
 use railwright_resource::action::PackageManager;
-use railwright_resource::complaint::complaint;
-use railwright_resource::{Action, Reading, Wish};
+use railwright_resource::complaint::find_failure_message;
+use railwright_resource::{Action, DesiredResource, Reading};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 
@@ -15,7 +15,7 @@ fn apt_host(story: &str) -> Option<Host> {
     Some(host)
 }
 
-fn apt_repository(key: &str) -> Wish {
+fn apt_repository(key: &str) -> DesiredResource {
     let body = json!({ "name": "lab", "manager": "apt", "url": "file:/srv/deb", "suite": "stable", "components": ["main"], "key": key, "priority": 700 });
     wish("package_repository", body)
 }
@@ -24,7 +24,7 @@ fn with_repository(host: &Host) {
     host.perform(&host.assess(&apt_repository(&repositories().key)).actions);
 }
 
-fn package(body: Value) -> Wish {
+fn package(body: Value) -> DesiredResource {
     wish("package", body)
 }
 
@@ -43,7 +43,7 @@ fn apt_does_not_take_a_repository_with_another_key_and_plans_it_again() {
     host.perform(files);
     let (code, _, err) = host.sh(&refresh.script());
     assert_eq!(code, 77, "{err}");
-    assert!(complaint(&err).unwrap().contains("NO_PUBKEY"), "{err}");
+    assert!(find_failure_message(&err).unwrap().contains("NO_PUBKEY"), "{err}");
     let after = host.assess(&wish);
     assert_eq!(after.attributes["lists"].found.running, Some(Reading::Absent));
     assert_eq!(&after.actions[..], std::slice::from_ref(refresh), "the failed refresh is owed");
@@ -63,7 +63,10 @@ fn a_repository_that_apt_knows_with_another_key_does_not_stop_apt() {
     let (refresh, files) = assessment.actions.split_last().unwrap();
     host.perform(files);
     let (code, _, err) = host.sh(&refresh.script());
-    assert!(code != 0 && complaint(&err).unwrap().contains("another file names this repository to apt, with another key"), "{code} {err}");
+    assert!(
+        code != 0 && find_failure_message(&err).unwrap().contains("another file names this repository to apt, with another key"),
+        "{code} {err}"
+    );
     host.must("apt-get -q update </dev/null && apt-get -q -s install rw-alpha </dev/null");
 }
 
@@ -119,7 +122,7 @@ fn apt_takes_nothing_away_that_somebody_asked_for() {
     host.must("apt-get -y -q install rw-beta </dev/null");
     let refused = |actions: &[Action], sentence: &str| {
         let (code, _, err) = host.sh(&actions[0].script());
-        assert!(code == 78 && complaint(&err).unwrap().contains(sentence), "{code} {err}");
+        assert!(code == 78 && find_failure_message(&err).unwrap().contains(sentence), "{code} {err}");
         assert!(host.assess(&package(json!({ "name": "rw-beta" }))).is_met());
     };
     let absent = |name: &str| host.assess(&package(json!({ "name": name, "state": "absent" }))).actions;
@@ -250,7 +253,7 @@ fn a_package_that_nobody_has_is_named() {
         let fresh = host.assess(&package(body));
         assert!(fresh.refusal.is_none(), "a repository may still come");
         let (code, _, err) = host.sh(&fresh.actions[0].script());
-        assert_eq!((code, complaint(&err).as_deref()), (66, Some(sentence)), "{err}");
+        assert_eq!((code, find_failure_message(&err).as_deref()), (66, Some(sentence)), "{err}");
     }
 }
 
@@ -269,7 +272,7 @@ fn a_locked_apt_names_who_holds_it() {
     let (code, _, err) = host.sh(&script);
     holder.kill().unwrap();
     holder.wait().unwrap();
-    let sentence = complaint(&err).unwrap();
+    let sentence = find_failure_message(&err).unwrap();
     assert!(code == 75 && sentence.starts_with("the package manager is locked by pid ") && sentence.contains("(perl)"), "{code} {err}");
     assert!(host.assess(&wish).is_absent());
 }
@@ -282,7 +285,7 @@ fn dnf_host(story: &str) -> Option<Host> {
     Some(host)
 }
 
-fn dnf_repository(key: &str) -> Wish {
+fn dnf_repository(key: &str) -> DesiredResource {
     wish("package_repository", json!({ "name": "lab", "manager": "dnf", "url": "file:///srv/rpm", "key": key }))
 }
 
@@ -303,11 +306,18 @@ fn dnf_brings_packages_by_version_and_takes_them_away() {
     live(&host, &package(json!({ "name": "rw-alpha", "version": "1.0-1" })));
     let missing = host.assess(&package(json!({ "name": "no-such-thing" })));
     let (code, _, err) = host.sh(&missing.actions[0].script());
-    assert_eq!((code, complaint(&err).as_deref()), (66, Some("no package no-such-thing in the repositories of this host")), "{err}");
+    assert_eq!(
+        (code, find_failure_message(&err).as_deref()),
+        (66, Some("no package no-such-thing in the repositories of this host")),
+        "{err}"
+    );
     let absent = host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" })));
     host.must("dnf -y -q install rw-beta </dev/null");
     let (code, _, err) = host.sh(&absent.actions[0].script());
-    assert!(code == 78 && complaint(&err).unwrap().contains("dnf would take away rw-beta with it; nothing was changed"), "{code} {err}");
+    assert!(
+        code == 78 && find_failure_message(&err).unwrap().contains("dnf would take away rw-beta with it; nothing was changed"),
+        "{code} {err}"
+    );
     host.perform(&host.undo(&alpha, &before).actions);
     assert!(host.undo(&alpha, &before).is_met() && host.assess(&alpha).is_met());
     // Nor does anything go that nobody asked for by its name, unless its absence is wished as well.
@@ -327,7 +337,10 @@ fn dnf_takes_the_place_of_nothing_that_we_did_not_bring() {
     host.must("rpm -i /srv/rpm/rw-alpha-1.0-1.noarch.rpm");
     let install = host.assess(&gamma).actions;
     let (code, _, err) = host.sh(&install[0].script());
-    assert!(code == 78 && complaint(&err).unwrap().contains("dnf would take away rw-alpha, which was not brought by us"), "{code} {err}");
+    assert!(
+        code == 78 && find_failure_message(&err).unwrap().contains("dnf would take away rw-alpha, which was not brought by us"),
+        "{code} {err}"
+    );
     assert!(host.assess(&alpha).is_met());
     write_record(&host, "dnf", "not_installed");
     host.perform(&install);
@@ -341,7 +354,7 @@ fn dnf_brings_no_other_package_than_the_one_that_is_named() {
     for name in ["rw-virtual", "rw-older"] {
         let (code, _, err) = host.sh(&host.assess(&package(json!({ "name": name }))).actions[0].script());
         let sentence = format!("no package {name} in the repositories of this host, but one that provides or replaces it");
-        assert!(code == 66 && complaint(&err).unwrap().starts_with(&sentence), "{code} {err}");
+        assert!(code == 66 && find_failure_message(&err).unwrap().starts_with(&sentence), "{code} {err}");
         assert_eq!(host.must("rpm -qa 'rw-*'"), "");
     }
     // A version without its release, and one of several.
@@ -405,5 +418,5 @@ fn a_manager_that_is_not_there_is_a_refusal_and_not_a_failure() {
     let action = Action::HoldPackages { manager: PackageManager::Dnf, names: vec!["rw-alpha".into()], hold: true };
     host.must("rm /usr/lib/python3/dist-packages/dnf-plugins/versionlock.py");
     let (code, _, err) = host.sh(&action.script());
-    assert!(code == 69 && complaint(&err).unwrap().contains("versionlock"), "{code} {err}");
+    assert!(code == 69 && find_failure_message(&err).unwrap().contains("versionlock"), "{code} {err}");
 }

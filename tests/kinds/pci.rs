@@ -3,7 +3,7 @@
 
 use crate::rig::{Host, wish};
 use railwright_resource::file::base64;
-use railwright_resource::pci_setting::config::space;
+use railwright_resource::pci_setting::config::build_simulated_config_space;
 use railwright_resource::{Action, Assessment};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ fn tree(host: &Host) {
     ];
     let mut script = "mkdir -p /sys/bus/pci/devices /sys/bus/pci/drivers/vfio-pci /sys/class/net/ens1\n".to_owned();
     for (address, above, class, vendor, acs) in functions {
-        let config = base64::encode(&space(0x2910, acs));
+        let config = base64::encode_base64_text(&build_simulated_config_space(0x2910, acs));
         script.push_str(&format!(
             "d=/sys/devices/pci0000:38/{above}{address}; mkdir -p $d; ln -s $d /sys/bus/pci/devices/{address}\n\
              echo {class} >$d/class; echo {vendor} >$d/vendor; echo 0x1021 >$d/device; echo 0 >$d/irq\n\

@@ -1,7 +1,7 @@
 //! The rig: a host of its own for each story.
 
 use railwright_base::{Address, Digest};
-use railwright_resource::{Action, Answers, Assessment, Kind, Read, Want, Wish, kind_named, program};
+use railwright_resource::{Action, Assessment, DesiredResource, Read, ReadResults, ResourceKind, Want, kind_named, program};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -256,19 +256,19 @@ impl Host {
     }
 
     /// All reads in one program.
-    pub fn read(&self, reads: &[Read]) -> Answers {
-        let (_, out, _) = self.sh(&program::render(reads, "", "feedc0ffee"));
-        program::parse(reads, "feedc0ffee", out.as_bytes())
+    pub fn read(&self, reads: &[Read]) -> ReadResults {
+        let (_, out, _) = self.sh(&program::render_read_program(reads, "", "feedc0ffee"));
+        program::parse_program_answers(reads, "feedc0ffee", out.as_bytes())
     }
 
     /// What the kind makes of a wish now.
-    pub fn assess(&self, wish: &Wish) -> Assessment {
+    pub fn assess(&self, wish: &DesiredResource) -> Assessment {
         let kind = kind(wish);
         kind.assess(wish, &self.read(&kind.reads(wish)))
     }
 
     /// What taking the wish back would need now.
-    pub fn undo(&self, wish: &Wish, before: &Value) -> Assessment {
+    pub fn undo(&self, wish: &DesiredResource, before: &Value) -> Assessment {
         let kind = kind(wish);
         kind.undo(wish, before, &self.read(&kind.reads(wish)))
     }
@@ -299,16 +299,16 @@ impl Drop for Host {
     }
 }
 
-fn kind(wish: &Wish) -> &'static dyn Kind {
+fn kind(wish: &DesiredResource) -> &'static dyn ResourceKind {
     kind_named(&wish.kind).expect("the story names a kind")
 }
 
 /// A wish whose body is right.
-pub fn wish(kind: &str, body: Value) -> Wish {
+pub fn wish(kind: &str, body: Value) -> DesiredResource {
     let found = kind_named(kind).expect("the story names a kind");
     assert_eq!(found.check(&body), [], "{body}");
     let name = found.address_name(&body).expect("the body has a name");
-    Wish {
+    DesiredResource {
         address: Address::host("n1", kind, &name),
         after: vec![],
         want: Want { kind: kind.to_owned(), body, module: "story/one".into(), places: Vec::new() }.into(),
@@ -324,7 +324,7 @@ pub fn changes(before: &[String], after: &[String]) -> Vec<String> {
 
 /// The whole life of a wish: it differs, is applied, is met and plans nothing more; reading changes nothing; taken
 /// back, everything is as it was, and taking it back again plans nothing.
-pub fn live(host: &Host, wish: &Wish) -> Assessment {
+pub fn live(host: &Host, wish: &DesiredResource) -> Assessment {
     let before = host.tree();
     let fresh = host.assess(wish);
     assert_eq!(changes(&before, &host.tree()), [] as [&str; 0], "reading changed the host");

@@ -7,10 +7,10 @@ use crate::bodies::bodies;
 use crate::models::{MODELS, Model, Nic};
 use crate::rig::{Host, Root, wish};
 use crate::tree;
-use railwright::cli::pipeline::{Source, prepare_to_record};
+use railwright::cli::pipeline::{ObservationSource, prepare_to_record};
 use railwright_observe::sealed::reads_of_all;
 use railwright_resource::action::PackageManager;
-use railwright_resource::counters::Sample;
+use railwright_resource::counters::CounterSampleOrdinal;
 use railwright_resource::{AnswerStatus, Read, kind_named, program};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn reads_of_commands() -> Vec<Read> {
         Read::LldpNeighbours,
         Read::RdmaLinks,
         Read::PciBridges,
-        Read::LinkCounters { netdevs: netdevs(), sample: Sample::First },
+        Read::LinkCounters { netdevs: netdevs(), sample: CounterSampleOrdinal::First },
         Read::RailTraffic { netdevs: netdevs() },
         Read::VirtualFunctions { netdev: "eth1".into() },
         Read::Modified { paths: vec!["/etc/hosts".into(), "/etc/os-release".into()] },
@@ -54,8 +54,8 @@ fn reads_of_inventories() -> BTreeSet<Read> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let of = |path: &PathBuf| {
-        let prepared =
-            prepare_to_record(path, &Source::Nobody).unwrap_or_else(|failure| panic!("{}: {:?}", path.display(), failure.diagnostics));
+        let prepared = prepare_to_record(path, &ObservationSource::Nobody)
+            .unwrap_or_else(|failure| panic!("{}: {:?}", path.display(), failure.diagnostics));
         reads_of_all(&prepared.desired.wishes, &Default::default())
     };
     paths.iter().flat_map(of).collect()
@@ -137,7 +137,7 @@ fn tried(host: &Host, shell: &[&str], render: Render, reads: &[Read], restless: 
     let run = |reads: &[Read]| {
         let before = standing(host);
         let (_, out, _) = host.sh_by(shell, &render(reads, "", "feedc0ffee"));
-        (changes(&before, &standing(host), restless), program::parse(reads, "feedc0ffee", out.as_bytes()))
+        (changes(&before, &standing(host), restless), program::parse_program_answers(reads, "feedc0ffee", out.as_bytes()))
     };
     let mut found = BTreeMap::new();
     for some in reads.chunks(AT_ONCE) {
@@ -168,8 +168,8 @@ fn law_4_what_is_read_changes_nothing() {
     for (n, model) in models().iter().enumerate() {
         let Some(host) = host(model) else { return };
         let restless = restless(&host);
-        let by_others: &[(&[&str], Render)] = &[(BUSYBOX, program::render), (DASH, program::render_for_others)];
-        for (shell, render) in [(DASH, program::render as Render)].iter().chain(by_others.iter().filter(|_| n == 0)) {
+        let by_others: &[(&[&str], Render)] = &[(BUSYBOX, program::render_read_program), (DASH, program::render_for_others)];
+        for (shell, render) in [(DASH, program::render_read_program as Render)].iter().chain(by_others.iter().filter(|_| n == 0)) {
             let found = tried(&host, shell, *render, &reads, &restless);
             assert!(found.is_empty(), "reads changed the host, by {shell:?}: {found:#?}");
         }
@@ -189,7 +189,7 @@ fn a_read_that_changes_something_is_found() {
         "ip link set eth1 mtu 1400",
         "ip address add 192.0.2.7/24 dev eth0",
     ] {
-        let found = tried(&host, DASH, program::render, &[Read::Command { script: script.to_owned() }], &restless);
+        let found = tried(&host, DASH, program::render_read_program, &[Read::Command { script: script.to_owned() }], &restless);
         assert!(!found.is_empty(), "nobody saw {script:?}");
     }
 }

@@ -4,9 +4,10 @@
 use crate::rig::ControlPlane;
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, MOVED, NO_KIND, NOT_SAID, ObjectName, REFUSED};
-use railwright_resource::{Action, Answer, AnswerStatus, Read};
+use railwright_resource::{Action, AnswerStatus, Read, ReadResult};
 use railwright_transport::{
-    ClusterAccess, Fence, FencedWrite, Grounds, HostAccess, HostLink, Performed, TargetContact, TransportError, Upkeep, connector,
+    ClusterAccess, ExecutionOutcome, Fence, FencedWrite, Grounds, HostAccess, HostLink, TargetContact, TransportError, Upkeep,
+    new_connector,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -39,7 +40,7 @@ fn an_api_server_is_read_and_changed() {
 #[test]
 fn through_the_environment() {
     let Ok(kubeconfig) = std::env::var("RAILWRIGHT_TEST_KUBECONFIG") else { return };
-    let connected = async { connector(TargetContact::begin()).connect(&access(Path::new(&kubeconfig))).await.map(|_| ()) };
+    let connected = async { new_connector(TargetContact::begin()).connect(&access(Path::new(&kubeconfig))).await.map(|_| ()) };
     tokio::runtime::Runtime::new().unwrap().block_on(connected).unwrap();
 }
 
@@ -68,11 +69,11 @@ fn access(kubeconfig: &Path) -> HostAccess {
 }
 
 async fn connect(plane: &ControlPlane, identity: &str) -> Arc<dyn HostLink> {
-    connector(TargetContact::begin()).connect(&access(&plane.kubeconfig(identity))).await.unwrap()
+    new_connector(TargetContact::begin()).connect(&access(&plane.kubeconfig(identity))).await.unwrap()
 }
 
 async fn refused(kubeconfig: &Path) -> TransportError {
-    match connector(TargetContact::begin()).connect(&access(kubeconfig)).await {
+    match new_connector(TargetContact::begin()).connect(&access(kubeconfig)).await {
         Ok(_) => panic!("{} connects", kubeconfig.display()),
         Err(error) => error,
     }
@@ -95,7 +96,7 @@ fn manifest(object: &ObjectName, rest: Value) -> Value {
     whole
 }
 
-async fn read(link: &dyn HostLink, read: KubernetesRead) -> Answer {
+async fn read(link: &dyn HostLink, read: KubernetesRead) -> ReadResult {
     let read = Read::Kubernetes(read);
     link.read(std::slice::from_ref(&read)).await.unwrap().get(&read).unwrap().clone()
 }
@@ -110,7 +111,7 @@ async fn preview(link: &dyn HostLink, object: &ObjectName, rest: Value) -> (i32,
 }
 
 /// The status, and the object or what is said.
-fn exit(answer: Answer) -> (i32, Value) {
+fn exit(answer: ReadResult) -> (i32, Value) {
     let AnswerStatus::Exit(code) = answer.status else { panic!("{answer:?}") };
     (code, serde_json::from_str(&answer.out).unwrap_or(Value::String(answer.out)))
 }
@@ -145,10 +146,10 @@ async fn keep(link: &dyn HostLink, upkeep: Upkeep) -> (i32, String) {
     performed(link.upkeep(&upkeep).await)
 }
 
-fn performed(result: Result<Performed, TransportError>) -> (i32, String) {
+fn performed(result: Result<ExecutionOutcome, TransportError>) -> (i32, String) {
     match result.unwrap() {
-        Performed::Ended { code, stdout, stderr } => (code, stdout + &stderr),
-        Performed::Unknown { reason } => panic!("unknown: {reason}"),
+        ExecutionOutcome::Ended { code, stdout, stderr } => (code, stdout + &stderr),
+        ExecutionOutcome::Unknown { reason } => panic!("unknown: {reason}"),
     }
 }
 
@@ -307,7 +308,7 @@ async fn identities_may_what_they_may(plane: &ControlPlane) {
     let there = config_map("there");
     assert_eq!(get(&*reader, &there).await.0, 0);
     let wish = || KubernetesRead::Preview { object: there.clone(), manifest: manifest(&there, json!({})).to_string() };
-    let rule = |verb: &str| Answer {
+    let rule = |verb: &str| ReadResult {
         status: AnswerStatus::Denied,
         out: format!("verb {verb}, resource configmaps, API group \"\", namespace default\n"),
     };
@@ -389,7 +390,7 @@ fn with_user(own: &str, user: &str) -> String {
 async fn connections_that_are_refused(plane: &ControlPlane) {
     let token = plane.kubectl(&["-n", "default", "create", "token", "default"]).trim().to_owned();
     let good = bent(plane, "token", |own| with_user(own, &format!("{{token: {token}}}")));
-    assert!(connector(TargetContact::begin()).connect(&access(&good)).await.is_ok());
+    assert!(new_connector(TargetContact::begin()).connect(&access(&good)).await.is_ok());
     let plugin = |script: &str| {
         let handed =
             r#"apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, env: [{name: T, value: secret-of-plugin}]"#;
@@ -399,7 +400,7 @@ async fn connections_that_are_refused(plane: &ControlPlane) {
         format!(r#"printf '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"{token}"}}}}'"#);
     let calls = plane.work().join("plugin.calls");
     let good = bent(plane, "plugin", |own| with_user(own, &plugin(&format!("echo >>{}; {says}", calls.display()))));
-    let connector_of_a_run = connector(TargetContact::begin());
+    let connector_of_a_run = new_connector(TargetContact::begin());
     let mut called = Vec::new();
     for _ in 0..3 {
         assert!(connector_of_a_run.connect(&access(&good)).await.is_ok());
@@ -445,7 +446,7 @@ async fn connections_that_are_refused(plane: &ControlPlane) {
     }
     let mut elsewhere = access(&plane.kubeconfig("admin"));
     elsewhere.cluster.as_mut().unwrap().context = Some("other".to_owned());
-    let error = connector(TargetContact::begin()).connect(&elsewhere).await.err().unwrap();
+    let error = new_connector(TargetContact::begin()).connect(&elsewhere).await.err().unwrap();
     assert!(matches!(&error, TransportError::NoIdentity { reason, .. } if reason.contains("has no context other; it has: ")), "{error}");
 
     let child = Command::new(std::env::current_exe().unwrap())

@@ -5,7 +5,7 @@ use crate::machine::{Machine, comes_back, differences, loop_law, wish};
 use railwright_resource::configfs_value::ConfigfsValue;
 use railwright_resource::link_qos::LinkQos;
 use railwright_resource::rdma_link::{RdmaLink, device_on, rdma_devices};
-use railwright_resource::{Kind, Read};
+use railwright_resource::{Read, ResourceKind};
 use serde_json::json;
 
 /// The (make-believe) ConnectX of the machine.
@@ -68,7 +68,7 @@ pub fn soft_roce_comes_and_goes_and_its_defaults_with_it(machine: &Machine) {
 
 /// What the kernel forgets at a reboot is there again after it, all three kinds together.
 pub fn a_reboot_brings_everything_back(machine: &Machine) {
-    let wishes: [(&dyn Kind, _); 3] = [
+    let wishes: [(&dyn ResourceKind, _); 3] = [
         (&LinkQos, json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3 } })),
         (&RdmaLink, json!({ "netdev": NETDEV, "type": "rxe" })),
         (&ConfigfsValue, json!({ "netdev": NETDEV, "attribute": "default_roce_tos", "value": 106 })),

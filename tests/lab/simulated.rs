@@ -3,9 +3,9 @@
 
 use crate::machine::{Machine, wish};
 use crate::rig::Rig;
-use railwright_resource::{Action, Assessment, Planes, Reading, Wish, kind_named};
-use railwright_transport::sim::Host;
-use railwright_transport::sim::links::Link;
+use railwright_resource::{Action, Assessment, DesiredResource, Planes, Reading, kind_named};
+use railwright_transport::sim::SimulatedHost;
+use railwright_transport::sim::links::SimulatedNetdev;
 use railwright_transport::sim::modules::ModuleFile;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const PACKAGE: &str = "rdmacm-utils";
 /// A machine, and a host in memory that began like it.
 struct Both<'a> {
     machine: &'a Machine,
-    host: Host,
+    host: SimulatedHost,
     /// Virtual seconds; every action takes one, as file times have whole seconds.
     now: Duration,
 }
@@ -28,18 +28,18 @@ fn found(assessment: &Assessment) -> BTreeMap<&String, &Planes<Reading>> {
 }
 
 impl Both<'_> {
-    fn on_host(&self, wish: &Wish) -> railwright_resource::Answers {
-        let mut answers = railwright_resource::Answers::default();
+    fn on_host(&self, wish: &DesiredResource) -> railwright_resource::ReadResults {
+        let mut answers = railwright_resource::ReadResults::default();
         for read in kind_named(&wish.kind).unwrap().reads(wish) {
             let (code, out) = self.host.answer(&read);
             let status = railwright_resource::AnswerStatus::Exit(code);
-            answers.insert(read.key(), railwright_resource::Answer { status, out });
+            answers.insert(read.key(), railwright_resource::ReadResult { status, out });
         }
         answers
     }
 
     /// Both see the same, and would do the same about it.
-    fn agree(&self, wish: &Wish, when: &str) -> Assessment {
+    fn agree(&self, wish: &DesiredResource, when: &str) -> Assessment {
         let kind = kind_named(&wish.kind).unwrap();
         let real = self.machine.assess(kind, wish);
         let simulated = kind.assess(wish, &self.on_host(wish));
@@ -49,7 +49,7 @@ impl Both<'_> {
         real
     }
 
-    fn carry_out(&mut self, wish: &Wish, actions: &[Action]) {
+    fn carry_out(&mut self, wish: &DesiredResource, actions: &[Action]) {
         for action in actions {
             self.machine.sh("sleep 1");
             self.now += Duration::from_secs(2);
@@ -76,8 +76,8 @@ impl Both<'_> {
 }
 
 /// A host in memory with what the machine has, as far as the stories look at it.
-fn like(machine: &Machine) -> Host {
-    let mut host = Host::fresh();
+fn like(machine: &Machine) -> SimulatedHost {
+    let mut host = SimulatedHost::fresh();
     let words = |script: &str| machine.sh(script).trim().to_owned();
     for path in words("find /etc/default/grub /etc/default/grub.d /etc/systemd/network -type f 2>/dev/null; true").lines() {
         host.disk.put(path, words(&format!("cat {path}")).as_str().into());
@@ -95,8 +95,10 @@ fn like(machine: &Machine) -> Host {
     let version = words(&format!("apt-cache policy {PACKAGE} | sed -n 's/^ *Candidate: //p'"));
     host.packages.offered = BTreeMap::from([(PACKAGE.to_owned(), vec![version])]);
     host.loader.running = words("cat /proc/cmdline").split(' ').map(str::to_owned).collect();
-    let mut link =
-        Link::of(words(&format!("ip -d -o link show dev {NETDEV} | sed -n 's/.* maxmtu \\([0-9]*\\).*/\\1/p'")).parse().unwrap(), None);
+    let mut link = SimulatedNetdev::of(
+        words(&format!("ip -d -o link show dev {NETDEV} | sed -n 's/.* maxmtu \\([0-9]*\\).*/\\1/p'")).parse().unwrap(),
+        None,
+    );
     let file = words(&format!("sed -n 's/^NETWORK_FILE=//p' /run/systemd/netif/links/$(cat /sys/class/net/{NETDEV}/ifindex)"));
     link.network_file = Some(file).filter(|file| !file.is_empty());
     link.mtu = words(&format!("cat /sys/class/net/{NETDEV}/mtu")).parse().unwrap();

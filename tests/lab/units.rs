@@ -3,7 +3,7 @@
 use crate::machine::{Machine, differences, loop_law, wish};
 use railwright_resource::kernel_module::KernelModule;
 use railwright_resource::systemd_unit::SystemdUnit;
-use railwright_resource::{Action, Kind};
+use railwright_resource::{Action, ResourceKind};
 use serde_json::json;
 
 const CONTENT: &str =

@@ -1,6 +1,6 @@
 //! A machine behind a command that feeds `sh -s`, and the loop law that every kind must keep on it.
 
-use railwright_resource::{Action, Answers, Assessment, Kind, Read, Wish, program};
+use railwright_resource::{Action, Assessment, DesiredResource, Read, ReadResults, ResourceKind, program};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::io::{Read as _, Write as _};
@@ -35,13 +35,13 @@ impl Machine {
     }
 
     /// All reads of a wish, as one program.
-    pub fn read(&self, reads: &[Read]) -> Answers {
-        let out = self.sh(&program::render(reads, "", "c0ffee"));
-        program::parse(reads, "c0ffee", out.as_bytes())
+    pub fn read(&self, reads: &[Read]) -> ReadResults {
+        let out = self.sh(&program::render_read_program(reads, "", "c0ffee"));
+        program::parse_program_answers(reads, "c0ffee", out.as_bytes())
     }
 
     /// The wish judged by what the machine says now.
-    pub fn assess(&self, kind: &dyn Kind, wish: &Wish) -> Assessment {
+    pub fn assess(&self, kind: &dyn ResourceKind, wish: &DesiredResource) -> Assessment {
         kind.assess(wish, &self.read(&kind.reads(wish)))
     }
 
@@ -55,11 +55,11 @@ impl Machine {
 }
 
 /// A checked wish of this kind.
-pub fn wish(kind: &dyn Kind, body: Value) -> Wish {
+pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
     assert_eq!(kind.check(&body), [], "{body}");
     let name = kind.address_name(&body).unwrap();
     let address = railwright_base::Address::host("n1", kind.name(), &name);
-    Wish::of(address, kind.name(), body)
+    DesiredResource::of(address, kind.name(), body)
 }
 
 /// What is different, in a form that a failed assertion shows well.
@@ -69,7 +69,7 @@ pub fn differences(assessment: &Assessment) -> Value {
 }
 
 /// What udev and systemd bring back comes in its own time, on a busy machine after half a minute.
-pub fn comes_back(machine: &Machine, kind: &dyn Kind, wish: &Wish) -> Assessment {
+pub fn comes_back(machine: &Machine, kind: &dyn ResourceKind, wish: &DesiredResource) -> Assessment {
     for _ in 0..30 {
         let found = machine.assess(kind, wish);
         if found.is_met() {
@@ -82,7 +82,7 @@ pub fn comes_back(machine: &Machine, kind: &dyn Kind, wish: &Wish) -> Assessment
 
 /// The loop law: what differs is mended, then nothing differs and nothing is left to do; taking it back leaves the machine as
 /// `shot` saw it before. `boot` in the middle proves the persisted plane.
-pub fn loop_law(machine: &Machine, kind: &dyn Kind, body: Value, shot: &str, boot: Option<&str>) {
+pub fn loop_law(machine: &Machine, kind: &dyn ResourceKind, body: Value, shot: &str, boot: Option<&str>) {
     let wish = wish(kind, body);
     let before_shot = machine.sh(shot);
     let fresh = machine.assess(kind, &wish);

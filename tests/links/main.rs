@@ -8,10 +8,10 @@ mod rig;
 
 use machine::{differences, loop_law, wish};
 use railwright_resource::bond::Bond;
-use railwright_resource::link::{Link, Owner, owner};
-use railwright_resource::netdev_name::keyed::{Keyed, keyed};
+use railwright_resource::link::{Link, Owner, decode_netdev_owner};
+use railwright_resource::netdev_name::keyed::{RenameEffect, predict_rename_effect};
 use railwright_resource::vlan::Vlan;
-use railwright_resource::{Kind as _, Plane, Read, sections};
+use railwright_resource::{Plane, Read, ResourceKind as _, sections};
 use rig::{with_layers, with_manager};
 use serde_json::json;
 
@@ -108,7 +108,7 @@ fn network_manager_does_not_own_a_link_that_somebody_else_configured() {
     machine.sh("nmcli connection delete 'rail: 0' >/dev/null; sleep 1; ip addr flush dev ens1; ip addr add 10.0.0.1/24 dev ens1; ip link set ens1 up; sleep 3");
     let read = Read::LinkManager { netdev: "ens1".to_owned() };
     let answers = machine.read(std::slice::from_ref(&read));
-    assert_eq!(owner(&answers, "ens1"), Ok(Owner::Nobody { able: None, left: None }), "{}", answers.output(&read).unwrap().1);
+    assert_eq!(decode_netdev_owner(&answers, "ens1"), Ok(Owner::Nobody { able: None, left: None }), "{}", answers.output(&read).unwrap().1);
 }
 
 #[test]
@@ -179,11 +179,11 @@ fn a_configuration_that_goes_by_a_name_is_told_from_one_that_follows() {
         let told = || {
             let read = Read::LinkManager { netdev: "ens1".to_owned() };
             let answers = machine.read(std::slice::from_ref(&read));
-            keyed("ens1", name, &sections::parse(answers.output(&read).unwrap().1))
+            predict_rename_effect("ens1", name, &sections::parse_sections(answers.output(&read).unwrap().1))
         };
-        assert!(matches!(told(), Ok(Keyed::Loses(words)) if words.contains(says)), "{manager}: {:?}", told());
+        assert!(matches!(told(), Ok(RenameEffect::Loses(words)) if words.contains(says)), "{manager}: {:?}", told());
         machine.sh(mend);
-        assert_eq!(told(), Ok(Keyed::Follows), "{manager}");
+        assert_eq!(told(), Ok(RenameEffect::Follows), "{manager}");
     }
 }
 
@@ -192,11 +192,11 @@ fn a_host_without_gnu_tools_answers_the_same() {
     let Some(machine) = with_manager("a_host_without_gnu_tools_answers_the_same", "networkd") else { return };
     let reads = Link.reads(&wish(&Link, json!({ "netdev": "ens1", "mtu": 9000 })));
     let gnu = machine.read(&reads);
-    let text = railwright_resource::program::render(&reads, "", "c0ffee");
+    let text = railwright_resource::program::render_read_program(&reads, "", "c0ffee");
     let busybox = format!(
         "mkdir -p /tmp/bb && busybox --install -s /tmp/bb && rm -f /tmp/bb/ip && export PATH=/tmp/bb:$PATH && cat >/tmp/program <<'EOF'\n{text}EOF\nexec busybox sh /tmp/program\n"
     );
-    let other = railwright_resource::program::parse(&reads, "c0ffee", machine.sh(&busybox).as_bytes());
+    let other = railwright_resource::program::parse_program_answers(&reads, "c0ffee", machine.sh(&busybox).as_bytes());
     assert_eq!(gnu, other);
 }
 
@@ -226,7 +226,7 @@ fn a_link_keeps_what_a_vlan_of_ours_carries() {
         machine.perform(&found.actions);
         let boot = format!("sh /tmp/managers.sh boot {manager} </dev/null >/dev/null 2>&1; [ {manager} != ifupdown ] || ifup ens1.100");
         machine.sh(&boot);
-        for (kind, wish) in [(&Vlan as &dyn railwright_resource::Kind, &vlan), (&Link, &link)] {
+        for (kind, wish) in [(&Vlan as &dyn railwright_resource::ResourceKind, &vlan), (&Link, &link)] {
             let booted = machine::comes_back(&machine, kind, wish);
             assert!(booted.is_met(), "{manager}: {}", differences(&booted));
         }

@@ -4,11 +4,11 @@
 use crate::{catalog, compare, folders, name, say};
 use railwright_base::{Address, TargetKind, nodeset};
 use railwright_knowledge::catalog::unknown_models;
-use railwright_knowledge::module::{self, Desired, ModuleFiles, Modules};
-use railwright_knowledge::rules::{self, Beyond, Judgement, RuleSet};
-use railwright_knowledge::solve::Answers;
-use railwright_knowledge::spec::{self, Loaded, SourceFile, cabling};
-use railwright_workload::{Inputs, Templates, Workloads};
+use railwright_knowledge::module::{self, DesiredState, ModuleFiles, Modules};
+use railwright_knowledge::rules::{self, Beyond, RuleSet, RulesReport};
+use railwright_knowledge::solve::SolverAnswers;
+use railwright_knowledge::spec::{self, LoadedSpec, SourceFile, cabling};
+use railwright_workload::{JobRenderInputs, Templates, Workloads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
-fn loaded(inventory: &str) -> Loaded {
+fn loaded(inventory: &str) -> LoadedSpec {
     let file = repository().join("inventories").join(inventory).join("cluster.yaml");
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let loaded = spec::load(vec![SourceFile { name: "cluster.yaml".into(), text }]);
-    let cabled = |loaded: Loaded| match &loaded.spec.cabling {
+    let loaded = spec::load_spec(vec![SourceFile { name: "cluster.yaml".into(), text }]);
+    let cabled = |loaded: LoadedSpec| match &loaded.spec.cabling {
         Some(name) => {
             let text = fs::read_to_string(file.with_file_name(name)).unwrap_or_else(|error| panic!("{inventory}: {name}: {error}"));
             let file = SourceFile { name: name.clone(), text };
-            cabling::read(loaded, file)
+            cabling::load_cabling(loaded, file)
         }
         None => Ok(loaded),
     };
@@ -50,29 +50,29 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
 fn modules_of(inventory: &str) -> Modules {
     let folder = repository().join("inventories").join(inventory).join("modules");
     let own = if folder.is_dir() { ModuleFiles::below("modules", files(&folder)) } else { Vec::new() };
-    let loaded = module::load(module::shipped().into_iter().chain(own).collect());
+    let loaded = module::load_modules(module::collect_shipped_modules().into_iter().chain(own).collect());
     loaded.unwrap_or_else(|problems| panic!("{inventory}: {}", say::all(&problems.diagnostics, &[&problems.sources])))
 }
 
-fn desired(inventory: &str) -> Desired {
+fn desired(inventory: &str) -> DesiredState {
     let (loaded, modules) = (loaded(inventory), modules_of(inventory));
     // Signing keys are fetched by whoever takes an inventory as their own, and the lab's is made; any will do here.
     let key = include_str!("../../modules/package-repositories/tests/no-os/key.asc");
-    let texts = module::context::files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
-    let desired = module::desired(&loaded, &catalog(), &Answers::new(&loaded, &catalog()), &modules, &texts);
+    let texts = module::context::list_referenced_files(&loaded).into_iter().map(|(path, _)| (path, key.to_owned())).collect();
+    let desired = module::compute_desired_state(&loaded, &catalog(), &SolverAnswers::new(&loaded, &catalog()), &modules, &texts);
     let desired = desired.and_then(|mut desired| workloads(&loaded).wish(&loaded, &mut desired).map(|()| desired));
     desired.unwrap_or_else(|errors| panic!("{inventory}: {}", say::all(&errors, &[&loaded.sources, &modules.sources])))
 }
 
 fn shipped_rules() -> RuleSet {
-    rules::load("", []).unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
+    rules::load_rules("", []).unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
 }
 
 /// By the shipped templates: no inventory has its own.
-fn workloads(loaded: &Loaded) -> Workloads {
+fn workloads(loaded: &LoadedSpec) -> Workloads {
     let templates = Templates::load("", []).unwrap_or_else(|(problems, sources)| panic!("{}", say::all(&problems, &[&sources])));
     let (catalog, rules) = (catalog(), shipped_rules());
-    let inputs = Inputs { loaded, catalog: &catalog, rules: &rules, templates: &templates, today: TODAY, derives: true };
+    let inputs = JobRenderInputs { loaded, catalog: &catalog, rules: &rules, templates: &templates, today: TODAY, derives: true };
     let (workloads, errors) = Workloads::of(inputs);
     assert!(errors.is_empty(), "{}", say::all(&errors, &[&loaded.sources]));
     workloads
@@ -109,7 +109,7 @@ fn no_inventory_breaks_a_rule_or_names_what_the_catalogue_does_not_know() {
         let unknown = unknown_models(&loaded, &catalog());
         assert!(unknown.is_empty(), "{inventory}: {}", say::all(&unknown, &[&loaded.sources]));
         let workloads = workloads(&loaded);
-        let beyond = Beyond { codes: &[], is_partial: workloads.is_partial, found: |_: &Judgement| workloads.found() };
+        let beyond = Beyond { codes: &[], is_partial: workloads.is_partial, found: |_: &RulesReport| workloads.found() };
         let said = rules::judge_with(&loaded, &catalog(), &rules, TODAY, beyond).diagnostics();
         let said: Vec<_> = said.into_iter().chain(workloads.notes()).collect();
         assert!(said.is_empty(), "{inventory}: {}", say::all(&said, &[&loaded.sources]));
@@ -138,7 +138,7 @@ fn container_compute_service_has_workloads_and_nothing_to_set_up() {
 }
 
 /// What must be done before a wish, by whatever way.
-fn before<'a>(desired: &'a Desired, address: &Address) -> BTreeSet<&'a Address> {
+fn before<'a>(desired: &'a DesiredState, address: &Address) -> BTreeSet<&'a Address> {
     let after: BTreeMap<&Address, &Vec<Address>> = desired.wishes.iter().map(|wish| (&wish.address, &wish.after)).collect();
     let mut found = BTreeSet::new();
     let mut open: Vec<&Address> = after[address].iter().collect();
@@ -151,7 +151,7 @@ fn before<'a>(desired: &'a Desired, address: &Address) -> BTreeSet<&'a Address> 
 }
 
 /// The wishes of a module for one host.
-fn of<'a>(desired: &'a Desired, host: &str, module: &str) -> Vec<&'a Address> {
+fn of<'a>(desired: &'a DesiredState, host: &str, module: &str) -> Vec<&'a Address> {
     let wishes = desired.wishes.iter().map(|wish| &wish.address).filter(|address| &*address.target.name == host);
     let found: Vec<_> = wishes.filter(|address| desired.why[address].iter().any(|why| crate::is_of(module, &why.module))).collect();
     assert!(!found.is_empty(), "{module} wishes for nothing on {host}");
@@ -214,7 +214,7 @@ fn the_wishes_of_every_inventory_are_the_ones_that_are_kept() {
 }
 
 /// One line a wish, alike targets folded: what is wished for and by which modules; below it what it comes right after.
-fn kept(desired: &Desired) -> String {
+fn kept(desired: &DesiredState) -> String {
     let mut targets: BTreeMap<(TargetKind, String, String, String), Vec<&str>> = BTreeMap::new();
     for wish in &desired.wishes {
         let by: Vec<&str> = desired.why[&wish.address].iter().map(|why| why.module.as_str()).collect();
@@ -224,7 +224,7 @@ fn kept(desired: &Desired) -> String {
     }
     let lines = targets.iter().map(|((kind, address, by, after), names)| {
         let after = if after.is_empty() { String::new() } else { format!("  after {after}\n") };
-        format!("{}/{}/{address} by {by}\n{after}", kind.word(), nodeset::fold(names))
+        format!("{}/{}/{address} by {by}\n{after}", kind.word(), nodeset::fold_node_set(names))
     });
     let out: String = lines.collect();
     if out.is_empty() { "nothing\n".to_owned() } else { out }

@@ -14,7 +14,7 @@ fn folder(name: &str, text: &str) -> ModuleFiles {
 }
 
 fn errors(modules: &[(&str, &str)]) -> String {
-    match module::load(modules.iter().map(|(name, text)| folder(name, text)).collect()) {
+    match module::load_modules(modules.iter().map(|(name, text)| folder(name, text)).collect()) {
         Ok(_) => "no error".to_owned(),
         Err(problems) => say::all(&problems.diagnostics, &[&problems.sources]),
     }

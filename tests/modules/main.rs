@@ -17,8 +17,8 @@ mod say;
 mod together;
 
 use railwright_base::Target;
-use railwright_knowledge::module::{self, Desired, Modules};
-use railwright_knowledge::solve::Answers;
+use railwright_knowledge::module::{self, DesiredState, Modules};
+use railwright_knowledge::solve::SolverAnswers;
 use railwright_knowledge::spec::{self, SourceFile};
 use railwright_resource::observation::{FORMAT_VERSION, TargetObservation};
 use railwright_resource::{Assessment, Observation, kind_named, program};
@@ -41,12 +41,13 @@ fn name(path: &Path) -> String {
 
 /// The shipped catalogue.
 fn catalog() -> railwright_knowledge::catalog::Catalog {
-    railwright_knowledge::catalog::load("", [])
+    railwright_knowledge::catalog::load_catalog("", [])
         .unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
 }
 
 fn modules() -> Modules {
-    module::load(module::shipped()).unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
+    module::load_modules(module::collect_shipped_modules())
+        .unwrap_or_else(|problems| panic!("{}", say::all(&problems.diagnostics, &[&problems.sources])))
 }
 
 #[test]
@@ -71,11 +72,11 @@ fn every_case_gives_what_it_must() {
 /// A file of the case and what it must hold; `None` is no such file.
 fn outcome(modules: &Modules, module: &str, case: &Path, wrong: &mut Vec<String>) -> Vec<(&'static str, Option<String>)> {
     let text = fs::read_to_string(case.join("spec.yaml")).unwrap_or_else(|error| panic!("{}/spec.yaml: {error}", case.display()));
-    let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text }]);
+    let loaded = spec::load_spec(vec![SourceFile { name: "spec.yaml".into(), text }]);
     let loaded = loaded.unwrap_or_else(|problems| panic!("{}: {}", case.display(), say::all(&problems.diagnostics, &[&problems.sources])));
-    let keys = module::context::files(&loaded).into_iter().map(|(path, _)| path);
+    let keys = module::context::list_referenced_files(&loaded).into_iter().map(|(path, _)| path);
     let texts: BTreeMap<String, String> = keys.filter_map(|path| Some((path.clone(), fs::read_to_string(case.join(path)).ok()?))).collect();
-    match module::desired(&loaded, &catalog(), &Answers::new(&loaded, &catalog()), modules, &texts) {
+    match module::compute_desired_state(&loaded, &catalog(), &SolverAnswers::new(&loaded, &catalog()), modules, &texts) {
         Err(errors) => vec![("desired.txt", None), ("errors.txt", Some(say::all(&errors, &[&loaded.sources, &modules.sources])))],
         Ok(desired) => {
             let read = |file: &str| fs::read_to_string(case.join(file)).ok().map(|text| serde_json::from_str(&text).unwrap());
@@ -110,18 +111,19 @@ fn record(wanted: &str, words: &[&str]) {
     let (module, case) = wanted.split_once('/').expect("RAILWRIGHT_RECORD is MODULE/CASE");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("modules").join(module).join("tests").join(case);
     let text = fs::read_to_string(folder.join("spec.yaml")).unwrap();
-    let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text }]).unwrap();
-    let desired = module::desired(&loaded, &catalog(), &Answers::new(&loaded, &catalog()), &modules(), &BTreeMap::new()).unwrap();
+    let loaded = spec::load_spec(vec![SourceFile { name: "spec.yaml".into(), text }]).unwrap();
+    let desired =
+        module::compute_desired_state(&loaded, &catalog(), &SolverAnswers::new(&loaded, &catalog()), &modules(), &BTreeMap::new()).unwrap();
     let mut targets = BTreeMap::new();
     for host in &loaded.hosts {
         let of_module = desired.wishes.iter().filter(|wish| *wish.address.target.name == *host.name && is_of(module, &wish.module));
         let mut reads: Vec<_> = of_module.flat_map(|wish| kind_named(&wish.kind).unwrap().reads(wish)).collect();
         reads.sort();
         reads.dedup();
-        let script = program::render(&reads, "", "c0ffee");
+        let script = program::render_read_program(&reads, "", "c0ffee");
         let mut shell = Command::new(words[0]).args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         shell.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-        let answers = program::parse(&reads, "c0ffee", &shell.wait_with_output().unwrap().stdout);
+        let answers = program::parse_program_answers(&reads, "c0ffee", &shell.wait_with_output().unwrap().stdout);
         targets.insert(Target::host(&host.name), TargetObservation { problem: None, answers });
     }
     let (format_version, recorded_at) = (FORMAT_VERSION.to_owned(), "2026-01-01T00:00:00Z".to_owned());
@@ -130,7 +132,7 @@ fn record(wanted: &str, words: &[&str]) {
 }
 
 /// The wishes and checks of one module, readable: what comes first, where the spec says so, why.
-fn wishes(desired: &Desired, module: &str) -> String {
+fn wishes(desired: &DesiredState, module: &str) -> String {
     let mut out = String::new();
     for wish in &desired.wishes {
         let why = &desired.why[&wish.address];
@@ -153,7 +155,7 @@ fn wishes(desired: &Desired, module: &str) -> String {
 }
 
 /// What the kinds make of the facts, one line for each attribute and plane that is not as wished.
-fn assessed(desired: &Desired, module: &str, observation: &Observation) -> String {
+fn assessed(desired: &DesiredState, module: &str, observation: &Observation) -> String {
     let mut out = String::new();
     for wish in desired.wishes.iter().filter(|wish| desired.why[&wish.address].iter().any(|why| is_of(module, &why.module))) {
         let kind = kind_named(&wish.kind).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{catalog, modules};
 use railwright_knowledge::module;
-use railwright_knowledge::solve::Answers;
+use railwright_knowledge::solve::SolverAnswers;
 use railwright_knowledge::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,8 +13,9 @@ fn probe(policy: &str) -> String {
     let text = format!(
         "cluster: case\nfabric: {{ kind: rocev2 }}\nnodes:\n  - {{ name: n1, nics: {{ model: ConnectX-6, netdev: e, naming: {{ rdma: {policy} }} }} }}\n"
     );
-    let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text }]).unwrap();
-    let desired = module::desired(&loaded, &catalog(), &Answers::new(&loaded, &catalog()), &modules(), &BTreeMap::new()).unwrap();
+    let loaded = spec::load_spec(vec![SourceFile { name: "spec.yaml".into(), text }]).unwrap();
+    let desired =
+        module::compute_desired_state(&loaded, &catalog(), &SolverAnswers::new(&loaded, &catalog()), &modules(), &BTreeMap::new()).unwrap();
     let wish = desired.wishes.iter().find(|wish| wish.address.name() == "rdma-names").unwrap();
     wish.body["read"]["probe"].as_str().unwrap().to_owned()
 }

@@ -2,27 +2,27 @@
 //! place of the shipped one with its name.
 
 use crate::say;
-use railwright_knowledge::module::{self, Desired, ModuleFiles};
-use railwright_knowledge::solve::Answers;
+use railwright_knowledge::module::{self, DesiredState, ModuleFiles};
+use railwright_knowledge::solve::SolverAnswers;
 use railwright_knowledge::spec::{self, SourceFile};
 use std::collections::BTreeMap;
 
 const SPEC: &str = "cluster: c\nsecrets: { token: { env: TOKEN } }\nnodes:\n  - { name: \"n[1-2]\", os: debian-12, nics: { model: soft-roce, netdev: eth1 } }\n";
 
-fn desired(spec: &str, shipped: bool, own: &[(&str, &str)]) -> Result<Desired, String> {
-    let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text: spec.to_owned() }]);
+fn desired(spec: &str, shipped: bool, own: &[(&str, &str)]) -> Result<DesiredState, String> {
+    let loaded = spec::load_spec(vec![SourceFile { name: "spec.yaml".into(), text: spec.to_owned() }]);
     let loaded = loaded.map_err(|problems| say::all(&problems.diagnostics, &[&problems.sources]))?;
     let own = own.iter().map(|(name, text)| (format!("{name}/module.yaml"), (*text).to_owned()));
-    let mut files: Vec<ModuleFiles> = if shipped { module::shipped() } else { Vec::new() };
+    let mut files: Vec<ModuleFiles> = if shipped { module::collect_shipped_modules() } else { Vec::new() };
     files.extend(ModuleFiles::below("inventory/modules", own));
-    let modules = module::load(files).map_err(|problems| say::all(&problems.diagnostics, &[&problems.sources]))?;
-    module::desired(&loaded, &crate::catalog(), &Answers::new(&loaded, &crate::catalog()), &modules, &BTreeMap::new())
+    let modules = module::load_modules(files).map_err(|problems| say::all(&problems.diagnostics, &[&problems.sources]))?;
+    module::compute_desired_state(&loaded, &crate::catalog(), &SolverAnswers::new(&loaded, &crate::catalog()), &modules, &BTreeMap::new())
         .map_err(|errors| say::all(&errors, &[&loaded.sources, &modules.sources]))
 }
 
-fn order(desired: &Desired) -> String {
+fn order(desired: &DesiredState) -> String {
     let on_first = desired.wishes.iter().filter(|wish| &*wish.address.target.name == "n1");
-    let line = |wish: &railwright_resource::Wish| {
+    let line = |wish: &railwright_resource::DesiredResource| {
         let after: Vec<String> = wish.after.iter().map(|before| before.name().to_owned()).collect();
         let by: Vec<&str> = desired.why[&wish.address].iter().map(|why| why.module.as_str()).collect();
         format!("{} after [{}] by {}\n", wish.address.name(), after.join(" "), by.join(" "))
@@ -189,7 +189,7 @@ fn a_secret_in_a_shell_template_is_filled_in_quoted() {
     use railwright_base::secret;
     let text = "module: m\nsummary: x\nresources:\n  - { id: a, file: { path: /a, content: \"login {{ secrets.token | sh }}\", mode: \"0700\" } }\n";
     let found = desired(SPEC, false, &[("m", text)]).unwrap();
-    let filled = secret::fill(found.wishes[0].text("content").unwrap(), |_| Some("it's $(reboot)".to_owned())).unwrap();
+    let filled = secret::fill_secrets(found.wishes[0].text("content").unwrap(), |_| Some("it's $(reboot)".to_owned())).unwrap();
     assert_eq!(filled, r"login 'it'\''s $(reboot)'");
 }
 

@@ -1,10 +1,10 @@
 //! What of a Kubernetes cluster comes before its hosts, and what after them.
 
 use crate::world::*;
-use railwright_apply::frame::loosened;
+use railwright_apply::frame::check_plan_graph;
 use railwright_plan::*;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_resource::{Answer, AnswerStatus, Disruption, Read, Want, Wish};
+use railwright_resource::{AnswerStatus, DesiredResource, Disruption, Read, ReadResult, Want};
 use serde_json::json;
 
 const WAIT: &str = "kube/prod/node_allocatable/aliyun%2Ferdma";
@@ -21,9 +21,13 @@ fn world(gives: u64) -> World {
         .wish("kube/prod/a/other", None, body, &[]);
     let wait = json!({ "resource": "aliyun/erdma", "nodes": ["n1", "n2"], "amount": 200, "before_hosts": true });
     let want = Want { kind: "node_allocatable".to_owned(), body: wait, module: "m/r".into(), places: Vec::new() };
-    world.wishes.push(Wish { address: WAIT.parse().unwrap(), after: vec!["kube/prod/a/controller".parse().unwrap()], want: want.into() });
+    world.wishes.push(DesiredResource {
+        address: WAIT.parse().unwrap(),
+        after: vec!["kube/prod/a/controller".parse().unwrap()],
+        want: want.into(),
+    });
     let node = json!({ "ready": true, "schedulable": true, "gives": { "aliyun/erdma": gives.to_string() } });
-    let answer = Answer { status: AnswerStatus::Exit(0), out: json!({ "n1": node, "n2": node }).to_string() };
+    let answer = ReadResult { status: AnswerStatus::Exit(0), out: json!({ "n1": node, "n2": node }).to_string() };
     let cluster = world.observation.targets.get_mut(&"kube/prod".parse().unwrap()).unwrap();
     cluster.answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), answer);
     world
@@ -49,7 +53,7 @@ fn hosts_wait_for_what_the_cluster_brings_and_the_rest_of_it_for_them() {
     assert_eq!(node(&plan, "host/n2/a/file").after, ["gate/0"]);
     assert_eq!(node(&plan, "kube/prod/a/operator").after, ["kube/prod/a/controller", "gate/1"]);
     assert_eq!(node(&plan, "kube/prod/a/other").after, ["gate/1"]);
-    assert_eq!(file::parse("p", &file::bytes(&plan)).unwrap(), plan);
+    assert_eq!(file::parse_plan_file("p", &file::serialize_plan(&plan)).unwrap(), plan);
 }
 
 #[test]
@@ -73,13 +77,14 @@ fn hosts_are_held_with_what_they_would_be_proven_by() {
         (why("kube/prod/a/other"), plan.nodes.iter().any(|node| matches!(node.kind, NodeKind::Gate { .. }))),
         (String::new(), false)
     );
-    assert_eq!(loosened(&plan, Some(&held.wishes), &held.last), vec![]);
+    assert_eq!(check_plan_graph(&plan, Some(&held.wishes), &held.last), vec![]);
 }
 
 #[test]
 fn a_plan_whose_hosts_do_not_wait_is_told() {
     let world = world(0);
-    let told = |plan: &Plan| loosened(plan, Some(&world.wishes), &world.last).into_iter().map(|one| one.message).collect::<Vec<_>>();
+    let told =
+        |plan: &Plan| check_plan_graph(plan, Some(&world.wishes), &world.last).into_iter().map(|one| one.message).collect::<Vec<_>>();
     let plan = world.plan();
     assert_eq!(told(&plan), [""; 0]);
     let mut hurried = plan.clone();

@@ -4,7 +4,7 @@ use crate::world::*;
 use railwright_base::Target;
 use railwright_plan::*;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_resource::{Answer, AnswerStatus, Disruption, Read};
+use railwright_resource::{AnswerStatus, Disruption, Read, ReadResult};
 use serde_json::{Value, json};
 
 const CLUSTER: &str = "kube/prod";
@@ -20,7 +20,7 @@ fn emptied(mut world: World, nodes: Option<Value>) -> World {
     world.nodes = Some(ClusterNodes { cluster: cluster.clone(), spec: "train".to_owned(), by_host });
     world.rollout.drain = Some(policy());
     if let Some(nodes) = nodes {
-        let answer = Answer { status: AnswerStatus::Exit(0), out: nodes.to_string() };
+        let answer = ReadResult { status: AnswerStatus::Exit(0), out: nodes.to_string() };
         world.observation.targets.entry(cluster.clone()).or_default().answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), answer);
     }
     world.targets.push(cluster);
@@ -49,7 +49,7 @@ fn a_node_is_emptied_right_before_what_disturbs_and_given_back_after_the_gate() 
     assert_eq!(node(&plan, "host/n1/a/driver").after, ["host/n1/a/package", "host/n1/drain"]);
     assert_eq!((node(&plan, "host/n1/uncordon").after.clone(), node(&plan, "host/n1/uncordon").wave), (vec!["gate/0".to_owned()], 0));
     assert_eq!(node(&plan, "host/n1/drain").on_node_of(&CLUSTER.parse().unwrap()), Some("cn-n1"));
-    assert_eq!(file::parse("p", &file::bytes(&plan)).unwrap(), plan);
+    assert_eq!(file::parse_plan_file("p", &file::serialize_plan(&plan)).unwrap(), plan);
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn hosts_that_are_no_nodes_or_are_not_disturbed_are_left_alone() {
     assert_eq!(drains(&no_node), 0, "no node yet");
     let (host, cluster) = (Target::host("n1"), CLUSTER.parse().unwrap());
     assert_eq!(no_node.not_emptied, [NotEmptied { host, cluster, node: "cn-n1".to_owned() }], "and nobody is to think it was emptied");
-    assert_eq!(file::parse("p", &file::bytes(&no_node)).unwrap(), no_node);
-    let unsaid = file::bytes(&Plan { not_emptied: Vec::new(), ..no_node });
-    assert!(file::parse("p", &unsaid).is_err(), "what is said is a part of what is agreed to");
+    assert_eq!(file::parse_plan_file("p", &file::serialize_plan(&no_node)).unwrap(), no_node);
+    let unsaid = file::serialize_plan(&Plan { not_emptied: Vec::new(), ..no_node });
+    assert!(file::parse_plan_file("p", &unsaid).is_err(), "what is said is a part of what is agreed to");
     let quiet = World::new().wish("host/n1/a/file", None, json!({ "value": "1" }), &[]);
     let quiet = emptied(quiet, Some(there(&["cn-n2"]))).plan();
     assert_eq!((drains(&quiet), quiet.not_emptied), (0, Vec::new()));
@@ -101,7 +101,7 @@ fn a_host_whose_node_is_another_machine_is_left_alone() {
         let mut node = there(&["cn-n1"]);
         node["cn-n1"]["machine"] = json!(of_node);
         let mut world = emptied(one_host(), Some(node));
-        let answer = Answer { status: AnswerStatus::Exit(0), out: format!("machine_id {own}\nend\n") };
+        let answer = ReadResult { status: AnswerStatus::Exit(0), out: format!("machine_id {own}\nend\n") };
         world.observation.targets.entry(Target::host("n1")).or_default().answers.insert(Read::Host.key(), answer);
         world.plan()
     };

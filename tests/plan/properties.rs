@@ -3,9 +3,9 @@
 use crate::world::*;
 use proptest::prelude::*;
 use railwright_base::{Address, Target};
-use railwright_plan::by_hand::{is_by_hand, released};
+use railwright_plan::by_hand::{is_by_hand, release_power_cycles};
 use railwright_plan::*;
-use railwright_resource::{Answer, AnswerStatus, Disruption, Wish};
+use railwright_resource::{AnswerStatus, DesiredResource, Disruption, ReadResult};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ fn worlds() -> impl Strategy<Value = World> {
 }
 
 /// The gate itself, where it is one of this host.
-fn gate_of(plan: &Plan, gate: &railwright_apply::steps::Step, host: &Target) -> NodeKind {
+fn gate_of(plan: &Plan, gate: &railwright_apply::steps::ScheduledStep, host: &Target) -> NodeKind {
     let kind = plan.nodes.iter().find(|node| node.id == gate.id).map(|node| node.kind.clone());
     kind.filter(|kind| matches!(kind, NodeKind::Gate { hosts } if hosts.iter().any(|name| **name == *host.name)))
         .unwrap_or(NodeKind::Barrier)
@@ -49,13 +49,13 @@ fn gate_of(plan: &Plan, gate: &railwright_apply::steps::Step, host: &Target) -> 
 proptest! {
     #[test]
     fn law_5_the_bytes_do_not_depend_on_the_order_of_the_wishes(world in worlds(), seed in any::<u64>()) {
-        let plan = file::bytes(&world.plan());
+        let plan = file::serialize_plan(&world.plan());
         let mut shuffled = world;
         let len = shuffled.wishes.len();
         for n in 0..len {
             shuffled.wishes.swap(n, (seed as usize).wrapping_mul(n + 7) % len);
         }
-        prop_assert_eq!(file::bytes(&shuffled.plan()), plan);
+        prop_assert_eq!(file::serialize_plan(&shuffled.plan()), plan);
     }
 
     #[test]
@@ -75,7 +75,7 @@ proptest! {
         }
         for wish in &world.wishes {
             for before in &wish.after {
-                let looked_again = plan.nodes.iter().flat_map(Node::members).any(|m| &m.wish.address == before && matches!(m.reason, Reason::Disturbed { .. }));
+                let looked_again = plan.nodes.iter().flat_map(PlanNode::members).any(|m| &m.wish.address == before && matches!(m.reason, Reason::Disturbed { .. }));
                 if let (Some(a), Some(b), false) = (position.get(before), position.get(&wish.address), looked_again) {
                     prop_assert!(a <= b, "{} before {}", before, wish.address);
                 }
@@ -97,8 +97,8 @@ proptest! {
             world.last.resources.get_mut(&format!("{}-gone", wish.address).parse::<Address>().unwrap()).unwrap().after = wish.after.clone();
         }
         let plan = world.plan();
-        prop_assert_eq!(railwright_apply::frame::loosened(&plan, Some(&world.wishes), &world.last), vec![]);
-        if let Some(later) = released(&plan) {
+        prop_assert_eq!(railwright_apply::frame::check_plan_graph(&plan, Some(&world.wishes), &world.last), vec![]);
+        if let Some(later) = release_power_cycles(&plan) {
             prop_assert_eq!(railwright_apply::frame::loosened_later(&later, Some(&world.wishes), &world.last), vec![]);
         }
     }
@@ -112,12 +112,12 @@ proptest! {
             world.rollout.max_disruption = Disruption::Reload;
         }
         let plan = world.plan();
-        let Some(later) = released(&plan) else {
-            let on_hand = |node: &Node| is_by_hand(node) && node.held.as_ref().is_some_and(|held| held.contains("by hand"));
+        let Some(later) = release_power_cycles(&plan) else {
+            let on_hand = |node: &PlanNode| is_by_hand(node) && node.held.as_ref().is_some_and(|held| held.contains("by hand"));
             prop_assert!(!plan.nodes.iter().any(on_hand), "a power cycle waits for nothing else, and is not taken up");
             return Ok(());
         };
-        let steps = railwright_apply::steps::steps(&later).unwrap();
+        let steps = railwright_apply::steps::build_steps(&later).unwrap();
         let (old, gates) = steps.split_at(plan.nodes.len());
         let last = plan.nodes.iter().map(|node| node.wave).max().unwrap();
         let number: BTreeMap<&str, usize> = later.nodes.iter().enumerate().map(|(n, node)| (node.id.as_str(), n)).collect();
@@ -131,7 +131,7 @@ proptest! {
             prop_assert!(is_by_hand(now) || held.starts_with("it needs "), "{} is held for itself: {held}", now.id);
             prop_assert!(old[n].wave > last && now.after.iter().all(|id| later.nodes[number[id.as_str()]].held.is_none()));
             let host = now.target.clone().unwrap();
-            let proven = |gate: &&railwright_apply::steps::Step| gate.wave == old[n].wave && later.nodes[number[gate.id.as_str()]].kind == gate_of(&later, gate, &host);
+            let proven = |gate: &&railwright_apply::steps::ScheduledStep| gate.wave == old[n].wave && later.nodes[number[gate.id.as_str()]].kind == gate_of(&later, gate, &host);
             prop_assert_eq!(gates.iter().filter(proven).count(), 1, "{} has no gate after it", now.id);
             taken.insert(host);
         }
@@ -143,14 +143,14 @@ proptest! {
 
     #[test]
     fn law_6_target_and_exclude_part_the_plan(world in worlds(), pick in any::<prop::sample::Index>()) {
-        let members = |plan: &Plan| plan.nodes.iter().flat_map(Node::members).filter(|m| !matches!(m.reason, Reason::Disturbed { .. }))
+        let members = |plan: &Plan| plan.nodes.iter().flat_map(PlanNode::members).filter(|m| !matches!(m.reason, Reason::Disturbed { .. }))
             .map(|m| m.wish.address.clone()).collect::<BTreeSet<_>>();
         let all = members(&world.plan());
         prop_assume!(!all.is_empty());
         let x = pick.get(&all.iter().cloned().collect::<Vec<_>>()).clone();
         let narrowed = |targets: Vec<String>, excludes: Vec<String>, world: &World| {
             let other = World { wishes: world.wishes.clone(), last: world.last.clone(), observation: world.observation.clone(),
-                targets: world.targets.clone(), nodes: None, rollout: world.rollout.clone(), selection: Selection { targets, excludes } };
+                targets: world.targets.clone(), nodes: None, rollout: world.rollout.clone(), selection: PlanSelection { targets, excludes } };
             members(&other.plan())
         };
         let only = narrowed(vec![x.to_string()], vec![], &world);
@@ -183,19 +183,19 @@ proptest! {
         let mut world = world.doubled();
         // One of them says, another wants, a third remembers what its twin does not.
         let unlike: Vec<Address> = odd.iter().map(|odd| odd.get(&world.wishes).address.clone()).collect();
-        let key = read(&Wish::of(unlike[0].clone(), "made_up", Value::Null)).key();
-        let said = Answer { status: AnswerStatus::Exit(0), out: "odd".into() };
+        let key = read(&DesiredResource::of(unlike[0].clone(), "made_up", Value::Null)).key();
+        let said = ReadResult { status: AnswerStatus::Exit(0), out: "odd".into() };
         world.observation.targets.get_mut(&unlike[0].target).unwrap().answers.insert(key, said);
         let wish = world.wishes.iter_mut().find(|wish| wish.address == unlike[1]).unwrap();
         std::sync::Arc::make_mut(&mut wish.want).body["value"] = json!("own");
         world = world.applied(&unlike[2].to_string(), json!({ "value": "earlier" }));
         let plan = world.plan();
-        let open = |node: &&Node| node.held.is_none() && !matches!(node.kind, NodeKind::Adopt { .. });
-        let open: Vec<Node> = plan.nodes.iter().filter(open).cloned().collect();
-        prop_assert_eq!(&make::sorted(open.clone()).unwrap()[..], &open[..]);
+        let open = |node: &&PlanNode| node.held.is_none() && !matches!(node.kind, NodeKind::Adopt { .. });
+        let open: Vec<PlanNode> = plan.nodes.iter().filter(open).cloned().collect();
+        prop_assert_eq!(&make::sort_nodes(open.clone()).unwrap()[..], &open[..]);
         for target in &world.targets {
             let alone = world.only(target).plan();
-            let steps = |plan: &Plan| -> Vec<Node> {
+            let steps = |plan: &Plan| -> Vec<PlanNode> {
                 let own = plan.nodes.iter().filter(|node| node.target.as_ref() == Some(target)).cloned();
                 own.map(|mut node| { node.wave = 0; node.after.retain(|before| !before.starts_with("gate/")); node }).collect()
             };
@@ -208,8 +208,8 @@ proptest! {
     #[test]
     fn a_plan_that_was_read_back_has_the_same_digest(world in worlds()) {
         let plan = world.doubled().plan();
-        let read = file::parse("p", &file::bytes(&plan)).unwrap();
-        prop_assert_eq!(content::digest(&read).to_string(), plan.digest.clone());
+        let read = file::parse_plan_file("p", &file::serialize_plan(&plan)).unwrap();
+        prop_assert_eq!(content::compute_plan_digest(&read).to_string(), plan.digest.clone());
         prop_assert_eq!(read, plan);
     }
 }

@@ -3,7 +3,7 @@
 use crate::world::*;
 use railwright_base::Target;
 use railwright_plan::*;
-use railwright_resource::{Action, Disruption, Reading, Trouble};
+use railwright_resource::{Action, Disruption, Reading, TargetReadFailure};
 use serde_json::json;
 
 #[test]
@@ -14,8 +14,8 @@ fn kubernetes_and_switch_resources_pass_like_any_other() {
         .wish("host/n1/link/ens1", None, json!({"value": "9000"}), &["switch/leaf1/port/Ethernet1%2F1"])
         .plan();
     assert_eq!(ids(&plan), ["switch/leaf1/port/Ethernet1%2F1", "host/n1/link/ens1", "gate/0", "kube/prod/DaemonSet.apps/kube-system/rdma"]);
-    let bytes = file::bytes(&plan);
-    assert_eq!(file::parse("p", &bytes).unwrap(), plan);
+    let bytes = file::serialize_plan(&plan);
+    assert_eq!(file::parse_plan_file("p", &bytes).unwrap(), plan);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn power_cycled(hosts: &[&str]) -> World {
 fn what_comes_after_a_power_cycle_is_taken_up_in_waves_after_all_others() {
     let plan = power_cycled(&["n1", "n2"]).plan();
     assert!(node(&plan, "host/n1/reboot").held.as_ref().unwrap().contains("done by hand; `resume`"));
-    let later = by_hand::released(&plan).unwrap();
+    let later = by_hand::release_power_cycles(&plan).unwrap();
     let told = |id: &str| (node(&later, id).wave, node(&later, id).held.is_some(), node(&later, id).after.join(" "));
     let is = |wave, after: &str| (wave, false, after.to_owned());
     assert_eq!(told("host/n2/a/card"), is(1, "host/n2/a/before"), "as it was");
@@ -145,14 +145,14 @@ fn what_comes_after_a_power_cycle_is_taken_up_in_waves_after_all_others() {
     assert_eq!((told("host/n1/a/after"), told("gate/2")), (is(2, "host/n1/a/card host/n1/reboot"), is(2, "host/n1/a/after")));
     assert_eq!(told("host/n2/reboot"), is(3, "host/n2/a/before host/n2/a/card"), "that it was made is told in any order");
     assert_eq!((told("host/n2/a/after"), told("gate/3")), (is(3, "host/n2/a/card host/n2/reboot gate/2"), is(3, "host/n2/a/after")));
-    assert_eq!(by_hand::released(&later), None);
+    assert_eq!(by_hand::release_power_cycles(&later), None);
 }
 
 #[test]
 fn what_something_else_holds_too_is_not_taken_up_after_a_power_cycle() {
     let mut world = power_cycled(&["n1"]).wish("host/n1/a/drained", None, json!({"value": "1", "drain": true}), &["host/n1/a/card"]);
     world.rollout.max_disruption = Disruption::LinkBlip;
-    let later = by_hand::released(&world.plan()).unwrap();
+    let later = by_hand::release_power_cycles(&world.plan()).unwrap();
     assert!(node(&later, "host/n1/a/after").held.is_none() && node(&later, "host/n1/a/drained").held.is_some());
     let mut world = World::new().wish("host/n1/a/drained", None, json!({"value": "1", "drain": true}), &[]).wish(
         "host/n1/a/card",
@@ -163,7 +163,7 @@ fn what_something_else_holds_too_is_not_taken_up_after_a_power_cycle() {
     world.rollout.max_disruption = Disruption::LinkBlip;
     let plan = world.plan();
     assert_eq!(node(&plan, "host/n1/reboot").held.as_deref(), Some("it needs host/n1/a/drained, which is held"));
-    assert_eq!(by_hand::released(&plan), None);
+    assert_eq!(by_hand::release_power_cycles(&plan), None);
 }
 
 #[test]
@@ -246,15 +246,15 @@ fn a_target_that_cannot_be_read_can_be_left_out() {
         (vec!["host/n2", "host/n1"], vec![], 1),
     ] {
         let texts = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect();
-        world.selection = Selection { targets: texts(targets), excludes: texts(excludes) };
+        world.selection = PlanSelection { targets: texts(targets), excludes: texts(excludes) };
         assert_eq!((ids(&world.plan()), world.plan().unknown.len()), (vec!["host/n1/a/x", "gate/0"], unknown), "{:?}", world.selection);
     }
-    world.selection = Selection { targets: vec!["host/n2/a/x".to_owned()], excludes: vec![] };
+    world.selection = PlanSelection { targets: vec!["host/n2/a/x".to_owned()], excludes: vec![] };
     assert!(world.try_plan().unwrap_err()[0].message.contains("could not be read"));
 }
 
-fn no_route() -> Trouble {
-    Trouble { code: "RW0401".into(), message: "n2 is not reachable: no route".into(), alike: "no route".into(), next: vec![] }
+fn no_route() -> TargetReadFailure {
+    TargetReadFailure { code: "RW0401".into(), message: "n2 is not reachable: no route".into(), alike: "no route".into(), next: vec![] }
 }
 
 #[test]
@@ -263,9 +263,9 @@ fn a_field_that_left_the_spec_is_named_until_it_is_forgotten() {
     let world = World::new().wish("host/n1/a/x", Some("1"), wish.clone(), &[]);
     let world = world.applied("host/n1/a/x", json!({"value": "1", "extra": 9000}));
     let plan = world.plan();
-    assert_eq!(plan.dropped, [Dropped { field: "host/n1/a/x#extra".parse().unwrap(), value: "9000".into() }]);
+    assert_eq!(plan.dropped, [DroppedField { field: "host/n1/a/x#extra".parse().unwrap(), value: "9000".into() }]);
     assert_eq!(ids(&plan), ["host/n1/found"], "and the record is brought up to date");
-    let screen = railwright_report::plan::screen(&plan, &Default::default());
+    let screen = railwright_report::plan::render_plan_screen(&plan, &Default::default());
     assert!(screen.contains("LEFT AS APPLIED") && screen.contains(" . n1             a x: extra   9000\n"), "{screen}");
     assert_eq!(world.applied("host/n1/a/x", wish).plan().dropped, []);
 }
@@ -273,8 +273,8 @@ fn a_field_that_left_the_spec_is_named_until_it_is_forgotten() {
 #[test]
 fn an_edited_plan_file_is_refused() {
     let plan = World::new().wish("host/n1/a/x", None, json!({"value": "1"}), &[]).plan();
-    let text = String::from_utf8(file::bytes(&plan)).unwrap();
-    let code = |text: &str| file::parse("p", text.as_bytes()).unwrap_err().code;
+    let text = String::from_utf8(file::serialize_plan(&plan)).unwrap();
+    let code = |text: &str| file::parse_plan_file("p", text.as_bytes()).unwrap_err().code;
     assert_eq!(code(&text.replace("\"limit_s\": 1", "\"limit_s\": 2")), "RW0304");
     assert_eq!(code(&text.replace("\"format_version\": \"3.0\"", "\"format_version\": \"1.0\"")), "RW0303");
     assert_eq!(code("{"), "RW0302");
@@ -285,8 +285,8 @@ fn an_edited_plan_file_is_refused() {
             members.clear();
         }
     }
-    nothing.digest = content::digest(&nothing).to_string();
-    let problem = file::parse("p", &file::bytes(&nothing)).unwrap_err();
+    nothing.digest = content::compute_plan_digest(&nothing).to_string();
+    let problem = file::parse_plan_file("p", &file::serialize_plan(&nothing)).unwrap_err();
     assert!(problem.code == "RW0302" && problem.message.contains("has no members"), "{problem:?}");
 }
 
@@ -296,8 +296,8 @@ fn a_plan_file_whose_hosts_out_of_service_no_plan_would_name_is_refused() {
     let read = |sets: &[&str]| {
         let unavailable = |set: &&str| Unavailable { hosts: (*set).to_owned(), why: Unavailability::NotReady };
         let mut plan = Plan { unavailable: sets.iter().map(unavailable).collect(), ..plan.clone() };
-        plan.digest = content::digest(&plan).to_string();
-        file::parse("p", &file::bytes(&plan))
+        plan.digest = content::compute_plan_digest(&plan).to_string();
+        file::parse_plan_file("p", &file::serialize_plan(&plan))
     };
     assert!(read(&["n[1-60000]", "m[1-40000]"]).is_ok());
     for (sets, why) in [

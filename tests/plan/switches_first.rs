@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use railwright_base::Target;
-use railwright_resource::{Disruption, Trouble};
+use railwright_resource::{Disruption, TargetReadFailure};
 use serde_json::{Value, json};
 
 fn body() -> Value {
@@ -52,7 +52,7 @@ fn a_switch_that_is_held_holds_the_hosts_behind_it_and_all_where_nobody_knows_wh
 fn a_switch_that_could_not_be_read_holds_the_hosts_behind_it_unless_it_is_left_out() {
     let mut lost = world();
     let leaf2 = "switch/leaf2".parse::<Target>().unwrap();
-    lost.observation.targets.get_mut(&leaf2).unwrap().problem = Some(Trouble {
+    lost.observation.targets.get_mut(&leaf2).unwrap().problem = Some(TargetReadFailure {
         code: "RW0501".into(),
         message: "leaf2 cannot be reached".into(),
         alike: "cannot be reached".into(),

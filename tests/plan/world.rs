@@ -4,7 +4,8 @@ use railwright_base::{Address, Digest, Target};
 use railwright_plan::*;
 use railwright_resource::assessment::Attribute;
 use railwright_resource::{
-    Action, Answer, AnswerStatus, Answers, Assessment, BodyError, Disruption, Kind, Observation, Plane, Read, Reading, Want, Wish,
+    Action, AnswerStatus, Assessment, BodyError, DesiredResource, Disruption, Observation, Plane, Read, ReadResult, ReadResults, Reading,
+    ResourceKind, Want,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,11 +13,11 @@ use std::collections::BTreeMap;
 /// A made-up resource: its value is what the answer to a command says; its body says how it behaves.
 pub struct MadeUp;
 
-pub fn read(wish: &Wish) -> Read {
+pub fn read(wish: &DesiredResource) -> Read {
     Read::Command { script: wish.address.within_target() }
 }
 
-impl Kind for MadeUp {
+impl ResourceKind for MadeUp {
     fn open_fields(&self) -> &'static [&'static str] {
         &["extra"]
     }
@@ -29,10 +30,10 @@ impl Kind for MadeUp {
     fn check(&self, _: &Value) -> Vec<BodyError> {
         Vec::new()
     }
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         vec![read(wish)]
     }
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let found = match answers.output(&read(wish)) {
             Ok((0, text)) => Reading::is(text),
             Ok(_) => Reading::Absent,
@@ -58,26 +59,26 @@ impl Kind for MadeUp {
             ..Assessment::default()
         }
     }
-    fn undo(&self, wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         let mut undone = self.assess(wish, answers);
         undone.residue = vec![format!("was {before}")];
         undone
     }
 }
 
-pub fn kinds(name: &str) -> Option<&'static dyn Kind> {
+pub fn kinds(name: &str) -> Option<&'static dyn ResourceKind> {
     if name == "made_up" { Some(&MadeUp) } else { railwright_resource::kind_named(name) }
 }
 
 #[derive(Debug, Clone)]
 pub struct World {
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<DesiredResource>,
     pub last: LastApplied,
     pub observation: Observation,
     pub targets: Vec<Target>,
     pub nodes: Option<ClusterNodes>,
     pub rollout: RolloutPolicy,
-    pub selection: Selection,
+    pub selection: PlanSelection,
 }
 
 impl World {
@@ -94,20 +95,20 @@ impl World {
             targets: Vec::new(),
             nodes: None,
             rollout: RolloutPolicy { canary: 1, max_unavailable: 1, max_disruption: Disruption::Reboot, ..RolloutPolicy::default() },
-            selection: Selection::default(),
+            selection: PlanSelection::default(),
         }
     }
 
     pub fn wish(mut self, address: &str, found: Option<&str>, body: Value, after: &[&str]) -> Self {
         let address: Address = address.parse().unwrap();
-        let wish = Wish {
+        let wish = DesiredResource {
             address: address.clone(),
             after: after.iter().map(|a| a.parse().unwrap()).collect(),
             want: Want { kind: "made_up".to_owned(), body, module: "m/r".into(), places: Vec::new() }.into(),
         };
         let target = self.observation.targets.entry(address.target.clone()).or_default();
         let status = AnswerStatus::Exit(i32::from(found.is_none()));
-        target.answers.insert(read(&wish).key(), Answer { status, out: found.unwrap_or_default().into() });
+        target.answers.insert(read(&wish).key(), ReadResult { status, out: found.unwrap_or_default().into() });
         if !self.targets.contains(&address.target) {
             self.targets.push(address.target.clone());
         }
@@ -118,7 +119,7 @@ impl World {
     pub fn applied(mut self, address: &str, body: Value) -> Self {
         let address: Address = address.parse().unwrap();
         let digest = Digest::of(&("made_up", &body));
-        let applied = Applied {
+        let applied = AppliedResource {
             kind: "made_up".into(),
             body,
             digest,
@@ -140,12 +141,12 @@ impl World {
         let twin = |target: &Target| Target { name: format!("{}twin", target.name).into(), ..target.clone() };
         let of = |address: &Address| Address { target: twin(&address.target), ..address.clone() };
         for wish in self.wishes.clone() {
-            self.wishes.push(Wish { address: of(&wish.address), after: wish.after.iter().map(of).collect(), ..wish });
+            self.wishes.push(DesiredResource { address: of(&wish.address), after: wish.after.iter().map(of).collect(), ..wish });
         }
         for (address, applied) in self.last.resources.clone() {
             self.last
                 .resources
-                .insert(of(&address), Applied { after: applied.after.iter().map(of).collect(), run: "r2".into(), ..applied });
+                .insert(of(&address), AppliedResource { after: applied.after.iter().map(of).collect(), run: "r2".into(), ..applied });
         }
         for (target, said) in self.observation.targets.clone() {
             self.observation.targets.insert(twin(&target), said);
@@ -168,7 +169,7 @@ impl World {
     }
 
     pub fn try_plan(&self) -> Result<Plan, Vec<railwright_base::Diagnostic>> {
-        make(&Inputs {
+        make_plan(&PlanInputs {
             header: Header {
                 made_by: "test".into(),
                 cluster: "c".into(),
@@ -197,7 +198,7 @@ pub fn ids(plan: &Plan) -> Vec<&str> {
     plan.nodes.iter().map(|n| n.id.as_str()).collect()
 }
 
-pub fn node<'a>(plan: &'a Plan, id: &str) -> &'a Node {
+pub fn node<'a>(plan: &'a Plan, id: &str) -> &'a PlanNode {
     plan.nodes.iter().find(|n| n.id == id).unwrap_or_else(|| panic!("{id} is not among {:?}", ids(plan)))
 }
 

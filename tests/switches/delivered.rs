@@ -52,7 +52,7 @@ fn the_commands_speak_as_those_of_sonic_over_ssh() {
 #[test]
 fn the_read_of_a_plain_host_works() {
     let Some(switch) = Switch::start("host", TOMAHAWK) else { return };
-    let facts = host::facts(&switch.host.read(&[Read::Host])).unwrap();
+    let facts = host::decode_host_facts(&switch.host.read(&[Read::Host])).unwrap();
     assert_eq!((facts.os_id.as_str(), facts.os_version.as_str(), facts.uid), ("debian", "12", 0));
     assert!(facts.init_systemd && facts.tools.contains("systemd-run") && facts.tools.contains("systemctl"));
     assert_eq!(facts.boot_id, switch.must("cat /proc/sys/kernel/random/boot_id").trim());

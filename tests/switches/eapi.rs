@@ -7,7 +7,7 @@ use railwright_knowledge::spec::model::ApiKind;
 use railwright_resource::file::base64;
 use railwright_resource::probe::Probe;
 use railwright_transport::{
-    ApiAccess, CertificatePin, Fence, HostAccess, LockOutcome, Locker, Password, Performed, RecordOutcome, RecordReading, Secrets,
+    ApiAccess, CertificatePin, ExecutionOutcome, Fence, HostAccess, LockOutcome, Locker, Password, RecordOutcome, RecordReading, Secrets,
     TransportError,
 };
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ impl Fabric {
 }
 
 fn decoded(word: &str) -> Option<String> {
-    let bytes = base64::decode(word).filter(|_| word.len() > 40)?;
+    let bytes = base64::decode_base64_text(word).filter(|_| word.len() > 40)?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -164,10 +164,10 @@ async fn what_a_script_comes_to_is_told_or_unknown() {
             pin: CertificatePin::File(fabric.place.path().join("inv/leaf1.pem")),
             password: Password::named("password"),
         }),
-        ..railwright_transport::sim::access("127.0.0.1")
+        ..railwright_transport::sim::new_simulated_access("127.0.0.1")
     };
     let secrets = Secrets::new(None, BTreeMap::from([("password".to_owned(), Ok(PASSWORD.to_owned()))]), BTreeMap::new());
-    let connector = Arc::new(secrets).carried_by(railwright_transport::connector(railwright_transport::TargetContact::begin()));
+    let connector = Arc::new(secrets).carried_by(railwright_transport::new_connector(railwright_transport::TargetContact::begin()));
     let locker = Locker::new(connector.connect(&access(&fabric.api().port())).await.unwrap());
     let fence = Fence::new("test", 1);
     assert!(matches!(locker.lock(&fence).await.unwrap(), LockOutcome::Taken(_)));
@@ -175,7 +175,8 @@ async fn what_a_script_comes_to_is_told_or_unknown() {
     let link = writer.prober();
     let check = |script: &str| Probe::ModuleCheck { script: script.to_owned() };
 
-    let Performed::Ended { code, stdout, stderr } = link.probe(&check("printf 'a\\0\\303'; cat; echo \"it's\" >&2; exit 7")).await.unwrap()
+    let ExecutionOutcome::Ended { code, stdout, stderr } =
+        link.probe(&check("printf 'a\\0\\303'; cat; echo \"it's\" >&2; exit 7")).await.unwrap()
     else {
         panic!("it ended")
     };
@@ -203,12 +204,12 @@ async fn what_a_script_comes_to_is_told_or_unknown() {
             fabric.switch.must("touch /tmp/go");
         };
         let (ended, ()) = tokio::join!(link.probe(&script), breaks);
-        let Performed::Unknown { reason } = ended.unwrap() else { panic!("nobody was told") };
+        let ExecutionOutcome::Unknown { reason } = ended.unwrap() else { panic!("nobody was told") };
         assert!(reason.contains("the connection ended"), "{reason}");
         fabric.switch.must("until [ -e /tmp/went ]; do sleep 0.1; done; rm /tmp/begun /tmp/go /tmp/went");
     }
     // The same link goes on over a new connection, and a script that never began is an error.
-    assert!(matches!(link.probe(&check("true")).await.unwrap(), Performed::Ended { code: 0, .. }));
+    assert!(matches!(link.probe(&check("true")).await.unwrap(), ExecutionOutcome::Ended { code: 0, .. }));
     fabric.api().go_down();
     // That the connection has ended is known by then.
     tokio::time::sleep(Duration::from_millis(500)).await;

@@ -83,7 +83,7 @@ fn hosts_of(recorded: &Recorded) -> Observation {
     let one = found.targets.values().next().unwrap().clone();
     let spec = text(&format!("inventories/{}/cluster.yaml", recorded.inventory));
     let names: Vec<&str> = spec.lines().filter_map(|line| line.strip_prefix("  - name: gpu")).collect();
-    let names = names.iter().flat_map(|name| nodeset::expand(&format!("gpu{name}")).unwrap());
+    let names = names.iter().flat_map(|name| nodeset::expand_node_set(&format!("gpu{name}")).unwrap());
     found.targets = names.map(|name| (Target::host(&name), one.clone())).collect();
     found
 }

@@ -2,8 +2,8 @@
 //! `docs/seeds.md` is made of `docs/seeds.yaml`; RAILWRIGHT_UPDATE=1 writes it anew.
 
 use crate::{none, root};
-use railwright_verify::Check;
-use railwright_workload::Kind;
+use railwright_verify::VerifyCheck;
+use railwright_workload::JobRequestKind;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -87,30 +87,30 @@ fn map() -> Map {
 
 #[test]
 fn every_line_of_the_seeds_is_covered_or_open() {
-    let rules = railwright_knowledge::rules::load("", []).map_err(|problems| problems.diagnostics).unwrap();
-    let catalog = railwright_knowledge::catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
-    let symptoms = railwright_jobs::doctor::load().map_err(|(problems, _)| problems).unwrap();
-    let dictionary = railwright_knowledge::translate::load().map_err(|(problems, _)| problems).unwrap();
+    let rules = railwright_knowledge::rules::load_rules("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let catalog = railwright_knowledge::catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let symptoms = railwright_jobs::doctor::load_symptoms().map_err(|(problems, _)| problems).unwrap();
+    let dictionary = railwright_knowledge::translate::load_translations().map_err(|(problems, _)| problems).unwrap();
     let checks: Vec<String> = [
-        Check::Connection,
-        Check::RunningModules,
-        Check::Gpus,
-        Check::PcieLink,
-        Check::Routes,
-        Check::GpuDirect,
-        Check::LiveTraffic,
-        Check::Netdev,
-        Check::RdmaLink,
-        Check::Gid,
-        Check::PathMtu,
-        Check::Marks,
-        Check::Loopback,
-        Check::Bandwidth,
-        Check::Latency,
-        Check::Counters,
+        VerifyCheck::Connection,
+        VerifyCheck::RunningModules,
+        VerifyCheck::Gpus,
+        VerifyCheck::PcieLink,
+        VerifyCheck::Routes,
+        VerifyCheck::GpuDirect,
+        VerifyCheck::LiveTraffic,
+        VerifyCheck::Netdev,
+        VerifyCheck::RdmaLink,
+        VerifyCheck::Gid,
+        VerifyCheck::PathMtu,
+        VerifyCheck::Marks,
+        VerifyCheck::Loopback,
+        VerifyCheck::Bandwidth,
+        VerifyCheck::Latency,
+        VerifyCheck::Counters,
     ]
     .iter()
-    .map(Check::word)
+    .map(VerifyCheck::word)
     .collect();
     let mut findings = Vec::new();
     for page in map().pages {
@@ -120,7 +120,7 @@ fn every_line_of_the_seeds_is_covered_or_open() {
             row.modules.iter().filter(|name| !folder("modules", name)).for_each(|name| wrong(format!("no module {name}")));
             row.inventories.iter().filter(|name| !folder("inventories", name)).for_each(|name| wrong(format!("no inventory {name}")));
             row.rules.iter().filter(|code| !rules.rules.contains_key(*code)).for_each(|code| wrong(format!("no rule {code}")));
-            let is_kind = |job: &&String| Kind::ALL.iter().any(|kind| kind.word() == *job);
+            let is_kind = |job: &&String| JobRequestKind::ALL.iter().any(|kind| kind.word() == *job);
             row.jobs.iter().filter(|job| !is_kind(job)).for_each(|job| wrong(format!("no kind of job {job}")));
             let page_of = |code: &String| root().join(format!("docs/codes/{code}.md")).is_file();
             row.codes.iter().filter(|code| !page_of(code)).for_each(|code| wrong(format!("no page of {code}")));
@@ -145,7 +145,8 @@ fn every_line_of_the_seeds_is_covered_or_open() {
                 }
             };
             row.catalog.iter().filter(|row| !known(row)).for_each(|row| wrong(format!("no row {row}")));
-            let understood = || railwright_knowledge::translate::translate(&row.says, &dictionary).is_ok_and(|said| said.is_understood());
+            let understood =
+                || railwright_knowledge::translate::translate_script(&row.says, &dictionary).is_ok_and(|said| said.is_understood());
             if row.translate && !understood() {
                 wrong("translate does not understand it".to_owned());
             }

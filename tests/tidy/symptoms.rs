@@ -4,7 +4,7 @@ use crate::{none, root};
 use railwright_jobs::doctor::{Layer, Symptom};
 
 fn symptoms() -> Vec<Symptom> {
-    railwright_jobs::doctor::load().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
+    railwright_jobs::doctor::load_symptoms().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
 }
 
 #[test]

@@ -4,8 +4,10 @@ use crate::server::{Server, must};
 use crate::user::User;
 use crate::{a_read, answers, open, refused};
 use railwright_resource::probe::Probe;
-use railwright_resource::{Action, AnswerStatus, Answers, Read, host};
-use railwright_transport::{Connector as _, Fence, FencedWrite, HostAccess, HostLink, LocalConnector, Performed, TransportError, Upkeep};
+use railwright_resource::{Action, AnswerStatus, Read, ReadResults, host};
+use railwright_transport::{
+    Connector as _, ExecutionOutcome, Fence, FencedWrite, HostAccess, HostLink, LocalConnector, TransportError, Upkeep,
+};
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -45,19 +47,19 @@ async fn locked(access: &HostAccess) -> Arc<dyn HostLink> {
 /// Waits for the end of what an earlier test let go of, and takes the lock.
 async fn lock(link: &dyn HostLink) {
     let idle = Upkeep::Idle { attempt: None, run: None };
-    while matches!(link.upkeep(&idle).await.unwrap(), Performed::Ended { code: 77, .. }) {
+    while matches!(link.upkeep(&idle).await.unwrap(), ExecutionOutcome::Ended { code: 77, .. }) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let lock = Upkeep::Lock { holder: fence().holder, fence: fence().number };
     let locked = link.upkeep(&lock).await.unwrap();
-    assert!(matches!(locked, Performed::Ended { code: 0, .. }), "{locked:?}");
+    assert!(matches!(locked, ExecutionOutcome::Ended { code: 0, .. }), "{locked:?}");
 }
 
-fn ended(code: i32, stdout: &str, stderr: &str) -> Performed {
-    Performed::Ended { code, stdout: stdout.to_owned(), stderr: stderr.to_owned() }
+fn ended(code: i32, stdout: &str, stderr: &str) -> ExecutionOutcome {
+    ExecutionOutcome::Ended { code, stdout: stdout.to_owned(), stderr: stderr.to_owned() }
 }
 
-fn status<'a>(answers: &'a Answers, read: &Read) -> &'a AnswerStatus {
+fn status<'a>(answers: &'a ReadResults, read: &Read) -> &'a AnswerStatus {
     &answers.get(read).unwrap().status
 }
 
@@ -71,7 +73,7 @@ async fn a_hundred_reads_travel_as_one_command() {
     assert!(reads.iter().all(|read| answers.output(read).is_ok()));
     assert_eq!(answers.output(&reads[0]).unwrap().0, 1);
     assert_eq!(server.log().matches("Starting session").count(), 1, "{}", server.log());
-    let facts = host::facts(&answers).unwrap();
+    let facts = host::decode_host_facts(&answers).unwrap();
     assert_eq!((facts.uid, facts.ssh_netdev.as_deref()), (0, facts.tools.contains("ip").then_some("lo")));
 }
 
@@ -99,7 +101,7 @@ async fn an_action_gives_status_and_both_outputs() {
     assert!(written == content, "a megabyte on standard input arrives as it is");
     // A daemon that keeps our pipes open does not keep us.
     match link.perform(&run("sleep 100000 & echo $!", 30), "t", Some(&fence())).await.unwrap() {
-        Performed::Ended { code: 0, stdout, .. } => drop(must("kill", &[stdout.trim()])),
+        ExecutionOutcome::Ended { code: 0, stdout, .. } => drop(must("kill", &[stdout.trim()])),
         other => panic!("{other:?}"),
     }
 }
@@ -110,7 +112,7 @@ async fn keys_are_exchanged_anew_in_the_midst_of_output() {
     let _alone = HOST.lock().await;
     let link = locked(&access).await;
     match link.perform(&run("yes railwright | head -c 4000000", 60), "t", Some(&fence())).await.unwrap() {
-        Performed::Ended { code: 0, stdout, .. } => assert!(stdout == "railwright\n".repeat(400_000)[..4_000_000]),
+        ExecutionOutcome::Ended { code: 0, stdout, .. } => assert!(stdout == "railwright\n".repeat(400_000)[..4_000_000]),
         other => panic!("{other:?}"),
     }
     assert!(server.log().matches("SSH2_MSG_NEWKEYS received").count() > 5, "{}", server.log());
@@ -146,7 +148,7 @@ async fn endless_output_is_let_go() {
     let Some((_server, access)) = server(&[]) else { return };
     let _alone = HOST.lock().await;
     match locked(&access).await.perform(&run("cat /dev/zero", 60), "t", Some(&fence())).await.unwrap() {
-        Performed::Unknown { reason } => assert!(reason.contains("MiB"), "{reason}"),
+        ExecutionOutcome::Unknown { reason } => assert!(reason.contains("MiB"), "{reason}"),
         other => panic!("{other:?}"),
     }
 }
@@ -189,7 +191,7 @@ async fn a_cut_connection_is_unknown_and_what_was_read_counts() {
     let action = run(&slow, 30);
     let shown = fence();
     let (performed, ()) = tokio::join!(link.perform(&action, "t", Some(&shown)), begun);
-    assert!(matches!(performed.unwrap(), Performed::Unknown { .. }), "never failed, never done");
+    assert!(matches!(performed.unwrap(), ExecutionOutcome::Unknown { .. }), "never failed, never done");
 }
 
 #[tokio::test]
@@ -212,7 +214,7 @@ async fn a_long_step_outlives_its_connection_and_runs_once() {
     let shown = fence();
     let (performed, ()) = tokio::join!(first.perform(&action, &token, Some(&shown)), cut_later);
     match performed.unwrap() {
-        Performed::Unknown { reason } => assert!(reason.contains(&format!("railwright-{token}")), "{reason}"),
+        ExecutionOutcome::Unknown { reason } => assert!(reason.contains(&format!("railwright-{token}")), "{reason}"),
         other => panic!("{other:?}"),
     }
     let second = locked(&access).await;
@@ -256,7 +258,7 @@ async fn a_shell_that_is_killed_gives_no_verdict() {
     let Some((_server, access)) = server(&[]) else { return };
     let _alone = HOST.lock().await;
     match locked(&access).await.perform(&run("kill -KILL $PPID", 20), "t", Some(&fence())).await.unwrap() {
-        Performed::Unknown { reason } => assert!(reason.contains("KILL"), "{reason}"),
+        ExecutionOutcome::Unknown { reason } => assert!(reason.contains("KILL"), "{reason}"),
         other => panic!("{other:?}"),
     }
 }
@@ -316,7 +318,7 @@ async fn another_user_acts_through_sudo_or_is_told_so() {
         "nothing was begun"
     );
     fs::write(user.sudoers(), format!("{} ALL=(root) NOPASSWD: /bin/sh\n", user.0)).unwrap();
-    let facts = host::facts(&link.read(&[Read::Host]).await.unwrap()).unwrap();
+    let facts = host::decode_host_facts(&link.read(&[Read::Host]).await.unwrap()).unwrap();
     assert_eq!((facts.uid, facts.ssh_netdev.as_deref()), (0, facts.tools.contains("ip").then_some("lo")));
 }
 
@@ -342,13 +344,13 @@ async fn this_machine_is_a_host_like_any_other() {
     let link = LocalConnector.connect(&access).await.unwrap();
     match link.read(&[a_read(), Read::Host]).await {
         Ok(answers) => {
-            let facts = host::facts(&answers).unwrap();
+            let facts = host::decode_host_facts(&answers).unwrap();
             assert_eq!((facts.uid, facts.ssh_netdev), (0, None));
             lock(&*link).await;
             assert_eq!(link.perform(&run("cat; echo x; exit 2", 20), "t", Some(&fence())).await.unwrap(), ended(2, "x\n", ""));
-            assert!(matches!(link.perform(&run("sleep 60", 1), "t", Some(&fence())).await.unwrap(), Performed::Unknown { .. }));
+            assert!(matches!(link.perform(&run("sleep 60", 1), "t", Some(&fence())).await.unwrap(), ExecutionOutcome::Unknown { .. }));
             let unlock = Upkeep::Write { fence: fence(), write: FencedWrite::Unlock };
-            assert!(matches!(link.upkeep(&unlock).await.unwrap(), Performed::Ended { code: 0, .. }));
+            assert!(matches!(link.upkeep(&unlock).await.unwrap(), ExecutionOutcome::Ended { code: 0, .. }));
         }
         // On a developer's machine `sudo -n` may say no, and then says so.
         Err(error) => assert!(matches!(error, TransportError::SudoRefused { .. }), "{error}"),
@@ -359,5 +361,5 @@ async fn this_machine_is_a_host_like_any_other() {
 async fn the_record_of_a_host_that_was_never_applied_to_is_absent() {
     let Some((_server, access)) = server(&[]) else { return };
     let performed = open(&access).await.unwrap().upkeep(&Upkeep::ReadRecord).await.unwrap();
-    assert!(matches!(performed, Performed::Ended { code: 1, .. }), "{performed:?}");
+    assert!(matches!(performed, ExecutionOutcome::Ended { code: 1, .. }), "{performed:?}");
 }

@@ -4,7 +4,7 @@
 use crate::a_read;
 use crate::server::Server;
 use railwright_base::Target;
-use railwright_observe::{Event, HostRequest, observe};
+use railwright_observe::{HostRequest, ObservationEvent, observe_hosts};
 use railwright_resource::{AnswerStatus, Read};
 use railwright_transport::{HostAccess, SshConnector};
 use std::fs;
@@ -48,8 +48,8 @@ async fn hosts_that_hang_delay_nobody_and_nobody_is_connected_to_twice() {
     requests.push(host("stuck", server.port, vec![a_read(), waits_for(&flag)]));
     requests.extend(fine.iter().map(|name| host(name, server.port, vec![a_read(), Read::Boot])));
     let ends = Mutex::new(Vec::new());
-    let note = |event: Event| {
-        if let Event::Answered { host } | Event::Failed { host, .. } = event {
+    let note = |event: ObservationEvent| {
+        if let ObservationEvent::Answered { host } | ObservationEvent::Failed { host, .. } = event {
             let mut ends = ends.lock().unwrap();
             ends.push(host);
             if fine.iter().all(|name| ends.iter().any(|end| end == name)) {
@@ -58,7 +58,7 @@ async fn hosts_that_hang_delay_nobody_and_nobody_is_connected_to_twice() {
         }
     };
     // Two of the three places are taken by those that hang.
-    let observation = observe(&SshConnector::new(), requests, 3, &note).await;
+    let observation = observe_hosts(&SshConnector::new(), requests, 3, &note).await;
     let ends = ends.into_inner().unwrap();
     assert_eq!(ends[..fine.len()], fine, "everybody else was through first: {ends:?}");
     let of = |name: &str| &observation.targets[&Target::host(name)];

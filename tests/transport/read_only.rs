@@ -6,7 +6,7 @@ use crate::server::{Server, must};
 use crate::user::User;
 use railwright_resource::action::PackageManager;
 use railwright_resource::probe::Probe;
-use railwright_resource::{Action, Answer, AnswerStatus, Answers, Read, rights};
+use railwright_resource::{Action, AnswerStatus, Read, ReadResult, ReadResults, rights};
 use railwright_transport::{Fence, HostAccess, TransportError, Upkeep};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -136,14 +136,14 @@ impl Rig {
         self.root.clone().read_as(&self.user.0)
     }
 
-    async fn both(&self, reads: &[Read]) -> (Answers, Answers) {
+    async fn both(&self, reads: &[Read]) -> (ReadResults, ReadResults) {
         let as_root = open(&self.root).await.unwrap().read(reads).await.unwrap();
         (as_root, open(&self.access()).await.unwrap().read(reads).await.unwrap())
     }
 
     /// Installs the lines that these reads need, after visudo agreed to them.
     fn allow(&self, reads: &[Read]) -> String {
-        let fragment = railwright_report::sudoers::fragment(&self.user.0, "inv", &rights::needs(reads));
+        let fragment = railwright_report::sudoers::render_sudoers_fragment(&self.user.0, "inv", &rights::collect_root_access_needs(reads));
         fs::write(self.user.sudoers(), &fragment).unwrap();
         fs::set_permissions(self.user.sudoers(), fs::Permissions::from_mode(0o440)).unwrap();
         must("/usr/sbin/visudo", &["-c", "-s", "-f", &self.user.sudoers()]);
@@ -159,7 +159,7 @@ impl Rig {
     }
 }
 
-fn is_denied(answer: &Answer) -> bool {
+fn is_denied(answer: &ReadResult) -> bool {
     answer.status == AnswerStatus::Denied
 }
 
@@ -313,5 +313,5 @@ async fn it_is_asked_for_nothing_but_reads() {
     assert!(!Path::new(&touch).exists());
     // However much sudo would let this user do: the reads do not go through a shell of root's.
     let host = link.read(&[Read::Host]).await.unwrap();
-    assert_ne!(railwright_resource::host::facts(&host).unwrap().uid, 0);
+    assert_ne!(railwright_resource::host::decode_host_facts(&host).unwrap().uid, 0);
 }

@@ -59,7 +59,7 @@ fn commands(command: &clap::Command, above: &str, found: &mut BTreeSet<String>) 
 #[test]
 fn every_command_has_a_row() {
     let mut known = BTreeSet::new();
-    commands(&railwright::cli::Arguments::command(), "", &mut known);
+    commands(&railwright::cli::CliArguments::command(), "", &mut known);
     let rows: BTreeSet<String> = ROWS.iter().map(|row| row.command.to_owned()).collect();
     let missing: Vec<&String> = known.difference(&rows).collect();
     assert!(missing.is_empty(), "say in tests/trust/table.rs what these commands run, open and contact: {missing:?}");
@@ -83,7 +83,7 @@ fn the_commit_is_that_of_the_clone() {
 /// What never reads an inventory need not be tried.
 #[test]
 fn commands_without_an_inventory_take_none() {
-    let root = railwright::cli::Arguments::command();
+    let root = railwright::cli::CliArguments::command();
     for row in ROWS {
         let Touches::NoInventory(why) = row.touches else { continue };
         let command = row.command.split(' ').fold(&root, |command, name| command.find_subcommand(name).unwrap());

@@ -1,9 +1,9 @@
 //! What is asked of a target while a guard watches over a step: over the connection that there is, or over a new one.
 
-use super::guarded::Watch;
-use super::{Halt, Step};
+use super::guarded::ArmedRollbackTimer;
+use super::{ChangeStep, Halt};
 use railwright_system::clock;
-use railwright_transport::{Performed, TransportError};
+use railwright_transport::{ExecutionOutcome, TransportError};
 use std::time::Duration;
 
 /// How long a question about a guard may take.
@@ -11,7 +11,7 @@ pub(super) const QUESTION: Duration = Duration::from_secs(20);
 
 /// What is asked of the target of a guard.
 #[derive(Clone, Copy)]
-pub(super) enum Question {
+pub(super) enum RollbackTimerQuery {
     Standing,
     Disarm,
     Fire,
@@ -19,7 +19,7 @@ pub(super) enum Question {
 }
 
 /// How it stands with a guard.
-pub(super) enum Standing {
+pub(super) enum RollbackTimerState {
     Armed,
     Reverting,
     /// What could not be put back.
@@ -28,29 +28,33 @@ pub(super) enum Standing {
     NotTold,
 }
 
-impl Step<'_> {
+impl ChangeStep<'_> {
     pub(super) fn no_connection(&self) -> TransportError {
         TransportError::Lost { host: self.host.to_owned(), reason: "there is no connection".to_owned() }
     }
 
     /// A question over the connection that there is.
-    async fn ask(&self, question: Question, watch: &Watch) -> Result<Performed, TransportError> {
+    async fn ask(&self, question: RollbackTimerQuery, watch: &ArmedRollbackTimer) -> Result<ExecutionOutcome, TransportError> {
         let Some(writer) = &self.writer else { return Err(self.no_connection()) };
         match question {
-            Question::Standing => writer.guard(&watch.token).await,
-            Question::Disarm => writer.disarm(&watch.token).await,
-            Question::Fire => writer.fire(&watch.token).await,
-            Question::ServerReads => writer.server_reads().await,
+            RollbackTimerQuery::Standing => writer.guard(&watch.token).await,
+            RollbackTimerQuery::Disarm => writer.disarm(&watch.token).await,
+            RollbackTimerQuery::Fire => writer.fire(&watch.token).await,
+            RollbackTimerQuery::ServerReads => writer.server_reads().await,
         }
     }
 
     /// The same over a new one where there is none; one that gives no answer is dropped.
-    pub(super) async fn ask_anew(&mut self, question: Question, watch: &Watch) -> Result<Option<(i32, String)>, Halt> {
+    pub(super) async fn ask_anew(
+        &mut self,
+        question: RollbackTimerQuery,
+        watch: &ArmedRollbackTimer,
+    ) -> Result<Option<(i32, String)>, Halt> {
         if self.writer.is_none() {
-            self.writer = clock::within(QUESTION, self.shared.connect(self.host)).await.and_then(Result::ok);
+            self.writer = clock::await_with_timeout(QUESTION, self.shared.connect(self.host)).await.and_then(Result::ok);
         }
-        match clock::within(QUESTION, self.ask(question, watch)).await {
-            Some(Ok(Performed::Ended { code, stdout, .. })) => Ok(Some((code, stdout))),
+        match clock::await_with_timeout(QUESTION, self.ask(question, watch)).await {
+            Some(Ok(ExecutionOutcome::Ended { code, stdout, .. })) => Ok(Some((code, stdout))),
             Some(Err(TransportError::LockLost { holder, .. })) => Err(self.lock_lost(holder.as_deref())),
             _ => {
                 self.writer = None;
@@ -60,16 +64,16 @@ impl Step<'_> {
     }
 
     /// How it stands with the guard.
-    pub(super) async fn standing(&mut self, watch: &Watch) -> Standing {
-        match self.ask_anew(Question::Standing, watch).await.unwrap_or_default() {
-            None => Standing::NotTold,
+    pub(super) async fn standing(&mut self, watch: &ArmedRollbackTimer) -> RollbackTimerState {
+        match self.ask_anew(RollbackTimerQuery::Standing, watch).await.unwrap_or_default() {
+            None => RollbackTimerState::NotTold,
             Some((0, said)) => match said.trim().split_once(' ').unwrap_or((said.trim(), "")) {
-                ("armed", _) => Standing::Armed,
-                ("reverting", _) => Standing::Reverting,
-                ("reverted", failed) => Standing::Reverted(failed.trim().to_owned()),
-                _ => Standing::NotTold,
+                ("armed", _) => RollbackTimerState::Armed,
+                ("reverting", _) => RollbackTimerState::Reverting,
+                ("reverted", failed) => RollbackTimerState::Reverted(failed.trim().to_owned()),
+                _ => RollbackTimerState::NotTold,
             },
-            Some(_) => Standing::None,
+            Some(_) => RollbackTimerState::None,
         }
     }
 }

@@ -2,22 +2,22 @@
 //! connection and confirmed over that one. Whatever goes wrong in between, the host puts everything back: when it is told
 //! to, when the time is over, or with its next boot.
 
-use super::guard_questions::{QUESTION, Question, Standing};
-use super::look::{again_seen, read};
+use super::guard_questions::{QUESTION, RollbackTimerQuery, RollbackTimerState};
+use super::look::{again_seen, read_answers};
 use super::unproven::Unproven;
-use super::{Acted, Halt, Step, over};
-use crate::context::Event;
-use crate::precondition::{Seen, Verdict, go_on};
+use super::{ActionsOutcome, ChangeStep, Halt, halt_with_problem};
+use crate::context::RunEvent;
+use crate::precondition::{ObservedMember, StepDecision, go_on};
 use crate::trouble::{self, complaint_of};
 use railwright_base::text::one_line;
 use railwright_base::{Digest, TargetKind};
 use railwright_plan::NodeKind;
-use railwright_resource::guard::{Guard, because};
+use railwright_resource::guard::{Guard, find_rollback_reason};
 use railwright_resource::{Action, Read};
-use railwright_state::run_status::Intent;
-use railwright_state::{Entry, Outcome};
+use railwright_state::run_status::StepIntent;
+use railwright_state::{JournalEntry, NodeOutcome};
 use railwright_system::clock::{self, Deadline};
-use railwright_transport::{HostAccess, Performed, TransportError};
+use railwright_transport::{ExecutionOutcome, HostAccess, TransportError};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ const SWITCH_GRACE: Duration = Duration::from_secs(2100);
 const RESTARTED: &str = "restarted";
 
 /// A guard that is armed on the host.
-pub(super) struct Watch {
+pub(super) struct ArmedRollbackTimer {
     pub(super) token: String,
     guard: Guard,
     seconds: u32,
@@ -42,15 +42,15 @@ pub(super) struct Watch {
     back: Deadline,
 }
 
-impl<'a> Step<'a> {
+impl<'a> ChangeStep<'a> {
     /// Why what is not as wished yet needs a guard; nothing where it needs none. On this very machine there is no connection.
-    pub(super) fn guard_reason(&self, seen: &[Seen]) -> Option<String> {
+    pub(super) fn guard_reason(&self, seen: &[ObservedMember]) -> Option<String> {
         if self.shared.context.hosts.get(self.host).is_some_and(|access| access.local) {
             return None;
         }
         let ours = self.shared.host(self.host).ssh_netdevs;
         let open = seen.iter().filter(|s| !s.is_settled());
-        let found = open.filter_map(|s| because(&s.member.wish, &s.assessment, &ours)).next();
+        let found = open.filter_map(|s| find_rollback_reason(&s.member.wish, &s.assessment, &ours)).next();
         found.or_else(|| match &self.node.kind {
             NodeKind::Change { guard: Some(guard), .. } => Some(guard.because.clone()),
             _ => None,
@@ -66,14 +66,14 @@ impl<'a> Step<'a> {
     pub(super) async fn act_guarded(
         &mut self,
         actions: Vec<Action>,
-        seen: Vec<Seen<'a>>,
-        earlier: Option<Intent>,
+        seen: Vec<ObservedMember<'a>>,
+        earlier: Option<StepIntent>,
         because: &str,
     ) -> Result<super::Finish, Halt> {
         self.keep_to_the_limit(&seen)?;
         let wishes = self.node.members().iter().map(|member| &member.wish);
         let guard = Guard::over(&actions, wishes).map_err(|word| {
-            self.refused(Verdict::Unannounced(format!("{because}, and no guard can put back what {} does", word.replace('_', " "))))
+            self.refused(StepDecision::Unannounced(format!("{because}, and no guard can put back what {} does", word.replace('_', " "))))
         })?;
         self.confirm_empty().await?;
         let begun = self.intend(&actions, &seen, earlier, None).await?;
@@ -84,7 +84,7 @@ impl<'a> Step<'a> {
         };
         match proven {
             Ok(now) => match self.confirm_guard(&watch).await? {
-                true if now.iter().all(Seen::is_settled) => Ok(self.done(&now, Some(&begun))),
+                true if now.iter().all(ObservedMember::is_settled) => Ok(self.done(&now, Some(&begun))),
                 true => self.save_confirmed(&now, begun).await,
                 false => Err(self.taken_back(&watch, &seen, "it was not confirmed in time".to_owned().into()).await),
             },
@@ -107,7 +107,7 @@ impl<'a> Step<'a> {
         self.shared.context.target(self.host).kind == TargetKind::Switch
     }
 
-    async fn arm(&mut self, guard: Guard, intent: &Intent) -> Result<Watch, Halt> {
+    async fn arm(&mut self, guard: Guard, intent: &StepIntent) -> Result<ArmedRollbackTimer, Halt> {
         let seconds = self.guard_s();
         let token = intent.token.clone();
         let armed = match &self.writer {
@@ -115,58 +115,63 @@ impl<'a> Step<'a> {
             None => Err(self.no_connection()),
         };
         let reason = match armed {
-            Ok(Performed::Ended { code: 0, .. }) => {
+            Ok(ExecutionOutcome::Ended { code: 0, .. }) => {
                 // The host's own time began a moment ago; the quarter that is left over covers that.
                 let whole = Duration::from_secs(seconds.into());
                 let (prove, back) = (Deadline::after(whole * 3 / 4), Deadline::after(whole + self.grace()));
-                let watch = Watch { token, guard, seconds, prove, back };
+                let watch = ArmedRollbackTimer { token, guard, seconds, prove, back };
                 let (node, guard) = (self.node.id.clone(), watch.token.clone());
-                self.shared.journal.commit(Entry::GuardArmed { node: node.clone(), guard, seconds }).await?;
-                (self.shared.sink)(Event::GuardArmed { node, seconds });
+                self.shared.journal.commit(JournalEntry::GuardArmed { node: node.clone(), guard, seconds }).await?;
+                (self.shared.sink)(RunEvent::GuardArmed { node, seconds });
                 return Ok(watch);
             }
             Err(TransportError::LockLost { holder, .. }) => return Err(self.lock_lost(holder.as_deref())),
-            Ok(Performed::Ended { code: 75, stdout, .. }) if !stdout.trim().is_empty() => {
+            Ok(ExecutionOutcome::Ended { code: 75, stdout, .. }) if !stdout.trim().is_empty() => {
                 format!("the guard {} is still armed", stdout.trim())
             }
-            Ok(Performed::Ended { code, stderr, .. }) => complaint_of(code, &stderr),
-            Ok(Performed::Unknown { reason }) => reason,
+            Ok(ExecutionOutcome::Ended { code, stderr, .. }) => complaint_of(code, &stderr),
+            Ok(ExecutionOutcome::Unknown { reason }) => reason,
             Err(error) => error.to_string(),
         };
         let problem = trouble::guard_not_armed(&self.node.id, &reason, &self.shared.next);
-        Err(over(Outcome::Failed { reason: format!("its guard could not be armed: {reason}") }, problem))
+        Err(halt_with_problem(NodeOutcome::Failed { reason: format!("its guard could not be armed: {reason}") }, problem))
     }
 
     /// Acts and reads again over new connections until all is as wished; else why it is not.
-    async fn prove(&mut self, watch: &Watch, mut actions: Vec<Action>, seen: &[Seen<'a>]) -> Result<Vec<Seen<'a>>, Unproven> {
+    async fn prove(
+        &mut self,
+        watch: &ArmedRollbackTimer,
+        mut actions: Vec<Action>,
+        seen: &[ObservedMember<'a>],
+    ) -> Result<Vec<ObservedMember<'a>>, Unproven> {
         let mut done: Vec<Action> = Vec::new();
         for round in 1.. {
-            let acted = clock::within(watch.prove.left(), self.perform(&actions, &watch.token)).await;
-            if let Some(Acted::Failed { word, code, stdout, stderr, .. }) = acted {
+            let acted = clock::await_with_timeout(watch.prove.left(), self.perform(&actions, &watch.token)).await;
+            if let Some(ActionsOutcome::Failed { word, code, stdout, stderr, .. }) = acted {
                 return Err(Unproven::Action { word, code, stdout, stderr });
             }
-            if let Some(Acted::LockLost { holder, .. }) = acted {
+            if let Some(ActionsOutcome::LockLost { holder, .. }) = acted {
                 return Err(Unproven::Over(self.lock_lost(holder.as_deref())));
             }
             // A switch goes on with its patch when nobody is connected, and what is read before it is through is half of it.
-            if watch.guard.is_of_switch() && matches!(acted, Some(Acted::Lost(_))) && self.reconnect().await.is_ok() {
+            if watch.guard.is_of_switch() && matches!(acted, Some(ActionsOutcome::Lost(_))) && self.reconnect().await.is_ok() {
                 drop(self.until_idle(watch.prove.left(), &watch.token).await);
             }
             done.append(&mut actions);
             self.server_reads(watch).await?;
             let now = self.look_under_guard(watch, seen, &done).await?;
-            if now.iter().all(Seen::is_settled) || (self.saves_last() && self.only_to_save(&now).is_some()) {
+            if now.iter().all(ObservedMember::is_settled) || (self.saves_last() && self.only_to_save(&now).is_some()) {
                 return Ok(now);
             }
             let open = || now.iter().filter(|s| !s.is_settled());
             // What the target says it cannot do is why the rest was not gone on with.
             let refused = open().find_map(|s| Some(format!("{}: {}", s.address().within_target(), s.assessment.refusal.as_ref()?)));
             let not_so = || {
-                let what = refused.unwrap_or_else(|| open().map(Seen::what_differs).collect::<Vec<_>>().join("; "));
+                let what = refused.unwrap_or_else(|| open().map(ObservedMember::what_differs).collect::<Vec<_>>().join("; "));
                 format!("read again over a new connection it is not as wished: {what}")
             };
             actions = self.further(watch, &now).filter(|_| round < ROUNDS).ok_or_else(not_so)?;
-            if !matches!(self.standing(watch).await, Standing::Armed) {
+            if !matches!(self.standing(watch).await, RollbackTimerState::Armed) {
                 return Err("its guard is no longer armed".to_owned().into());
             }
         }
@@ -179,54 +184,62 @@ impl<'a> Step<'a> {
     }
 
     /// What saves what runs, where that is all that is still to be done.
-    fn only_to_save(&self, now: &[Seen]) -> Option<Vec<Action>> {
-        let Verdict::Act(more) = go_on(&self.node.kind, now) else { return None };
+    fn only_to_save(&self, now: &[ObservedMember]) -> Option<Vec<Action>> {
+        let StepDecision::Act(more) = go_on(&self.node.kind, now) else { return None };
         more.iter().all(|action| matches!(action, Action::SaveSwitch { .. })).then_some(more)
     }
 
     /// Saves what was confirmed, where the target has not done so by itself. What runs is as wished, and stays whatever comes of it.
-    async fn save_confirmed(&mut self, proven: &[Seen<'a>], begun: Intent) -> Result<super::Finish, Halt> {
+    async fn save_confirmed(&mut self, proven: &[ObservedMember<'a>], begun: StepIntent) -> Result<super::Finish, Halt> {
         let wanted = self.wanted();
         self.begun = Some(begun.clone());
-        let now = match clock::within(QUESTION, self.look_once(&wanted)).await {
+        let now = match clock::await_with_timeout(QUESTION, self.look_once(&wanted)).await {
             Some(Ok(answers)) => again_seen(proven, &answers),
             _ => return Err(self.unknown("it was confirmed, and whether it is saved could not be read".to_owned())),
         };
         let actions = self.only_to_save(&now).unwrap_or_default();
         match self.perform(&actions, &begun.token).await {
-            Acted::All => self.confirm(&now, begun, &actions).await,
-            Acted::Failed { word, code, stdout, stderr, .. } => {
+            ActionsOutcome::All => self.confirm(&now, begun, &actions).await,
+            ActionsOutcome::Failed { word, code, stdout, stderr, .. } => {
                 let problem = trouble::action_failed(&self.node.id, &word, code, &stdout, &stderr, &self.shared.next)
                     .state("the switch runs what was wished, which was proven and confirmed; a boot would take it back to what is saved");
-                Err(over(Outcome::Failed { reason: format!("confirmed and not saved: {}", complaint_of(code, &stderr)) }, problem))
+                Err(halt_with_problem(
+                    NodeOutcome::Failed { reason: format!("confirmed and not saved: {}", complaint_of(code, &stderr)) },
+                    problem,
+                ))
             }
-            Acted::LockLost { holder, .. } => Err(self.lock_lost(holder.as_deref())),
-            Acted::Lost(reason) => Err(self.unknown(format!("it was confirmed, and whether it is saved is not known: {reason}"))),
+            ActionsOutcome::LockLost { holder, .. } => Err(self.lock_lost(holder.as_deref())),
+            ActionsOutcome::Lost(reason) => Err(self.unknown(format!("it was confirmed, and whether it is saved is not known: {reason}"))),
         }
     }
 
     /// What the SSH server was given it has to read before a new connection proves anything. One that cannot be asked any
     /// more shows soon enough.
-    async fn server_reads(&mut self, watch: &Watch) -> Result<(), Unproven> {
+    async fn server_reads(&mut self, watch: &ArmedRollbackTimer) -> Result<(), Unproven> {
         if !watch.guard.is_of_server() {
             return Ok(());
         }
-        match self.ask_anew(Question::ServerReads, watch).await.map_err(Unproven::Over)? {
+        match self.ask_anew(RollbackTimerQuery::ServerReads, watch).await.map_err(Unproven::Over)? {
             Some((0, _)) | None => Ok(()),
             Some((_, said)) => Err(format!("the SSH server does not take its configuration: {}", one_line(&said, 200)).into()),
         }
     }
 
     /// What is still to be done, if it was announced, may be done, and can be put back by the guard that is armed.
-    fn further(&self, watch: &Watch, now: &[Seen]) -> Option<Vec<Action>> {
-        let Verdict::Act(actions) = go_on(&self.node.kind, now) else { return None };
+    fn further(&self, watch: &ArmedRollbackTimer, now: &[ObservedMember]) -> Option<Vec<Action>> {
+        let StepDecision::Act(actions) = go_on(&self.node.kind, now) else { return None };
         let covered = Guard::over(&actions, []).is_ok_and(|guard| watch.guard.covers(&guard));
         (covered && self.keep_to_the_limit(now).is_ok()).then_some(actions)
     }
 
     /// Reads over a new connection until all is as wished, or something is to be done that was not done yet, or it has had
     /// the time to settle.
-    async fn look_under_guard(&mut self, watch: &Watch, seen: &[Seen<'a>], done: &[Action]) -> Result<Vec<Seen<'a>>, String> {
+    async fn look_under_guard(
+        &mut self,
+        watch: &ArmedRollbackTimer,
+        seen: &[ObservedMember<'a>],
+        done: &[Action],
+    ) -> Result<Vec<ObservedMember<'a>>, String> {
         let wanted = self.wanted();
         let (mut now, mut why, mut settle) = (None, None, None);
         self.writer = None;
@@ -235,14 +248,14 @@ impl<'a> Step<'a> {
             if left.is_zero() || settle.is_some_and(|settle: Deadline| settle.left().is_zero()) {
                 break;
             }
-            match clock::within(left, self.look_once(&wanted)).await {
+            match clock::await_with_timeout(left, self.look_once(&wanted)).await {
                 None => why = Some(format!("no answer within {} s", watch.seconds * 3 / 4)),
                 Some(Err(error)) => (self.writer, why) = (None, Some(error.one_line())),
                 Some(Ok(answers)) => {
                     let seen = again_seen(seen, &answers);
                     let new = |action: &Action| !done.contains(action);
-                    let over = seen.iter().all(Seen::is_settled)
-                        || matches!(go_on(&self.node.kind, &seen), Verdict::Act(more) if more.iter().any(new));
+                    let over = seen.iter().all(ObservedMember::is_settled)
+                        || matches!(go_on(&self.node.kind, &seen), StepDecision::Act(more) if more.iter().any(new));
                     now = Some(seen);
                     if over {
                         break;
@@ -250,61 +263,61 @@ impl<'a> Step<'a> {
                     settle = settle.or_else(|| Some(Deadline::after(self.shared.context.patience.settle)));
                 }
             }
-            clock::pause(self.shared.context.patience.settle_poll).await;
+            clock::sleep_for(self.shared.context.patience.settle_poll).await;
         }
         now.ok_or_else(|| format!("no new connection could be made: {}", why.unwrap_or_else(|| "there was no time left".to_owned())))
     }
 
-    async fn look_once(&mut self, wanted: &BTreeSet<Read>) -> Result<railwright_resource::Answers, TransportError> {
+    async fn look_once(&mut self, wanted: &BTreeSet<Read>) -> Result<railwright_resource::ReadResults, TransportError> {
         if self.writer.is_none() {
             self.writer = Some(self.shared.connect(self.host).await?);
         }
         match &self.writer {
-            Some(writer) => read(writer, wanted).await,
+            Some(writer) => read_answers(writer, wanted).await,
             None => Err(self.no_connection()),
         }
     }
 
     /// Confirms over the connection that has proven the step; true when the guard is gone.
-    async fn confirm_guard(&mut self, watch: &Watch) -> Result<bool, Halt> {
+    async fn confirm_guard(&mut self, watch: &ArmedRollbackTimer) -> Result<bool, Halt> {
         let mut asked = false;
         while !watch.prove.left().is_zero() {
-            match self.ask_anew(Question::Disarm, watch).await? {
+            match self.ask_anew(RollbackTimerQuery::Disarm, watch).await? {
                 // What was confirmed with an answer that got lost is gone when it is asked again.
                 Some((0, _)) => return Ok(self.note_over(watch, true, "")),
                 Some((1, _)) if asked => return Ok(self.note_over(watch, true, "")),
                 Some((75 | 1, _)) => return Ok(false),
                 _ => asked = true,
             }
-            clock::pause(self.shared.context.patience.settle_poll).await;
+            clock::sleep_for(self.shared.context.patience.settle_poll).await;
         }
         Ok(false)
     }
 
-    fn note_over(&self, watch: &Watch, confirmed: bool, failed: &str) -> bool {
+    fn note_over(&self, watch: &ArmedRollbackTimer, confirmed: bool, failed: &str) -> bool {
         let (node, guard, failed) = (self.node.id.clone(), watch.token.clone(), failed.to_owned());
-        self.shared.journal.note(Entry::GuardOver { node: node.clone(), guard, confirmed, failed: failed.clone() });
-        (self.shared.sink)(Event::GuardOver { node, confirmed, failed });
+        self.shared.journal.note(JournalEntry::GuardOver { node: node.clone(), guard, confirmed, failed: failed.clone() });
+        (self.shared.sink)(RunEvent::GuardOver { node, confirmed, failed });
         confirmed
     }
 
     /// Has the host put everything back, and waits until it has: at once where it can be told to, else when the guard's time
     /// is over. Nothing where that could not be seen.
-    async fn wait_until_back(&mut self, watch: &Watch) -> Result<Option<String>, Halt> {
-        (self.shared.sink)(Event::GuardFires { node: self.node.id.clone(), seconds: watch.seconds });
+    async fn wait_until_back(&mut self, watch: &ArmedRollbackTimer) -> Result<Option<String>, Halt> {
+        (self.shared.sink)(RunEvent::GuardFires { node: self.node.id.clone(), seconds: watch.seconds });
         while !watch.back.left().is_zero() {
             match self.standing(watch).await {
-                Standing::Reverted(failed) => return Ok(Some(failed)),
-                Standing::Armed => drop(self.ask_anew(Question::Fire, watch).await?),
-                Standing::None => return Ok(None),
-                Standing::Reverting | Standing::NotTold => {}
+                RollbackTimerState::Reverted(failed) => return Ok(Some(failed)),
+                RollbackTimerState::Armed => drop(self.ask_anew(RollbackTimerQuery::Fire, watch).await?),
+                RollbackTimerState::None => return Ok(None),
+                RollbackTimerState::Reverting | RollbackTimerState::NotTold => {}
             }
-            clock::pause(self.shared.context.patience.settle_poll).await;
+            clock::sleep_for(self.shared.context.patience.settle_poll).await;
         }
         Ok(None)
     }
 
-    async fn taken_back(&mut self, watch: &Watch, before: &[Seen<'a>], why: Unproven) -> Halt {
+    async fn taken_back(&mut self, watch: &ArmedRollbackTimer, before: &[ObservedMember<'a>], why: Unproven) -> Halt {
         let back = match self.wait_until_back(watch).await {
             Ok(back) => back,
             Err(halt) => return halt,
@@ -312,25 +325,28 @@ impl<'a> Step<'a> {
         let Some(failed) = back else {
             let why = why.sentence();
             let problem = trouble::guard_not_seen(&self.node.id, self.host, &watch.token, &why, &self.shared.next);
-            return over(Outcome::Unknown { reason: format!("{why}; and whether its guard has put it back is not known") }, problem);
+            return halt_with_problem(
+                NodeOutcome::Unknown { reason: format!("{why}; and whether its guard has put it back is not known") },
+                problem,
+            );
         };
         self.note_over(watch, false, &failed);
         let as_before = failed.is_empty() && self.is_as_before(before).await;
         let (outcome, problem) = self.unproven(&why, as_before, &failed);
-        over(outcome, problem)
+        halt_with_problem(outcome, problem)
     }
 
     /// A netdev that was told to come up again may take a while to be as it was. A restart that was owed before may be done
     /// now: the guard has restarted the unit.
-    async fn is_as_before(&mut self, before: &[Seen<'a>]) -> bool {
-        let found = |seen: &[Seen]| {
+    async fn is_as_before(&mut self, before: &[ObservedMember<'a>]) -> bool {
+        let found = |seen: &[ObservedMember]| {
             let judged = seen.iter().flat_map(|s| s.assessment.attributes.iter().map(move |(name, a)| (s.address(), name, &a.found)));
             Digest::of(&judged.filter(|(_, name, _)| *name != RESTARTED).collect::<Vec<_>>())
         };
         let (wanted, before_found) = (self.wanted(), found(before));
         let settle = Deadline::after(self.shared.context.patience.settle);
         loop {
-            match clock::within(QUESTION, self.look_once(&wanted)).await {
+            match clock::await_with_timeout(QUESTION, self.look_once(&wanted)).await {
                 Some(Ok(answers)) if found(&again_seen(before, &answers)) == before_found => return true,
                 Some(Ok(_)) => {}
                 _ => self.writer = None,
@@ -338,25 +354,27 @@ impl<'a> Step<'a> {
             if settle.left().is_zero() {
                 return false;
             }
-            clock::pause(self.shared.context.patience.settle_poll).await;
+            clock::sleep_for(self.shared.context.patience.settle_poll).await;
         }
     }
 
     /// An earlier part of the run died with its guard still armed. What is as wished is confirmed over this connection, which
     /// is a new one; anything else is put back first. True when the host has to be looked at again.
-    pub(super) async fn settle_earlier_guard(&mut self, earlier: &Intent, seen: &[Seen<'a>]) -> Result<bool, Halt> {
+    pub(super) async fn settle_earlier_guard(&mut self, earlier: &StepIntent, seen: &[ObservedMember<'a>]) -> Result<bool, Halt> {
         let seconds = self.guard_s();
         let whole = Duration::from_secs(seconds.into());
         let (prove, back) = (Deadline::after(whole), Deadline::after(whole + self.grace()));
-        let watch = Watch { token: earlier.token.clone(), guard: Guard::default(), seconds, prove, back };
+        let watch = ArmedRollbackTimer { token: earlier.token.clone(), guard: Guard::default(), seconds, prove, back };
         match self.standing(&watch).await {
-            Standing::None => return Ok(false),
-            Standing::Reverted(failed) => {
+            RollbackTimerState::None => return Ok(false),
+            RollbackTimerState::Reverted(failed) => {
                 self.note_over(&watch, false, &failed);
                 return Ok(false);
             }
-            Standing::Armed if seen.iter().all(Seen::is_settled) && self.confirm_guard(&watch).await? => return Ok(false),
-            Standing::Armed | Standing::Reverting | Standing::NotTold => {}
+            RollbackTimerState::Armed if seen.iter().all(ObservedMember::is_settled) && self.confirm_guard(&watch).await? => {
+                return Ok(false);
+            }
+            RollbackTimerState::Armed | RollbackTimerState::Reverting | RollbackTimerState::NotTold => {}
         }
         match self.wait_until_back(&watch).await? {
             Some(failed) => {

@@ -1,25 +1,25 @@
 //! Looks at the step's host: before anything is done, and again after a connection was lost, once what goes on there by
 //! itself is over.
 
-use super::{Halt, Step, over};
-use crate::idle::{Busy, idle};
-use crate::precondition::{Seen, has_moved, moves_by_plan, see};
+use super::{ChangeStep, Halt, halt_with_problem};
+use crate::idle::{Busy, wait_until_idle};
+use crate::precondition::{ObservedMember, has_moved, moves_by_plan, observe_member};
 use crate::trouble;
-use railwright_plan::{Member, Node, NodeKind};
-use railwright_resource::{Action, Answers, Read};
-use railwright_state::Outcome;
+use railwright_plan::{Member, NodeKind, PlanNode};
+use railwright_resource::{Action, Read, ReadResults};
+use railwright_state::NodeOutcome;
 use railwright_system::clock;
 use railwright_transport::{TransportError, Writer};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-impl<'a> Step<'a> {
+impl<'a> ChangeStep<'a> {
     /// Connects and reads. The first step on a host, and the drain of its node, also compares what the later ones will find with
     /// the plan, so that a host that moved is left alone before anything of it is changed, and keeps its pods.
-    pub(super) async fn look(&mut self) -> Result<Answers, Halt> {
+    pub(super) async fn look(&mut self) -> Result<ReadResults, Halt> {
         let writer = self.shared.connect(self.host).await.map_err(|error| self.unreachable(&error))?;
         if let Err(lost) = self.shared.heart.confirm(self.host, &writer).await {
-            return Err(over(Outcome::LockLost { reason: lost.message.clone() }, *lost));
+            return Err(halt_with_problem(NodeOutcome::LockLost { reason: lost.message.clone() }, *lost));
         }
         self.writer = Some(writer);
         self.shared.note_look(self.n);
@@ -32,11 +32,11 @@ impl<'a> Step<'a> {
         let mut wanted = self.wanted();
         wanted.extend(ahead.iter().flat_map(|(_, member)| self.shared.reads(member)));
         let Some(writer) = &self.writer else { return Err(self.unknown("there is no connection".to_owned())) };
-        let answers = read(writer, &wanted).await.map_err(|error| self.unreachable(&error))?;
+        let answers = read_answers(writer, &wanted).await.map_err(|error| self.unreachable(&error))?;
         for (node, member) in ahead {
-            if let Some(reason) = has_moved(&see(member, self.shared.prior(&member.wish.address), &answers, false)) {
-                let outcome = Outcome::Stale { reason: reason.clone() };
-                return Err(over(outcome, trouble::stale(&node.id, &reason, &self.shared.next)));
+            if let Some(reason) = has_moved(&observe_member(member, self.shared.prior(&member.wish.address), &answers, false)) {
+                let outcome = NodeOutcome::Stale { reason: reason.clone() };
+                return Err(halt_with_problem(outcome, trouble::report_stale_target(&node.id, &reason, &self.shared.next)));
             }
         }
         Ok(answers)
@@ -58,7 +58,7 @@ impl<'a> Step<'a> {
     }
 
     /// The resources of the host's other steps that nothing of ours has touched or will touch before.
-    fn ahead(&self) -> Vec<(&'a Node, &'a Member)> {
+    fn ahead(&self) -> Vec<(&'a PlanNode, &'a Member)> {
         let shared = self.shared;
         let untouched = |m: &usize| {
             let node = &shared.plan.nodes[*m];
@@ -81,7 +81,7 @@ impl<'a> Step<'a> {
                     return Ok(());
                 }
                 Err(error) if end.left().is_zero() => return Err(error),
-                Err(_) => clock::pause(patience.settle_poll).await,
+                Err(_) => clock::sleep_for(patience.settle_poll).await,
             }
         }
     }
@@ -91,12 +91,12 @@ impl<'a> Step<'a> {
     }
 
     /// What the host looks like after the connection was lost. What this attempt began and still runs is waited for.
-    pub(super) async fn look_again(&mut self, reason: &str, limit: Duration, token: &str) -> Result<Answers, Halt> {
+    pub(super) async fn look_again(&mut self, reason: &str, limit: Duration, token: &str) -> Result<ReadResults, Halt> {
         let wanted = self.wanted();
         if self.reconnect().await.is_ok() {
             self.until_idle(limit, token).await?;
             if let Some(writer) = &self.writer
-                && let Ok(answers) = read(writer, &wanted).await
+                && let Ok(answers) = read_answers(writer, &wanted).await
             {
                 return Ok(answers);
             }
@@ -105,7 +105,7 @@ impl<'a> Step<'a> {
     }
 
     /// How long an action of a step may take: of these, or of those that were planned.
-    pub(super) fn longest(&self, node: &Node, actions: &[Action]) -> Duration {
+    pub(super) fn longest(&self, node: &PlanNode, actions: &[Action]) -> Duration {
         let planned: &[Action] = if let NodeKind::Change { actions, .. } = &node.kind { actions } else { &[] };
         let longest = actions.iter().chain(planned).map(|action| Duration::from_secs(action.limit_s().into())).max();
         longest.unwrap_or_default().max(self.shared.context.patience.earlier_step)
@@ -117,7 +117,7 @@ impl<'a> Step<'a> {
         let mut connections = 5;
         loop {
             let Some(writer) = &self.writer else { return Err(self.unknown("there is no connection".to_owned())) };
-            match idle(self.host, writer, &shared.context, &shared.sink, limit, Some(&shared.run), Some(token)).await {
+            match wait_until_idle(self.host, writer, &shared.context, &shared.sink, limit, Some(&shared.run), Some(token)).await {
                 Ok(waited) => return Ok(waited),
                 Err(Busy::NotAsked(_) | Busy::NotTold(_)) if connections > 0 && self.reconnect().await.is_ok() => connections -= 1,
                 Err(busy) => return Err(self.unknown(busy.reason())),
@@ -126,20 +126,20 @@ impl<'a> Step<'a> {
     }
 
     /// After a failure: reads once more, so that the one on call knows whether the step is half done.
-    pub(super) async fn is_untouched(&self, before: &[Seen<'a>]) -> bool {
+    pub(super) async fn is_untouched(&self, before: &[ObservedMember<'a>]) -> bool {
         let wanted = self.wanted();
         let Some(writer) = &self.writer else { return false };
-        let now = read(writer, &wanted).await.map(|answers| again_seen(before, &answers));
+        let now = read_answers(writer, &wanted).await.map(|answers| again_seen(before, &answers));
         now.is_ok_and(|now| now.iter().zip(before).all(|(now, before)| now.assessment.fingerprint() == before.assessment.fingerprint()))
     }
 }
 
 /// The same resources by new answers.
-pub(super) fn again_seen<'a>(seen: &[Seen<'a>], answers: &Answers) -> Vec<Seen<'a>> {
-    seen.iter().map(|s| see(s.member, s.prior.clone(), answers, true)).collect()
+pub(super) fn again_seen<'a>(seen: &[ObservedMember<'a>], answers: &ReadResults) -> Vec<ObservedMember<'a>> {
+    seen.iter().map(|s| observe_member(s.member, s.prior.clone(), answers, true)).collect()
 }
 
-pub(super) async fn read(writer: &Writer, wanted: &BTreeSet<Read>) -> Result<Answers, TransportError> {
+pub(super) async fn read_answers(writer: &Writer, wanted: &BTreeSet<Read>) -> Result<ReadResults, TransportError> {
     let wanted: Vec<Read> = wanted.iter().cloned().collect();
     writer.reader().read(&wanted).await
 }

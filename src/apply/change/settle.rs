@@ -1,16 +1,16 @@
 //! After a step's last action: looks until everything is as wished. What comes about by itself (pods that start, a resource
 //! that a node comes to give) is waited for as long as its wish says, and no longer than there is hope.
 
-use super::look::{again_seen, read};
-use super::{Halt, Step};
-use crate::context::Event;
-use crate::precondition::Seen;
-use crate::trouble::Next;
+use super::look::{again_seen, read_answers};
+use super::{ChangeStep, Halt};
+use crate::context::RunEvent;
+use crate::precondition::ObservedMember;
+use crate::trouble::NextCommands;
 use railwright_base::quote;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target};
 use railwright_resource::Read;
-use railwright_resource::kind::Trouble;
+use railwright_resource::kind::NotReadyReason;
 use railwright_system::clock;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,13 +25,13 @@ const STEADY_LOOKS: u32 = 2;
 const LOOKS_AFTER_A_RIVAL: u32 = 4;
 
 /// How it stands after the last look.
-pub(super) enum Settled<'a> {
+pub(super) enum SettleOutcome<'a> {
     /// As wished.
-    As(Vec<Seen<'a>>),
+    As(Vec<ObservedMember<'a>>),
     /// Not, and no longer waited for.
     Not {
         /// How it stands.
-        now: Vec<Seen<'a>>,
+        now: Vec<ObservedMember<'a>>,
         /// Why, where more is known of it.
         trouble: Option<String>,
     },
@@ -39,9 +39,14 @@ pub(super) enum Settled<'a> {
     Interrupted(String),
 }
 
-impl<'a> Step<'a> {
+impl<'a> ChangeStep<'a> {
     /// Looks until all is as wished. `waits` is for how many seconds something may take that comes about by itself.
-    pub(super) async fn settled(&mut self, seen: &[Seen<'a>], wanted: &BTreeSet<Read>, waits: Option<u32>) -> Result<Settled<'a>, Halt> {
+    pub(super) async fn settled(
+        &mut self,
+        seen: &[ObservedMember<'a>],
+        wanted: &BTreeSet<Read>,
+        waits: Option<u32>,
+    ) -> Result<SettleOutcome<'a>, Halt> {
         let patience = &self.shared.context.patience;
         let limit = waits.map_or(patience.settle, |seconds| Duration::from_secs(seconds.into()));
         let undone = clock::Deadline::after(patience.settle);
@@ -57,17 +62,17 @@ impl<'a> Step<'a> {
         let (mut now, mut good, mut said, mut looks) = (seen.to_vec(), 0, String::new(), self.looks());
         loop {
             let answers = match &self.writer {
-                Some(writer) => read(writer, wanted).await,
-                None => return Ok(Settled::Not { now, trouble: None }),
+                Some(writer) => read_answers(writer, wanted).await,
+                None => return Ok(SettleOutcome::Not { now, trouble: None }),
             };
             match answers {
                 Ok(answers) => now = again_seen(seen, &answers),
                 Err(error) if self.reconnect().await.is_err() => return Err(self.unknown(error.to_string())),
                 Err(_) => {}
             }
-            good = if now.iter().all(Seen::is_settled) { good + 1 } else { 0 };
+            good = if now.iter().all(ObservedMember::is_settled) { good + 1 } else { 0 };
             if good >= steady {
-                return Ok(Settled::As(now));
+                return Ok(SettleOutcome::As(now));
             }
             let trouble = if waits.is_some() && good == 0 { self.trouble(&now).await } else { None };
             looks = looks.saturating_sub(1);
@@ -77,57 +82,58 @@ impl<'a> Step<'a> {
             let set_back = contested && now.iter().any(|s| s.rival().is_some());
             let hopeless = set_back || now.iter().zip(seen).any(is_hopeless) || trouble.as_ref().is_some_and(|trouble| trouble.hopeless);
             if over || (good == 0 && hopeless) {
-                return Ok(Settled::Not { now, trouble: trouble.map(|trouble| trouble.words) });
+                return Ok(SettleOutcome::Not { now, trouble: trouble.map(|trouble| trouble.words) });
             }
             if waits.is_some() {
                 said = self.tell(&now, trouble.map(|trouble| trouble.words), said);
                 if self.shared.is_ending() {
-                    return Ok(Settled::Interrupted(said));
+                    return Ok(SettleOutcome::Interrupted(said));
                 }
             }
-            clock::pause(pause).await;
+            clock::sleep_for(pause).await;
             pause = if waits.is_some() { (pause * 5 / 4).min(LONGEST_PAUSE.max(patience.settle_poll)) } else { pause };
         }
     }
 
     /// The hosts whose nodes have what is waited for, where others alone lack it; nothing where it is not told by nodes of hosts.
-    pub(super) fn spared(&self, open: &[&Seen<'a>]) -> Option<BTreeSet<Target>> {
+    pub(super) fn spared(&self, open: &[&ObservedMember<'a>]) -> Option<BTreeSet<Target>> {
         let nodes = &self.shared.context.nodes;
-        let is_by_node = |s: &&Seen| !s.assessment.lacking.is_empty() && s.assessment.lacking.iter().all(|name| nodes.contains_key(name));
+        let is_by_node =
+            |s: &&ObservedMember| !s.assessment.lacking.is_empty() && s.assessment.lacking.iter().all(|name| nodes.contains_key(name));
         let lacks = |name: &String| open.iter().any(|s| s.assessment.lacking.contains(name));
         let spared: BTreeSet<Target> = nodes.iter().filter(|(name, _)| !lacks(name)).map(|(_, host)| host.clone()).collect();
         (open.iter().all(is_by_node) && !spared.is_empty()).then_some(spared)
     }
 
     /// Why it does not come about, asked of the target.
-    async fn trouble(&self, now: &[Seen<'a>]) -> Option<Trouble> {
-        let open: Vec<&Seen> = now.iter().filter(|s| !s.is_settled()).collect();
+    async fn trouble(&self, now: &[ObservedMember<'a>]) -> Option<NotReadyReason> {
+        let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
         let wanted: BTreeSet<Read> = open.iter().filter_map(|s| Some(s.kind?.troubles(&s.member.wish))).flatten().collect();
         let writer = self.writer.as_ref().filter(|_| !wanted.is_empty())?;
-        let answers = read(writer, &wanted).await.ok()?;
+        let answers = read_answers(writer, &wanted).await.ok()?;
         let trouble = open.iter().find_map(|s| s.kind?.trouble(&s.member.wish, &answers))?;
-        Some(Trouble { words: answers.shown(&trouble.words), ..trouble })
+        Some(NotReadyReason { words: answers.shown(&trouble.words), ..trouble })
     }
 
     /// Says what is waited for, where that is not what was said last.
-    fn tell(&self, now: &[Seen<'a>], trouble: Option<String>, said: String) -> String {
-        let open: Vec<String> = now.iter().filter(|s| !s.is_settled()).map(Seen::what_is_waited_for).chain(trouble).collect();
+    fn tell(&self, now: &[ObservedMember<'a>], trouble: Option<String>, said: String) -> String {
+        let open: Vec<String> = now.iter().filter(|s| !s.is_settled()).map(ObservedMember::what_is_waited_for).chain(trouble).collect();
         let words = if open.is_empty() { said.clone() } else { open.join("; ") };
         if words != said {
-            (self.shared.sink)(Event::StepWaits { node: self.node.id.clone(), words: words.clone() });
+            (self.shared.sink)(RunEvent::StepWaits { node: self.node.id.clone(), words: words.clone() });
         }
         words
     }
 }
 
 /// Whether waiting does not help, by what the target says since the step.
-fn is_hopeless((now, before): (&Seen<'_>, &Seen<'_>)) -> bool {
-    let since = |s: &Seen<'_>| s.assessment.hopeless.as_ref().and_then(|hopeless| hopeless.since.clone());
+fn is_hopeless((now, before): (&ObservedMember<'_>, &ObservedMember<'_>)) -> bool {
+    let since = |s: &ObservedMember<'_>| s.assessment.hopeless.as_ref().and_then(|hopeless| hopeless.since.clone());
     now.assessment.hopeless.is_some() && (since(now).is_none() || since(now) != since(before))
 }
 
 /// What is waited for did not come about.
-pub(super) fn not_ready(node: &str, what: &str, others_go_on: bool, next: &Next) -> Diagnostic {
+pub(super) fn not_ready(node: &str, what: &str, others_go_on: bool, next: &NextCommands) -> Diagnostic {
     let effect = match others_go_on {
         true => "what needs it would not run, so nothing is begun on the hosts of these nodes; hosts whose nodes have it go on",
         false => "what needs it would not run, so nothing after this step was begun",
@@ -146,7 +152,7 @@ pub(super) fn not_ready(node: &str, what: &str, others_go_on: bool, next: &Next)
 }
 
 /// An object that was told to go is not gone.
-pub(super) fn not_gone(members: &[&Seen], node: &str, next: &Next) -> Diagnostic {
+pub(super) fn not_gone(members: &[&ObservedMember], node: &str, next: &NextCommands) -> Diagnostic {
     let what: Vec<String> = members.iter().map(|s| format!("{} is {}", s.address().words(), s.what_is_waited_for())).collect();
     let mut problem = Diagnostic::error("RW0654", format!("what was deleted is not gone: {}", one_line(&what.join("; "), 900)))
         .on(node)
@@ -155,7 +161,7 @@ pub(super) fn not_gone(members: &[&Seen], node: &str, next: &Next) -> Diagnostic
     for address in members.iter().take(3).map(|s| s.address()) {
         let [kind, namespace, name] = &address.path[..] else { continue };
         let word = |text: &str| {
-            if text.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)) { text.to_owned() } else { quote::sh(text) }
+            if text.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c)) { text.to_owned() } else { quote::quote_for_shell(text) }
         };
         let kind = word(kind.strip_suffix(".core").unwrap_or(kind));
         let place = if namespace == "-" { String::new() } else { format!("-n {} ", word(namespace)) };
@@ -168,7 +174,7 @@ pub(super) fn not_gone(members: &[&Seen], node: &str, next: &Next) -> Diagnostic
 }
 
 /// The run was stopped while it waited.
-pub(super) fn left_waiting(node: &str, what: &str, next: &Next) -> Diagnostic {
+pub(super) fn left_waiting(node: &str, what: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::warning("RW0634", format!("the run was stopped while this was waited for: {}", one_line(what, 600)))
         .on(node)
         .effect("whether it comes about is not known yet, and nothing after this step was begun")
@@ -179,17 +185,19 @@ pub(super) fn left_waiting(node: &str, what: &str, next: &Next) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::precondition::see;
+    use crate::precondition::observe_member;
     use railwright_base::Digest;
-    use railwright_plan::{Found, Member, Reason};
-    use railwright_resource::{Answer, AnswerStatus, Answers, Wish, kind_named};
+    use railwright_plan::{Member, PlannedDiff, Reason};
+    use railwright_resource::{AnswerStatus, DesiredResource, ReadResult, ReadResults, kind_named};
     use serde_json::json;
     use std::sync::Arc;
 
     #[test]
     fn what_to_do_about_a_wait_leaves_nothing_else_out() {
-        let said =
-            format!("{:?}", not_ready("kube/prod/node_allocatable/rdma%2Fhca", "2 nodes", false, &Next { inventory: "inv".to_owned() }));
+        let said = format!(
+            "{:?}",
+            not_ready("kube/prod/node_allocatable/rdma%2Fhca", "2 nodes", false, &NextCommands { inventory: "inv".to_owned() })
+        );
         assert!(said.contains("railwright resume inv") && said.contains("railwright plan inv") && !said.contains("--exclude"), "{said}");
         assert!(said.contains("everything of this step was applied"), "{said}");
     }
@@ -197,18 +205,18 @@ mod tests {
     #[test]
     fn who_holds_what_is_deleted_is_named_with_how_to_look() {
         let body = json!({ "cluster": "lab", "manifest": { "apiVersion": "example.org/v1", "kind": "Rail", "metadata": { "name": "a", "namespace": "n" } } });
-        let wish = Wish::of("kube/prod/Rail.example.org/n/a".parse().unwrap(), "kubernetes_object", body);
+        let wish = DesiredResource::of("kube/prod/Rail.example.org/n/a".parse().unwrap(), "kubernetes_object", body);
         let managed = json!([{ "manager": "railwright", "operation": "Apply", "time": "2026-01-02T03:04:05Z",
                                "fieldsV1": { "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } } }]);
         let labels = json!({ "railwright.io/part-of": "lab" });
         let finalizers = ["example.org/never"];
         let live = json!({ "metadata": { "uid": "u", "deletionTimestamp": "x", "finalizers": finalizers, "labels": labels, "managedFields": managed } });
-        let mut answers = Answers::default();
+        let mut answers = ReadResults::default();
         answers.insert(
             kind_named("kubernetes_object").unwrap().reads(&wish)[0].key(),
-            Answer { status: AnswerStatus::Exit(0), out: live.to_string() },
+            ReadResult { status: AnswerStatus::Exit(0), out: live.to_string() },
         );
-        let found = Found {
+        let found = PlannedDiff {
             removal: true,
             differences: Vec::new(),
             fingerprint: Digest::of(&0),
@@ -218,9 +226,9 @@ mod tests {
             needs_power_cycle: false,
         };
         let member = Member { wish, reason: Reason::RemovedFromSpec, found: Arc::new(found) };
-        let seen = see(&member, None, &answers, false);
+        let seen = observe_member(&member, None, &answers, false);
         assert!(seen.assessment.only_waits(), "{:?}", seen.assessment);
-        let said = format!("{:?}", not_gone(&[&seen], "kube/prod/Rail.example.org/n/a", &Next { inventory: "inv".to_owned() }));
+        let said = format!("{:?}", not_gone(&[&seen], "kube/prod/Rail.example.org/n/a", &NextCommands { inventory: "inv".to_owned() }));
         for words in [
             "Rail.example.org n/a is being deleted, held by its finalizer example.org/never (the controller of example.org takes it away)",
             "kubectl -n n describe Rail.example.org a",

@@ -1,10 +1,10 @@
 //! Why a step under a guard is not confirmed, and how that is told.
 
-use super::{Halt, Step};
+use super::{ChangeStep, Halt};
 use crate::trouble::{self, complaint_of};
 use railwright_base::Diagnostic;
 use railwright_resource::switch::NOT_TAKEN;
-use railwright_state::Outcome;
+use railwright_state::NodeOutcome;
 
 /// Why.
 pub(super) enum Unproven {
@@ -33,20 +33,20 @@ impl Unproven {
     }
 }
 
-impl Step<'_> {
+impl ChangeStep<'_> {
     /// How the step ended once its guard has put everything back, but for what `failed` says. What a switch refused before anything was
     /// changed was not taken back: there the refusal is the error, and not the guard.
-    pub(super) fn unproven(&self, why: &Unproven, as_before: bool, failed: &str) -> (Outcome, Diagnostic) {
+    pub(super) fn unproven(&self, why: &Unproven, as_before: bool, failed: &str) -> (NodeOutcome, Diagnostic) {
         let (id, next) = (&self.node.id, &self.shared.next);
         if let Unproven::Action { word, code: NOT_TAKEN, stdout, stderr } = why
             && as_before
             && self.is_switch()
         {
             let problem = trouble::action_failed(id, word, NOT_TAKEN, stdout, stderr, next).state(trouble::after_failure(id, true, &[]));
-            return (Outcome::Failed { reason: format!("not taken by the switch: {}", complaint_of(NOT_TAKEN, stderr)) }, problem);
+            return (NodeOutcome::Failed { reason: format!("not taken by the switch: {}", complaint_of(NOT_TAKEN, stderr)) }, problem);
         }
         let why = why.sentence();
         let problem = trouble::taken_back(id, self.host, &why, as_before, failed, next);
-        (Outcome::Failed { reason: format!("taken back by its guard: {why}") }, problem)
+        (NodeOutcome::Failed { reason: format!("taken back by its guard: {why}") }, problem)
     }
 }

@@ -1,36 +1,36 @@
 //! One resource of a step, as it is right before it: what the plan says of it, what is remembered, what its kind makes of it.
 
-use crate::trouble::differences;
+use crate::trouble::describe_differences;
 use railwright_base::{Address, Redaction};
 use railwright_plan::judge::taken_back;
-use railwright_plan::{Applied, Member, Reason};
-use railwright_resource::{Answers, Assessment, Kind, Plane, Read, Reading, Wish, diff, kind_named};
+use railwright_plan::{AppliedResource, Member, Reason};
+use railwright_resource::{Assessment, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, diff, kind_named};
 use railwright_state::journal::MemberIntent;
 use serde_json::Value;
 use std::borrow::Cow;
 
 /// One resource of a step, as it is now.
 #[derive(Clone)]
-pub struct Seen<'a> {
+pub struct ObservedMember<'a> {
     /// What the plan says.
     pub member: &'a Member,
     /// What is remembered of it.
-    pub prior: Option<Applied>,
+    pub prior: Option<AppliedResource>,
     /// What its kind makes of the answers.
     pub assessment: Assessment,
     /// Its kind; an adopted resource that is taken back needs none.
-    pub kind: Option<&'static dyn Kind>,
+    pub kind: Option<&'static dyn ResourceKind>,
     /// It may have moved, by our own doing.
     pub may_have_moved: bool,
 }
 
 /// What must be read to judge a member, with what is remembered of it.
-pub fn reads(member: &Member, prior: Option<&Applied>) -> Vec<Read> {
-    kind_named(&member.wish.kind).map(|kind| kind.reads(&judged(member, prior))).unwrap_or_default()
+pub fn collect_member_reads(member: &Member, prior: Option<&AppliedResource>) -> Vec<Read> {
+    kind_named(&member.wish.kind).map(|kind| kind.reads(&resolve_desired_resource(member, prior))).unwrap_or_default()
 }
 
 /// What a removal takes back is as it is remembered: the plan carries it without secrets, and so may name something else.
-fn judged<'m>(member: &'m Member, prior: Option<&Applied>) -> Cow<'m, Wish> {
+fn resolve_desired_resource<'m>(member: &'m Member, prior: Option<&AppliedResource>) -> Cow<'m, DesiredResource> {
     match prior.filter(|_| member.removal) {
         Some(applied) => Cow::Owned(applied.wish(&member.wish.address)),
         None => Cow::Borrowed(&member.wish),
@@ -38,7 +38,12 @@ fn judged<'m>(member: &'m Member, prior: Option<&Applied>) -> Cow<'m, Wish> {
 }
 
 /// Judges a member by its target's answers.
-pub fn see<'a>(member: &'a Member, prior: Option<Applied>, answers: &Answers, may_have_moved: bool) -> Seen<'a> {
+pub fn observe_member<'a>(
+    member: &'a Member,
+    prior: Option<AppliedResource>,
+    answers: &ReadResults,
+    may_have_moved: bool,
+) -> ObservedMember<'a> {
     let kind = kind_named(&member.wish.kind);
     let assessment = match kind {
         None => Assessment::default(),
@@ -46,9 +51,9 @@ pub fn see<'a>(member: &'a Member, prior: Option<Applied>, answers: &Answers, ma
             Some(applied) => taken_back(kind, &member.wish.address, applied, answers).0,
             None => diff::diff_removal(kind, &member.wish, &member.before, answers),
         },
-        Some(kind) => diff::diff(kind, &member.wish, answers),
+        Some(kind) => diff::diff_resource(kind, &member.wish, answers),
     };
-    Seen { member, prior, assessment, kind, may_have_moved: may_have_moved || moves_by_plan(member) }
+    ObservedMember { member, prior, assessment, kind, may_have_moved: may_have_moved || moves_by_plan(member) }
 }
 
 /// The plan itself says that it looks at the resource again.
@@ -56,7 +61,7 @@ pub fn moves_by_plan(member: &Member) -> bool {
     matches!(member.reason, Reason::Disturbed { .. } | Reason::KnownAfter { .. })
 }
 
-impl Seen<'_> {
+impl ObservedMember<'_> {
     /// The resource's address.
     pub fn address(&self) -> &Address {
         &self.member.wish.address
@@ -78,7 +83,7 @@ impl Seen<'_> {
         let name = self.address().path.join(" ");
         match &self.assessment.known_after {
             Some(step) => format!("{name}: it cannot be judged before {step} is there"),
-            None => format!("{name}: {}", differences(&self.assessment)),
+            None => format!("{name}: {}", describe_differences(&self.assessment)),
         }
     }
 
@@ -131,13 +136,13 @@ impl Seen<'_> {
             address: self.address().clone(),
             met: self.is_settled() || planned_so,
             fingerprint: self.assessment.fingerprint(),
-            before: diff::remembered(&self.before(), redaction),
+            before: diff::redact_recorded_value(&self.before(), redaction),
         }
     }
 }
 
 /// What the plan found of it, for messages.
-pub(super) fn planned(member: &Member) -> String {
+pub(super) fn describe_planned_state(member: &Member) -> String {
     let found: Vec<String> =
         member.differences.iter().take(3).map(|d| format!("{} ({}) {}", d.attribute, d.plane.word(), reading_word(&d.found))).collect();
     if found.is_empty() { "as wished".to_owned() } else { found.join("; ") }
@@ -145,7 +150,7 @@ pub(super) fn planned(member: &Member) -> String {
 
 fn reading_word(reading: &Reading) -> String {
     match reading {
-        Reading::Is(Value::String(text)) => railwright_base::text::one_line(railwright_base::seal::veiled(text), 60),
+        Reading::Is(Value::String(text)) => railwright_base::text::one_line(railwright_base::seal::mask_seal(text), 60),
         Reading::Is(value) => railwright_base::text::one_line(&value.to_string(), 60),
         Reading::Absent => "absent".to_owned(),
         Reading::NotApplicable(_) => "not applicable".to_owned(),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// What is known of who is out of service by nobody's doing here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum OutageCheckState {
     /// Nothing that can be relied on.
     #[default]
     Due,
@@ -59,14 +59,14 @@ impl Scheduler {
     }
 
     pub(super) fn is_looking(&self) -> bool {
-        matches!(self.look, Look::Asked | Look::Overtaken)
+        matches!(self.look, OutageCheckState::Asked | OutageCheckState::Overtaken)
     }
 
     /// Something happened since the last look: who is out of service may be somebody else now.
     pub(super) fn look_again(&mut self) {
         self.look = match self.look {
-            Look::Fresh if self.limits.looks => Look::Due,
-            Look::Asked => Look::Overtaken,
+            OutageCheckState::Fresh if self.limits.looks => OutageCheckState::Due,
+            OutageCheckState::Asked => OutageCheckState::Overtaken,
             other => other,
         };
     }
@@ -77,6 +77,6 @@ impl Scheduler {
         let by_run = known.into_iter().filter(|host| self.is_out_by_run(host));
         self.in_doubt = by_run.chain(seen.into_iter().filter(|host| !self.is_out_by_run(host))).collect();
         self.outside = out;
-        self.look = if self.look == Look::Overtaken { Look::Due } else { Look::Fresh };
+        self.look = if self.look == OutageCheckState::Overtaken { OutageCheckState::Due } else { OutageCheckState::Fresh };
     }
 }

@@ -1,17 +1,17 @@
 //! Which of the steps that may start do so, within the budget, the number at once and what was ordered; and what is done
 //! when none may and nothing runs.
 
-use super::super::signal::Command;
-use super::super::steps::{OnNode, Role};
-use super::outside::Look;
-use super::{Progress, Scheduler};
+use super::super::signal::SchedulerCommand;
+use super::super::steps::{OnNode, StepRole};
+use super::outside::OutageCheckState;
+use super::{Scheduler, StepProgress};
 use railwright_base::Target;
-use railwright_state::{Outcome, Skip};
+use railwright_state::{NodeOutcome, Skip};
 use std::collections::BTreeSet;
 
 impl Scheduler {
     /// Starts what may start.
-    pub(super) fn start(&mut self, commands: &mut Vec<Command>) {
+    pub(super) fn start(&mut self, commands: &mut Vec<SchedulerCommand>) {
         let Some((&wave, _)) = self.left_in_wave.first_key_value() else { return };
         if self.interrupted || self.paused || self.running.len() >= self.limits.parallel {
             return;
@@ -30,7 +30,7 @@ impl Scheduler {
                 return;
             }
             match self.steps[n].role.clone() {
-                Role::Gate(hosts) => {
+                StepRole::Gate(hosts) => {
                     let hosts = self.to_be_proven(n, &hosts);
                     self.check(n, hosts, commands);
                 }
@@ -39,7 +39,7 @@ impl Scheduler {
         }
     }
 
-    fn run(&mut self, n: usize, commands: &mut Vec<Command>) {
+    fn run(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) {
         let Some(target) = self.steps[n].target.clone() else { return };
         if self.busy.contains(&target) || (self.budget_is_used_up() && !self.begun.contains(&target)) || !self.admits(n, commands) {
             return;
@@ -51,42 +51,42 @@ impl Scheduler {
         self.begun.insert(target.clone());
         self.busy.insert(target);
         self.mark_running(n);
-        commands.push(Command::Run { step: n });
+        commands.push(SchedulerCommand::Run { step: n });
     }
 
-    fn check(&mut self, n: usize, hosts: BTreeSet<Target>, commands: &mut Vec<Command>) {
+    fn check(&mut self, n: usize, hosts: BTreeSet<Target>, commands: &mut Vec<SchedulerCommand>) {
         self.mark_running(n);
-        commands.push(Command::Check { step: n, hosts });
+        commands.push(SchedulerCommand::Check { step: n, hosts });
     }
 
     fn mark_running(&mut self, n: usize) {
         self.ready.remove(&(self.steps[n].wave, n));
         self.running.insert(n);
-        self.progress[n] = Progress::Running;
+        self.progress[n] = StepProgress::Running;
     }
 
     /// The budget: a disruptive step may start on a host that is out already, or when one more fits in. Who else is out is looked at
     /// before that. A host that may be in service all the same is disturbed like one that is: one more has to fit in beside those that
     /// are out for certain; others that runs left in doubt would keep it waiting for ever.
-    fn admits(&mut self, n: usize, commands: &mut Vec<Command>) -> bool {
+    fn admits(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) -> bool {
         let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else { return true };
         if self.is_out_for_certain_by_run(host) {
             return true;
         }
-        if self.look == Look::Due {
-            self.look = Look::Asked;
-            commands.push(Command::Look);
+        if self.look == OutageCheckState::Due {
+            self.look = OutageCheckState::Asked;
+            commands.push(SchedulerCommand::Look);
         }
         let others = match self.is_left_in_doubt(host) {
             true => self.unavailable_for_certain() - usize::from(self.outside.contains(host)),
             false => self.unavailable() - usize::from(self.is_out(host)),
         };
         let is_out_for_certain = self.is_out(host) && !self.in_doubt.contains(host);
-        self.look == Look::Fresh && (is_out_for_certain || others < self.limits.max_unavailable)
+        self.look == OutageCheckState::Fresh && (is_out_for_certain || others < self.limits.max_unavailable)
     }
 
     /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is skipped.
-    pub(super) fn unstick(&mut self, commands: &mut Vec<Command>) -> bool {
+    pub(super) fn unstick(&mut self, commands: &mut Vec<SchedulerCommand>) -> bool {
         let because = if self.interrupted { Some(Skip::Interrupted) } else { self.stopped.clone() };
         if self.paused && because.is_none() {
             return false;
@@ -100,7 +100,7 @@ impl Scheduler {
         if let Some(because) = because {
             for n in 0..self.steps.len() {
                 if !self.is_over(n) {
-                    self.settle(n, Outcome::Skipped { because: because.clone() }, commands);
+                    self.settle(n, NodeOutcome::Skipped { because: because.clone() }, commands);
                 }
             }
             return true;
@@ -121,7 +121,7 @@ impl Scheduler {
     fn early_gate(&self) -> Option<(usize, BTreeSet<Target>)> {
         let wave = *self.left_in_wave.first_key_value()?.0;
         self.steps.iter().enumerate().find_map(|(n, step)| {
-            let Role::Gate(hosts) = &step.role else { return None };
+            let StepRole::Gate(hosts) = &step.role else { return None };
             if self.is_over(n) || step.wave > wave {
                 return None;
             }

@@ -1,26 +1,26 @@
 //! Random plans, worked off in every order in which their steps may end.
 
 use crate::scheduler::Scheduler;
-use crate::signal::{Command, History, Limits, Signal};
-use crate::steps::{OnNode, Role, Step};
+use crate::signal::{History, Limits, SchedulerCommand, Signal};
+use crate::steps::{OnNode, ScheduledStep, StepRole};
 use proptest::prelude::*;
 use railwright_base::Target;
-use railwright_state::Outcome;
+use railwright_state::NodeOutcome;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Random plans: hosts in waves with gates between, chains on each host, some cross edges and barriers.
-fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
+fn generate_plans() -> impl Strategy<Value = (Vec<ScheduledStep>, Limits)> {
     let node = (0usize..6, any::<bool>(), 0u8..20, proptest::collection::vec(any::<prop::sample::Index>(), 0..3));
     let limits = (1usize..4, 0usize..4, 1usize..4, any::<bool>());
     (proptest::collection::vec(node, 1..25), limits, proptest::collection::vec(0usize..3, 6), any::<bool>()).prop_map(
         |(nodes, (parallel, max_unavailable, failure_budget, looks), wave_of, with_gates)| {
-            let mut steps: Vec<Step> = Vec::new();
+            let mut steps: Vec<ScheduledStep> = Vec::new();
             for (n, (host, disruptive, special, after)) in nodes.into_iter().enumerate() {
                 let after: BTreeSet<usize> = after.iter().filter(|_| n > 0).map(|i| i.index(n.max(1))).collect();
                 let target = Target::host(format!("h{host}"));
-                let (role, target) = if special == 0 { (Role::Barrier, None) } else { (Role::Work, Some(target)) };
+                let (role, target) = if special == 0 { (StepRole::Barrier, None) } else { (StepRole::Work, Some(target)) };
                 let held = (special == 1).then(|| "held".to_owned());
-                let step = Step {
+                let step = ScheduledStep {
                     id: format!("n{n}"),
                     role,
                     target,
@@ -44,9 +44,9 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
                     .filter(|n| steps[*n].target.as_ref().is_some_and(|t| hosts.contains(t)) && steps[*n].held.is_none())
                     .collect();
                 if with_gates && !after.is_empty() {
-                    steps.push(Step {
+                    steps.push(ScheduledStep {
                         id: format!("gate{wave}"),
-                        role: Role::Gate(hosts.clone()),
+                        role: StepRole::Gate(hosts.clone()),
                         target: None,
                         disruptive: false,
                         needs_window: false,
@@ -63,9 +63,9 @@ fn plans() -> impl Strategy<Value = (Vec<Step>, Limits)> {
                     let (gate, model) = (steps.len() - 1, steps[steps.len() - 1].clone());
                     // Nodes with an even number are given back by a step.
                     let given_back = hosts.into_iter().filter(|host| host.name.ends_with(['0', '2', '4']));
-                    steps.extend(given_back.map(|host| Step {
+                    steps.extend(given_back.map(|host| ScheduledStep {
                         id: format!("{host}/uncordon"),
-                        role: Role::Work,
+                        role: StepRole::Work,
                         target: Some(host),
                         on_node: Some(OnNode::GivesBack),
                         after: vec![gate],
@@ -104,7 +104,7 @@ struct Account {
 
 impl Account {
     /// Hosts that passed a gate are back, unless a step gives them back that is not over.
-    fn passed(&mut self, steps: &[Step], over: &BTreeMap<usize, Outcome>, gate: usize, hosts: &BTreeSet<Target>) {
+    fn passed(&mut self, steps: &[ScheduledStep], over: &BTreeMap<usize, NodeOutcome>, gate: usize, hosts: &BTreeSet<Target>) {
         let waits = |host: &Target| {
             let mut own = (0..steps.len()).filter(|n| steps[*n].after.contains(&gate) && steps[*n].target.as_ref() == Some(host));
             own.any(|n| steps[n].on_node == Some(OnNode::GivesBack) && !over.contains_key(&n))
@@ -114,9 +114,9 @@ impl Account {
     }
 
     /// A host that no gate proves is back when all its steps are over.
-    fn through(&mut self, steps: &[Step], over: &BTreeMap<usize, Outcome>, step: usize) {
+    fn through(&mut self, steps: &[ScheduledStep], over: &BTreeMap<usize, NodeOutcome>, step: usize) {
         let Some(target) = &steps[step].target else { return };
-        let gated = steps.iter().any(|s| matches!(&s.role, Role::Gate(hosts) if hosts.contains(target)));
+        let gated = steps.iter().any(|s| matches!(&s.role, StepRole::Gate(hosts) if hosts.contains(target)));
         if !gated && (0..steps.len()).filter(|n| steps[*n].target.as_ref() == Some(target)).all(|n| over.contains_key(&n)) {
             self.disturbed.remove(target);
         }
@@ -127,19 +127,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
     fn every_interleaving_keeps_the_edges_and_the_budget_and_ends(
-        (steps, limits) in plans(), choices in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..24), 1..200)
+        (steps, limits) in generate_plans(), choices in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..24), 1..200)
     ) {
         let (mut scheduler, commands) =
             Scheduler::new(steps.clone(), limits, &History::default()).step(Signal::Begin { unreachable: BTreeMap::new() });
         let (mut running, mut account, mut ended) = (Vec::new(), Account::default(), 0);
-        let mut over: BTreeMap<usize, Outcome> = BTreeMap::new();
+        let mut over: BTreeMap<usize, NodeOutcome> = BTreeMap::new();
         let mut queue = commands;
         let mut choices = choices.into_iter().cycle();
         let mut turns = 0;
         loop {
             for command in queue.drain(..) {
                 match command {
-                    Command::Run { step } => {
+                    SchedulerCommand::Run { step } => {
                         let target = steps[step].target.clone().unwrap();
                         let gives_back = steps[step].on_node == Some(OnNode::GivesBack);
                         let is_proven = |b: usize| gives_back && account.proven.contains(&(b, target.clone()));
@@ -162,17 +162,17 @@ proptest! {
                         prop_assert!(!running.iter().any(|(r, _): &(usize, BTreeSet<Target>)| steps[*r].target == steps[step].target), "two on one target");
                         running.push((step, BTreeSet::new()));
                     }
-                    Command::Check { step, hosts } => running.push((step, hosts)),
-                    Command::Settle { step, outcome } => {
+                    SchedulerCommand::Check { step, hosts } => running.push((step, hosts)),
+                    SchedulerCommand::Settle { step, outcome } => {
                         prop_assert!(over.insert(step, outcome).is_none(), "settled twice");
                         running.retain(|(r, _)| *r != step);
                         account.through(&steps, &over, step);
                     }
-                    Command::Look => {
+                    SchedulerCommand::Look => {
                         prop_assert!(limits.looks && !account.looking, "asked twice at once");
                         account.looking = true;
                     }
-                    Command::End => ended += 1,
+                    SchedulerCommand::End => ended += 1,
                 }
             }
             prop_assert!(running.len() <= limits.parallel);
@@ -184,7 +184,7 @@ proptest! {
             prop_assert!(!running.is_empty() || account.paused || account.looking, "nothing runs, nothing ended, and nobody said to wait");
             let (pick, luck) = choices.next().unwrap();
             if account.looking && (running.is_empty() || luck % 3 == 0) {
-                let hosts: Vec<&Target> = steps.iter().filter_map(Step::host).collect();
+                let hosts: Vec<&Target> = steps.iter().filter_map(ScheduledStep::host).collect();
                 let some = (0..usize::from(luck % 4)).filter_map(|n| hosts.get((pick.index(steps.len()) + n) % hosts.len().max(1)));
                 (account.looking, account.outside) = (false, some.map(|host| (*host).clone()).collect());
                 account.silent = account.outside.iter().take(usize::from(luck % 2)).cloned().collect();
@@ -221,20 +221,20 @@ proptest! {
                 continue;
             }
             let (step, hosts) = running.swap_remove(pick.index(running.len()));
-            let signal = if matches!(steps[step].role, Role::Gate(_)) {
+            let signal = if matches!(steps[step].role, StepRole::Gate(_)) {
                 if luck > 1 { account.passed(&steps, &over, step, &hosts); }
                 Signal::GateAnswered { step, hosts, problem: (luck <= 1).then(|| "bad".to_owned()) }
             } else {
                 let outcome = match luck {
-                    0 => Outcome::Failed { reason: String::new() },
-                    1 => Outcome::Unknown { reason: String::new() },
-                    2 => Outcome::Stale { reason: String::new() },
-                    3..6 if steps[step].by_hand => Outcome::Held { reason: String::new() },
-                    _ => Outcome::Done { changed: luck % 2 == 0 },
+                    0 => NodeOutcome::Failed { reason: String::new() },
+                    1 => NodeOutcome::Unknown { reason: String::new() },
+                    2 => NodeOutcome::Stale { reason: String::new() },
+                    3..6 if steps[step].by_hand => NodeOutcome::Held { reason: String::new() },
+                    _ => NodeOutcome::Done { changed: luck % 2 == 0 },
                 };
                 if outcome.is_loss() { account.lost.extend(steps[step].target.clone()); }
-                if matches!(outcome, Outcome::Stale { .. }) { account.disturbed.retain(|_, by| *by != step); }
-                if steps[step].by_hand && outcome == (Outcome::Done { changed: true }) && luck >= 12 {
+                if matches!(outcome, NodeOutcome::Stale { .. }) { account.disturbed.retain(|_, by| *by != step); }
+                if steps[step].by_hand && outcome == (NodeOutcome::Done { changed: true }) && luck >= 12 {
                     account.disturbed.entry(steps[step].target.clone().unwrap()).or_insert(step);
                     let (next, commands) = scheduler.step(Signal::WentOut { step });
                     (scheduler, queue) = (next, commands);

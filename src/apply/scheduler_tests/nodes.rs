@@ -3,7 +3,7 @@
 use super::Driven;
 use crate::signal::Signal;
 use railwright_base::Target;
-use railwright_state::{Outcome, Skip};
+use railwright_state::{NodeOutcome, Skip};
 
 const DRAINED: [&str; 7] = [
     "drain-a a 0 - D",
@@ -38,7 +38,7 @@ fn what_a_gate_has_proven_is_given_back_whatever_stops_the_rest() {
     assert_eq!(run.done("a").asked(), "gate(a)");
     assert_eq!(run.answer("gate", &["a"], true).asked(), "back-a");
     assert_eq!(run.done("back-a").asked(), "end");
-    assert_eq!((run.outcome("drain-b"), run.scheduler.unavailable()), (Outcome::Skipped { because: Skip::Deadline }, 0));
+    assert_eq!((run.outcome("drain-b"), run.scheduler.unavailable()), (NodeOutcome::Skipped { because: Skip::Deadline }, 0));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn what_no_gate_has_proven_is_not_given_back() {
     let mut run = Driven::new(&DRAINED, 2);
     run.done("drain-a").done("drain-b").done("a").done("b");
     assert_eq!(run.answer("gate", &["a", "b"], false).asked(), "end");
-    assert_eq!(run.outcome("back-a"), Outcome::Skipped { because: Skip::Gate { node: "gate".to_owned() } });
+    assert_eq!(run.outcome("back-a"), NodeOutcome::Skipped { because: Skip::Gate { node: "gate".to_owned() } });
     let mut run = Driven::new(&DRAINED, 2);
     run.done("drain-a").done("drain-b").done("a");
     assert_eq!(run.fail("b").asked(), "end", "a canary that is lost leaves nothing to prove");
@@ -69,7 +69,7 @@ fn a_node_that_was_left_is_proven_whatever_else_there_is_on_its_host() {
     // What waits for somebody keeps the host from being proven, and so its node from being given back.
     let run = Driven::new(&["hand a 0 - h", "gate gate:a 0 hand", "back-a a 0 gate U"], 1);
     assert_eq!(run.asked(), "end");
-    assert!(matches!(run.outcome("back-a"), Outcome::Held { .. }), "{:?}", run.outcome("back-a"));
+    assert!(matches!(run.outcome("back-a"), NodeOutcome::Held { .. }), "{:?}", run.outcome("back-a"));
 }
 
 /// Two waits on the cluster, one after the other, then four hosts, each with a gate.
@@ -99,8 +99,8 @@ fn a_wait_that_came_about_for_some_hosts_holds_the_others_alone() {
     assert_eq!(run.fail("gives").asked(), "a");
     assert_eq!(run.done("a").asked(), "gate0(a)");
     assert_eq!(run.answer("gate0", &["a"], true).asked(), "c", "b has nothing to be proven, and keeps nobody waiting");
-    let because = |node: &str| Outcome::Skipped { because: Skip::Dependency { node: node.to_owned() } };
-    assert_eq!((run.outcome("b"), run.outcome("gate1")), (because("devices"), Outcome::Done { changed: false }));
+    let because = |node: &str| NodeOutcome::Skipped { because: Skip::Dependency { node: node.to_owned() } };
+    assert_eq!((run.outcome("b"), run.outcome("gate1")), (because("devices"), NodeOutcome::Done { changed: false }));
     assert_eq!(run.done("c").asked(), "gate2(c)");
     assert_eq!(run.answer("gate2", &["c"], true).asked(), "other");
     assert_eq!((run.outcome("needs"), run.done("other").asked()), (because("gives"), "end".to_owned()));

@@ -1,34 +1,34 @@
 //! What keeps a run from a host or a cluster that it is to work on: it answers and is not fit for it, or its lock cannot be had.
 
-use super::{Next, not_begun};
+use super::{NextCommands, not_begun};
 use crate::locks::HeldLock;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_resource::kubernetes_object::access::PREVIEWS_ALONE;
-use railwright_state::Holder;
+use railwright_state::LockHolder;
 use railwright_state::lock::YOUNG_S;
-use railwright_system::identity::Life;
+use railwright_system::identity::ProcessLiveness;
 use railwright_transport::HostAccess;
 
 /// What is locked, and where its lock is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Locked {
+pub struct LockedTarget {
     /// A host or a cluster.
     pub target: Target,
     /// The Lease that is a cluster's lock; a host has files.
     lease: Option<String>,
 }
 
-impl Locked {
+impl LockedTarget {
     /// What is reached this way.
     pub fn of(access: &HostAccess) -> Self {
         let lease = access.cluster.as_ref().map(|cluster| format!("kube-system/{}", cluster.keeps));
-        Locked { target: access.target(), lease }
+        LockedTarget { target: access.target(), lease }
     }
 
     /// A host without more to say of it.
     pub fn host(name: &str) -> Self {
-        Locked { target: Target::host(name), lease: None }
+        LockedTarget { target: Target::host(name), lease: None }
     }
 
     /// Where the highest fencing number stands that was seen there.
@@ -41,7 +41,7 @@ impl Locked {
 }
 
 /// A host or a cluster answers, and cannot be worked on.
-pub fn not_workable(target: &Target, reason: &str, next: &Next) -> Diagnostic {
+pub fn not_workable(target: &Target, reason: &str, next: &NextCommands) -> Diagnostic {
     let word = target.kind.noun();
     let effect = match target.kind {
         TargetKind::Kube => "what needs it is not begun; nothing of the plan is done on it",
@@ -55,7 +55,7 @@ pub fn not_workable(target: &Target, reason: &str, next: &Next) -> Diagnostic {
 }
 
 /// It is another machine than the one that the run began on.
-pub fn reinstalled(target: &Target, next: &Next) -> Diagnostic {
+pub fn report_reinstalled_target(target: &Target, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0723", format!("{} was re-installed since the run began: it has another machine-id", target.name))
         .on(target.to_string())
         .effect("its steps were planned for the machine before, and what was done to that is lost")
@@ -64,10 +64,10 @@ pub fn reinstalled(target: &Target, next: &Next) -> Diagnostic {
 }
 
 /// Somebody else works on it.
-pub fn locked(target: &Target, held: &HeldLock, next: &Next) -> Diagnostic {
+pub fn report_locked_target(target: &Target, held: &HeldLock, next: &NextCommands) -> Diagnostic {
     let word = target.kind.noun();
     let who = match held.life {
-        Life::Alive => format!("{}, which lives on this machine", held.describe()),
+        ProcessLiveness::Alive => format!("{}, which lives on this machine", held.describe()),
         _ => format!("{}, seen alive {} s ago", held.describe(), held.age_s),
     };
     Diagnostic::error("RW0608", format!("the {word} is being changed from elsewhere: {who}"))
@@ -95,7 +95,7 @@ pub fn lock_lost(target: &Target, holder: Option<&str>) -> Diagnostic {
     let who = holder.map_or_else(
         || "it was taken away (`railwright lock steal`) or removed".to_owned(),
         |line| {
-            Holder::parse(line)
+            LockHolder::parse(line)
                 .map_or_else(|| format!("`{}` has it", one_line(line, 120)), |holder| format!("{} has it", holder.describe()))
         },
     );
@@ -116,7 +116,7 @@ pub fn steal_not_recorded(reason: &str) -> Diagnostic {
 }
 
 /// The lock could not be taken for another reason.
-pub fn lock_failed(of: &Locked, reason: &str) -> Diagnostic {
+pub fn lock_failed(of: &LockedTarget, reason: &str) -> Diagnostic {
     let word = of.target.kind.noun();
     let next = match &of.lease {
         Some(_) if reason.contains(PREVIEWS_ALONE) => return held_to_previews(of, reason),
@@ -131,7 +131,7 @@ pub fn lock_failed(of: &Locked, reason: &str) -> Diagnostic {
 }
 
 /// The identity of a run is the one that `rbac` holds to previews.
-fn held_to_previews(of: &Locked, reason: &str) -> Diagnostic {
+fn held_to_previews(of: &LockedTarget, reason: &str) -> Diagnostic {
     Diagnostic::error("RW0609", format!("the cluster's lock cannot be taken: {}", one_line(reason, 400)))
         .on(of.target.to_string())
         .effect("the policy of `railwright rbac --role preview` refuses this identity whatever is no dry run, whatever its roles allow")
@@ -145,12 +145,12 @@ fn held_to_previews(of: &Locked, reason: &str) -> Diagnostic {
 mod tests {
     use super::super::not_reached;
     use super::*;
-    use railwright_transport::sim::access;
+    use railwright_transport::sim::new_simulated_access;
     use railwright_transport::{ClusterAccess, TransportError};
 
-    fn cluster() -> Locked {
+    fn cluster() -> LockedTarget {
         let cluster = ClusterAccess { keeps: "railwright-lab".to_owned(), ..ClusterAccess::default() };
-        Locked::of(&HostAccess { cluster: Some(cluster), ..access("prod") })
+        LockedTarget::of(&HostAccess { cluster: Some(cluster), ..new_simulated_access("prod") })
     }
 
     /// All that is said, as one text.
@@ -160,15 +160,22 @@ mod tests {
 
     #[test]
     fn of_a_cluster_nothing_is_said_as_of_a_host() {
-        let (of, next) = (cluster(), Next { inventory: "inv".to_owned() });
+        let (of, next) = (cluster(), NextCommands { inventory: "inv".to_owned() });
         let target = &of.target;
         let fence = format!("its fencing number 9 is higher than any number of runs; see {}", of.fence());
         let lost = TransportError::Local { reason: "no kubeconfig".to_owned() };
         let told = [
             lock_failed(&of, "exit status 1: forbidden"),
-            locked(
+            report_locked_target(
                 target,
-                &HeldLock { line: "somebody".to_owned(), holder: None, note: String::new(), age_s: 3, life: Life::Unknown, fence: 1 },
+                &HeldLock {
+                    line: "somebody".to_owned(),
+                    holder: None,
+                    note: String::new(),
+                    age_s: 3,
+                    life: ProcessLiveness::Unknown,
+                    fence: 1,
+                },
                 &next,
             ),
             lock_lost(target, None),
@@ -188,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_host_has_its_lock_in_files() {
-        let of = Locked::host("n1");
+        let of = LockedTarget::host("n1");
         assert_eq!(of.fence(), "/var/lib/railwright/fence on it");
         let failed = said(&lock_failed(&of, "exit status 1"));
         assert!(failed.contains("the host's lock cannot be taken") && failed.contains("/var/lib/railwright on the host"), "{failed}");

@@ -1,10 +1,10 @@
 //! What ended a whole run, for the person on call.
 
-use super::Next;
+use super::NextCommands;
 use jiff::Timestamp;
-use railwright_base::text::{self, counted, one_line};
+use railwright_base::text::{self, format_count, one_line};
 use railwright_base::{Diagnostic, Target, TargetKind, nodeset};
-use railwright_knowledge::spec::window::{self, Standing};
+use railwright_knowledge::spec::window::{self, WindowState};
 use railwright_plan::{NOTHING_TO_CHECK, Outage, RolloutPolicy};
 use railwright_resource::Disruption;
 use railwright_state::fenced::ROBBED;
@@ -12,17 +12,17 @@ use railwright_transport::TransportError;
 use std::collections::BTreeMap;
 
 fn not_begun(steps: usize) -> String {
-    format!("{} {} not begun", counted(steps, "step"), if steps == 1 { "was" } else { "were" })
+    format!("{} {} not begun", format_count(steps, "step"), if steps == 1 { "was" } else { "were" })
 }
 
 /// The budget stopped the run.
-pub fn budget(skipped: usize, out: &BTreeMap<String, Option<String>>, limit: usize, next: &Next) -> Diagnostic {
-    let (hosts, verb) = (counted(out.len(), "host"), if out.len() == 1 { "is" } else { "are" });
+pub fn report_budget_stop(skipped: usize, out: &BTreeMap<String, Option<String>>, limit: usize, next: &NextCommands) -> Diagnostic {
+    let (hosts, verb) = (format_count(out.len(), "host"), if out.len() == 1 { "is" } else { "are" });
     let mut by_reason: BTreeMap<&Option<String>, Vec<&String>> = BTreeMap::new();
     out.iter().for_each(|(host, why)| by_reason.entry(why).or_default().push(host));
     let which = by_reason.into_iter().map(|(why, names)| match why {
-        Some(why) => format!("{} ({})", nodeset::fold(&names), one_line(why, 160)),
-        None => nodeset::fold(&names),
+        Some(why) => format!("{} ({})", nodeset::fold_node_set(&names), one_line(why, 160)),
+        None => nodeset::fold_node_set(&names),
     });
     let which = one_line(&which.collect::<Vec<_>>().join(", "), 600);
     Diagnostic::error("RW0620", format!("stopped by the budget: {hosts} {verb} out of service, {limit} may be: {which}"))
@@ -34,8 +34,8 @@ pub fn budget(skipped: usize, out: &BTreeMap<String, Option<String>>, limit: usi
 }
 
 /// All that could be done is done, and hosts of earlier runs were not passed by a gate.
-pub fn still_out_of_service(outages: &BTreeMap<&str, &Outage>, next: &Next) -> Diagnostic {
-    let names = nodeset::fold(&outages.keys().collect::<Vec<_>>());
+pub fn still_out_of_service(outages: &BTreeMap<&str, &Outage>, next: &NextCommands) -> Diagnostic {
+    let names = nodeset::fold_node_set(&outages.keys().collect::<Vec<_>>());
     let (is, first) = (if outages.len() == 1 { "is" } else { "are" }, outages.values().next());
     let because = first.map_or(String::new(), |outage| one_line(&outage.words(), 300));
     Diagnostic::warning("RW0655", format!("{names} {is} still out of service: {because}"))
@@ -46,7 +46,7 @@ pub fn still_out_of_service(outages: &BTreeMap<&str, &Outage>, next: &Next) -> D
 }
 
 /// A gate that has nothing to check, on hosts that failed an earlier one.
-pub fn nothing_to_check(hosts: &str, next: &Next) -> Diagnostic {
+pub fn nothing_to_check(hosts: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error(NOTHING_TO_CHECK, format!("{hosts} failed an earlier gate, and this one has nothing to check there"))
         .effect("what was wrong then may be so still; nothing else is disturbed until it is known")
         .state("the hosts are still out of service; nothing was done to them")
@@ -55,7 +55,7 @@ pub fn nothing_to_check(hosts: &str, next: &Next) -> Diagnostic {
 }
 
 /// Somebody returns a host to service that is in service.
-pub fn not_out_of_service(host: &str, next: &Next) -> Diagnostic {
+pub fn not_out_of_service(host: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0656", format!("{} is not out of service by any run that this folder knows of", one_line(host, 60)))
         .effect("hosts that are unreachable, NotReady or cordoned by others come back by themselves, or by whoever has them")
         .state("nothing was changed")
@@ -72,7 +72,7 @@ pub fn return_not_recorded(reason: &str) -> Diagnostic {
 }
 
 /// The decision about a host has no journal to stand in: what is known of the host came from its record.
-pub fn return_without_journal(next: &Next) -> Diagnostic {
+pub fn return_without_journal(next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0657", "the decision cannot be recorded: decisions stand in the journal of a run, and this folder has begun none")
         .effect("nobody could tell later who took the hosts as in service, and why")
         .state("nothing was changed: the hosts are still out of service")
@@ -80,7 +80,7 @@ pub fn return_without_journal(next: &Next) -> Diagnostic {
 }
 
 /// As many hosts were lost as may be.
-pub fn failure_budget(skipped: usize, lost: usize, limit: usize, next: &Next) -> Diagnostic {
+pub fn failure_budget(skipped: usize, lost: usize, limit: usize, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0620", format!("stopped by the failure budget: {lost} hosts were lost, and at {limit} nothing new is begun"))
         .effect("what went wrong on these hosts may go wrong on every further one")
         .state(format!("{skipped} steps were not begun; what was begun on other hosts was finished"))
@@ -97,37 +97,37 @@ pub fn outside_windows(policy: &RolloutPolicy, now: Timestamp, next: &str) -> Di
     Diagnostic::error("RW0628", format!("no maintenance window is open now, and the plan has steps that wait for one ({least})"))
         .effect("jobs run on these hosts; what disturbs them waits for a window (rollout.windows)")
         .state("nothing was changed")
-        .next(format!("{}: {next}", opens(policy, now)))
+        .next(format!("{}: {next}", describe_window_opening(policy, now)))
         .next("or leave out what disturbs: --exclude ADDRESS")
 }
 
 /// The maintenance window closed before all was done.
-pub fn window_closed(skipped: usize, policy: &RolloutPolicy, now: Timestamp, next: &Next) -> Diagnostic {
+pub fn window_closed(skipped: usize, policy: &RolloutPolicy, now: Timestamp, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0629", "the maintenance window closed before all was done")
         .effect("a host of which only a part was done counts as out of service")
         .state(format!("what ran was finished, and what was through was proven; {skipped} steps were not begun"))
-        .next(format!("{}: {}", opens(policy, now), next.resume()))
+        .next(format!("{}: {}", describe_window_opening(policy, now), next.resume()))
 }
 
 /// The run has gone on for as long as it may.
-pub fn deadline(skipped: usize, seconds: u64, next: &Next) -> Diagnostic {
-    Diagnostic::error("RW0630", format!("the run's deadline came after {}", text::duration(seconds)))
+pub fn report_deadline_passed(skipped: usize, seconds: u64, next: &NextCommands) -> Diagnostic {
+    Diagnostic::error("RW0630", format!("the run's deadline came after {}", text::format_duration(seconds)))
         .effect("a host of which only a part was done counts as out of service")
         .state(format!("what ran was finished, and what was through was proven; {skipped} steps were not begun"))
         .next(format!("{} goes on, with the same deadline from then on (rollout.deadline)", next.resume()))
 }
 
 /// When the next window opens, in words that a command can follow.
-fn opens(policy: &RolloutPolicy, now: Timestamp) -> String {
+fn describe_window_opening(policy: &RolloutPolicy, now: Timestamp) -> String {
     let zone = policy.windows.first().map_or("UTC", |window| window.zone.as_str());
-    match window::standing(&policy.openings(), now) {
-        Standing::Open { .. } | Standing::Closed { opens: None } => "when a window is open".to_owned(),
-        Standing::Closed { opens: Some(at) } => format!("from {} on", window::local(at, zone)),
+    match window::compute_window_state(&policy.openings(), now) {
+        WindowState::Open { .. } | WindowState::Closed { opens: None } => "when a window is open".to_owned(),
+        WindowState::Closed { opens: Some(at) } => format!("from {} on", window::format_local_time(at, zone)),
     }
 }
 
 /// The user stopped the run.
-pub fn interrupted(skipped: usize, next: &Next) -> Diagnostic {
+pub fn report_interrupted_run(skipped: usize, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0621", "the run was interrupted")
         .state(format!("{}; what is journalled as done stands", not_begun(skipped)))
         .next(next.resume())
@@ -164,7 +164,7 @@ pub fn record_too_large(target: &Target, kib: usize, most_kib: usize, largest: &
 }
 
 /// Another record stands on the target than the one that ours was to replace.
-pub fn record_moved(target: &Target, next: &Next) -> Diagnostic {
+pub fn record_moved(target: &Target, next: &NextCommands) -> Diagnostic {
     let word = target.kind.noun();
     Diagnostic::error("RW0712", format!("the record that the {word} keeps was changed by somebody else while this run had its lock"))
         .on(target.to_string())
@@ -178,7 +178,7 @@ pub fn record_moved(target: &Target, next: &Next) -> Diagnostic {
 }
 
 /// The journal broke under the run.
-pub fn journal_broken(reason: &str, next: &Next) -> Diagnostic {
+pub fn journal_broken(reason: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error("RW0709", format!("the run was ended because {}", one_line(reason, 300)))
         .effect("without a journal a crash could not be told from success, so nothing more was begun")
         .state("what was journalled stands; a step that was running is looked at again by resume")
@@ -201,16 +201,16 @@ pub fn nobody_there(count: usize, alike: &BTreeMap<String, (&TransportError, Vec
         .next(format!("check this machine's network, a jump host, a VPN; {again}"));
     let causes = alike.iter().map(|(message, (error, targets))| match targets.as_slice() {
         [_] => error.told(state, again),
-        all => Diagnostic { message: message.clone(), ..error.told(state, again) }.on(named(all)),
+        all => Diagnostic { message: message.clone(), ..error.told(state, again) }.on(format_target_names(all)),
     });
     (count > 1).then_some(whole).into_iter().chain(causes).collect()
 }
 
 /// `host/gpu[1-3], kube/prod`.
-fn named(targets: &[&Target]) -> String {
+fn format_target_names(targets: &[&Target]) -> String {
     let (hosts, others): (Vec<&Target>, Vec<&Target>) = targets.iter().partition(|target| target.kind == TargetKind::Host);
     let names: Vec<&str> = hosts.iter().map(|host| &*host.name).collect();
-    let hosts = (!names.is_empty()).then(|| format!("host/{}", nodeset::fold(&names)));
+    let hosts = (!names.is_empty()).then(|| format!("host/{}", nodeset::fold_node_set(&names)));
     hosts.into_iter().chain(others.iter().map(ToString::to_string)).collect::<Vec<_>>().join(", ")
 }
 

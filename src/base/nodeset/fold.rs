@@ -38,26 +38,26 @@ type Row<'a> = Vec<Vec<&'a str>>;
 
 /// The shortest node-set that we find for these names, in natural order; doubled names are said once.
 /// For valid host names it unfolds to the same set of names.
-pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
+pub fn fold_node_set<S: AsRef<str>>(names: &[S]) -> String {
     let mut sorted: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     sorted.sort_by(|a, b| natural_order(a, b));
     sorted.dedup();
     let mut alike: IndexMap<Vec<&str>, Vec<Row<'_>>> = IndexMap::new();
     for name in sorted {
-        let (texts, numbers) = split(name);
+        let (texts, numbers) = split_name(name);
         alike.entry(texts).or_default().push(numbers.into_iter().map(|n| vec![n]).collect());
     }
     let mut items = Vec::new();
     for (texts, rows) in alike {
-        for row in merge(rows) {
-            items.push(render(&texts, &row));
+        for row in merge_rows(rows) {
+            items.push(render_folded_row(&texts, &row));
         }
     }
     items.join(",")
 }
 
 /// The texts around the numbers (one more than there are numbers) and the numbers.
-fn split(name: &str) -> (Vec<&str>, Vec<&str>) {
+fn split_name(name: &str) -> (Vec<&str>, Vec<&str>) {
     let (mut texts, mut numbers) = (Vec::new(), Vec::new());
     let (mut text_start, mut at) = (0, 0);
     while let Some((run, _)) = first_run(&name[at..]) {
@@ -73,7 +73,7 @@ fn split(name: &str) -> (Vec<&str>, Vec<&str>) {
 }
 
 /// Joins rows that differ in one number only, number by number from the right.
-fn merge(mut rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
+fn merge_rows(mut rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     let dimensions = rows.first().map_or(0, Vec::len);
     for dimension in (0..dimensions).rev() {
         let mut joined: IndexMap<Vec<String>, Row<'_>> = IndexMap::new();
@@ -91,7 +91,7 @@ fn merge(mut rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     rows
 }
 
-fn render(texts: &[&str], row: &Row<'_>) -> String {
+fn render_folded_row(texts: &[&str], row: &Row<'_>) -> String {
     let mut out = String::new();
     for (index, text) in texts.iter().enumerate() {
         out.push_str(text);
@@ -100,7 +100,7 @@ fn render(texts: &[&str], row: &Row<'_>) -> String {
             Some([single]) => out.push_str(single),
             Some(values) => {
                 out.push('[');
-                out.push_str(&ranges(values));
+                out.push_str(&format_ranges(values));
                 out.push(']');
             }
         }
@@ -112,20 +112,20 @@ fn render(texts: &[&str], row: &Row<'_>) -> String {
 const STEPPED_FROM: usize = 5;
 
 /// Neighbouring values as ranges; a range never changes its padding, because `expand` refuses such ranges.
-fn ranges(values: &[&str]) -> String {
+fn format_ranges(values: &[&str]) -> String {
     let mut sorted = values.to_vec();
     sorted.sort_by(|a, b| by_value(a, b).then(a.len().cmp(&b.len())));
     let mut out: Vec<(&str, &str)> = Vec::new();
     for value in sorted {
         match out.last_mut() {
-            Some((first, last)) if follows(first, last, 1, value) => *last = value,
+            Some((first, last)) if is_next_value(first, last, 1, value) => *last = value,
             _ => out.push((value, value)),
         }
     }
     let mut texts = Vec::new();
     let mut rest = out.as_slice();
     while let [(first, last), after @ ..] = rest {
-        match stepped(rest) {
+        match find_stepped_run(rest) {
             Some((count, step)) => {
                 texts.push(format!("{first}-{}/{step}", rest[count - 1].0));
                 rest = &rest[count..];
@@ -140,15 +140,15 @@ fn ranges(values: &[&str]) -> String {
 }
 
 /// How many single numbers from the first on are at one distance from each other, and the distance; nothing where they are few.
-fn stepped(ranges: &[(&str, &str)]) -> Option<(usize, u64)> {
+fn find_stepped_run(ranges: &[(&str, &str)]) -> Option<(usize, u64)> {
     let singles: Vec<&str> = ranges.iter().take_while(|(first, last)| first == last).map(|(first, _)| *first).collect();
     let number = |at: usize| singles.get(at)?.parse::<u64>().ok();
     let step = number(1)?.checked_sub(number(0)?)?;
-    let count = 1 + singles.windows(2).take_while(|pair| follows(singles[0], pair[0], step, pair[1])).count();
+    let count = 1 + singles.windows(2).take_while(|pair| is_next_value(singles[0], pair[0], step, pair[1])).count();
     (count >= STEPPED_FROM).then_some((count, step))
 }
 
-fn follows(first: &str, last: &str, step: u64, value: &str) -> bool {
+fn is_next_value(first: &str, last: &str, step: u64, value: &str) -> bool {
     let width = super::padded_width(first);
     let next = last.parse::<u64>().map_or(0, |n| n.saturating_add(step));
     value == format!("{next:0width$}") && (width == 0 || value.len() == width)
@@ -157,7 +157,7 @@ fn follows(first: &str, last: &str, step: u64, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nodeset::expand;
+    use crate::nodeset::expand_node_set;
     use proptest::prelude::*;
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
             ("e8 e10 e12 e14 e16 e018", "e[8-16/2,018]"),
             ("e096 e098 e100 e102 e104", "e[096-104/2]"),
         ] {
-            assert_eq!(fold(&names.split_whitespace().collect::<Vec<_>>()), folded);
+            assert_eq!(fold_node_set(&names.split_whitespace().collect::<Vec<_>>()), folded);
         }
     }
 
@@ -193,7 +193,7 @@ mod tests {
             let mut wanted = names.clone();
             wanted.sort_by(|a, b| natural_order(a, b));
             wanted.dedup();
-            let mut unfolded = expand(&fold(&names)).unwrap();
+            let mut unfolded = expand_node_set(&fold_node_set(&names)).unwrap();
             unfolded.sort_by(|a, b| natural_order(a, b));
             prop_assert_eq!(unfolded, wanted);
         }
@@ -204,7 +204,7 @@ mod tests {
             wanted.push(format!("e{odd}"));
             wanted.sort_by(|a, b| natural_order(a, b));
             wanted.dedup();
-            let mut unfolded = expand(&fold(&wanted)).unwrap();
+            let mut unfolded = expand_node_set(&fold_node_set(&wanted)).unwrap();
             unfolded.sort_by(|a, b| natural_order(a, b));
             prop_assert_eq!(unfolded, wanted);
         }

@@ -1,16 +1,16 @@
 //! Names that count on: alike but for their numbers, so that a node-set says all of them at once.
 
-use super::fold;
+use super::fold_node_set;
 use std::collections::BTreeMap;
 
 /// A name with its digits alike: names that count on have the same stem.
-pub fn stem(name: &str) -> String {
+pub fn mask_digits(name: &str) -> String {
     name.replace(|c: char| c.is_ascii_digit(), "#")
 }
 
 /// A name with each of its numbers alike, however many digits they have: `Ethernet4` and `Ethernet12` are of one pattern.
-pub fn pattern(name: &str) -> String {
-    let mut out = stem(name);
+pub fn mask_numbers(name: &str) -> String {
+    let mut out = mask_digits(name);
     while out.contains("##") {
         out = out.replace("##", "#");
     }
@@ -25,7 +25,7 @@ pub fn is_plain(name: &str) -> bool {
 /// The names, those that count on as one node-set each; in the order of their stems.
 pub fn fold_by_stem(names: &[&str]) -> Vec<String> {
     let mut stems: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    names.iter().for_each(|name| stems.entry(stem(name)).or_default().push(name));
+    names.iter().for_each(|name| stems.entry(mask_digits(name)).or_default().push(name));
     stems.into_values().map(|alike| fold_alike(&alike)).collect()
 }
 
@@ -33,6 +33,6 @@ pub fn fold_by_stem(names: &[&str]) -> Vec<String> {
 pub fn fold_alike(names: &[&str]) -> String {
     match names {
         [only] => (*only).to_owned(),
-        all => fold(all),
+        all => fold_node_set(all),
     }
 }

@@ -1,7 +1,7 @@
 //! Secrets where a text ends, or was cut off.
 
 use super::*;
-use crate::text::hex;
+use crate::text::format_hex;
 
 /// One escape of each kind.
 const ESCAPES: &str = r#"'\'' $'x' %41+ &amp; \u0041 "#;
@@ -18,10 +18,10 @@ fn the_beginning_of_a_secret_is_found_in_one_pass() {
     for (text, form, length) in
         [("xaab", "aabaaa", 3), ("aaaa", "aaaaaa", 4), ("aabaab", "aabaac", 3), ("abc", "abc", 0), ("", "abc", 0), ("x", "y", 0)]
     {
-        assert_eq!(begun(text.as_bytes(), form.as_bytes()), length, "{text} {form}");
+        assert_eq!(compute_prefix_overlap(text.as_bytes(), form.as_bytes()), length, "{text} {form}");
     }
     let (text, form) = ("a".repeat(1 << 20), "a".repeat(1 << 20) + "b");
-    assert_eq!(begun(text.as_bytes(), form.as_bytes()), 1 << 20);
+    assert_eq!(compute_prefix_overlap(text.as_bytes(), form.as_bytes()), 1 << 20);
 }
 
 #[test]
@@ -30,10 +30,10 @@ fn what_was_cut_off_is_known_within_a_text_as_at_its_end() {
     let redaction = Redaction::of([("token", secret)]);
     for said in [
         secret.to_owned(),
-        quote::sh(secret),
+        quote::quote_for_shell(secret),
         serde_json::json!(secret).to_string(),
         STANDARD.encode(secret),
-        hex(secret.as_bytes()),
+        format_hex(secret.as_bytes()),
         r#"$'it\'s "7\\\303\274 & so on'"#.to_owned(),
         "it%27s+%227%5C%C3%BC+%26+so+on".to_owned(),
         "it&#39;s &#34;7\\ü &amp; so on".to_owned(),

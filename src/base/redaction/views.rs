@@ -12,13 +12,13 @@ pub(super) struct TextView {
 }
 
 /// What stands for one escape.
-enum Unescaped {
+enum UnescapedUnit {
     Byte(u8),
     Char(char),
 }
 
 /// Undoes the escape at the beginning of a text: what it stands for, and its length in bytes; none where it is no escape.
-type Undo = fn(&str) -> Option<(Unescaped, usize)>;
+type Undo = fn(&str) -> Option<(UnescapedUnit, usize)>;
 
 impl TextView {
     /// Without white space, colons and the escapes of line ends: base64 and hexadecimal are written in lines and groups.
@@ -40,7 +40,8 @@ impl TextView {
 
     /// With what a shell, JSON, a URL, a form or HTML escapes, each by itself; none where the text has no such escape.
     pub(super) fn unescaped(text: &str) -> impl Iterator<Item = Self> {
-        let schemes: [(&[char], Undo); 4] = [(&['\\'], backslash), (&['%'], percent), (&['+', '%'], form), (&['&'], entity)];
+        let schemes: [(&[char], Undo); 4] =
+            [(&['\\'], unescape_backslash), (&['%'], unescape_percent), (&['+', '%'], unescape_form), (&['&'], unescape_entity)];
         let used = schemes.into_iter().filter(move |(marks, _)| text.contains(marks[0]));
         let quoted = ["'\\'", "\"'", "$'"].iter().any(|quotes| text.contains(quotes)).then_some(text);
         used.map(move |(marks, undo)| TextView::undone(text, marks, undo)).chain(quoted.into_iter().map(TextView::unquoted))
@@ -51,7 +52,7 @@ impl TextView {
         let mut at = 0;
         while let Some(letter) = text[at..].chars().next() {
             let undone = marks.contains(&letter).then(|| undo(&text[at..])).flatten();
-            let (unescaped, length) = undone.unwrap_or((Unescaped::Char(letter), letter.len_utf8()));
+            let (unescaped, length) = undone.unwrap_or((UnescapedUnit::Char(letter), letter.len_utf8()));
             view.put(unescaped, at);
             at += length;
         }
@@ -66,15 +67,15 @@ impl TextView {
         let (mut at, mut has_escapes) = (0, false);
         while let Some(letter) = text[at..].chars().next() {
             let rest = &text[at..];
-            let (quotes, opened) = (apostrophes(rest), rest.starts_with("$'"));
+            let (quotes, opened) = (count_quoted_apostrophes(rest), rest.starts_with("$'"));
             at += match letter {
                 '\\' if has_escapes => {
-                    let (unescaped, length) = backslash(rest).unwrap_or((Unescaped::Char(letter), 1));
+                    let (unescaped, length) = unescape_backslash(rest).unwrap_or((UnescapedUnit::Char(letter), 1));
                     view.put(unescaped, at);
                     length
                 }
                 '\'' if !has_escapes && rest.starts_with("'\\'") => {
-                    view.put(Unescaped::Char(letter), at);
+                    view.put(UnescapedUnit::Char(letter), at);
                     3
                 }
                 '$' if !has_escapes && opened => {
@@ -86,11 +87,11 @@ impl TextView {
                     1
                 }
                 '"' if !has_escapes && quotes > 0 => {
-                    (0..quotes).for_each(|_| view.put(Unescaped::Char('\''), at));
+                    (0..quotes).for_each(|_| view.put(UnescapedUnit::Char('\''), at));
                     quotes + 2
                 }
                 _ => {
-                    view.put(Unescaped::Char(letter), at);
+                    view.put(UnescapedUnit::Char(letter), at);
                     letter.len_utf8()
                 }
             };
@@ -103,10 +104,10 @@ impl TextView {
         TextView { bytes: Vec::with_capacity(text.len()), starts: Vec::with_capacity(text.len() + 1), is_joined: false }
     }
 
-    fn put(&mut self, unescaped: Unescaped, at: usize) {
+    fn put(&mut self, unescaped: UnescapedUnit, at: usize) {
         match unescaped {
-            Unescaped::Byte(byte) => self.push(&[byte], at),
-            Unescaped::Char(letter) => self.push(letter.encode_utf8(&mut [0; 4]).as_bytes(), at),
+            UnescapedUnit::Byte(byte) => self.push(&[byte], at),
+            UnescapedUnit::Char(letter) => self.push(letter.encode_utf8(&mut [0; 4]).as_bytes(), at),
         }
     }
 
@@ -136,7 +137,7 @@ impl TextView {
 }
 
 /// How many stand within double quotes here, and nothing besides.
-fn apostrophes(text: &str) -> usize {
+fn count_quoted_apostrophes(text: &str) -> usize {
     let inner = text.strip_prefix('"').unwrap_or_default();
     let after = inner.trim_start_matches('\'');
     if after.starts_with('"') { inner.len() - after.len() } else { 0 }
@@ -149,10 +150,10 @@ fn hex_byte(digits: Option<&str>) -> Option<u8> {
 
 /// The escapes of `printf %q` and `$'...'` of bash (ANSI-C quoting in its manual) and of JSON (RFC 8259, section 7). A backslash before
 /// `...` escapes nothing: the text was cut off after it.
-fn backslash(text: &str) -> Option<(Unescaped, usize)> {
+fn unescape_backslash(text: &str) -> Option<(UnescapedUnit, usize)> {
     let letter = text[1..].chars().next().filter(|_| !text[1..].starts_with("..."))?;
-    let control = |byte| Some((Unescaped::Byte(byte), 2));
-    let other = Some((Unescaped::Char(letter), 1 + letter.len_utf8()));
+    let control = |byte| Some((UnescapedUnit::Byte(byte), 2));
+    let other = Some((UnescapedUnit::Char(letter), 1 + letter.len_utf8()));
     match letter {
         'n' => control(b'\n'),
         'r' => control(b'\r'),
@@ -162,37 +163,39 @@ fn backslash(text: &str) -> Option<(Unescaped, usize)> {
         'v' => control(11),
         'f' => control(12),
         'e' | 'E' => control(27),
-        'x' => hex_byte(text.get(2..4)).map(|byte| (Unescaped::Byte(byte), 4)).or(other),
-        'u' => unicode(text).or(other),
-        '0'..='7' => text.get(1..4).and_then(|digits| u8::from_str_radix(digits, 8).ok()).map(|byte| (Unescaped::Byte(byte), 4)).or(other),
+        'x' => hex_byte(text.get(2..4)).map(|byte| (UnescapedUnit::Byte(byte), 4)).or(other),
+        'u' => unescape_unicode(text).or(other),
+        '0'..='7' => {
+            text.get(1..4).and_then(|digits| u8::from_str_radix(digits, 8).ok()).map(|byte| (UnescapedUnit::Byte(byte), 4)).or(other)
+        }
         _ => other,
     }
 }
 
 /// `\uXXXX`, of which two make a character beyond the first 65,536.
-fn unicode(text: &str) -> Option<(Unescaped, usize)> {
+fn unescape_unicode(text: &str) -> Option<(UnescapedUnit, usize)> {
     let unit = |at: usize| Some(u16::from_be_bytes([hex_byte(text.get(at..at + 2))?, hex_byte(text.get(at + 2..at + 4))?]));
     let first = unit(2)?;
     if let Some(letter) = char::from_u32(first.into()) {
-        return Some((Unescaped::Char(letter), 6));
+        return Some((UnescapedUnit::Char(letter), 6));
     }
     let second = text.get(6..8).filter(|mark| *mark == "\\u").and_then(|_| unit(8))?;
     let letter = char::decode_utf16([first, second]).next()?.ok()?;
-    Some((Unescaped::Char(letter), 12))
+    Some((UnescapedUnit::Char(letter), 12))
 }
 
 /// RFC 3986, section 2.1.
-fn percent(text: &str) -> Option<(Unescaped, usize)> {
-    hex_byte(text.get(1..3)).map(|byte| (Unescaped::Byte(byte), 3))
+fn unescape_percent(text: &str) -> Option<(UnescapedUnit, usize)> {
+    hex_byte(text.get(1..3)).map(|byte| (UnescapedUnit::Byte(byte), 3))
 }
 
 /// A byte that a form escapes, where a blank is a plus (URL Standard, section 5.1).
-fn form(text: &str) -> Option<(Unescaped, usize)> {
-    if text.starts_with('+') { Some((Unescaped::Byte(b' '), 1)) } else { percent(text) }
+fn unescape_form(text: &str) -> Option<(UnescapedUnit, usize)> {
+    if text.starts_with('+') { Some((UnescapedUnit::Byte(b' '), 1)) } else { unescape_percent(text) }
 }
 
 /// The references that programs write for what HTML and XML reserve (HTML, section 13.1.4).
-fn entity(text: &str) -> Option<(Unescaped, usize)> {
+fn unescape_entity(text: &str) -> Option<(UnescapedUnit, usize)> {
     let end = text.bytes().take(10).position(|byte| byte == b';')?;
     let name = &text[1..end];
     let letter = match name {
@@ -208,5 +211,5 @@ fn entity(text: &str) -> Option<(Unescaped, usize)> {
             char::from_u32(number)?
         }
     };
-    Some((Unescaped::Char(letter), end + 1))
+    Some((UnescapedUnit::Char(letter), end + 1))
 }

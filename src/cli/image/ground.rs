@@ -1,7 +1,7 @@
 //! The fabric that an image is for: said, or read from an inventory with the NICs on it and the catalogue's rows of its own.
 
 use crate::cli::knowledge::Knowledge;
-use crate::cli::{Failure, inventory};
+use crate::cli::{CommandFailure, inventory};
 use railwright_base::quote;
 use railwright_knowledge::catalog::{Catalog, SOFT_ROCE};
 use std::path::PathBuf;
@@ -10,18 +10,18 @@ use std::sync::Arc;
 /// What the fabric is.
 #[derive(Debug, Clone, clap::Args)]
 #[group(required = true, multiple = true)]
-pub struct Fabric {
+pub struct ImageFabricArguments {
     /// The folder that holds the spec, which says the fabric and its NICs
     #[arg(short, long, value_name = "FOLDER")]
     pub inventory: Option<PathBuf>,
     /// The kind of fabric, where it is not the spec's
     #[arg(long, value_enum, value_name = "KIND")]
-    pub fabric: Option<Kind>,
+    pub fabric: Option<ImageFabricKind>,
 }
 
 /// Kinds of fabric whose libraries are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
+pub enum ImageFabricKind {
     /// Elastic RDMA of Alibaba Cloud
     Erdma,
     /// RDMA over Ethernet
@@ -30,19 +30,19 @@ pub enum Kind {
     Infiniband,
 }
 
-impl Kind {
+impl ImageFabricKind {
     /// As the spec has it.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Erdma => "erdma",
-            Kind::Rocev2 => "rocev2",
-            Kind::Infiniband => "infiniband",
+            ImageFabricKind::Erdma => "erdma",
+            ImageFabricKind::Rocev2 => "rocev2",
+            ImageFabricKind::Infiniband => "infiniband",
         }
     }
 }
 
 /// What is known of it.
-pub struct Ground {
+pub struct ImageFabricContext {
     /// The catalogue, with the inventory's own rows where there is one.
     pub catalog: Arc<Catalog>,
     /// The kind, as the spec has it.
@@ -51,15 +51,15 @@ pub struct Ground {
     pub drivers: Vec<String>,
 }
 
-impl Fabric {
+impl ImageFabricArguments {
     /// Reads what there is to read.
-    pub fn ground(&self) -> Result<Ground, Failure> {
+    pub fn ground(&self) -> Result<ImageFabricContext, CommandFailure> {
         let said = self.fabric.map(|kind| kind.word().to_owned());
         let Some(path) = &self.inventory else {
             let catalog = Knowledge::read("", &[])?.catalog;
-            return Ok(Ground { catalog, fabric: said.unwrap_or_default(), drivers: Vec::new() });
+            return Ok(ImageFabricContext { catalog, fabric: said.unwrap_or_default(), drivers: Vec::new() });
         };
-        let inventory = inventory::read(path)?;
+        let inventory = inventory::read_inventory(path)?;
         let (catalog, spec) = (inventory.knowledge.catalog.clone(), &inventory.loaded.spec);
         let of_spec = serde_json::to_value(spec.fabric.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
         let driver = |model: &str| catalog.nic.get(model).map(|row| row.driver.clone());
@@ -68,12 +68,12 @@ impl Fabric {
             models.filter_map(|model| if model == SOFT_ROCE { Some("any".to_owned()) } else { driver(model) }).collect();
         drivers.sort();
         drivers.dedup();
-        Ok(Ground { catalog, fabric: said.unwrap_or(of_spec), drivers })
+        Ok(ImageFabricContext { catalog, fabric: said.unwrap_or(of_spec), drivers })
     }
 
     /// The words by which another command finds the same.
     pub fn words(&self) -> String {
-        let inventory = self.inventory.iter().map(|path| format!("-i {}", quote::path(path)));
+        let inventory = self.inventory.iter().map(|path| format!("-i {}", quote::quote_path(path)));
         inventory.chain(self.fabric.map(|kind| format!("--fabric {}", kind.word()))).collect::<Vec<_>>().join(" ")
     }
 }

@@ -4,26 +4,26 @@ mod check;
 mod ground;
 mod render;
 
-use super::{Exit, Failure};
+use super::{CommandFailure, Exit};
 use clap::Subcommand;
 
 /// Images with the RDMA user space: write the file that one is built from, look for what is missing in one
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct ImageArguments {
     #[command(subcommand)]
-    command: Command,
+    command: ImageCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Render(render::Render),
-    Check(check::Check),
+enum ImageCommand {
+    Render(render::ImageRenderArguments),
+    Check(check::ImageCheckArguments),
 }
 
 /// Runs one of them.
-pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub async fn run(arguments: &ImageArguments) -> Result<Exit, CommandFailure> {
     match &arguments.command {
-        Command::Render(arguments) => render::run(arguments),
-        Command::Check(arguments) => check::run(arguments).await,
+        ImageCommand::Render(arguments) => render::run(arguments),
+        ImageCommand::Check(arguments) => check::run(arguments).await,
     }
 }

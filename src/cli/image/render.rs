@@ -1,14 +1,14 @@
 //! `railwright image render`: a Containerfile on stdout. Nothing is built or fetched.
 
-use super::ground::Fabric;
-use crate::cli::{Exit, Failure};
+use super::ground::ImageFabricArguments;
+use crate::cli::{CommandFailure, Exit};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_knowledge::spec::Sources;
 use railwright_report::out;
 use railwright_system::files;
-use railwright_workload::Asked;
-use railwright_workload::image::{ImageRequest, Key, containerfile};
+use railwright_workload::RequestPlaces;
+use railwright_workload::image::{ImageRequest, RepositorySigningKey, render_containerfile};
 use std::path::{Path, PathBuf};
 
 /// Keys have some KiB.
@@ -19,7 +19,7 @@ const KEY_MAX: u64 = 1 << 20;
 /// The file goes to stdout, and says of each step why it is there. Run it in the folder that the image is built in: what `--key` names is copied from
 /// there, and the build ends where it is no longer the same, where the base is of another release, and where a library is missing at its end.
 #[derive(Debug, clap::Args)]
-pub struct Render {
+pub struct ImageRenderArguments {
     /// The image that it begins with, best by digest: NAME@sha256:...
     #[arg(long, value_name = "IMAGE")]
     base: String,
@@ -27,7 +27,7 @@ pub struct Render {
     #[arg(long, value_name = "NAME")]
     suite: String,
     #[command(flatten)]
-    fabric: Fabric,
+    fabric: ImageFabricArguments,
     /// The armoured public key of the repository, where packages come from one that is not the distribution's (eRDMA)
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub struct Render {
 }
 
 /// Renders it.
-pub fn run(arguments: &Render) -> Result<Exit, Failure> {
+pub fn run(arguments: &ImageRenderArguments) -> Result<Exit, CommandFailure> {
     let ground = arguments.fabric.ground()?;
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     let mut options = vec![
@@ -47,8 +47,9 @@ pub fn run(arguments: &Render) -> Result<Exit, Failure> {
     ];
     options.extend(arguments.key.iter().map(|path| ("image.key", format!("--key={}", shown(path)))));
     options.extend(arguments.example.iter().map(|name| ("image.example", format!("--example={name}"))));
-    let asked = Asked::of_options("railwright image render", options);
-    let key = arguments.key.as_deref().map(|path| read_key(path).map(|text| Key { path: shown(path), text })).transpose()?;
+    let asked = RequestPlaces::of_options("railwright image render", options);
+    let key =
+        arguments.key.as_deref().map(|path| read_key(path).map(|text| RepositorySigningKey { path: shown(path), text })).transpose()?;
     let request = ImageRequest {
         base: arguments.base.clone(),
         suite: arguments.suite.clone(),
@@ -59,8 +60,9 @@ pub fn run(arguments: &Render) -> Result<Exit, Failure> {
     };
     let mut sources = Sources::default();
     asked.source().into_iter().for_each(|line| sources.add(line.clone()));
-    let file = containerfile(&request, &ground.catalog, &asked).map_err(|problems| Failure::from(problems).with_sources(&sources))?;
-    out::print(&file);
+    let file = render_containerfile(&request, &ground.catalog, &asked)
+        .map_err(|problems| CommandFailure::from(problems).with_sources(&sources))?;
+    out::print_result(&file);
     Ok(Exit::Done)
 }
 

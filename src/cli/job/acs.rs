@@ -1,12 +1,12 @@
 //! `railwright job render acs`.
 
 use super::pods::PodOptions;
-use crate::cli::{Exit, Failure};
-use railwright_workload::{Acs, Request};
+use crate::cli::{CommandFailure, Exit};
+use railwright_workload::{Acs, JobRequest};
 
 /// Pods with RDMA on Alibaba Container Compute Service, as a Deployment
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct AcsJobArguments {
     /// The image
     #[arg(long)]
     image: String,
@@ -35,7 +35,7 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
-impl Arguments {
+impl AcsJobArguments {
     /// What its pods have.
     pub fn pods(&self) -> &PodOptions {
         &self.pods
@@ -43,7 +43,7 @@ impl Arguments {
 }
 
 /// Renders it.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &AcsJobArguments) -> Result<Exit, CommandFailure> {
     let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
     // The number of GPUs is judged as that of the spec would be.
     told.retain(|(path, _)| path != "job.gpus");
@@ -66,5 +66,5 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         app: arguments.app.clone(),
         container: arguments.container.clone(),
     };
-    arguments.pods.deliver(&Request::Acs(job), &told)
+    arguments.pods.deliver(&JobRequest::Acs(job), &told)
 }

@@ -1,20 +1,20 @@
 //! `railwright job compare`: what RDMA gained, from the logs of the same job with it and without.
 
-use super::cluster::{Named, Place, kind, name};
-use super::prove::unreadable;
-use super::said::{self, Piece};
+use super::cluster::{JobLocationArguments, JobNameArguments, parse_job_kind, parse_kubernetes_name};
+use super::prove::report_unreadable_log;
+use super::said::{self, JobOutputPiece};
 use crate::cli::inventory::{self, Inventory};
 use crate::cli::knowledge::Knowledge;
-use crate::cli::{Exit, Failure};
+use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
 use railwright_jobs::job::JobKind;
-use railwright_knowledge::spec::model::Platform;
-use railwright_report::job::compare::{Compared, json, screen};
+use railwright_knowledge::spec::model::KubernetesPlatform;
+use railwright_report::job::compare::{JobComparisonView, render_comparison_json, render_comparison_screen};
 use railwright_report::out;
 use railwright_system::files;
-use railwright_verify::nccl::compare::{Comparison, Measured, Side, compare};
-use railwright_verify::nccl::{self, Decoder, Expected, Log, Proof, Proven};
+use railwright_verify::nccl::compare::{ComparedLog, FigureSubject, LogComparison, compare_nccl_logs};
+use railwright_verify::nccl::{self, NcclExpectations, NcclLog, NcclLogDecoder, NcclProof, Proven};
 use railwright_workload::Half;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 #[command(group(clap::ArgGroup::new("both").required(true).args(["job", "log"])))]
 pub struct Compare {
     /// The name of the pair, before -rdma and -tcp
-    #[arg(value_parser = name, requires = "inventory")]
+    #[arg(value_parser = parse_kubernetes_name, requires = "inventory")]
     job: Option<String>,
     /// A log of each, in any order: the whole job, or its rank 0; with the times of its lines where it is a training's
     #[arg(long, value_name = "FILE")]
@@ -35,10 +35,10 @@ pub struct Compare {
     #[arg(short, long, value_name = "FOLDER")]
     inventory: Option<PathBuf>,
     /// The namespace of the jobs
-    #[arg(short, long, value_name = "NAME", default_value = "default", value_parser = name)]
+    #[arg(short, long, value_name = "NAME", default_value = "default", value_parser = parse_kubernetes_name)]
     namespace: String,
     /// The jobs' kind, where several have their name
-    #[arg(long, value_name = "KIND", value_parser = kind)]
+    #[arg(long, value_name = "KIND", value_parser = parse_job_kind)]
     kind: Option<JobKind>,
     /// Print JSON
     #[arg(long)]
@@ -46,15 +46,15 @@ pub struct Compare {
 }
 
 /// What one log told.
-struct Read {
+struct ComparedJobLog {
     name: String,
     words: String,
-    log: Log,
-    proof: Proof,
+    log: NcclLog,
+    proof: NcclProof,
 }
 
 /// Compares.
-pub async fn run(arguments: &Compare) -> Result<Exit, Failure> {
+pub async fn run(arguments: &Compare) -> Result<Exit, CommandFailure> {
     let both = match &arguments.job {
         Some(job) => [of_half(arguments, job, Half::Rdma).await?, of_half(arguments, job, Half::Tcp).await?],
         None => match &arguments.log[..] {
@@ -63,25 +63,29 @@ pub async fn run(arguments: &Compare) -> Result<Exit, Failure> {
             logs => return Err(not_two(logs.len()).into()),
         },
     };
-    let compared = compare([0, 1].map(|place| side(&both[place])));
-    let read = arguments.inventory.as_deref().map(inventory::read).transpose()?;
+    let compared = compare_nccl_logs([0, 1].map(|place| new_comparison_side(&both[place])));
+    let read = arguments.inventory.as_deref().map(inventory::read_inventory).transpose()?;
     let knowledge = match &read {
         Some(inventory) => inventory.knowledge.clone(),
         None => Knowledge::read("", &[])?,
     };
-    let platform = read.as_ref().map(platform);
-    let is_training = compared.figure().is_some_and(|figure| matches!(figure.of, Measured::Training(_)));
+    let platform = read.as_ref().map(platform_from_inventory);
+    let is_training = compared.figure().is_some_and(|figure| matches!(figure.of, FigureSubject::Training(_)));
     let rows = knowledge.catalog.profiler.entries().map(|entry| &entry.row);
     // Where no inventory is given nobody knows that it is not there.
-    let fits = |of: Platform| platform.is_none_or(|platform| platform == of);
+    let fits = |of: KubernetesPlatform| platform.is_none_or(|platform| platform == of);
     let profilers = rows.filter(|row| is_training && row.platform.is_none_or(fits)).collect();
-    let said =
-        Compared { names: [&both[0].name, &both[1].name], proofs: [&both[0].proof, &both[1].proof], comparison: &compared, profilers };
-    out::print(&if arguments.json { json(&said) } else { screen(&said) });
-    Ok(exit(&compared))
+    let said = JobComparisonView {
+        names: [&both[0].name, &both[1].name],
+        proofs: [&both[0].proof, &both[1].proof],
+        comparison: &compared,
+        profilers,
+    };
+    out::print_result(&if arguments.json { render_comparison_json(&said) } else { render_comparison_screen(&said) });
+    Ok(exit_from_comparison(&compared))
 }
 
-fn exit(compared: &Comparison) -> Exit {
+fn exit_from_comparison(compared: &LogComparison) -> Exit {
     match compared.proven {
         Proven::Proven => Exit::Done,
         Proven::Disproven => Exit::Failed,
@@ -89,41 +93,41 @@ fn exit(compared: &Comparison) -> Exit {
     }
 }
 
-fn platform(inventory: &Inventory) -> Platform {
+fn platform_from_inventory(inventory: &Inventory) -> KubernetesPlatform {
     inventory.loaded.spec.kubernetes.as_ref().map(|kubernetes| kubernetes.platform).unwrap_or_default()
 }
 
-fn side(read: &Read) -> Side<'_> {
-    Side { name: &read.name, words: &read.words, log: &read.log, proof: &read.proof }
+fn new_comparison_side(read: &ComparedJobLog) -> ComparedLog<'_> {
+    ComparedLog { name: &read.name, words: &read.words, log: &read.log, proof: &read.proof }
 }
 
-fn of_file(path: &Path) -> Result<Read, Failure> {
-    let mut decoder = Decoder::default();
-    files::stream(path, |chunk| decoder.feed(chunk)).map_err(|error| unreadable(path, &error))?;
+fn of_file(path: &Path) -> Result<ComparedJobLog, CommandFailure> {
+    let mut decoder = NcclLogDecoder::default();
+    files::stream_file(path, |chunk| decoder.feed(chunk)).map_err(|error| report_unreadable_log(path, &error))?;
     let name = one_line(&path.display().to_string(), 120);
-    Ok(proven(decoder, name, format!("--log {}", quote::path(path))))
+    Ok(finish_job_log(decoder, name, format!("--log {}", quote::quote_path(path))))
 }
 
-async fn of_half(arguments: &Compare, job: &str, half: Half) -> Result<Read, Failure> {
+async fn of_half(arguments: &Compare, job: &str, half: Half) -> Result<ComparedJobLog, CommandFailure> {
     let inventory = arguments.inventory.clone().unwrap_or_default();
-    let shown = quote::path(&inventory);
-    let place = Place { inventory, namespace: arguments.namespace.clone() };
-    let named = Named { job: half.of(job), kind: arguments.kind, place };
+    let shown = quote::quote_path(&inventory);
+    let place = JobLocationArguments { inventory, namespace: arguments.namespace.clone() };
+    let named = JobNameArguments { job: half.of(job), kind: arguments.kind, place };
     let words = format!("{} -i {shown} -n {}", named.job, arguments.namespace);
-    let mut decoder = Decoder::default();
-    let of_logs = |piece: Piece<'_>| {
-        if let Piece::Log(chunk) = piece {
+    let mut decoder = NcclLogDecoder::default();
+    let of_logs = |piece: JobOutputPiece<'_>| {
+        if let JobOutputPiece::Log(chunk) = piece {
             decoder.feed(chunk);
         }
     };
     said::of_job(&named, true, of_logs).await?;
-    Ok(proven(decoder, named.job, words))
+    Ok(finish_job_log(decoder, named.job, words))
 }
 
-fn proven(decoder: Decoder, name: String, words: String) -> Read {
+fn finish_job_log(decoder: NcclLogDecoder, name: String, words: String) -> ComparedJobLog {
     let log = decoder.finish();
-    let proof = nccl::judge(&log, &Expected::of(&name, &words));
-    Read { name, words, log, proof }
+    let proof = nccl::check_nccl_log(&log, &NcclExpectations::of(&name, &words));
+    ComparedJobLog { name, words, log, proof }
 }
 
 fn one_pipe() -> Diagnostic {

@@ -1,9 +1,9 @@
 //! `railwright job render compare`: a job twice, with RDMA and over TCP.
 
-use super::deliver::Wanted;
+use super::deliver::JobPairOptions;
 use super::pods::PodOptions;
 use super::{nccl_test, pytorch};
-use crate::cli::{Exit, Failure};
+use crate::cli::{CommandFailure, Exit};
 use clap::Subcommand;
 use railwright_workload::Half;
 
@@ -12,29 +12,29 @@ use railwright_workload::Half;
 /// Says beforehand where no gain can be expected. Submit one after the other (--only), as they would share the network; job compare NAME
 /// then reads the logs of both.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct CompareRenderArguments {
     /// Only one of the two: rdma or tcp, for job submit
-    #[arg(long, value_name = "HALF", value_parser = half)]
+    #[arg(long, value_name = "HALF", value_parser = parse_half)]
     only: Option<Half>,
     /// How many parameters the model has, such as 7B or 350M, so that it can be said what to expect
-    #[arg(long, value_name = "N", value_parser = parameters)]
+    #[arg(long, value_name = "N", value_parser = parse_parameter_count)]
     parameters: Option<u64>,
     #[command(subcommand)]
-    kind: Kind,
+    kind: CompareRenderKind,
 }
 
 #[derive(Debug, Subcommand)]
-enum Kind {
+enum CompareRenderKind {
     NcclTest(Box<nccl_test::Arguments>),
-    Pytorch(Box<pytorch::Arguments>),
+    Pytorch(Box<pytorch::PytorchArguments>),
 }
 
-fn half(text: &str) -> Result<Half, String> {
+fn parse_half(text: &str) -> Result<Half, String> {
     Half::BOTH.into_iter().find(|half| half.word() == text).ok_or_else(|| "rdma or tcp".to_owned())
 }
 
 /// `7B`, `1.5B`, `350M`, `1000000`.
-fn parameters(text: &str) -> Result<u64, String> {
+fn parse_parameter_count(text: &str) -> Result<u64, String> {
     let units = [('B', 1e9), ('M', 1e6), ('K', 1e3)];
     let upper = text.to_ascii_uppercase();
     let (number, unit) = units.iter().find_map(|(unit, factor)| Some((upper.strip_suffix(*unit)?, *factor))).unwrap_or((&upper, 1.0));
@@ -42,22 +42,22 @@ fn parameters(text: &str) -> Result<u64, String> {
     value.filter(|value| (1.0..1e15).contains(value)).map(|value| value as u64).ok_or_else(|| "a number such as 7B or 350M".to_owned())
 }
 
-impl Arguments {
+impl CompareRenderArguments {
     /// What its pods have.
     pub fn pods(&self) -> &PodOptions {
         match &self.kind {
-            Kind::NcclTest(kind) => kind.pods(),
-            Kind::Pytorch(kind) => kind.pods(),
+            CompareRenderKind::NcclTest(kind) => kind.pods(),
+            CompareRenderKind::Pytorch(kind) => kind.pods(),
         }
     }
 }
 
 /// Renders both.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &CompareRenderArguments) -> Result<Exit, CommandFailure> {
     let (request, mut told) = match &arguments.kind {
-        Kind::NcclTest(kind) => kind.request()?,
-        Kind::Pytorch(kind) => kind.request()?,
+        CompareRenderKind::NcclTest(kind) => kind.request()?,
+        CompareRenderKind::Pytorch(kind) => kind.request()?,
     };
     told.extend(arguments.parameters.map(|parameters| ("job.parameters".to_owned(), format!("--parameters={parameters}"))));
-    arguments.pods().deliver_pair(&request, &told, Wanted { only: arguments.only, parameters: arguments.parameters })
+    arguments.pods().deliver_pair(&request, &told, JobPairOptions { only: arguments.only, parameters: arguments.parameters })
 }

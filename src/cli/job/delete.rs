@@ -1,9 +1,9 @@
 //! `railwright job delete`.
 
-use super::cluster::{Cluster, Named, named};
-use crate::cli::{Exit, Failure};
-use railwright_base::text::{counted, one_line};
-use railwright_jobs::job::{Deletable, Gone, JobObjects, Looked, delete, objects_of};
+use super::cluster::{Cluster, JobNameArguments, find_jobs_by_name};
+use crate::cli::{CommandFailure, Exit};
+use railwright_base::text::{format_count, one_line};
+use railwright_jobs::job::{Deletable, JobListing, JobObjects, ObjectDeletionOutcome, delete_job_object, objects_of};
 use railwright_report::out;
 use railwright_resource::kubernetes_object::request::ObjectName;
 use railwright_system::terminal;
@@ -15,72 +15,76 @@ use std::collections::BTreeMap;
 #[derive(Debug, clap::Args)]
 pub struct Delete {
     #[command(flatten)]
-    named: Named,
+    named: JobNameArguments,
     /// Do not ask
     #[arg(long)]
     yes: bool,
 }
 
 /// Deletes it.
-pub async fn run(arguments: &Delete) -> Result<Exit, Failure> {
+pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
     let asked = &arguments.named;
     let cluster = Cluster::of(&asked.place.inventory).await?;
     let (reader, writer) = (cluster.reader(), cluster.writer());
-    let looked = named(&reader, asked).await?;
+    let looked = find_jobs_by_name(&reader, asked).await?;
     let objects = objects_of(&reader, &asked.place.namespace, &asked.job, &looked.jobs).await.map_err(|error| error.diagnostic())?;
-    let unread = unread(&looked, &objects);
+    let unread = collect_unread_kinds(&looked, &objects);
     if objects.listed.is_empty() {
         // Of what could not be read nobody knows that it is gone.
         if !looked.unread.is_empty() {
-            return Err(super::cluster::none(asked, &looked).into());
+            return Err(super::cluster::report_job_not_found(asked, &looked).into());
         }
         if unread.is_empty() {
-            out::print(&format!("Nothing is left of a job {} in namespace {}.\n", asked.job, asked.place.namespace));
+            out::print_result(&format!("Nothing is left of a job {} in namespace {}.\n", asked.job, asked.place.namespace));
         }
     } else {
         let listed: String = objects.listed.iter().map(|object| format!("  {}\n", object.name)).collect();
-        out::note(&format!("{} of the job {}, with the pods of each:\n{listed}", counted(objects.listed.len(), "object"), asked.job));
-        if !arguments.yes && !terminal::confirm("Delete them? Only `yes` is taken: ") {
-            return Err(Failure::nobody_said_yes());
+        out::print_note(&format!(
+            "{} of the job {}, with the pods of each:\n{listed}",
+            format_count(objects.listed.len(), "object"),
+            asked.job
+        ));
+        if !arguments.yes && !terminal::ask_confirmation("Delete them? Only `yes` is taken: ") {
+            return Err(CommandFailure::nobody_said_yes());
         }
     }
     let mut worst = if unread.is_empty() { Exit::Done } else { Exit::Incomplete };
     for object in &objects.listed {
-        let told = delete(&writer, Deletable::Listed(object)).await.map_err(|error| error.diagnostic())?;
-        let exit = tell(&object.name, told);
+        let told = delete_job_object(&writer, Deletable::Listed(object)).await.map_err(|error| error.diagnostic())?;
+        let exit = print_deletion_result(&object.name, told);
         worst = if worst == Exit::Failed || exit == Exit::Done { worst } else { exit };
     }
     for (kind, why) in &unread {
-        out::print(&format!("{kind} could not be read, so objects of the job may be left: {}\n", one_line(why, 300)));
+        out::print_result(&format!("{kind} could not be read, so objects of the job may be left: {}\n", one_line(why, 300)));
     }
     Ok(worst)
 }
 
 /// Kinds of which objects of the job may be left, each told once.
-fn unread(looked: &Looked, objects: &JobObjects) -> BTreeMap<String, String> {
+fn collect_unread_kinds(looked: &JobListing, objects: &JobObjects) -> BTreeMap<String, String> {
     let of_jobs = looked.unread.iter().map(|(kind, why)| (kind.word().to_owned(), why.clone()));
     objects.unread.iter().cloned().chain(of_jobs).collect()
 }
 
-type Told = Result<(Gone, std::collections::BTreeSet<String>), String>;
+type Told = Result<(ObjectDeletionOutcome, std::collections::BTreeSet<String>), String>;
 
-fn tell(object: &ObjectName, told: Told) -> Exit {
+fn print_deletion_result(object: &ObjectName, told: Told) -> Exit {
     match told {
-        Ok((Gone::StillEnds(seconds), _)) => {
-            out::print(&format!("{object} was told to end, and is still there after {seconds} s\n"));
+        Ok((ObjectDeletionOutcome::StillEnds(seconds), _)) => {
+            out::print_result(&format!("{object} was told to end, and is still there after {seconds} s\n"));
             Exit::Incomplete
         }
-        Ok((Gone::LeftAlone(maker), _)) => {
-            out::print(&format!("{object} is no longer what was listed, and was left alone: {maker}\n"));
+        Ok((ObjectDeletionOutcome::LeftAlone(maker), _)) => {
+            out::print_result(&format!("{object} is no longer what was listed, and was left alone: {maker}\n"));
             Exit::Incomplete
         }
-        Ok((Gone::Gone | Gone::WasGone, stays)) => {
-            out::print(&format!("{object} is gone\n"));
-            stays.iter().for_each(|volume| out::print(&format!("  what it wrote stays on {volume}\n")));
+        Ok((ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone, stays)) => {
+            out::print_result(&format!("{object} is gone\n"));
+            stays.iter().for_each(|volume| out::print_result(&format!("  what it wrote stays on {volume}\n")));
             Exit::Done
         }
         Err(why) => {
-            out::print(&format!("{object} could not be deleted: {why}\n"));
+            out::print_result(&format!("{object} could not be deleted: {why}\n"));
             Exit::Failed
         }
     }

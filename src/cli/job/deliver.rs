@@ -2,14 +2,14 @@
 
 use crate::cli::inventory::{self, Inventory};
 use crate::cli::knowledge::Knowledge;
-use crate::cli::{Exit, Failure};
+use crate::cli::{CommandFailure, Exit};
 use railwright_base::{Diagnostic, Severity};
-use railwright_knowledge::spec::{self, Loaded, Sources};
-use railwright_report::out::{self, Look};
+use railwright_knowledge::spec::{self, LoadedSpec, Sources};
+use railwright_report::out::{self, ScreenStyle};
 use railwright_report::pair::{self as screen_of_pair, PairDocument};
 use railwright_report::{diagnostic, document, knowledge, workload as screen};
 use railwright_system::{clock, terminal};
-use railwright_workload::{Asked, Half, Inputs, Request, Templates, pair, render};
+use railwright_workload::{Half, JobRenderInputs, JobRequest, RequestPlaces, Templates, render_job, render_job_pair};
 use std::path::PathBuf;
 
 /// What is printed.
@@ -25,10 +25,10 @@ pub struct Delivery {
 
 impl Delivery {
     /// Who asks for JSON gets it of a job that was refused as well, whatever refused it.
-    pub fn answered(&self, made: Result<Exit, Failure>) -> Result<Exit, Failure> {
+    pub fn answered(&self, made: Result<Exit, CommandFailure>) -> Result<Exit, CommandFailure> {
         match made {
             Err(failure) if self.json => {
-                out::print(&document::text(&screen::RefusedJobDocument::of(&failure.diagnostics, &failure.sources)));
+                out::print_result(&document::render_json_document(&screen::RefusedJobDocument::of(&failure.diagnostics, &failure.sources)));
                 Ok(failure.exit)
             }
             made => made,
@@ -38,7 +38,7 @@ impl Delivery {
 
 /// What is wanted of a pair.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct JobPairOptions {
     /// One half alone.
     pub only: Option<Half>,
     /// The size of the model.
@@ -46,63 +46,63 @@ pub struct Wanted {
 }
 
 /// The inventory that a job is rendered with, if there is one, and what is known.
-pub struct Ground {
+pub struct JobRenderContext {
     inventory: Option<Inventory>,
     knowledge: Knowledge,
-    loaded: Loaded,
+    loaded: LoadedSpec,
 }
 
-impl Ground {
+impl JobRenderContext {
     /// The inventory, where one was given.
     pub fn inventory(&self) -> Option<&Inventory> {
         self.inventory.as_ref()
     }
 
     /// Of an inventory; without one nothing is known of hosts and fabric.
-    pub fn read(path: Option<&PathBuf>) -> Result<Ground, Failure> {
+    pub fn read(path: Option<&PathBuf>) -> Result<JobRenderContext, CommandFailure> {
         let Some(path) = path else {
-            let loaded = spec::case(&serde_json::json!({})).map_err(|why| Diagnostic::error("RW1229", why))?;
-            return Ok(Ground { inventory: None, knowledge: Knowledge::read("", &[])?, loaded });
+            let loaded = spec::load_case_spec(&serde_json::json!({})).map_err(|why| Diagnostic::error("RW1229", why))?;
+            return Ok(JobRenderContext { inventory: None, knowledge: Knowledge::read("", &[])?, loaded });
         };
-        Ok(Ground::of(inventory::read(path)?))
+        Ok(JobRenderContext::of(inventory::read_inventory(path)?))
     }
 
     /// Of an inventory that was read.
-    pub fn of(read: Inventory) -> Ground {
-        Ground { knowledge: read.knowledge.clone(), loaded: read.loaded.clone(), inventory: Some(read) }
+    pub fn of(read: Inventory) -> JobRenderContext {
+        JobRenderContext { knowledge: read.knowledge.clone(), loaded: read.loaded.clone(), inventory: Some(read) }
     }
 
-    fn templates(&self) -> Result<Templates, Failure> {
+    fn templates(&self) -> Result<Templates, CommandFailure> {
         match &self.inventory {
             Some(inventory) => inventory.job_templates(),
-            None => Templates::load("", []).map_err(|(problems, sources)| Failure::of_input(problems, &sources)),
+            None => Templates::load("", []).map_err(|(problems, sources)| CommandFailure::of_input(problems, &sources)),
         }
     }
 
     /// Renders without printing; what rules refuse is an error.
-    pub fn objects(&self, request: &Request, asked: &Asked) -> Result<String, Failure> {
-        let (rendered, sources) = self.made(asked, |inputs| render(inputs, request, asked))?;
+    pub fn objects(&self, request: &JobRequest, asked: &RequestPlaces) -> Result<String, CommandFailure> {
+        let (rendered, sources) = self.made(asked, |inputs| render_job(inputs, request, asked))?;
         let told = rendered.told();
         match told.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-            true => Err(refused(told, &sources)),
-            false => Ok(screen::objects(&rendered)),
+            true => Err(refuse_rendering(told, &sources)),
+            false => Ok(screen::render_job_objects(&rendered)),
         }
     }
 
     /// Renders and prints.
-    pub fn deliver(&self, request: &Request, asked: &Asked, delivery: &Delivery) -> Result<Exit, Failure> {
-        let (rendered, sources) = self.made(asked, |inputs| render(inputs, request, asked))?;
+    pub fn deliver(&self, request: &JobRequest, asked: &RequestPlaces, delivery: &Delivery) -> Result<Exit, CommandFailure> {
+        let (rendered, sources) = self.made(asked, |inputs| render_job(inputs, request, asked))?;
         let told = rendered.told();
         if delivery.json {
-            out::print(&document::text(&screen::JobDocument::of(&rendered, &sources)));
+            out::print_result(&document::render_json_document(&screen::JobDocument::of(&rendered, &sources)));
             return Ok(if rendered.is_lawful() { Exit::Done } else { Exit::Failed });
         }
-        tell(told, &sources)?;
+        print_warnings_or_fail(told, &sources)?;
         if delivery.explain {
-            out::print(&screen::explained(&rendered));
-            out::print(&knowledge::waived(&rendered.judgement.waived));
+            out::print_result(&screen::render_job_explanation(&rendered));
+            out::print_result(&knowledge::render_waived_rules(&rendered.judgement.waived));
         } else {
-            out::print(&screen::objects(&rendered));
+            out::print_result(&screen::render_job_objects(&rendered));
         }
         Ok(Exit::Done)
     }
@@ -110,43 +110,47 @@ impl Ground {
     /// Renders a job with RDMA and without, and prints both or one of them; `place` is where they are compared.
     pub fn deliver_pair(
         &self,
-        request: &Request,
-        asked: &Asked,
+        request: &JobRequest,
+        asked: &RequestPlaces,
         delivery: &Delivery,
-        wanted: Wanted,
+        wanted: JobPairOptions,
         place: &str,
-    ) -> Result<Exit, Failure> {
-        let (both, sources) = self.made(asked, |inputs| pair(inputs, request, asked, wanted.parameters))?;
-        let next = screen_of_pair::next(&typed(delivery, wanted), &request.pods().name, place);
+    ) -> Result<Exit, CommandFailure> {
+        let (both, sources) = self.made(asked, |inputs| render_job_pair(inputs, request, asked, wanted.parameters))?;
+        let next = screen_of_pair::list_pair_commands(&select_typed_words(delivery, wanted), &request.pods().name, place);
         if delivery.json {
-            out::print(&document::text(&PairDocument::of(&both, &sources, &next)));
+            out::print_result(&document::render_json_document(&PairDocument::of(&both, &sources, &next)));
             return Ok(if both.rdma.is_lawful() && both.tcp.is_lawful() { Exit::Done } else { Exit::Failed });
         }
         // What is said of both is said once.
         let mut told = both.rdma.told();
         told.extend(both.tcp.told().into_iter().filter(|of_tcp| !both.rdma.told().contains(of_tcp)));
         told.extend(both.forecast.iter().cloned());
-        tell(told, &sources)?;
+        print_warnings_or_fail(told, &sources)?;
         match (delivery.explain, wanted.only) {
-            (true, _) => out::print(&screen_of_pair::explained(&both, &next)),
+            (true, _) => out::print_result(&screen_of_pair::render_pair_explanation(&both, &next)),
             (false, None) => {
-                out::print(&format!("{}---\n{}", screen::objects(&both.rdma), screen::objects(&both.tcp)));
-                out::note(&screen_of_pair::hint(&next));
+                out::print_result(&format!("{}---\n{}", screen::render_job_objects(&both.rdma), screen::render_job_objects(&both.tcp)));
+                out::print_note(&screen_of_pair::render_pair_hint(&next));
             }
-            (false, Some(Half::Rdma)) => out::print(&screen::objects(&both.rdma)),
-            (false, Some(Half::Tcp)) => out::print(&screen::objects(&both.tcp)),
+            (false, Some(Half::Rdma)) => out::print_result(&screen::render_job_objects(&both.rdma)),
+            (false, Some(Half::Tcp)) => out::print_result(&screen::render_job_objects(&both.tcp)),
         }
         Ok(Exit::Done)
     }
 
     /// What is made of the inventory and what is known, with the files that diagnostics point into.
-    pub fn made<T>(&self, asked: &Asked, make: impl FnOnce(Inputs<'_>) -> Result<T, Vec<Diagnostic>>) -> Result<(T, Sources), Failure> {
+    pub fn made<T>(
+        &self,
+        asked: &RequestPlaces,
+        make: impl FnOnce(JobRenderInputs<'_>) -> Result<T, Vec<Diagnostic>>,
+    ) -> Result<(T, Sources), CommandFailure> {
         let templates = self.templates()?;
-        let now = clock::now();
+        let now = clock::read_current_time();
         let mut sources = self.knowledge.sources(&self.loaded.sources);
         sources.join(&templates.sources);
         asked.source().into_iter().for_each(|line| sources.add(line.clone()));
-        let inputs = Inputs {
+        let inputs = JobRenderInputs {
             loaded: &self.loaded,
             catalog: &self.knowledge.catalog,
             rules: &self.knowledge.rules,
@@ -154,14 +158,14 @@ impl Ground {
             today: now.get(..10).unwrap_or_default(),
             derives: self.inventory.is_some(),
         };
-        let made = make(inputs).map_err(|problems| Failure::from(problems).with_sources(&sources))?;
+        let made = make(inputs).map_err(|problems| CommandFailure::from(problems).with_sources(&sources))?;
         Ok((made, sources))
     }
 }
 
 /// What was typed behind `compare`, without which half and what is printed in the place of the objects.
-fn typed(delivery: &Delivery, wanted: Wanted) -> Vec<String> {
-    let words = terminal::typed();
+fn select_typed_words(delivery: &Delivery, wanted: JobPairOptions) -> Vec<String> {
+    let words = terminal::collect_typed_words();
     let mut words: Vec<String> = words.into_iter().skip_while(|word| word != "compare").skip(1).collect();
     // It stands before the kind, so nothing of the job's own command is taken for it.
     if let Some(place) = words.iter().position(|word| wanted.only.is_some() && (word == "--only" || word.starts_with("--only="))) {
@@ -177,21 +181,21 @@ fn typed(delivery: &Delivery, wanted: Wanted) -> Vec<String> {
 }
 
 /// Warnings are told, errors end it.
-pub fn tell(told: Vec<Diagnostic>, sources: &Sources) -> Result<(), Failure> {
+pub fn print_warnings_or_fail(told: Vec<Diagnostic>, sources: &Sources) -> Result<(), CommandFailure> {
     if told.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-        return Err(refused(told, sources));
+        return Err(refuse_rendering(told, sources));
     }
     if !told.is_empty() {
-        out::note(&diagnostic::text(&told, sources, Look::of_stderr()));
+        out::print_note(&diagnostic::render_diagnostics(&told, sources, ScreenStyle::of_stderr()));
     }
     Ok(())
 }
 
 /// What rules refuse is not printed: nobody should apply it by a pipe.
-fn refused(told: Vec<Diagnostic>, sources: &Sources) -> Failure {
+fn refuse_rendering(told: Vec<Diagnostic>, sources: &Sources) -> CommandFailure {
     let told = told.into_iter().map(|diagnostic| match diagnostic.severity {
         Severity::Error => diagnostic.state("nothing was rendered"),
         Severity::Warning => diagnostic,
     });
-    Failure::from(told.collect::<Vec<_>>()).with_sources(sources)
+    CommandFailure::from(told.collect::<Vec<_>>()).with_sources(sources)
 }

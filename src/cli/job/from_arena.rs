@@ -1,10 +1,10 @@
 //! `railwright job from-arena`: a whole line `arena submit pytorch ...` as a PyTorchJob.
 
-use super::deliver::{Delivery, Ground};
-use crate::cli::{Exit, Failure};
+use super::deliver::{Delivery, JobRenderContext};
+use crate::cli::{CommandFailure, Exit};
 use railwright_base::Diagnostic;
 use railwright_system::files;
-use railwright_workload::{self as workload, Request};
+use railwright_workload::{self as workload, JobRequest};
 use std::path::{Path, PathBuf};
 
 /// The longest line that is read, in bytes.
@@ -28,19 +28,19 @@ pub struct FromArena {
 }
 
 /// Translates it.
-pub fn run(arguments: &FromArena) -> Result<Exit, Failure> {
-    arguments.delivery.answered(translated(arguments))
+pub fn run(arguments: &FromArena) -> Result<Exit, CommandFailure> {
+    arguments.delivery.answered(translate_arena_line(arguments))
 }
 
-fn translated(arguments: &FromArena) -> Result<Exit, Failure> {
+fn translate_arena_line(arguments: &FromArena) -> Result<Exit, CommandFailure> {
     let text = match arguments.line.as_str() {
         "-" => standard_input()?,
         line => line.to_owned(),
     };
-    let mut line = workload::from_arena(&text).map_err(|(problems, sources)| Failure::from(problems).with_sources(&sources))?;
+    let mut line = workload::from_arena(&text).map_err(|(problems, sources)| CommandFailure::from(problems).with_sources(&sources))?;
     line.job.pods.trial = arguments.trial;
-    let ground = Ground::read(arguments.inventory.as_ref())?;
-    ground.deliver(&Request::Pytorch(Box::new(line.job)), &line.asked, &arguments.delivery)
+    let ground = JobRenderContext::read(arguments.inventory.as_ref())?;
+    ground.deliver(&JobRequest::Pytorch(Box::new(line.job)), &line.asked, &arguments.delivery)
 }
 
 fn standard_input() -> Result<String, Diagnostic> {

@@ -1,21 +1,23 @@
 //! `railwright doctor --ladder`: the trials, one after the other, each job taken away again.
 
 use super::cluster::Cluster;
-use super::deliver::Ground;
+use super::deliver::JobRenderContext;
 use crate::cli::pipeline;
-use crate::cli::{Exit, Failure, verification};
+use crate::cli::{CommandFailure, Exit, verification};
 use railwright_base::quote;
-use railwright_base::text::{duration, one_line};
-use railwright_jobs::doctor::ladder::{Ladder, Outcome, Rung, judge};
-use railwright_jobs::job::{self, Deletable, Found, Gone, Look, Phase, Progress, Submission, Submitted, Tail, View};
+use railwright_base::text::{format_duration, one_line};
+use railwright_jobs::doctor::ladder::{Ladder, Rung, TrialOutcome, evaluate_trial};
+use railwright_jobs::job::{
+    self, ClusterJob, Deletable, JobProgress, JobReader, JobSubmissionOutcome, JobView, ObjectDeletionOutcome, Phase, Submission, Tail,
+};
 use railwright_report::job::ladder as screen;
 use railwright_report::out;
 use railwright_system::clock::{self, Stopwatch};
-use railwright_system::signals::{self, interrupted};
+use railwright_system::signals::{self, wait_for_interrupts};
 use railwright_transport::{TargetContact, TransportError};
-use railwright_verify::nccl::{self, Decoder, Expected};
-use railwright_verify::{Verdict, verify};
-use railwright_workload::{Asked, Devices, NcclTest, Pods, Request};
+use railwright_verify::nccl::{self, NcclExpectations, NcclLogDecoder};
+use railwright_verify::{CheckVerdict, verify_hosts};
+use railwright_workload::{Devices, JobRequest, NcclTest, Pods, RequestPlaces};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -50,22 +52,22 @@ pub struct Trials {
     #[arg(long, value_name = "PROGRAM", default_value = "all_reduce_perf", requires = "ladder")]
     program: String,
     /// A trial is given up after this: `10m`
-    #[arg(long = "for", value_name = "DURATION", value_parser = super::watch::seconds, default_value = "10m", requires = "ladder")]
+    #[arg(long = "for", value_name = "DURATION", value_parser = super::watch::parse_job_duration, default_value = "10m", requires = "ladder")]
     limit_s: u64,
     /// A trial that runs and writes nothing for this long hangs
-    #[arg(long = "stuck-after", value_name = "DURATION", value_parser = super::watch::seconds, default_value = "2m", requires = "ladder")]
+    #[arg(long = "stuck-after", value_name = "DURATION", value_parser = super::watch::parse_job_duration, default_value = "2m", requires = "ladder")]
     stuck_s: u64,
 }
 
 /// Makes them, the lowest first, until one fails.
-pub async fn run(trials: &Trials, inventory: &Path, namespace: &str, json: bool) -> Result<Exit, Failure> {
-    let ground = Ground::read(Some(&inventory.to_path_buf()))?;
+pub async fn run_trials(trials: &Trials, inventory: &Path, namespace: &str, json: bool) -> Result<Exit, CommandFailure> {
+    let ground = JobRenderContext::read(Some(&inventory.to_path_buf()))?;
     let cluster = Cluster::of(inventory).await?;
     let climb = Climb { trials, ground, cluster, namespace, inventory, there: Mutex::default() };
-    let mut interrupts = signals::interrupts();
+    let mut interrupts = signals::watch_interrupts();
     let mut again = interrupts.clone();
     tokio::select! {
-        () = interrupted(&mut again, 2) => {
+        () = wait_for_interrupts(&mut again, 2) => {
             climb.left();
             Ok(Exit::Interrupted)
         }
@@ -75,7 +77,7 @@ pub async fn run(trials: &Trials, inventory: &Path, namespace: &str, json: bool)
 
 struct Climb<'a> {
     trials: &'a Trials,
-    ground: Ground,
+    ground: JobRenderContext,
     cluster: Cluster,
     namespace: &'a str,
     inventory: &'a Path,
@@ -85,16 +87,16 @@ struct Climb<'a> {
 
 /// What the logs of a trial's pods have said so far, each read on from where it was left.
 #[derive(Default)]
-struct Heard {
+struct TrialLogs {
     tails: BTreeMap<String, Tail>,
-    decoder: Decoder,
+    decoder: NcclLogDecoder,
 }
 
 impl Climb<'_> {
-    async fn all(&self, interrupts: &mut watch::Receiver<u32>, json: bool) -> Result<Exit, Failure> {
+    async fn all(&self, interrupts: &mut watch::Receiver<u32>, json: bool) -> Result<Exit, CommandFailure> {
         let mut ladder = Ladder::default();
         for rung in Rung::ALL {
-            out::note(&format!("trying: {}", rung.word()));
+            out::print_note(&format!("trying: {}", rung.word()));
             let tried = match rung.job() {
                 None => tokio::select! {
                     _ = interrupts.changed() => None,
@@ -104,15 +106,19 @@ impl Climb<'_> {
             };
             let Some(outcome) = tried else { return Ok(Exit::Interrupted) };
             if !json {
-                out::print(&screen::rung(rung, &outcome));
+                out::print_result(&screen::render_trial(rung, &outcome));
             }
-            let failed = matches!(outcome, Outcome::Fails(_));
+            let failed = matches!(outcome, TrialOutcome::Fails(_));
             ladder.rungs.push((rung, outcome));
             if failed {
                 break;
             }
         }
-        out::print(&if json { screen::json(&ladder) } else { screen::end(&ladder, &quote::path(self.inventory)) });
+        out::print_result(&if json {
+            screen::render_ladder_json(&ladder)
+        } else {
+            screen::render_ladder_conclusion(&ladder, &quote::quote_path(self.inventory))
+        });
         Ok(match (ladder.first_that_fails(), ladder.goes()) {
             (Some(_), _) => Exit::Failed,
             (None, true) => Exit::Done,
@@ -124,9 +130,9 @@ impl Climb<'_> {
     fn left(&self) {
         let there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(name) = there.as_ref() {
-            let place = format!("-i {} -n {}", quote::path(self.inventory), self.namespace);
-            let after = duration(self.lease_s());
-            out::note(&format!(
+            let place = format!("-i {} -n {}", quote::quote_path(self.inventory), self.namespace);
+            let after = format_duration(self.lease_s());
+            out::print_note(&format!(
                 "left at once: the job {name} may still be there; its pods end {after} after it began, and railwright job delete {name} {place} takes it away"
             ));
         }
@@ -138,38 +144,39 @@ impl Climb<'_> {
     }
 
     /// Real traffic between the hosts, as `verify` does it.
-    async fn hosts(&self) -> Result<Outcome, Failure> {
+    async fn hosts(&self) -> Result<TrialOutcome, CommandFailure> {
         let contact = TargetContact::begin();
         let prepared = pipeline::prepare_to_act(self.inventory, contact)?;
-        let request = verification::request(&prepared);
+        let request = verification::build_verify_request(&prepared);
         if request.hosts.is_empty() {
-            return Ok(Outcome::NotKnown("no host is reached over SSH".to_owned()));
+            return Ok(TrialOutcome::NotKnown("no host is reached over SSH".to_owned()));
         }
-        let report = verify(&*prepared.connector(contact)?, &request, &|_| {}).await;
+        let report = verify_hosts(&*prepared.connector(contact)?, &request, &|_| {}).await;
         let wrong = report.results.iter().find(|result| result.verdict == report.verdict());
         let found = wrong.map_or(String::new(), |result| {
             let (code, hosts) = (result.code.unwrap_or_default(), one_line(&result.hosts.join(" to "), 80));
             format!("{code} {} of {hosts}: {}", result.check.word(), result.measured)
         });
         Ok(match report.verdict() {
-            Verdict::Failed => Outcome::Fails(found),
-            Verdict::Unknown | Verdict::NotRun => Outcome::NotKnown(found),
-            _ => Outcome::Goes("verify passed".to_owned()),
+            CheckVerdict::Failed => TrialOutcome::Fails(found),
+            CheckVerdict::Unknown | CheckVerdict::NotRun => TrialOutcome::NotKnown(found),
+            _ => TrialOutcome::Goes("verify passed".to_owned()),
         })
     }
 
     /// A trial in pods. Whatever comes of it, and whoever asks to stop, its job is taken away again: its name is of this trial alone.
-    async fn trial(&self, rung: Rung, job: &str, interrupts: &mut watch::Receiver<u32>) -> Result<Option<Outcome>, Failure> {
-        let nonce = clock::nonce().map_err(|error| super::submit::bad("the trial", &error.to_string()))?;
+    async fn trial(&self, rung: Rung, job: &str, interrupts: &mut watch::Receiver<u32>) -> Result<Option<TrialOutcome>, CommandFailure> {
+        let nonce = clock::generate_nonce().map_err(|error| super::submit::report_invalid_submission("the trial", &error.to_string()))?;
         let name = format!("railwright-{job}-{}", nonce.get(..8).unwrap_or(&nonce));
         let text = match self.rendered(rung, &name) {
             Ok(text) => text,
             Err(failure) => {
                 let why = failure.diagnostics.first().map_or(String::new(), |one| format!("{}: {}", one.code, one.message));
-                return Ok(Some(Outcome::NotKnown(format!("no job could be rendered: {why}"))));
+                return Ok(Some(TrialOutcome::NotKnown(format!("no job could be rendered: {why}"))));
             }
         };
-        let mut submission = job::read(&text, Some(self.namespace)).map_err(|why| super::submit::bad("the trial", &why))?;
+        let mut submission = job::parse_submission(&text, Some(self.namespace))
+            .map_err(|why| super::submit::report_invalid_submission("the trial", &why))?;
         for (object, value) in &mut submission.objects {
             if object.kind == submission.kind.word() {
                 value["spec"]["runPolicy"]["activeDeadlineSeconds"] = self.lease_s().into();
@@ -179,39 +186,41 @@ impl Climb<'_> {
         // A request on its way is waited for, so that nothing is made after it was looked for.
         let writer = self.cluster.writer();
         let submitted = tokio::select! {
-            () = clock::pause(SUBMITTED_WITHIN) => None,
-            submitted = job::submit(&writer, &submission, &nonce) => Some(submitted),
+            () = clock::sleep_for(SUBMITTED_WITHIN) => None,
+            submitted = job::submit_job(&writer, &submission, &nonce) => Some(submitted),
         };
         let outcome = match submitted {
-            Some(Ok(Submitted::Made(_))) => tokio::select! {
+            Some(Ok(JobSubmissionOutcome::Made(_))) => tokio::select! {
                 _ = interrupts.changed() => Ok(None),
                 outcome = self.waited(rung, &submission) => outcome.map(Some).map_err(|error| error.diagnostic().into()),
             },
-            Some(Ok(Submitted::Taken { object, .. })) => return Ok(Some(Outcome::NotKnown(format!("{object} is there already")))),
-            Some(Ok(Submitted::Refused { object, why, .. } | Submitted::Unknown { object, why, .. })) => {
-                Ok(Some(Outcome::NotKnown(format!("{object} could not be made: {}", one_line(&why, 200)))))
+            Some(Ok(JobSubmissionOutcome::Taken { object, .. })) => {
+                return Ok(Some(TrialOutcome::NotKnown(format!("{object} is there already"))));
+            }
+            Some(Ok(JobSubmissionOutcome::Refused { object, why, .. } | JobSubmissionOutcome::Unknown { object, why, .. })) => {
+                Ok(Some(TrialOutcome::NotKnown(format!("{object} could not be made: {}", one_line(&why, 200)))))
             }
             Some(Err(error)) => Err(error.diagnostic().into()),
-            None => Ok(Some(Outcome::NotKnown("the API server did not say whether it made the job".to_owned()))),
+            None => Ok(Some(TrialOutcome::NotKnown("the API server did not say whether it made the job".to_owned()))),
         };
         self.clean(&submission, &nonce).await;
         // An interrupt that came while the job was made.
         if interrupts.has_changed().unwrap_or(false) { Ok(None) } else { outcome }
     }
 
-    async fn waited(&self, rung: Rung, submission: &Submission) -> Result<Outcome, TransportError> {
+    async fn waited(&self, rung: Rung, submission: &Submission) -> Result<TrialOutcome, TransportError> {
         let reader = self.cluster.reader();
-        let look = Look::at(&reader, self.namespace);
+        let look = JobReader::at(&reader, self.namespace);
         let looked = look.all(&[submission.kind]).await?;
         let unread = looked.unread.first().map(|(_, why)| one_line(why, 200));
         match (looked.jobs.into_iter().find(|found| found.job.name == submission.name), unread) {
             (Some(found), _) => self.to_its_end(rung, &look, &found).await,
-            (None, Some(why)) => Ok(Outcome::NotKnown(format!("the job could not be looked at: {why}"))),
-            (None, None) => Ok(Outcome::NotKnown("the job is gone: somebody deleted it".to_owned())),
+            (None, Some(why)) => Ok(TrialOutcome::NotKnown(format!("the job could not be looked at: {why}"))),
+            (None, None) => Ok(TrialOutcome::NotKnown("the job is gone: somebody deleted it".to_owned())),
         }
     }
 
-    fn rendered(&self, rung: Rung, name: &str) -> Result<String, Failure> {
+    fn rendered(&self, rung: Rung, name: &str) -> Result<String, CommandFailure> {
         let pods = Pods {
             name: name.to_owned(),
             namespace: self.namespace.to_owned(),
@@ -234,30 +243,30 @@ impl Climb<'_> {
             shared_memory: "16Gi".to_owned(),
         };
         let words = [("job.kind", "nccl-test".to_owned()), ("job.image", format!("--image={}", job.pods.image))];
-        self.ground.objects(&Request::NcclTest(job), &Asked::of_options("railwright doctor --ladder", words))
+        self.ground.objects(&JobRequest::NcclTest(job), &RequestPlaces::of_options("railwright doctor --ladder", words))
     }
 
     /// Until the job ends, hangs or takes too long; then its log is judged.
-    async fn to_its_end(&self, rung: Rung, look: &Look<'_>, found: &Found) -> Result<Outcome, TransportError> {
-        let (began, mut progress, mut heard) = (Stopwatch::start(), Progress::new(self.trials.stuck_s), Heard::default());
+    async fn to_its_end(&self, rung: Rung, look: &JobReader<'_>, found: &ClusterJob) -> Result<TrialOutcome, TransportError> {
+        let (began, mut progress, mut heard) = (Stopwatch::start(), JobProgress::new(self.trials.stuck_s), TrialLogs::default());
         loop {
             let Some(view) = look.view(found).await? else {
-                return Ok(Outcome::NotKnown("the job is gone: somebody deleted it".to_owned()));
+                return Ok(TrialOutcome::NotKnown("the job is gone: somebody deleted it".to_owned()));
             };
             let new = heard.listen(look, &view).await?;
             let seconds = began.elapsed().as_secs();
             let stall = progress.look(seconds, view.kind, view.phase, new);
             if let Some(stall) = stall {
-                return Ok(Outcome::Fails(stall.lines.first().cloned().unwrap_or_default()));
+                return Ok(TrialOutcome::Fails(stall.lines.first().cloned().unwrap_or_default()));
             }
             match view.phase {
                 Phase::Succeeded => return Ok(heard.proof(rung)),
                 Phase::Failed => {
-                    let said = if let Outcome::Fails(said) = heard.proof(rung) { said } else { view.why.unwrap_or_default() };
-                    return Ok(Outcome::Fails(format!("the job failed: {said}")));
+                    let said = if let TrialOutcome::Fails(said) = heard.proof(rung) { said } else { view.why.unwrap_or_default() };
+                    return Ok(TrialOutcome::Fails(format!("the job failed: {said}")));
                 }
-                _ if seconds >= self.trials.limit_s => return Ok(late(&view, seconds)),
-                _ => clock::pause(LOOK).await,
+                _ if seconds >= self.trials.limit_s => return Ok(classify_timeout(&view, seconds)),
+                _ => clock::sleep_for(LOOK).await,
             }
         }
     }
@@ -266,9 +275,12 @@ impl Climb<'_> {
     async fn clean(&self, submission: &Submission, word: &str) {
         for (object, _) in submission.objects.iter().rev() {
             let which = Deletable::Submitted { name: object, word };
-            if !matches!(job::delete(&self.cluster.writer(), which).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
-                let (name, place) = (&submission.name, format!("-i {} -n {}", quote::path(self.inventory), self.namespace));
-                out::note(&format!("{object} may still be there: railwright job delete {name} {place} takes it away"));
+            if !matches!(
+                job::delete_job_object(&self.cluster.writer(), which).await,
+                Ok(Ok((ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone, _)))
+            ) {
+                let (name, place) = (&submission.name, format!("-i {} -n {}", quote::quote_path(self.inventory), self.namespace));
+                out::print_note(&format!("{object} may still be there: railwright job delete {name} {place} takes it away"));
             }
         }
         *self.there.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -276,18 +288,18 @@ impl Climb<'_> {
 }
 
 /// It did not end in its time: what keeps it, else that it goes on.
-fn late(view: &View, seconds: u64) -> Outcome {
+fn classify_timeout(view: &JobView, seconds: u64) -> TrialOutcome {
     let kept = view.kept.first().map(|kept| one_line(&kept.why, 200));
     match (view.phase, kept) {
-        (_, Some(why)) => Outcome::NotKnown(format!("it is {} after {}: {why}", view.phase.word(), duration(seconds))),
-        (Phase::Running, None) => Outcome::Fails(format!("it runs and has not ended after {}", duration(seconds))),
-        (_, None) => Outcome::NotKnown(format!("it is {} after {}", view.phase.word(), duration(seconds))),
+        (_, Some(why)) => TrialOutcome::NotKnown(format!("it is {} after {}: {why}", view.phase.word(), format_duration(seconds))),
+        (Phase::Running, None) => TrialOutcome::Fails(format!("it runs and has not ended after {}", format_duration(seconds))),
+        (_, None) => TrialOutcome::NotKnown(format!("it is {} after {}", view.phase.word(), format_duration(seconds))),
     }
 }
 
-impl Heard {
+impl TrialLogs {
     /// The lines that the logs of all pods have more than at the look before, and how many they are.
-    async fn listen(&mut self, look: &Look<'_>, view: &View) -> Result<usize, TransportError> {
+    async fn listen(&mut self, look: &JobReader<'_>, view: &JobView) -> Result<usize, TransportError> {
         let mut new = 0;
         for pod in view.pods.iter().filter(|pod| pod.phase != "Pending") {
             let tail = self.tails.entry(pod.uid.clone()).or_default();
@@ -303,8 +315,8 @@ impl Heard {
     }
 
     /// What they prove of a trial that is over.
-    fn proof(self, rung: Rung) -> Outcome {
+    fn proof(self, rung: Rung) -> TrialOutcome {
         let log = self.decoder.finish();
-        judge(rung, log.hosts().len(), &nccl::judge(&log, &Expected::of("the trial", "--log FILE")))
+        evaluate_trial(rung, log.hosts().len(), &nccl::check_nccl_log(&log, &NcclExpectations::of("the trial", "--log FILE")))
     }
 }

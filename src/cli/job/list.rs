@@ -1,8 +1,8 @@
 //! `railwright job list`.
 
-use super::cluster::{Cluster, Place};
-use crate::cli::{Exit, Failure};
-use railwright_jobs::job::{JobKind, Look};
+use super::cluster::{Cluster, JobLocationArguments};
+use crate::cli::{CommandFailure, Exit};
+use railwright_jobs::job::{JobKind, JobReader};
 use railwright_report::running_jobs::{self, JobsDocument};
 use railwright_report::{document, out};
 use railwright_system::clock;
@@ -13,20 +13,20 @@ use railwright_system::clock;
 #[derive(Debug, clap::Args)]
 pub struct List {
     #[command(flatten)]
-    place: Place,
+    place: JobLocationArguments,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 /// Lists them.
-pub async fn run(arguments: &List) -> Result<Exit, Failure> {
+pub async fn run(arguments: &List) -> Result<Exit, CommandFailure> {
     let namespace = &arguments.place.namespace;
     let reader = Cluster::of(&arguments.place.inventory).await?.reader();
-    let looked = Look::at(&reader, namespace).all(&JobKind::ALL).await.map_err(|error| error.diagnostic())?;
-    out::print(&match arguments.json {
-        true => document::text(&JobsDocument::of(namespace, &looked)),
-        false => running_jobs::list(namespace, &looked, clock::unix_seconds()),
+    let looked = JobReader::at(&reader, namespace).all(&JobKind::ALL).await.map_err(|error| error.diagnostic())?;
+    out::print_result(&match arguments.json {
+        true => document::render_json_document(&JobsDocument::of(namespace, &looked)),
+        false => running_jobs::render_job_list(namespace, &looked, clock::unix_seconds()),
     });
     Ok(if looked.unread.is_empty() { Exit::Done } else { Exit::Incomplete })
 }

@@ -26,44 +26,44 @@ mod said;
 mod submit;
 mod watch;
 
-pub use against::Against;
-pub use cluster::{Cluster, name};
-pub use said::{Piece, Said};
+pub use against::JobExpectationArguments;
+pub use cluster::{Cluster, parse_kubernetes_name};
+pub use said::{JobOutputArguments, JobOutputPiece};
 
-use super::{Exit, Failure};
+use super::{CommandFailure, Exit};
 use clap::Subcommand;
 
 /// Jobs that use the fabric: render, submit, run, list, watch, prove, compare and delete them
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct JobArguments {
     #[command(subcommand)]
-    command: Command,
+    command: JobCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Render(render::Render),
+enum JobCommand {
+    Render(render::JobRenderArguments),
     FromArena(from_arena::FromArena),
     Submit(submit::Submit),
-    Run(run::Run),
+    Run(run::JobRunArguments),
     List(list::List),
-    Watch(watch::Watch),
+    Watch(watch::JobWatchArguments),
     Prove(prove::Prove),
     Compare(compare::Compare),
     Delete(delete::Delete),
 }
 
 /// Runs one of them.
-pub async fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub async fn run(arguments: &JobArguments) -> Result<Exit, CommandFailure> {
     match &arguments.command {
-        Command::Render(arguments) => render::run(arguments),
-        Command::FromArena(arguments) => from_arena::run(arguments),
-        Command::Submit(arguments) => submit::run(arguments).await,
-        Command::Run(arguments) => run::run(arguments).await,
-        Command::List(arguments) => list::run(arguments).await,
-        Command::Watch(arguments) => watch::run(arguments).await,
-        Command::Prove(arguments) => prove::run(arguments).await,
-        Command::Compare(arguments) => compare::run(arguments).await,
-        Command::Delete(arguments) => delete::run(arguments).await,
+        JobCommand::Render(arguments) => render::run(arguments),
+        JobCommand::FromArena(arguments) => from_arena::run(arguments),
+        JobCommand::Submit(arguments) => submit::run(arguments).await,
+        JobCommand::Run(arguments) => run::run(arguments).await,
+        JobCommand::List(arguments) => list::run(arguments).await,
+        JobCommand::Watch(arguments) => watch::run(arguments).await,
+        JobCommand::Prove(arguments) => prove::run(arguments).await,
+        JobCommand::Compare(arguments) => compare::run(arguments).await,
+        JobCommand::Delete(arguments) => delete::run(arguments).await,
     }
 }

@@ -1,8 +1,8 @@
 //! `railwright job render nccl-test`.
 
 use super::pods::{PodOptions, Told};
-use crate::cli::{Exit, Failure};
-use railwright_workload::{NcclTest, Request};
+use crate::cli::{CommandFailure, Exit};
+use railwright_workload::{JobRequest, NcclTest};
 
 /// Options that nobody needs to be pointed at, as nobody gave them.
 const DEFAULTS: [&str; 3] = ["--from=8", "--to=8G", "--turns=20"];
@@ -45,7 +45,7 @@ impl Arguments {
     }
 
     /// What is asked for.
-    pub fn request(&self) -> Result<(Request, Told), Failure> {
+    pub fn request(&self) -> Result<(JobRequest, Told), CommandFailure> {
         let (pods, mut told) = self.pods.pods(&self.name, &self.image)?;
         told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", self.share_memory)));
         told.extend(self.workers.iter().map(|workers| ("job.workers".to_owned(), format!("--workers={workers}"))));
@@ -66,12 +66,12 @@ impl Arguments {
             turns: self.turns,
             shared_memory: self.share_memory.clone(),
         };
-        Ok((Request::NcclTest(job), told))
+        Ok((JobRequest::NcclTest(job), told))
     }
 }
 
 /// Renders it.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &Arguments) -> Result<Exit, CommandFailure> {
     let (request, told) = arguments.request()?;
     arguments.pods.deliver(&request, &told)
 }

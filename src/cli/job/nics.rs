@@ -5,11 +5,11 @@ use crate::cli::inventory::Inventory;
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_knowledge::spec::Host;
-use railwright_verify::nccl::Expected;
+use railwright_verify::nccl::NcclExpectations;
 use std::collections::BTreeSet;
 
 /// Has the largest messages held against what the NICs of these hosts carry.
-pub fn hold(expected: &mut Expected, inventory: &Inventory, named: &BTreeSet<&str>) -> Result<(), Diagnostic> {
+pub fn set_expected_bandwidth(expected: &mut NcclExpectations, inventory: &Inventory, named: &BTreeSet<&str>) -> Result<(), Diagnostic> {
     expected.node_gbps = Some(node_gbps(inventory, named)?);
     expected.source = format!("the NICs of {}", one_line(&inventory.path, 80));
     Ok(())
@@ -25,7 +25,7 @@ fn node_gbps(inventory: &Inventory, named: &BTreeSet<&str>) -> Result<f64, Diagn
         let gbps = of_host(inventory, host)?;
         weakest = Some(weakest.map_or(gbps, |known| known.min(gbps)));
     }
-    weakest.ok_or_else(|| unknown(inventory, "no host of it has a NIC for RDMA"))
+    weakest.ok_or_else(|| report_unknown_bandwidth(inventory, "no host of it has a NIC for RDMA"))
 }
 
 fn of_host(inventory: &Inventory, host: &Host) -> Result<f64, Diagnostic> {
@@ -35,7 +35,7 @@ fn of_host(inventory: &Inventory, host: &Host) -> Result<f64, Diagnostic> {
         let of_model = row.and_then(|row| row.speeds_gbps.iter().max().copied());
         let speed = of_model.into_iter().chain(leaf_gbps(inventory)).min();
         let why = || format!("the catalogue has no speed of {} ({})", one_line(&rail.model, 40), host.name);
-        sum += f64::from(speed.ok_or_else(|| unknown(inventory, &why()))?);
+        sum += f64::from(speed.ok_or_else(|| report_unknown_bandwidth(inventory, &why()))?);
     }
     Ok(sum)
 }
@@ -53,7 +53,7 @@ fn leaf_gbps(inventory: &Inventory) -> Option<u32> {
     speeds.first().copied().filter(|_| speeds.len() == 1)
 }
 
-fn unknown(inventory: &Inventory, why: &str) -> Diagnostic {
+fn report_unknown_bandwidth(inventory: &Inventory, why: &str) -> Diagnostic {
     Diagnostic::warning("RW1216", format!("{} does not say what the NICs of a node carry: {why}", one_line(&inventory.path, 80)))
         .effect("the bandwidth of the job is shown and not judged")
         .next("say it: --expect-gbps N, in Gb/s for all NICs of one node together")

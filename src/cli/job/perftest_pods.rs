@@ -1,8 +1,8 @@
 //! `railwright job render perftest-pods`.
 
 use super::pods::PodOptions;
-use crate::cli::{Exit, Failure};
-use railwright_workload::{Perftest, Request};
+use crate::cli::{CommandFailure, Exit};
+use railwright_workload::{JobRequest, Perftest};
 
 /// RDMA traffic between two pods on two nodes (ib_write_bw)
 #[derive(Debug, clap::Args)]
@@ -31,9 +31,9 @@ impl Arguments {
 }
 
 /// Renders them.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &Arguments) -> Result<Exit, CommandFailure> {
     let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
     told.extend(arguments.rdma_device.iter().map(|device| ("job.rdma_device".to_owned(), format!("--rdma-device={device}"))));
     let job = Perftest { pods, device: arguments.rdma_device.clone(), seconds: arguments.duration };
-    arguments.pods.deliver(&Request::Perftest(job), &told)
+    arguments.pods.deliver(&JobRequest::Perftest(job), &told)
 }

@@ -1,9 +1,9 @@
 //! What pods of every kind of job have, on the command line.
 
-use super::deliver::{Delivery, Ground, Wanted};
-use crate::cli::{Exit, Failure};
+use super::deliver::{Delivery, JobPairOptions, JobRenderContext};
+use crate::cli::{CommandFailure, Exit};
 use railwright_base::{Diagnostic, nodeset, quote};
-use railwright_workload::{Asked, Devices, Pods, Request};
+use railwright_workload::{Devices, JobRequest, Pods, RequestPlaces};
 use std::path::PathBuf;
 
 /// The options that kinds have in common.
@@ -60,7 +60,7 @@ pub type Told = Vec<(String, String)>;
 
 impl PodOptions {
     /// The pods of a job of this name and image, and the options that were given.
-    pub fn pods(&self, name: &str, image: &str) -> Result<(Pods, Told), Failure> {
+    pub fn pods(&self, name: &str, image: &str) -> Result<(Pods, Told), CommandFailure> {
         let mut told: Told = vec![
             ("job.name".to_owned(), format!("--name={name}")),
             ("job.image".to_owned(), format!("--image={image}")),
@@ -68,9 +68,9 @@ impl PodOptions {
         ];
         let mut environment = Vec::new();
         for text in &self.env {
-            let (name, value) = pair(text, "--env")?;
+            let (name, value) = parse_name_value(text, "--env")?;
             if environment.iter().any(|(known, _)| *known == name) {
-                return Err(twice(&name));
+                return Err(report_duplicate_variable(&name));
             }
             told.push((format!("jobs.environment.{name}"), format!("--env {text}")));
             environment.push((name, value));
@@ -78,7 +78,7 @@ impl PodOptions {
         let mut devices = Vec::new();
         for text in &self.device {
             told.push(("job.rdma".to_owned(), format!("--device={text}")));
-            devices.push(pair(text, "--device")?);
+            devices.push(parse_name_value(text, "--device")?);
         }
         let options = [
             ("job.image_pull_policy", "--image-pull-policy", &self.image_pull_policy),
@@ -99,7 +99,7 @@ impl PodOptions {
             image: image.to_owned(),
             image_pull_policy: self.image_pull_policy.clone(),
             environment,
-            hosts: self.on.as_deref().map(hosts).transpose()?.unwrap_or_default(),
+            hosts: self.on.as_deref().map(expand_hosts).transpose()?.unwrap_or_default(),
             host_network: self.host_network,
             network: self.network.clone(),
             trial: self.trial,
@@ -123,27 +123,27 @@ impl PodOptions {
     }
 
     /// Renders a job of these pods and prints it.
-    pub fn deliver(&self, request: &Request, told: &Told) -> Result<Exit, Failure> {
-        let asked = asked("railwright job render", request, told);
-        Ground::read(Some(&self.inventory))?.deliver(request, &asked, &self.delivery)
+    pub fn deliver(&self, request: &JobRequest, told: &Told) -> Result<Exit, CommandFailure> {
+        let asked = collect_asked_options("railwright job render", request, told);
+        JobRenderContext::read(Some(&self.inventory))?.deliver(request, &asked, &self.delivery)
     }
 
     /// Renders it with RDMA and without, and prints both or one of them.
-    pub fn deliver_pair(&self, request: &Request, told: &Told, wanted: Wanted) -> Result<Exit, Failure> {
-        let asked = asked("railwright job render compare", request, told);
-        let place = format!("-i {} -n {}", quote::path(&self.inventory), self.namespace);
-        Ground::read(Some(&self.inventory))?.deliver_pair(request, &asked, &self.delivery, wanted, &place)
+    pub fn deliver_pair(&self, request: &JobRequest, told: &Told, wanted: JobPairOptions) -> Result<Exit, CommandFailure> {
+        let asked = collect_asked_options("railwright job render compare", request, told);
+        let place = format!("-i {} -n {}", quote::quote_path(&self.inventory), self.namespace);
+        JobRenderContext::read(Some(&self.inventory))?.deliver_pair(request, &asked, &self.delivery, wanted, &place)
     }
 }
 
-fn asked(command: &str, request: &Request, told: &Told) -> Asked {
+fn collect_asked_options(command: &str, request: &JobRequest, told: &Told) -> RequestPlaces {
     let kind = request.kind().word();
     let options = std::iter::once(("job.kind", kind.to_owned())).chain(told.iter().map(|(path, option)| (path.as_str(), option.clone())));
-    Asked::of_options(command, options)
+    RequestPlaces::of_options(command, options)
 }
 
 /// `NAME=VALUE` of an option.
-pub fn pair(text: &str, option: &str) -> Result<(String, String), Failure> {
+pub fn parse_name_value(text: &str, option: &str) -> Result<(String, String), CommandFailure> {
     let split = text.split_once('=').filter(|(name, _)| !name.is_empty());
     split.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| {
         let shown = railwright_base::text::one_line(text, 60);
@@ -152,14 +152,14 @@ pub fn pair(text: &str, option: &str) -> Result<(String, String), Failure> {
     })
 }
 
-fn twice(name: &str) -> Failure {
+fn report_duplicate_variable(name: &str) -> CommandFailure {
     let error = Diagnostic::error("RW1221", format!("`--env {}` is given twice", railwright_base::text::one_line(name, 60)));
     error.state("nothing was rendered").next("a variable has one value: leave one of them out").into()
 }
 
 /// The hosts of a node-set.
-fn hosts(text: &str) -> Result<Vec<String>, Failure> {
-    nodeset::expand(text).map_err(|error| {
+fn expand_hosts(text: &str) -> Result<Vec<String>, CommandFailure> {
+    nodeset::expand_node_set(text).map_err(|error| {
         let shown = railwright_base::text::one_line(text, 60);
         let error = Diagnostic::error("RW1221", format!("`{shown}` names no hosts: {error}")).state("nothing was rendered");
         error.next("name hosts as the spec does, as a node-set: NAME, NAME[01-16]").into()

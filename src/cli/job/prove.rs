@@ -1,16 +1,16 @@
 //! `railwright job prove`: whether the log of a job proves that RDMA was used.
 
-use super::against::Against;
+use super::against::JobExpectationArguments;
 use super::cluster::{self, Cluster};
-use super::said::{Piece, Said};
+use super::said::{JobOutputArguments, JobOutputPiece};
 use super::{prove_ray, prove_traffic};
-use crate::cli::{Exit, Failure, inventory};
+use crate::cli::{CommandFailure, Exit, inventory};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_jobs::job::JobKind;
 use railwright_knowledge::spec::Sources;
 use railwright_report::{diagnostic, job, out};
-use railwright_verify::nccl::{self, Decoder, Expected, Proven};
+use railwright_verify::nccl::{self, NcclExpectations, NcclLogDecoder, Proven};
 use std::path::Path;
 
 /// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests, progress of a training
@@ -20,9 +20,9 @@ use std::path::Path;
 #[derive(Debug, clap::Args)]
 pub struct Prove {
     #[command(flatten)]
-    said: Said,
+    said: JobOutputArguments,
     #[command(flatten)]
-    against: Against,
+    against: JobExpectationArguments,
     /// Without GPUDirect RDMA nothing is proven
     #[arg(long)]
     require_gpudirect: bool,
@@ -36,32 +36,36 @@ pub struct Prove {
 }
 
 /// Proves.
-pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
-    let inventory = arguments.said.inventory.as_deref().map(inventory::read).transpose()?;
+pub async fn run(arguments: &Prove) -> Result<Exit, CommandFailure> {
+    let inventory = arguments.said.inventory.as_deref().map(inventory::read_inventory).transpose()?;
     let mut traffic = None;
     if let Some(named) = arguments.said.named() {
         let cluster = Cluster::of(&named.place.inventory).await?;
-        let found = cluster::one(&cluster.reader(), &named).await?;
+        let found = cluster::find_single_job(&cluster.reader(), &named).await?;
         if found.kind == JobKind::Ray {
-            return prove_ray::run(&cluster, &found, &named.place, arguments.json).await;
+            return prove_ray::prove_ray_cluster(&cluster, &found, &named.place, arguments.json).await;
         }
         if let (Some(seconds), Some(inventory)) = (arguments.traffic, &inventory) {
-            traffic = Some(prove_traffic::seen(inventory, &cluster, &found, seconds).await?);
+            traffic = Some(prove_traffic::observe_job_traffic(inventory, &cluster, &found, seconds).await?);
         }
     }
     let held = arguments.against.of(&arguments.said, inventory.as_ref())?;
-    let mut decoder = Decoder::default();
-    let of_logs = |piece: Piece<'_>| {
-        if let Piece::Log(chunk) = piece {
+    let mut decoder = NcclLogDecoder::default();
+    let of_logs = |piece: JobOutputPiece<'_>| {
+        if let JobOutputPiece::Log(chunk) = piece {
             decoder.feed(chunk);
         }
     };
     let name = arguments.said.read(of_logs).await?;
     let log = decoder.finish();
-    let note = |unknown| out::note(&diagnostic::text(&[unknown], &Sources::default(), out::Look::of_stderr()));
-    let expected = Expected { needs_gpudirect: arguments.require_gpudirect, traffic, ..held.expected(&name, &log, note) };
-    let proof = nccl::judge(&log, &expected);
-    out::print(&if arguments.json { job::json(&log, &proof, &expected) } else { job::screen(&log, &proof, &expected) });
+    let note = |unknown| out::print_note(&diagnostic::render_diagnostics(&[unknown], &Sources::default(), out::ScreenStyle::of_stderr()));
+    let expected = NcclExpectations { needs_gpudirect: arguments.require_gpudirect, traffic, ..held.expected(&name, &log, note) };
+    let proof = nccl::check_nccl_log(&log, &expected);
+    out::print_result(&if arguments.json {
+        job::render_proof_json(&log, &proof, &expected)
+    } else {
+        job::render_proof_screen(&log, &proof, &expected)
+    });
     Ok(match proof.proven {
         Proven::Proven => Exit::Done,
         Proven::Disproven => Exit::Failed,
@@ -70,7 +74,7 @@ pub async fn run(arguments: &Prove) -> Result<Exit, Failure> {
 }
 
 /// A log that cannot be read.
-pub fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+pub fn report_unreadable_log(path: &Path, error: &std::io::Error) -> Diagnostic {
     let name = if path == Path::new("-") { "the standard input".to_owned() } else { one_line(&path.display().to_string(), 80) };
     Diagnostic::error("RW1214", format!("the log {name} cannot be read: {error}"))
         .state("nothing was judged")

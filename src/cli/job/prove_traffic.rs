@@ -2,42 +2,51 @@
 
 use super::cluster::Cluster;
 use crate::cli::inventory::Inventory;
-use crate::cli::traffic_looks::{Looks, requests};
-use crate::cli::{Failure, secrets};
+use crate::cli::traffic_looks::{Looks, build_traffic_requests};
+use crate::cli::{CommandFailure, secrets};
 use railwright_base::nodeset;
-use railwright_base::text::{duration, one_line};
-use railwright_jobs::job::{Found, Look, Phase, View};
+use railwright_base::text::{format_duration, one_line};
+use railwright_jobs::job::{ClusterJob, JobReader, JobView, Phase};
 use railwright_knowledge::spec::Host;
 use railwright_report::out;
 use railwright_resource::Fact;
 use railwright_resource::kubernetes_job::JobPod;
 use railwright_transport::TargetContact;
-use railwright_verify::flow::{self, Carried, Flow};
-use railwright_verify::nccl::Traffic;
+use railwright_verify::flow::{self, Flow, RailTrafficState};
+use railwright_verify::nccl::ObservedRailTraffic;
 use railwright_workload::rails_of;
 use std::collections::BTreeSet;
 
 /// Looks for so many seconds.
-pub async fn seen(inventory: &Inventory, cluster: &Cluster, found: &Found, seconds: u64) -> Result<Traffic, Failure> {
+pub async fn observe_job_traffic(
+    inventory: &Inventory,
+    cluster: &Cluster,
+    found: &ClusterJob,
+    seconds: u64,
+) -> Result<ObservedRailTraffic, CommandFailure> {
     let reader = cluster.reader();
-    let look = Look::at(&reader, &found.job.namespace);
-    let unseen = |why: &str| Ok(Traffic::Unseen(why.to_owned()));
+    let look = JobReader::at(&reader, &found.job.namespace);
+    let unseen = |why: &str| Ok(ObservedRailTraffic::Unseen(why.to_owned()));
     let view = look.view(found).await.map_err(|error| error.diagnostic())?;
     let Some(view) = view else { return unseen("the job is gone") };
     if view.phase != Phase::Running {
         return unseen(&format!("the job is {}, so that nothing passes for it", view.phase.word()));
     }
-    let pods = ranks(&view);
+    let pods = select_rank_pods(&view);
     let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| pod.node.as_deref()).collect();
     let asks = pods.iter().flat_map(|pod| pod.asks.keys()).map(String::as_str);
     let rails = rails_of(&inventory.loaded, asks);
     let hosts: Vec<&Host> = inventory.loaded.hosts.iter().filter(|host| nodes.contains(host.node.as_str())).collect();
-    let requests = requests(inventory, &hosts, rails.as_ref());
+    let requests = build_traffic_requests(inventory, &hosts, rails.as_ref());
     if requests.is_empty() {
         return unseen("none of the nodes that its pods are on is a host of the spec with rails that is reached over SSH");
     }
     let asked: BTreeSet<String> = requests.iter().map(|request| request.access.name.to_string()).collect();
-    out::note(&format!("looking at the rails of {} for {}", nodeset::fold(&asked.iter().collect::<Vec<_>>()), duration(seconds)));
+    out::print_note(&format!(
+        "looking at the rails of {} for {}",
+        nodeset::fold_node_set(&asked.iter().collect::<Vec<_>>()),
+        format_duration(seconds)
+    ));
     let connector = secrets::connector_to_look(inventory, TargetContact::begin());
     let mut flow = Flow::default();
     Looks::new(&*connector, requests).during(seconds, &mut flow).await;
@@ -47,16 +56,16 @@ pub async fn seen(inventory: &Inventory, cluster: &Cluster, found: &Found, secon
         let fact = Fact::Unknown("it is not reached over SSH".to_owned());
         flow.take(&flow::Look::from([("rails".to_owned(), [(one_line(node, 60), fact)].into())]));
     }
-    let is_quiet = flow.count(Carried::BothWays) + flow.count(Carried::OneWay) == 0;
+    let is_quiet = flow.count(RailTrafficState::BothWays) + flow.count(RailTrafficState::OneWay) == 0;
     let after = look.view(found).await.map_err(|error| error.diagnostic())?;
     if is_quiet && after.is_none_or(|view| view.phase != Phase::Running) {
         return unseen("the job ended while its rails were looked at");
     }
-    Ok(Traffic::Seen { flow, seconds })
+    Ok(ObservedRailTraffic::Seen { flow, seconds })
 }
 
 /// The pods that hold ranks: those that ask for GPUs or devices, else all. A launcher only starts the others.
-fn ranks(view: &View) -> Vec<&JobPod> {
+fn select_rank_pods(view: &JobView) -> Vec<&JobPod> {
     let running = || view.pods.iter().filter(|pod| pod.phase == "Running");
     let asking: Vec<&JobPod> = running().filter(|pod| !pod.asks.is_empty()).collect();
     if asking.is_empty() { running().collect() } else { asking }

@@ -1,13 +1,13 @@
 //! `railwright job render pytorch`: the flags of `arena submit pytorch`.
 
-use super::pods::{PodOptions, Told, pair};
-use crate::cli::{Exit, Failure};
+use super::pods::{PodOptions, Told, parse_name_value};
+use crate::cli::{CommandFailure, Exit};
 use railwright_base::{Diagnostic, quote};
-use railwright_workload::{CleanPods, Pytorch, Request, Tensorboard};
+use railwright_workload::{CleanPods, JobRequest, Pytorch, Tensorboard};
 
 /// A training as a PyTorchJob, with the names, labels and environment that Arena gives; its flags are those of `arena submit pytorch`
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct PytorchArguments {
     /// The image
     #[arg(long)]
     image: String,
@@ -21,7 +21,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     nproc_per_node: Option<String>,
     /// Which pods are removed when it has ended: None, Running or All
-    #[arg(long, value_name = "POLICY", default_value = "None", value_parser = clean)]
+    #[arg(long, value_name = "POLICY", default_value = "None", value_parser = parse_clean_pods)]
     clean_task_policy: CleanPods,
     /// The folder that the command runs in
     #[arg(long, value_name = "FOLDER", default_value = "/root")]
@@ -87,7 +87,7 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
-fn clean(text: &str) -> Result<CleanPods, String> {
+fn parse_clean_pods(text: &str) -> Result<CleanPods, String> {
     match text {
         "None" => Ok(CleanPods::None),
         "Running" => Ok(CleanPods::Running),
@@ -96,7 +96,7 @@ fn clean(text: &str) -> Result<CleanPods, String> {
     }
 }
 
-impl Arguments {
+impl PytorchArguments {
     /// The options that kinds have in common.
     pub fn pods(&self) -> &PodOptions {
         &self.pods
@@ -108,16 +108,20 @@ impl Arguments {
         let is_cut = |word: &&String| word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"\\()`".contains(c));
         match &self.command[..] {
             [line] => line.clone(),
-            words => words.iter().map(|word| if is_cut(&word) { quote::sh(word) } else { word.clone() }).collect::<Vec<_>>().join(" "),
+            words => words
+                .iter()
+                .map(|word| if is_cut(&word) { quote::quote_for_shell(word) } else { word.clone() })
+                .collect::<Vec<_>>()
+                .join(" "),
         }
     }
 
     /// What is asked for.
-    pub fn request(&self) -> Result<(Request, Told), Failure> {
+    pub fn request(&self) -> Result<(JobRequest, Told), CommandFailure> {
         let (mut pods, mut told) = self.pods.pods(&self.name, &self.image)?;
         pods.image_pull_policy.get_or_insert_with(|| "Always".to_owned());
-        tell(self, &mut told);
-        let pairs = |texts: &[String], option: &str| texts.iter().map(|text| pair(text, option)).collect::<Result<Vec<_>, _>>();
+        add_typed_options(self, &mut told);
+        let pairs = |texts: &[String], option: &str| texts.iter().map(|text| parse_name_value(text, option)).collect::<Result<Vec<_>, _>>();
         let board =
             Tensorboard { image: self.tensorboard_image.clone().unwrap_or_default(), logdir: self.logdir.clone().unwrap_or_default() };
         let job = Pytorch {
@@ -136,7 +140,7 @@ impl Arguments {
             annotations: pairs(&self.annotation, "--annotation")?,
             selectors: pairs(&self.selector, "--selector")?,
             tolerations: self.toleration.clone(),
-            data: self.data.iter().map(|text| claim(text)).collect::<Result<_, _>>()?,
+            data: self.data.iter().map(|text| parse_claim_mount(text)).collect::<Result<_, _>>()?,
             data_dirs: self.data_dir.clone(),
             image_pull_secrets: self.image_pull_secret.clone(),
             priority: self.priority.clone(),
@@ -145,18 +149,18 @@ impl Arguments {
             ttl_after_finished_s: self.ttl_after_finished,
             ..Pytorch::default()
         };
-        Ok((Request::Pytorch(Box::new(job.with_dashboard(self.tensorboard))), told))
+        Ok((JobRequest::Pytorch(Box::new(job.with_dashboard(self.tensorboard))), told))
     }
 }
 
 /// Renders it.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &PytorchArguments) -> Result<Exit, CommandFailure> {
     let (request, told) = arguments.request()?;
     arguments.pods.deliver(&request, &told)
 }
 
 /// The options that carets may point at.
-fn tell(arguments: &Arguments, told: &mut Told) {
+fn add_typed_options(arguments: &PytorchArguments, told: &mut Told) {
     told.push(("job.workers".to_owned(), format!("--workers={}", arguments.workers)));
     told.extend(arguments.nproc_per_node.iter().map(|count| ("job.nproc".to_owned(), format!("--nproc-per-node={count}"))));
     told.push(("job.shared_memory".to_owned(), format!("--share-memory={}", arguments.share_memory)));
@@ -178,7 +182,7 @@ fn tell(arguments: &Arguments, told: &mut Told) {
     told.push(("job.command".to_owned(), format!("\"{}\"", arguments.line())));
 }
 
-fn claim(text: &str) -> Result<(String, String), Failure> {
+fn parse_claim_mount(text: &str) -> Result<(String, String), CommandFailure> {
     let split = text.split_once(':').filter(|(claim, path)| !claim.is_empty() && path.starts_with('/'));
     split.map(|(claim, path)| (claim.to_owned(), path.to_owned())).ok_or_else(|| {
         let shown = railwright_base::text::one_line(text, 60);

@@ -1,12 +1,12 @@
 //! `railwright job render ray`.
 
 use super::pods::PodOptions;
-use crate::cli::{Exit, Failure};
-use railwright_workload::{Ray, Request};
+use crate::cli::{CommandFailure, Exit};
+use railwright_workload::{JobRequest, Ray};
 
 /// A cluster of Ray (RayCluster of KubeRay) whose pods have GPUs and RDMA devices
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct RayArguments {
     /// An image with Ray and the libraries of RDMA
     #[arg(long)]
     image: String,
@@ -23,7 +23,7 @@ pub struct Arguments {
     pods: PodOptions,
 }
 
-impl Arguments {
+impl RayArguments {
     /// What its pods have.
     pub fn pods(&self) -> &PodOptions {
         &self.pods
@@ -31,9 +31,9 @@ impl Arguments {
 }
 
 /// Renders it.
-pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub fn run(arguments: &RayArguments) -> Result<Exit, CommandFailure> {
     let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
     told.extend(arguments.ray_version.iter().map(|release| ("job.ray_version".to_owned(), format!("--ray-version={release}"))));
     let job = Ray { pods, replicas: arguments.replicas, ray_version: arguments.ray_version.clone() };
-    arguments.pods.deliver(&Request::Ray(job), &told)
+    arguments.pods.deliver(&JobRequest::Ray(job), &told)
 }

@@ -1,28 +1,28 @@
 //! `railwright job run`: NCCL's tests or a training on hosts over SSH, without Kubernetes, and what their log proves.
 
-use super::deliver::{Ground, tell};
+use super::deliver::{JobRenderContext, print_warnings_or_fail};
 use super::nics;
-use super::pods::{Told, pair};
-use super::run_end::{is_there, not_to_its_end, refused, unwritten};
-use super::watch::seconds;
+use super::pods::{Told, parse_name_value};
+use super::run_end::{failure_from_refusal, is_there, not_to_its_end, report_unwritten_output};
+use super::watch::parse_job_duration;
 use crate::cli::inventory::Inventory;
 use crate::cli::nccl::LEFT_AT_ONCE;
-use crate::cli::traffic_looks::{Looks, requests};
-use crate::cli::{Exit, Failure};
+use crate::cli::traffic_looks::{Looks, build_traffic_requests};
+use crate::cli::{CommandFailure, Exit};
 use clap::Subcommand;
-use railwright_base::text::{clean_line, counted, duration, one_line};
+use railwright_base::text::{clean_line, format_count, format_duration, one_line};
 use railwright_base::{Diagnostic, nodeset, quote};
 use railwright_knowledge::spec::{Host, Sources};
 use railwright_report::{diagnostic, job, out};
 use railwright_system::append_file::AppendFile;
 use railwright_system::clock::Stopwatch;
 use railwright_system::files;
-use railwright_system::signals::{self, interrupted};
-use railwright_transport::{HostAccess, TargetContact, connector};
+use railwright_system::signals::{self, wait_for_interrupts};
+use railwright_transport::{HostAccess, TargetContact, new_connector};
 use railwright_verify::flow::Flow;
-use railwright_verify::host_job::{self, Ended};
-use railwright_verify::nccl::{self, Decoder, Expected, Log, Proven, Traffic};
-use railwright_workload::{Asked, HostJob, HostJobParts, HostKind, HostPart, NcclTest, on_hosts};
+use railwright_verify::host_job::{self, HostJobOutcome};
+use railwright_verify::nccl::{self, NcclExpectations, NcclLog, NcclLogDecoder, ObservedRailTraffic, Proven};
+use railwright_workload::{HostJob, HostJobParts, HostKind, HostPart, NcclTest, RequestPlaces, on_hosts};
 use std::path::PathBuf;
 
 /// The port at which the ranks of a training meet.
@@ -33,17 +33,17 @@ const PORT: u16 = 29_500;
 /// The environment follows from the inventory as that of pods does. It runs under a transient unit with a lease, and nothing of it stays on the hosts. Ends
 /// with 0 where the output proves RDMA, with 1 where it disproves it or the job broke, and with 3 where it does not say enough.
 #[derive(Debug, clap::Args)]
-pub struct Run {
+pub struct JobRunArguments {
     #[command(subcommand)]
-    kind: Kind,
+    kind: JobRunKind,
 }
 
 #[derive(Debug, Subcommand)]
-enum Kind {
+enum JobRunKind {
     /// NCCL's tests, started by mpirun on the first host, which logs in to the others
     NcclTest(Tests),
     /// The shipped training: the model of rank 0 is sent to all ranks, and gradients are summed up step by step
-    Pytorch(Training),
+    Pytorch(TrainingRunArguments),
 }
 
 /// What both have in common.
@@ -68,7 +68,7 @@ pub struct Common {
     #[arg(long)]
     traffic: bool,
     /// End it after this long: `90s`, `30m`
-    #[arg(long = "for", value_name = "DURATION", value_parser = seconds, default_value = "15m")]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_job_duration, default_value = "15m")]
     limit_s: u64,
     /// Keep its output in this file, which must not be there yet, for job prove and job compare
     #[arg(short, long, value_name = "FILE")]
@@ -99,7 +99,7 @@ struct Tests {
 
 /// `job run pytorch`.
 #[derive(Debug, clap::Args)]
-struct Training {
+struct TrainingRunArguments {
     /// Steps
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     steps: u32,
@@ -114,9 +114,9 @@ struct Training {
 }
 
 /// Runs it.
-pub async fn run(arguments: &Run) -> Result<Exit, Failure> {
+pub async fn run(arguments: &JobRunArguments) -> Result<Exit, CommandFailure> {
     let (kind, common) = match &arguments.kind {
-        Kind::NcclTest(tests) => {
+        JobRunKind::NcclTest(tests) => {
             let test = NcclTest {
                 program: tests.program.clone(),
                 from: tests.from.clone(),
@@ -126,17 +126,17 @@ pub async fn run(arguments: &Run) -> Result<Exit, Failure> {
             };
             (HostKind::NcclTest(Box::new(test)), &tests.common)
         }
-        Kind::Pytorch(training) => {
+        JobRunKind::Pytorch(training) => {
             (HostKind::Pytorch { steps: training.steps, mebibytes: training.size, port: training.port }, &training.common)
         }
     };
-    let ground = Ground::read(Some(&common.inventory))?;
+    let ground = JobRenderContext::read(Some(&common.inventory))?;
     let Some(inventory) = ground.inventory() else { return Err(Diagnostic::error("RW1265", "no inventory is given").into()) };
-    let told = told(&kind, common)?;
-    let asked = Asked::of_options("railwright job run", told.iter().map(|(path, option)| (path.as_str(), option.clone())));
-    let names = hosts(&common.on, &asked, inventory)?;
-    let accesses = accesses(inventory, &names, &asked)?;
-    let environment = common.env.iter().map(|text| pair(text, "--env")).collect::<Result<Vec<_>, _>>()?;
+    let told = collect_typed_options(&kind, common)?;
+    let asked = RequestPlaces::of_options("railwright job run", told.iter().map(|(path, option)| (path.as_str(), option.clone())));
+    let names = expand_job_hosts(&common.on, &asked, inventory)?;
+    let accesses = resolve_host_accesses(inventory, &names, &asked)?;
+    let environment = common.env.iter().map(|text| parse_name_value(text, "--env")).collect::<Result<Vec<_>, _>>()?;
     let job = HostJob {
         kind,
         hosts: names,
@@ -146,15 +146,15 @@ pub async fn run(arguments: &Run) -> Result<Exit, Failure> {
         over_tcp: common.without_rdma,
     };
     let (parts, sources) = ground.made(&asked, |inputs| on_hosts(inputs, &job, &asked))?;
-    tell(parts.warnings.clone(), &sources)?;
+    print_warnings_or_fail(parts.warnings.clone(), &sources)?;
     carry_out(common, inventory, accesses, parts).await
 }
 
 /// The options that something can be said of, each with what it is about.
-fn told(kind: &HostKind, common: &Common) -> Result<Told, Failure> {
+fn collect_typed_options(kind: &HostKind, common: &Common) -> Result<Told, CommandFailure> {
     let mut told: Told = vec![("job.hosts".to_owned(), format!("--on={}", common.on))];
     for text in &common.env {
-        let (name, value) = pair(text, "--env")?;
+        let (name, value) = parse_name_value(text, "--env")?;
         told.push((format!("jobs.environment.{name}"), format!("--env {name}={value}")));
     }
     told.extend(common.gpus.iter().map(|gpus| ("job.gpus".to_owned(), format!("--gpus={gpus}"))));
@@ -167,30 +167,30 @@ fn told(kind: &HostKind, common: &Common) -> Result<Told, Failure> {
 }
 
 /// The hosts of a node-set.
-fn hosts(text: &str, asked: &Asked, inventory: &Inventory) -> Result<Vec<String>, Failure> {
-    nodeset::expand(text).map_err(|error| {
+fn expand_job_hosts(text: &str, asked: &RequestPlaces, inventory: &Inventory) -> Result<Vec<String>, CommandFailure> {
+    nodeset::expand_node_set(text).map_err(|error| {
         let error = Diagnostic::error("RW1221", format!("`{}` names no hosts: {error}", one_line(text, 60))).state("nothing was started");
-        pointed(error.next(some_hosts(inventory)), asked, "no node-set")
+        label_hosts_option(error.next(some_hosts(inventory)), asked, "no node-set")
     })
 }
 
 /// How the hosts are reached.
-fn accesses(inventory: &Inventory, names: &[String], asked: &Asked) -> Result<Vec<HostAccess>, Failure> {
+fn resolve_host_accesses(inventory: &Inventory, names: &[String], asked: &RequestPlaces) -> Result<Vec<HostAccess>, CommandFailure> {
     let of = |name: &String| {
         let host = inventory.loaded.host(name);
         host.and_then(|host| inventory.access(host)).ok_or_else(|| {
             let why = if host.is_some() { "has no SSH" } else { "is not in the spec" };
             let error = Diagnostic::error("RW1265", format!("`{}` {why}", one_line(name, 60))).state("nothing was started");
-            pointed(error.next(some_hosts(inventory)), asked, "named here")
+            label_hosts_option(error.next(some_hosts(inventory)), asked, "named here")
         })
     };
     names.iter().map(of).collect()
 }
 
-fn pointed(error: Diagnostic, asked: &Asked, text: &str) -> Failure {
+fn label_hosts_option(error: Diagnostic, asked: &RequestPlaces, text: &str) -> CommandFailure {
     let mut sources = Sources::default();
     asked.source().into_iter().for_each(|line| sources.add(line.clone()));
-    Failure::from(vec![asked.label("job.hosts", text).into_iter().fold(error, Diagnostic::labelled)]).with_sources(&sources)
+    CommandFailure::from(vec![asked.label("job.hosts", text).into_iter().fold(error, Diagnostic::labelled)]).with_sources(&sources)
 }
 
 /// Hosts that can be named, as they are called.
@@ -198,53 +198,63 @@ fn some_hosts(inventory: &Inventory) -> String {
     let reached: Vec<&str> = inventory.loaded.reached().map(|host| host.name.as_str()).collect();
     match reached.as_slice() {
         [] => "no host of the spec is reached over SSH; railwright job render runs it in pods".to_owned(),
-        some => format!("name hosts of the spec that are reached over SSH: --on {}", one_line(&nodeset::fold(some), 80)),
+        some => format!("name hosts of the spec that are reached over SSH: --on {}", one_line(&nodeset::fold_node_set(some), 80)),
     }
 }
 
-async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAccess>, made: HostJobParts) -> Result<Exit, Failure> {
+async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAccess>, made: HostJobParts) -> Result<Exit, CommandFailure> {
     let parts: Vec<(HostAccess, HostPart)> = accesses.into_iter().zip(made.parts).collect();
     let names: Vec<&str> = parts.iter().map(|(_, part)| part.host.as_str()).collect();
-    let shown = nodeset::fold(&names);
+    let shown = nodeset::fold_node_set(&names);
     // What is there may be the output of another day, or no file at all.
-    if let Some(path) = common.output.as_ref().filter(|path| files::exists(path)) {
+    if let Some(path) = common.output.as_ref().filter(|path| files::is_present(path)) {
         return Err(is_there(path).into());
     }
     let open = |path: &PathBuf| AppendFile::open(path, Some(0));
-    let mut file = common.output.as_ref().map(open).transpose().map_err(|error| unwritten(common, &error))?;
-    let (mut decoder, mut kept) = (Decoder::default(), Ok(()));
+    let mut file = common.output.as_ref().map(open).transpose().map_err(|error| report_unwritten_output(common, &error))?;
+    let (mut decoder, mut kept) = (NcclLogDecoder::default(), Ok(()));
     let mut lines = |host: &str, text: &str| {
         decoder.feed(text.as_bytes());
         if let (Some(file), Ok(())) = (&mut file, &kept) {
             kept = file.append(text.as_bytes());
         }
         if !common.json {
-            text.lines().for_each(|line| out::print(&format!("{host} | {}\n", clean_line(line))));
+            text.lines().for_each(|line| out::print_result(&format!("{host} | {}\n", clean_line(line))));
         }
     };
     if !common.json {
-        out::note(&format!("{} with {} each, for {} at most", shown, counted(made.gpus as usize, "rank"), duration(common.limit_s)));
+        out::print_note(&format!(
+            "{} with {} each, for {} at most",
+            shown,
+            format_count(made.gpus as usize, "rank"),
+            format_duration(common.limit_s)
+        ));
     }
-    let watched = watched(common, inventory, &names, &parts, &mut lines).await;
+    let watched = run_and_watch_rails(common, inventory, &names, &parts, &mut lines).await;
     // A file without a line is in the way of the same command, given again.
     if let (Err(_), Some(path)) = (&watched, common.output.as_ref().filter(|path| files::is_empty(path))) {
-        files::remove(path).map_err(|error| unwritten(common, &error))?;
+        files::remove_path(path).map_err(|error| report_unwritten_output(common, &error))?;
     }
     let Some((ended, traffic)) = watched? else {
-        out::note(LEFT_AT_ONCE);
+        out::print_note(LEFT_AT_ONCE);
         return Ok(Exit::Interrupted);
     };
-    kept.map_err(|error| unwritten(common, &error))?;
-    if ended == Ended::Stopped {
-        out::note("it was ended on all hosts, and nothing of it stays there");
+    kept.map_err(|error| report_unwritten_output(common, &error))?;
+    if ended == HostJobOutcome::Stopped {
+        out::print_note("it was ended on all hosts, and nothing of it stays there");
         return Ok(Exit::Interrupted);
     }
     // How it ended is told before what its output says: that is of a job that broke.
-    let broke = not_to_its_end(&ended, common.limit_s).map(|broke| Failure::from(broke).show());
+    let broke = not_to_its_end(&ended, common.limit_s).map(|broke| CommandFailure::from(broke).show());
     let log = decoder.finish();
-    let expected = Expected { traffic: common.traffic.then_some(traffic), ..expected(common, inventory, shown, &names, &log) };
-    let proof = nccl::judge(&log, &expected);
-    out::print(&if common.json { job::json(&log, &proof, &expected) } else { job::screen(&log, &proof, &expected) });
+    let expected =
+        NcclExpectations { traffic: common.traffic.then_some(traffic), ..build_expectations(common, inventory, shown, &names, &log) };
+    let proof = nccl::check_nccl_log(&log, &expected);
+    out::print_result(&if common.json {
+        job::render_proof_json(&log, &proof, &expected)
+    } else {
+        job::render_proof_screen(&log, &proof, &expected)
+    });
     Ok(broke.unwrap_or(match proof.proven {
         Proven::Proven => Exit::Done,
         Proven::Disproven => Exit::Failed,
@@ -253,41 +263,41 @@ async fn carry_out(common: &Common, inventory: &Inventory, accesses: Vec<HostAcc
 }
 
 /// Runs it, and looks at its rails where that is asked for: how it ended, and what they carried. Nothing where somebody asked twice for its end.
-async fn watched(
+async fn run_and_watch_rails(
     common: &Common,
     inventory: &Inventory,
     names: &[&str],
     parts: &[(HostAccess, HostPart)],
     lines: &mut (dyn FnMut(&str, &str) + Send),
-) -> Result<Option<(Ended, Traffic)>, Failure> {
-    let mut interrupts = signals::interrupts();
+) -> Result<Option<(HostJobOutcome, ObservedRailTraffic)>, CommandFailure> {
+    let mut interrupts = signals::watch_interrupts();
     let mut again = interrupts.clone();
     let stop = async move { drop(interrupts.changed().await) };
     let limit_s = u32::try_from(common.limit_s).unwrap_or(u32::MAX);
-    let connector = connector(TargetContact::begin());
+    let connector = new_connector(TargetContact::begin());
     let hosts: Vec<&Host> = names.iter().filter_map(|name| inventory.loaded.host(name)).collect();
-    let mut looks = common.traffic.then(|| Looks::new(&*connector, requests(inventory, &hosts, None)));
+    let mut looks = common.traffic.then(|| Looks::new(&*connector, build_traffic_requests(inventory, &hosts, None)));
     let (mut flow, began) = (Flow::default(), Stopwatch::start());
     // A short job may send all that it has between two looks: the first is before it begins, the last after its end.
     if let Some(looks) = &mut looks {
         looks.once(&mut flow).await;
     }
     let ended = tokio::select! {
-        () = interrupted(&mut again, 2) => {
+        () = wait_for_interrupts(&mut again, 2) => {
             return Ok(None);
         }
-        ended = host_job::run(&*connector, parts, limit_s, lines, stop) => ended.map_err(refused)?,
-        () = looking(looks.as_mut(), &mut flow) => Ended::Stopped,
+        ended = host_job::run_host_job(&*connector, parts, limit_s, lines, stop) => ended.map_err(failure_from_refusal)?,
+        () = watch_rails(looks.as_mut(), &mut flow) => HostJobOutcome::Stopped,
     };
     if let Some(looks) = &mut looks {
         looks.once(&mut flow).await;
     }
     let seconds = began.elapsed().as_secs();
-    Ok(Some((ended, Traffic::Seen { flow, seconds })))
+    Ok(Some((ended, ObservedRailTraffic::Seen { flow, seconds })))
 }
 
 /// Looks at the rails of its hosts for as long as it runs, where that is asked for; never ends by itself.
-async fn looking(looks: Option<&mut Looks<'_>>, flow: &mut Flow) {
+async fn watch_rails(looks: Option<&mut Looks<'_>>, flow: &mut Flow) {
     match looks {
         Some(looks) => looks.on(flow).await,
         None => std::future::pending().await,
@@ -295,14 +305,14 @@ async fn looking(looks: Option<&mut Looks<'_>>, flow: &mut Flow) {
 }
 
 /// What its output is held against.
-fn expected(common: &Common, inventory: &Inventory, shown: String, names: &[&str], log: &Log) -> Expected {
-    let words = common.output.as_ref().map_or("--log FILE".to_owned(), |path| format!("--log {}", quote::path(path)));
-    let mut expected = Expected::of(shown, words);
+fn build_expectations(common: &Common, inventory: &Inventory, shown: String, names: &[&str], log: &NcclLog) -> NcclExpectations {
+    let words = common.output.as_ref().map_or("--log FILE".to_owned(), |path| format!("--log {}", quote::quote_path(path)));
+    let mut expected = NcclExpectations::of(shown, words);
     // Of a training no bandwidth is judged.
     if !log.runs.is_empty()
-        && let Err(unknown) = nics::hold(&mut expected, inventory, &names.iter().copied().collect())
+        && let Err(unknown) = nics::set_expected_bandwidth(&mut expected, inventory, &names.iter().copied().collect())
     {
-        out::note(&diagnostic::text(&[unknown], &Sources::default(), out::Look::of_stderr()));
+        out::print_note(&diagnostic::render_diagnostics(&[unknown], &Sources::default(), out::ScreenStyle::of_stderr()));
     }
     expected
 }

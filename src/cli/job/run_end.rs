@@ -1,26 +1,26 @@
 //! How `job run` tells that a job did not begin, or did not come to a good end.
 
 use super::run::Common;
-use crate::cli::Failure;
+use crate::cli::CommandFailure;
 use railwright_base::Diagnostic;
-use railwright_base::text::{duration, one_line};
-use railwright_verify::host_job::{Ended, Refused};
-use railwright_workload::missing;
+use railwright_base::text::{format_duration, one_line};
+use railwright_verify::host_job::{HostJobOutcome, HostJobStartError};
+use railwright_workload::describe_missing_requirement;
 use std::path::Path;
 
 /// It did not come to a good end.
-pub fn not_to_its_end(ended: &Ended, limit_s: u64) -> Option<Diagnostic> {
+pub fn not_to_its_end(ended: &HostJobOutcome, limit_s: u64) -> Option<Diagnostic> {
     let message = match ended {
-        Ended::Exited(all) => {
+        HostJobOutcome::Exited(all) => {
             let bad: Vec<String> = all.iter().filter(|(_, code)| *code != 0).map(|(host, code)| format!("{code} on {host}")).collect();
             if bad.is_empty() {
                 return None;
             }
             format!("the job ended with exit status {}", bad.join(", "))
         }
-        Ended::Late => format!("the job had not ended after {}", duration(limit_s)),
-        Ended::Lost { host, why } => format!("the job on {host} is lost: {why}"),
-        Ended::Stopped => return None,
+        HostJobOutcome::Late => format!("the job had not ended after {}", format_duration(limit_s)),
+        HostJobOutcome::Lost { host, why } => format!("the job on {host} is lost: {why}"),
+        HostJobOutcome::Stopped => return None,
     };
     Some(
         Diagnostic::error("RW1268", message)
@@ -30,23 +30,23 @@ pub fn not_to_its_end(ended: &Ended, limit_s: u64) -> Option<Diagnostic> {
 }
 
 /// Nothing was started, or not on all hosts.
-pub fn refused(refused: Refused) -> Failure {
+pub fn failure_from_refusal(refused: HostJobStartError) -> CommandFailure {
     let nothing = "nothing was started";
     match refused {
-        Refused::Unreached(error) => error.diagnostic().into(),
-        Refused::Unasked { host, why } => {
+        HostJobStartError::Unreached(error) => error.diagnostic().into(),
+        HostJobStartError::Unasked { host, why } => {
             Diagnostic::error("RW1267", format!("{host} could not be asked what is there: {why}")).state(nothing).into()
         }
-        Refused::NotStarted { host, why } => Diagnostic::error("RW1267", format!("the job did not start on {host}: {why}"))
+        HostJobStartError::NotStarted { host, why } => Diagnostic::error("RW1267", format!("the job did not start on {host}: {why}"))
             .state("what was started on other hosts was ended")
             .next(format!("railwright verify INVENTORY, and `systemctl --failed` on {host}"))
             .into(),
-        Refused::Missing(all) => {
+        HostJobStartError::Missing(all) => {
             let told = all.iter().map(|(host, what)| {
-                let (what, brings) = missing(what);
+                let (what, brings) = describe_missing_requirement(what);
                 Diagnostic::error("RW1266", format!("{what} is not on {host}")).state(nothing).next(brings)
             });
-            Failure::from(told.collect::<Vec<_>>())
+            CommandFailure::from(told.collect::<Vec<_>>())
         }
     }
 }
@@ -60,7 +60,7 @@ pub fn is_there(path: &Path) -> Diagnostic {
 }
 
 /// The output could not be kept.
-pub fn unwritten(common: &Common, error: &std::io::Error) -> Diagnostic {
+pub fn report_unwritten_output(common: &Common, error: &std::io::Error) -> Diagnostic {
     let path = common.output.as_ref().map(|path| one_line(&path.display().to_string(), 80)).unwrap_or_default();
     Diagnostic::error("RW1265", format!("{path} cannot be written: {error}")).next("name another file: -o FILE")
 }

@@ -1,11 +1,13 @@
 //! What a job said: a log from a file or a pipe, or what the cluster has of a job: what keeps its pods, and the logs of all of them.
 
-use super::cluster::{Cluster, Named, Place, kind, name, name_not_file, one};
-use super::prove::unreadable;
-use crate::cli::Failure;
+use super::cluster::{
+    Cluster, JobLocationArguments, JobNameArguments, find_single_job, name_not_file, parse_job_kind, parse_kubernetes_name,
+};
+use super::prove::report_unreadable_log;
+use crate::cli::CommandFailure;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
-use railwright_jobs::job::{JobKind, Look};
+use railwright_jobs::job::{JobKind, JobReader};
 use railwright_report::out;
 use railwright_system::files;
 use std::path::PathBuf;
@@ -14,7 +16,7 @@ use std::path::PathBuf;
 const LINES: u32 = 200_000;
 
 /// A piece of what was said.
-pub enum Piece<'a> {
+pub enum JobOutputPiece<'a> {
     /// Of a log.
     Log(&'a [u8]),
     /// Of what the cluster says.
@@ -24,7 +26,7 @@ pub enum Piece<'a> {
 /// Where it is.
 #[derive(Debug, Clone, clap::Args)]
 #[command(group(clap::ArgGroup::new("said").required(true).args(["job", "log"])))]
-pub struct Said {
+pub struct JobOutputArguments {
     /// A job in the inventory's cluster: the logs of its pods are read, and what keeps them
     #[arg(value_parser = name_not_file, requires = "inventory")]
     job: Option<String>,
@@ -35,18 +37,18 @@ pub struct Said {
     #[arg(short, long, value_name = "FOLDER")]
     pub inventory: Option<PathBuf>,
     /// The namespace of the job
-    #[arg(short, long, value_name = "NAME", default_value = "default", value_parser = name)]
+    #[arg(short, long, value_name = "NAME", default_value = "default", value_parser = parse_kubernetes_name)]
     pub namespace: String,
     /// The job's kind, where several have its name
-    #[arg(long, value_name = "KIND", value_parser = kind)]
+    #[arg(long, value_name = "KIND", value_parser = parse_job_kind)]
     kind: Option<JobKind>,
 }
 
-impl Said {
+impl JobOutputArguments {
     /// The job in a cluster, where it is one and no log.
-    pub fn named(&self) -> Option<Named> {
-        let place = Place { inventory: self.inventory.clone()?, namespace: self.namespace.clone() };
-        Some(Named { job: self.job.clone()?, kind: self.kind, place })
+    pub fn named(&self) -> Option<JobNameArguments> {
+        let place = JobLocationArguments { inventory: self.inventory.clone()?, namespace: self.namespace.clone() };
+        Some(JobNameArguments { job: self.job.clone()?, kind: self.kind, place })
     }
 
     /// The words by which a command that is suggested finds it; what came by a pipe has to be kept first.
@@ -54,26 +56,26 @@ impl Said {
         match (&self.job, &self.inventory, &self.log) {
             (Some(job), Some(inventory), _) => {
                 let kind = self.kind.map(|kind| format!(" --kind {}", kind.word())).unwrap_or_default();
-                format!("{job} -i {} -n {}{kind}", quote::path(inventory), self.namespace)
+                format!("{job} -i {} -n {}{kind}", quote::quote_path(inventory), self.namespace)
             }
             (_, inventory, log) => {
                 let log = log.as_ref().filter(|log| log.as_os_str() != "-");
-                let log = log.map_or("FILE".to_owned(), |log| quote::path(log));
-                let inventory = inventory.as_ref().map(|folder| format!(" -i {}", quote::path(folder)));
+                let log = log.map_or("FILE".to_owned(), |log| quote::quote_path(log));
+                let inventory = inventory.as_ref().map(|folder| format!(" -i {}", quote::quote_path(folder)));
                 format!("--log {log}{}", inventory.unwrap_or_default())
             }
         }
     }
 
     /// All of it, piece by piece; what it is called. What the cluster says of a job and its pods is no log: `each` is told which of both a piece is.
-    pub async fn read(&self, mut each: impl FnMut(Piece<'_>)) -> Result<String, Failure> {
+    pub async fn read(&self, mut each: impl FnMut(JobOutputPiece<'_>)) -> Result<String, CommandFailure> {
         match (&self.job, &self.inventory, &self.log) {
             (Some(job), Some(inventory), _) => {
-                let place = Place { inventory: inventory.clone(), namespace: self.namespace.clone() };
-                of_job(&Named { job: job.clone(), kind: self.kind, place }, false, each).await
+                let place = JobLocationArguments { inventory: inventory.clone(), namespace: self.namespace.clone() };
+                of_job(&JobNameArguments { job: job.clone(), kind: self.kind, place }, false, each).await
             }
             (_, _, Some(log)) => {
-                files::stream(log, |chunk| each(Piece::Log(chunk))).map_err(|error| unreadable(log, &error))?;
+                files::stream_file(log, |chunk| each(JobOutputPiece::Log(chunk))).map_err(|error| report_unreadable_log(log, &error))?;
                 Ok(one_line(&log.display().to_string(), 120))
             }
             // The command line says what is missing before.
@@ -83,16 +85,16 @@ impl Said {
 }
 
 /// What the cluster says of a job, and the logs of all its pods, with the kubelet's time before each line where that is wanted; what it is called.
-pub async fn of_job(asked: &Named, timed: bool, mut each: impl FnMut(Piece<'_>)) -> Result<String, Failure> {
+pub async fn of_job(asked: &JobNameArguments, timed: bool, mut each: impl FnMut(JobOutputPiece<'_>)) -> Result<String, CommandFailure> {
     let reader = Cluster::of(&asked.place.inventory).await?.reader();
-    let found = one(&reader, asked).await?;
-    let look = Look::at(&reader, &asked.place.namespace);
+    let found = find_single_job(&reader, asked).await?;
+    let look = JobReader::at(&reader, &asked.place.namespace);
     let view = look.view(&found).await.map_err(|error| error.diagnostic())?;
-    let view = view.ok_or_else(|| super::watch::gone(found.kind, &found.job.namespace, &found.job.name))?;
+    let view = view.ok_or_else(|| super::watch::report_deleted_job(found.kind, &found.job.namespace, &found.job.name))?;
     // Symptoms are known by the words of the scheduler and the kubelet.
     let words = view.pods.iter().flat_map(|pod| pod.unscheduled.iter().chain(&pod.waits)).map(|said| one_line(said, 600));
     for line in view.news(None).into_iter().chain(words) {
-        each(Piece::Status(format!("{}\n", one_line(&line, 600)).as_bytes()));
+        each(JobOutputPiece::Status(format!("{}\n", one_line(&line, 600)).as_bytes()));
     }
     let begun = view.pods.iter().filter(|pod| pod.phase != "Pending");
     let (mut read, mut unread) = (0, Vec::new());
@@ -109,15 +111,15 @@ pub async fn of_job(asked: &Named, timed: bool, mut each: impl FnMut(Piece<'_>))
                 // The kubelet's time stands before each line.
                 for line in text.lines() {
                     let line = if timed { line } else { line.split_once(' ').map_or("", |(_, said)| said) };
-                    each(Piece::Log(format!("{line}\n").as_bytes()));
+                    each(JobOutputPiece::Log(format!("{line}\n").as_bytes()));
                 }
             }
             Err(why) => unread.push(format!("{}: {why}", pod.name)),
         }
     }
     for one in &unread {
-        out::note(&format!("a log could not be read whole: {}", one_line(one, 300)));
+        out::print_note(&format!("a log could not be read whole: {}", one_line(one, 300)));
     }
     let (kind, place) = (found.kind.word(), &found.job.namespace);
-    Ok(format!("{kind} {place}/{}, the logs of {}", one_line(&found.job.name, 63), railwright_base::text::counted(read, "pod")))
+    Ok(format!("{kind} {place}/{}, the logs of {}", one_line(&found.job.name, 63), railwright_base::text::format_count(read, "pod")))
 }

@@ -1,10 +1,10 @@
 //! `railwright job watch`.
 
-use super::cluster::{Cluster, Named, one};
-use crate::cli::{Exit, Failure};
-use railwright_base::text::{self, clean_line, duration, one_line};
+use super::cluster::{Cluster, JobNameArguments, find_single_job};
+use crate::cli::{CommandFailure, Exit};
+use railwright_base::text::{self, clean_line, format_duration, one_line};
 use railwright_base::{Diagnostic, quote};
-use railwright_jobs::job::{Found, JobKind, Look, Phase, Progress, STALLED_S, Tail, View};
+use railwright_jobs::job::{ClusterJob, JobKind, JobProgress, JobReader, JobView, Phase, STALLED_S, Tail};
 use railwright_report::running_jobs::WatchedJobDocument;
 use railwright_report::{document, out};
 use railwright_resource::kubernetes_job::JobPod;
@@ -24,21 +24,21 @@ const FAILURES: u32 = 60;
 /// Ends when the job does: exit code 0 when it succeeded (of a job that stays: when it runs), 1 when it failed, 3 when the time is over.
 /// The first Ctrl-C leaves the job alone.
 #[derive(Debug, clap::Args)]
-pub struct Watch {
+pub struct JobWatchArguments {
     #[command(flatten)]
-    named: Named,
+    named: JobNameArguments,
     #[command(flatten)]
-    patience: Patience,
+    patience: JobWatchOptions,
 }
 
 /// How long it is watched, and what is shown of it.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Patience {
+pub struct JobWatchOptions {
     /// Watch no longer than this: `30m`, `2h`
-    #[arg(long = "for", value_name = "DURATION", value_parser = seconds)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_job_duration)]
     limit_s: Option<u64>,
     /// Call it stuck when it runs and writes nothing for this long
-    #[arg(long = "stuck-after", value_name = "DURATION", value_parser = seconds, default_value_t = STALLED_S)]
+    #[arg(long = "stuck-after", value_name = "DURATION", value_parser = parse_job_duration, default_value_t = STALLED_S)]
     stuck_s: u64,
     /// Lines of the log that are shown of the time before
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -49,28 +49,28 @@ pub struct Patience {
 }
 
 /// `90`, `90s`, `30m`, `2h`, a month at most.
-pub fn seconds(text: &str) -> Result<u64, String> {
-    let seconds = text::seconds(text, &[('s', 1), ('m', 60), ('h', 3600)]);
+pub fn parse_job_duration(text: &str) -> Result<u64, String> {
+    let seconds = text::parse_seconds(text, &[('s', 1), ('m', 60), ('h', 3600)]);
     seconds.filter(|seconds| (1..=2_678_400).contains(seconds)).ok_or_else(|| "seconds, minutes or hours: `90s`, `30m`, `2h`".to_owned())
 }
 
 /// Watches it.
-pub async fn run(arguments: &Watch) -> Result<Exit, Failure> {
+pub async fn run(arguments: &JobWatchArguments) -> Result<Exit, CommandFailure> {
     let place = &arguments.named.place;
     let reader = Cluster::of(&place.inventory).await?.reader();
-    let found = one(&reader, &arguments.named).await?;
-    follow(&reader, &found, &arguments.patience, &format!("-i {} -n {}", quote::path(&place.inventory), place.namespace)).await
+    let found = find_single_job(&reader, &arguments.named).await?;
+    follow_job(&reader, &found, &arguments.patience, &format!("-i {} -n {}", quote::quote_path(&place.inventory), place.namespace)).await
 }
 
 /// Until it ends, the time is over, or somebody asks to stop.
-pub async fn follow(reader: &Reader, found: &Found, patience: &Patience, place: &str) -> Result<Exit, Failure> {
-    let mut interrupts = signals::interrupts();
-    let mut watching = Watching::begin(reader, found, patience);
+pub async fn follow_job(reader: &Reader, found: &ClusterJob, patience: &JobWatchOptions, place: &str) -> Result<Exit, CommandFailure> {
+    let mut interrupts = signals::watch_interrupts();
+    let mut watching = JobWatchSession::begin(reader, found, patience);
     loop {
         let looked = tokio::select! {
             _ = interrupts.changed() => return Ok(watching.left(place)),
             // A server that does not answer holds nobody longer than was asked for.
-            () = clock::pause(watching.left_s()) => Some(Exit::Incomplete),
+            () = clock::sleep_for(watching.left_s()) => Some(Exit::Incomplete),
             looked = watching.look() => looked?,
         };
         if let Some(exit) = looked {
@@ -78,35 +78,35 @@ pub async fn follow(reader: &Reader, found: &Found, patience: &Patience, place: 
         }
         tokio::select! {
             _ = interrupts.changed() => return Ok(watching.left(place)),
-            () = clock::pause(LOOK) => {}
+            () = clock::sleep_for(LOOK) => {}
         }
     }
 }
 
 /// What is known of the job so far.
-struct Watching<'a> {
-    look: Look<'a>,
-    found: &'a Found,
-    patience: &'a Patience,
+struct JobWatchSession<'a> {
+    look: JobReader<'a>,
+    found: &'a ClusterJob,
+    patience: &'a JobWatchOptions,
     began: Stopwatch,
-    last: Option<View>,
+    last: Option<JobView>,
     /// The pod whose log is read, and how far.
     speaker: Option<(String, Tail)>,
-    progress: Progress,
+    progress: JobProgress,
     stuck: bool,
     failures: u32,
 }
 
-impl<'a> Watching<'a> {
-    fn begin(reader: &'a Reader, found: &'a Found, patience: &'a Patience) -> Self {
-        Watching {
-            look: Look::at(reader, &found.job.namespace),
+impl<'a> JobWatchSession<'a> {
+    fn begin(reader: &'a Reader, found: &'a ClusterJob, patience: &'a JobWatchOptions) -> Self {
+        JobWatchSession {
+            look: JobReader::at(reader, &found.job.namespace),
             found,
             patience,
             began: Stopwatch::start(),
             last: None,
             speaker: None,
-            progress: Progress::new(patience.stuck_s),
+            progress: JobProgress::new(patience.stuck_s),
             stuck: false,
             failures: 0,
         }
@@ -114,12 +114,12 @@ impl<'a> Watching<'a> {
 
     fn say(&self, line: &str) {
         if !self.patience.json {
-            out::print(&format!("{line}\n"));
+            out::print_result(&format!("{line}\n"));
         }
     }
 
     /// One look; how it ended, if it did.
-    async fn look(&mut self) -> Result<Option<Exit>, Failure> {
+    async fn look(&mut self) -> Result<Option<Exit>, CommandFailure> {
         match self.once().await {
             Ok(ended) => {
                 self.failures = 0;
@@ -128,7 +128,7 @@ impl<'a> Watching<'a> {
             Err(error) if self.failures < FAILURES => {
                 self.failures += 1;
                 if self.failures == 1 {
-                    out::note(&format!("the cluster did not answer, and is asked again: {}", error.one_line()));
+                    out::print_note(&format!("the cluster did not answer, and is asked again: {}", error.one_line()));
                 }
                 Ok(self.is_over_time())
             }
@@ -136,9 +136,9 @@ impl<'a> Watching<'a> {
         }
     }
 
-    async fn once(&mut self) -> Result<Option<Result<Exit, Failure>>, TransportError> {
+    async fn once(&mut self) -> Result<Option<Result<Exit, CommandFailure>>, TransportError> {
         let Some(view) = self.look.view(self.found).await? else {
-            return Ok(Some(Err(gone(self.found.kind, &self.found.job.namespace, &self.found.job.name).into())));
+            return Ok(Some(Err(report_deleted_job(self.found.kind, &self.found.job.namespace, &self.found.job.name).into())));
         };
         view.news(self.last.as_ref()).iter().for_each(|line| self.say(line));
         let new = match view.speaker().cloned() {
@@ -192,12 +192,12 @@ impl<'a> Watching<'a> {
     fn end(&self, exit: Exit) -> Exit {
         let watched_s = self.began.elapsed().as_secs();
         match (&self.last, self.patience.json) {
-            (Some(view), true) => out::print(&document::text(&WatchedJobDocument::of(view, self.stuck, watched_s))),
+            (Some(view), true) => out::print_result(&document::render_json_document(&WatchedJobDocument::of(view, self.stuck, watched_s))),
             (_, true) => {}
             (_, false) if exit == Exit::Incomplete => {
-                self.say(&format!("the time is over: it was watched for {}, and goes on by itself", duration(watched_s)));
+                self.say(&format!("the time is over: it was watched for {}, and goes on by itself", format_duration(watched_s)));
             }
-            (Some(view), false) => self.say(&format!("{} after {} of watching", view.phase.word(), duration(watched_s))),
+            (Some(view), false) => self.say(&format!("{} after {} of watching", view.phase.word(), format_duration(watched_s))),
             (None, false) => {}
         }
         exit
@@ -206,7 +206,7 @@ impl<'a> Watching<'a> {
     /// Somebody asked to stop.
     fn left(&self, place: &str) -> Exit {
         let name = one_line(&self.found.job.name, 63);
-        out::note(&format!(
+        out::print_note(&format!(
             "the job is left as it is, and goes on by itself\n  watch it again: railwright job watch {name} {place}\n  delete it:      railwright job delete {name} {place}"
         ));
         Exit::Interrupted
@@ -214,7 +214,7 @@ impl<'a> Watching<'a> {
 }
 
 /// It was deleted while it was watched.
-pub fn gone(kind: JobKind, namespace: &str, name: &str) -> Diagnostic {
+pub fn report_deleted_job(kind: JobKind, namespace: &str, name: &str) -> Diagnostic {
     Diagnostic::error("RW1246", format!("{} {namespace}/{name} is gone: somebody deleted it, or its time to live was over", kind.word()))
         .state("its pods go with it; what they wrote on volumes stays")
         .next("submit it again, where that was not meant")

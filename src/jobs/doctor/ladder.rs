@@ -2,9 +2,9 @@
 //! cause. The steps are those by which a hang of NCCL's tests in pods was narrowed down (NVIDIA/nccl#1564: it went on hosts, in containers with
 //! their network, in pods without RDMA, and hung in pods with it).
 
-use railwright_verify::Verdict;
+use railwright_verify::CheckVerdict;
 use railwright_verify::nccl::transport::Transport;
-use railwright_verify::nccl::{Proof, Proven};
+use railwright_verify::nccl::{NcclProof, Proven};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub enum Rung {
 /// How a trial went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "outcome", content = "found", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// It goes, in words.
     Goes(String),
     /// It does not: what was found.
@@ -94,72 +94,75 @@ impl Rung {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ladder {
     /// Every trial that was made, the lowest first.
-    pub rungs: Vec<(Rung, Outcome)>,
+    pub rungs: Vec<(Rung, TrialOutcome)>,
 }
 
 impl Ladder {
     /// The first that fails, with what was found.
     pub fn first_that_fails(&self) -> Option<(Rung, &str)> {
-        self.rungs.iter().find_map(|(rung, outcome)| if let Outcome::Fails(found) = outcome { Some((*rung, found.as_str())) } else { None })
+        self.rungs
+            .iter()
+            .find_map(|(rung, outcome)| if let TrialOutcome::Fails(found) = outcome { Some((*rung, found.as_str())) } else { None })
     }
 
     /// Every trial went.
     pub fn goes(&self) -> bool {
-        self.rungs.len() == Rung::ALL.len() && self.rungs.iter().all(|(_, outcome)| matches!(outcome, Outcome::Goes(_)))
+        self.rungs.len() == Rung::ALL.len() && self.rungs.iter().all(|(_, outcome)| matches!(outcome, TrialOutcome::Goes(_)))
     }
 }
 
 /// What the log of a job that came to its end says of its trial; it names so many hosts.
-pub fn judge(rung: Rung, hosts: usize, proof: &Proof) -> Outcome {
-    let told = |aspect: &(_, railwright_verify::result::Judgement)| format!("{}: {}", aspect.1.code.unwrap_or_default(), aspect.1.measured);
+pub fn evaluate_trial(rung: Rung, hosts: usize, proof: &NcclProof) -> TrialOutcome {
+    let told =
+        |aspect: &(_, railwright_verify::result::CheckOutcome)| format!("{}: {}", aspect.1.code.unwrap_or_default(), aspect.1.measured);
     let first = || proof.aspects.iter().find(|(_, judgement)| judgement.code.is_some()).map(told).unwrap_or_default();
     match (rung, proof.proven, proof.transport) {
         // Without RDMA the one thing that has to be different is the transport.
         (Rung::WithoutRdma, _, transport) if transport.is_rdma() => {
-            Outcome::Fails(format!("it used {} without asking for a device", transport.word()))
+            TrialOutcome::Fails(format!("it used {} without asking for a device", transport.word()))
         }
         (Rung::WithoutRdma, _, Transport::Socket) => {
             let of = |verdict| proof.aspects.iter().skip(1).find(|(_, judgement)| judgement.verdict == verdict).map(told);
-            let failed = of(Verdict::Failed).map(Outcome::Fails);
+            let failed = of(CheckVerdict::Failed).map(TrialOutcome::Fails);
             let open = || match hosts {
                 0 | 1 => {
-                    Some(Outcome::NotKnown("the log names one host alone: nothing shows that pods of two reach each other".to_owned()))
+                    Some(TrialOutcome::NotKnown("the log names one host alone: nothing shows that pods of two reach each other".to_owned()))
                 }
-                _ => of(Verdict::Unknown).map(Outcome::NotKnown),
+                _ => of(CheckVerdict::Unknown).map(TrialOutcome::NotKnown),
             };
-            failed.or_else(open).unwrap_or_else(|| Outcome::Goes("over TCP, to its end".to_owned()))
+            failed.or_else(open).unwrap_or_else(|| TrialOutcome::Goes("over TCP, to its end".to_owned()))
         }
-        (_, Proven::Proven, transport) => Outcome::Goes(format!("over {}, to its end", transport.word())),
-        (_, Proven::Disproven, _) => Outcome::Fails(first()),
-        (_, Proven::NotKnown, _) => Outcome::NotKnown(first()),
+        (_, Proven::Proven, transport) => TrialOutcome::Goes(format!("over {}, to its end", transport.word())),
+        (_, Proven::Disproven, _) => TrialOutcome::Fails(first()),
+        (_, Proven::NotKnown, _) => TrialOutcome::NotKnown(first()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use railwright_verify::nccl::{Decoder, Expected, judge as prove, samples};
+    use railwright_verify::nccl::{NcclExpectations, NcclLogDecoder, check_nccl_log, samples};
 
-    fn of(rung: Rung, log: &str) -> Outcome {
-        let mut decoder = Decoder::default();
+    fn of(rung: Rung, log: &str) -> TrialOutcome {
+        let mut decoder = NcclLogDecoder::default();
         decoder.feed(log.as_bytes());
         let log = decoder.finish();
-        judge(rung, log.hosts().len(), &prove(&log, &Expected::of("x", "--log x")))
+        evaluate_trial(rung, log.hosts().len(), &check_nccl_log(&log, &NcclExpectations::of("x", "--log x")))
     }
 
     #[test]
     fn a_trial_is_judged_by_what_it_was_to_show() {
-        let rdma = samples::job();
+        let rdma = samples::render_job_log();
         let tcp = rdma
             .replace("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "NET/IB : No device found.")
             .replace("Using network IB", "Using network Socket")
             .replace("via NET/IB/0/GDRDMA", "via NET/Socket/0");
-        assert_eq!(of(Rung::WithRdma, &rdma), Outcome::Goes("over RoCE, to its end".into()));
-        assert_eq!(of(Rung::WithoutRdma, &tcp), Outcome::Goes("over TCP, to its end".into()));
-        assert!(matches!(of(Rung::WithRdma, &tcp), Outcome::Fails(why) if why.starts_with("RW1201")));
-        assert!(matches!(of(Rung::WithoutRdma, &rdma), Outcome::Fails(why) if why.contains("without asking")));
-        assert!(matches!(of(Rung::WithRdma, ""), Outcome::NotKnown(_)));
+        assert_eq!(of(Rung::WithRdma, &rdma), TrialOutcome::Goes("over RoCE, to its end".into()));
+        assert_eq!(of(Rung::WithoutRdma, &tcp), TrialOutcome::Goes("over TCP, to its end".into()));
+        assert!(matches!(of(Rung::WithRdma, &tcp), TrialOutcome::Fails(why) if why.starts_with("RW1201")));
+        assert!(matches!(of(Rung::WithoutRdma, &rdma), TrialOutcome::Fails(why) if why.contains("without asking")));
+        assert!(matches!(of(Rung::WithRdma, ""), TrialOutcome::NotKnown(_)));
         let wrong = tcp.replace("26.56      0", "26.56      7");
-        assert!(matches!(of(Rung::WithoutRdma, &wrong), Outcome::Fails(why) if why.starts_with("RW1207")));
+        assert!(matches!(of(Rung::WithoutRdma, &wrong), TrialOutcome::Fails(why) if why.starts_with("RW1207")));
     }
 }

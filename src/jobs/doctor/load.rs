@@ -3,9 +3,9 @@
 use super::layer::Layer;
 use railwright_base::{Diagnostic, Severity};
 use railwright_knowledge::shipped::yaml_files;
-use railwright_knowledge::spec::decode::sound;
-use railwright_knowledge::spec::source::{Source, SourceFile, Sources};
-use railwright_knowledge::spec::yaml::{AliasBudget, Document, NodeId};
+use railwright_knowledge::spec::decode::decode_or_report;
+use railwright_knowledge::spec::source::{SourceFile, SourceText, Sources};
+use railwright_knowledge::spec::yaml::{AliasBudget, NodeId, YamlDocument};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub struct Symptom {
     /// What is wrong, in a sentence.
     pub title: String,
     /// Its layer, which is its file's.
-    #[serde(skip, default = "first")]
+    #[serde(skip, default = "default_layer")]
     pub layer: Layer,
     /// Words of the log: one of the groups must be there whole, each pattern in a line of its own. `*` in a pattern is any text.
     #[serde(default)]
@@ -63,7 +63,7 @@ pub struct Symptom {
     pub case: String,
     /// What that log is held against.
     #[serde(default)]
-    pub against: Against,
+    pub against: SymptomCaseExpectations,
 }
 
 /// Where there is no host and no device plugin to look at.
@@ -79,20 +79,20 @@ pub struct OnAcs {
 /// What a log of a case is held against, where it shows its symptom by that alone.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Against {
+pub struct SymptomCaseExpectations {
     /// What the NICs of one node carry, in Gb/s.
     pub gbps: Option<f64>,
     /// It is of a pod of Alibaba Container Compute Service.
     pub acs: bool,
 }
 
-fn first() -> Layer {
+fn default_layer() -> Layer {
     Layer::Host
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct SymptomFileHeader {
     layer: Layer,
     #[serde(rename = "summary")]
     _summary: String,
@@ -101,13 +101,13 @@ struct Head {
 }
 
 /// The shipped symptoms, the lowest layer first; what is wrong with them, and the files that it points into, where they are not sound.
-pub fn load() -> Result<Vec<Symptom>, (Vec<Diagnostic>, Sources)> {
-    read(yaml_files(SYMPTOMS_FOLDER))
+pub fn load_symptoms() -> Result<Vec<Symptom>, (Vec<Diagnostic>, Sources)> {
+    parse_symptom_files(yaml_files(SYMPTOMS_FOLDER))
 }
 
 /// Symptoms of these files, each with its name.
-pub(super) fn read(files: Vec<(String, String)>) -> Result<Vec<Symptom>, (Vec<Diagnostic>, Sources)> {
-    let mut reading = Reading::default();
+pub(super) fn parse_symptom_files(files: Vec<(String, String)>) -> Result<Vec<Symptom>, (Vec<Diagnostic>, Sources)> {
+    let mut reading = SymptomLoader::default();
     for (name, text) in files {
         reading.file(name, text);
     }
@@ -120,7 +120,7 @@ pub(super) fn read(files: Vec<(String, String)>) -> Result<Vec<Symptom>, (Vec<Di
 }
 
 #[derive(Default)]
-struct Reading {
+struct SymptomLoader {
     aliases: AliasBudget,
     symptoms: Vec<Symptom>,
     sources: Sources,
@@ -128,17 +128,17 @@ struct Reading {
     names: BTreeSet<String>,
 }
 
-impl Reading {
+impl SymptomLoader {
     fn file(&mut self, name: String, text: String) {
-        let source = Arc::new(Source::new(SourceFile { name, text }));
+        let source = Arc::new(SourceText::new(SourceFile { name, text }));
         self.sources.add(Arc::clone(&source));
-        let Some(document) = Document::parse(source, &mut self.aliases, &mut self.problems) else { return };
+        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems) else { return };
         let Some(root) = document.root() else { return };
-        let Some(head) = sound::<Head>(&document, root, &mut self.problems) else { return };
+        let Some(head) = decode_or_report::<SymptomFileHeader>(&document, root, &mut self.problems) else { return };
         let list = document.entry(root, "symptoms").map(|entry| entry.value);
         let nodes: Vec<NodeId> = list.map(|list| document.items(list).collect()).unwrap_or_default();
         for node in nodes {
-            let Some(symptom) = sound::<Symptom>(&document, node, &mut self.problems) else { continue };
+            let Some(symptom) = decode_or_report::<Symptom>(&document, node, &mut self.problems) else { continue };
             let symptom = Symptom { layer: head.layer, ..symptom };
             match self.fault(&symptom) {
                 None => self.symptoms.push(symptom),

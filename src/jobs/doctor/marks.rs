@@ -3,7 +3,7 @@
 
 use super::load::Symptom;
 use aho_corasick::AhoCorasick;
-use railwright_verify::nccl::lines::{Line, Lines};
+use railwright_verify::nccl::lines::{LogLine, LogLineSplitter};
 use std::collections::BTreeMap;
 
 /// Characters of a line that are kept.
@@ -11,7 +11,7 @@ const TEXT_MAX: usize = 200;
 
 /// Where a pattern was seen first, and how often.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct PatternOccurrence {
     /// The line, from 1.
     pub line: u64,
     /// Its text, as far as it is kept.
@@ -22,8 +22,8 @@ pub struct Seen {
 
 /// Looks for patterns.
 #[derive(Debug)]
-pub struct Marks {
-    lines: Lines,
+pub struct PatternScanner {
+    lines: LogLineSplitter,
     looking: Looking,
 }
 
@@ -31,10 +31,10 @@ pub struct Marks {
 struct Looking {
     automaton: AhoCorasick,
     patterns: Vec<(String, Vec<String>)>,
-    seen: Vec<Option<Seen>>,
+    seen: Vec<Option<PatternOccurrence>>,
 }
 
-impl Marks {
+impl PatternScanner {
     /// For the patterns of these symptoms.
     pub fn of(symptoms: &[Symptom]) -> Self {
         let mut patterns: Vec<&String> = symptoms.iter().flat_map(|symptom| symptom.seen.iter().flatten().chain(&symptom.unless)).collect();
@@ -45,7 +45,7 @@ impl Marks {
         let heads = patterns.iter().filter_map(|(_, parts)| parts.first());
         let automaton = AhoCorasick::new(heads).expect("some hundred short words make an automaton");
         let seen = vec![None; patterns.len()];
-        Marks { lines: Lines::default(), looking: Looking { automaton, patterns, seen } }
+        PatternScanner { lines: LogLineSplitter::default(), looking: Looking { automaton, patterns, seen } }
     }
 
     /// Takes the next bytes.
@@ -55,7 +55,7 @@ impl Marks {
     }
 
     /// What was seen, by pattern.
-    pub fn finish(mut self) -> BTreeMap<String, Seen> {
+    pub fn finish(mut self) -> BTreeMap<String, PatternOccurrence> {
         let looking = &mut self.looking;
         self.lines.end(&mut |line| looking.line(line));
         let Looking { patterns, seen, .. } = self.looking;
@@ -64,24 +64,27 @@ impl Marks {
 }
 
 impl Looking {
-    fn line(&mut self, line: Line<'_>) {
+    fn line(&mut self, line: LogLine<'_>) {
         for found in self.automaton.find_overlapping_iter(line.text) {
             let place = found.pattern().as_usize();
             let (_, parts) = &self.patterns[place];
-            if !follow(&line.text[found.end()..], &parts[1..]) {
+            if !has_parts_in_order(&line.text[found.end()..], &parts[1..]) {
                 continue;
             }
             match &mut self.seen[place] {
                 // the same line may hold the word twice
                 Some(seen) => seen.lines += u64::from(seen.line != line.number),
-                none => *none = Some(Seen { line: line.number, text: railwright_base::text::one_line(line.text, TEXT_MAX), lines: 1 }),
+                none => {
+                    *none =
+                        Some(PatternOccurrence { line: line.number, text: railwright_base::text::one_line(line.text, TEXT_MAX), lines: 1 })
+                }
             }
         }
     }
 }
 
 /// Whether all parts are there, each behind the one before.
-fn follow(mut text: &str, parts: &[String]) -> bool {
+fn has_parts_in_order(mut text: &str, parts: &[String]) -> bool {
     parts.iter().all(|part| match text.split_once(part.as_str()) {
         Some((_, rest)) => {
             text = rest;
@@ -98,8 +101,8 @@ mod tests {
     #[test]
     fn parts_follow_each_other_in_one_line() {
         let parts = |pattern: &str| pattern.split('*').map(str::to_owned).collect::<Vec<_>>();
-        assert!(follow(" x is in use by y", &parts("x* in use")));
-        assert!(!follow(" in use x", &parts("x* in use")));
-        assert!(follow("", &[]));
+        assert!(has_parts_in_order(" x is in use by y", &parts("x* in use")));
+        assert!(!has_parts_in_order(" in use x", &parts("x* in use")));
+        assert!(has_parts_in_order("", &[]));
     }
 }

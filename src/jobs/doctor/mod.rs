@@ -12,6 +12,6 @@ mod marks;
 #[cfg(test)]
 mod tests;
 
-pub use diagnose::{Diagnosis, Doctor, Found};
+pub use diagnose::{Diagnosis, Doctor, SymptomFinding};
 pub use layer::Layer;
-pub use load::{Against, OnAcs, SYMPTOMS_FOLDER, Symptom, load};
+pub use load::{OnAcs, SYMPTOMS_FOLDER, Symptom, SymptomCaseExpectations, load_symptoms};

@@ -2,22 +2,22 @@
 
 use super::*;
 use proptest::prelude::*;
-use railwright_verify::Verdict;
-use railwright_verify::nccl::{AcsNic, Expected, Log, Proven, samples};
+use railwright_verify::CheckVerdict;
+use railwright_verify::nccl::{AcsNic, NcclExpectations, NcclLog, Proven, samples};
 
 fn symptoms() -> Vec<Symptom> {
-    load().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
+    load_symptoms().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
 }
 
-fn held(text: &str, against: &Against) -> Diagnosis {
+fn held(text: &str, against: &SymptomCaseExpectations) -> Diagnosis {
     let mut doctor = Doctor::new(symptoms());
     doctor.feed(text.as_bytes());
     let acs = against.acs.then_some(AcsNic::Unsaid);
-    doctor.finish(|_| Expected { node_gbps: against.gbps, acs, ..Expected::of("job.log", "--log job.log") })
+    doctor.finish(|_| NcclExpectations { node_gbps: against.gbps, acs, ..NcclExpectations::of("job.log", "--log job.log") })
 }
 
 fn of(text: &str) -> Diagnosis {
-    held(text, &Against::default())
+    held(text, &SymptomCaseExpectations::default())
 }
 
 fn ids(text: &str) -> Vec<String> {
@@ -114,21 +114,21 @@ fn the_lowest_layer_has_the_first_cause_and_the_rest_comes_after_it() {
 /// Whatever disproves a job has a cause here, so that `doctor` has an answer where `job prove` sends for it.
 #[test]
 fn what_disproves_a_job_is_a_symptom() {
-    let (tcp, acs) = (Against::default(), Against { acs: true, gbps: None });
-    let slow = Against { gbps: Some(400.0), acs: false };
+    let (tcp, acs) = (SymptomCaseExpectations::default(), SymptomCaseExpectations { acs: true, gbps: None });
+    let slow = SymptomCaseExpectations { gbps: Some(400.0), acs: false };
     let socket = "a:7:9 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\na:7:9 [0] NCCL INFO Using network Socket\n";
     let mixed = format!(
         "{socket}b:7:9 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\nb:7:9 [0] NCCL INFO Using network IB\n"
     );
     let off = "a:7:9 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n";
     let hpn = format!("{off}hpn0: flags=4163<UP,BROADCAST,MULTICAST>  mtu 1500\n        inet6 fe80::1  prefixlen 64  scopeid 0x20<link>\n");
-    let broken = |line: &str| format!("{}{line}\n", samples::job());
-    let wrong = samples::job().replace("26.57      0", "26.57      7");
+    let broken = |line: &str| format!("{}{line}\n", samples::render_job_log());
+    let wrong = samples::render_job_log().replace("26.57      0", "26.57      7");
     for (log, against, code, first) in [
         (socket.to_owned(), &tcp, "RW1201", "over-tcp"),
         (mixed, &tcp, "RW1202", "mixed-devices"),
         (wrong, &slow, "RW1207", "wrong-data"),
-        (samples::job(), &slow, "RW1209", "slow"),
+        (samples::render_job_log(), &slow, "RW1209", "slow"),
         (hpn, &acs, "RW1213", "hpn0-not-ready"),
         (broken("Test NCCL failure all_reduce.cu:44 'unhandled system error'"), &tcp, "RW1211", "job-broke"),
         (broken("gpu-02: Test CUDA failure common.cu:1005 'invalid argument'"), &tcp, "RW1211", "job-broke"),
@@ -138,7 +138,7 @@ fn what_disproves_a_job_is_a_symptom() {
         (broken("gpu-01:1:2 [0] NCCL WARN NET/IB : mlx5_0:1 async fatal event on QP (0x7f)"), &tcp, "RW1211", "device-fatal"),
     ] {
         let diagnosis = held(&log, against);
-        let failed = diagnosis.proof.aspects.iter().any(|(_, told)| told.verdict == Verdict::Failed && told.code == Some(code));
+        let failed = diagnosis.proof.aspects.iter().any(|(_, told)| told.verdict == CheckVerdict::Failed && told.code == Some(code));
         assert!(failed && diagnosis.proof.proven == Proven::Disproven, "{code}: {:?}", diagnosis.proof);
         assert_eq!(diagnosis.found.first().map(|found| found.symptom.id.as_str()), Some(first), "{code}");
     }
@@ -151,7 +151,7 @@ fn what_disproves_a_job_is_a_symptom() {
 fn on_acs_its_own_way_to_rdma_is_told() {
     let log = "a:7:9 [0] NCCL INFO NET/IB : No device found.\na:7:9 [0] NCCL INFO Using network Socket\n";
     let said = |acs| {
-        let first = held(log, &Against { acs, gbps: None }).found.remove(0).symptom;
+        let first = held(log, &SymptomCaseExpectations { acs, gbps: None }).found.remove(0).symptom;
         assert_eq!(first.id, "no-rdma-device-in-the-pod");
         format!("{} {}", first.cause, first.next.join(" "))
     };
@@ -176,12 +176,12 @@ fn files_that_are_not_sound_are_told_with_their_place() {
         );
         vec![("a.yaml".to_owned(), text)]
     };
-    assert!(load::read(file("seen: [[words]]")).is_ok());
+    assert!(load::parse_symptom_files(file("seen: [[words]]")).is_ok());
     for more in ["seen: [[ab]]", "judged: []", "seen: [[]]", "seen: [['*words']]", "sen: [[words]]"] {
-        assert!(load::read(file(more)).is_err(), "{more}");
+        assert!(load::parse_symptom_files(file(more)).is_err(), "{more}");
     }
     let twice = [file("seen: [[words]]"), file("seen: [[words]]")].concat();
-    let (problems, _) = load::read(twice).unwrap_err();
+    let (problems, _) = load::parse_symptom_files(twice).unwrap_err();
     assert_eq!((&*problems[0].code, problems[0].labels[0].text.as_str()), ("RW1217", "two symptoms have this id or code"));
 }
 
@@ -202,7 +202,7 @@ proptest! {
         let mut split = Doctor::new(symptoms());
         split.feed(one);
         split.feed(other);
-        let expected = |_: &Log| Expected::of("job.log", "--log job.log");
+        let expected = |_: &NcclLog| NcclExpectations::of("job.log", "--log job.log");
         prop_assert_eq!(whole.finish(expected), split.finish(expected));
     }
 }

@@ -1,15 +1,15 @@
 //! Takes a job away: its object, whose pods go with it, and all that was submitted with it.
 
 use super::kind::JOB_LABEL;
-use super::look::{Found, Said, said};
+use super::look::{ClusterJob, KubernetesReadOutcome, parse_kubernetes_result};
 use railwright_base::text::one_line;
 use railwright_resource::kubernetes_job::JobNow;
-use railwright_resource::kubernetes_object::ownership::maker;
+use railwright_resource::kubernetes_object::ownership::describe_object_owner;
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName, SUBMISSION};
 use railwright_resource::{Action, Read};
 use railwright_system::clock::{self, Deadline};
-use railwright_transport::{JobWriter, Performed, Reader, TransportError};
+use railwright_transport::{ExecutionOutcome, JobWriter, Reader, TransportError};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) const BESIDE: [(&str, &str); 5] =
 
 /// What came of taking an object away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Gone {
+pub enum ObjectDeletionOutcome {
     /// It is gone, and so is what it had.
     Gone,
     /// It was not there any more.
@@ -77,22 +77,22 @@ impl Deletable<'_> {
     /// Whether what is there now is it.
     fn is(&self, live: &Value) -> bool {
         match self {
-            Deletable::Listed(listed) => uid(live) == Some(&listed.uid) && job_of(live) == listed.job.as_deref(),
+            Deletable::Listed(listed) => find_object_uid(live) == Some(&listed.uid) && job_of(live) == listed.job.as_deref(),
             Deletable::Submitted { word, .. } => of_submission(live) == Some(word),
         }
     }
 
     /// What it means that something else has its name by now.
-    fn replaced_by(&self, live: &Value) -> Gone {
+    fn replaced_by(&self, live: &Value) -> ObjectDeletionOutcome {
         match self {
-            Deletable::Listed(_) => Gone::LeftAlone(maker(live)),
-            Deletable::Submitted { .. } => Gone::WasGone,
+            Deletable::Listed(_) => ObjectDeletionOutcome::LeftAlone(describe_object_owner(live)),
+            Deletable::Submitted { .. } => ObjectDeletionOutcome::WasGone,
         }
     }
 }
 
 /// All objects of a job.
-pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[Found]) -> Result<JobObjects, TransportError> {
+pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[ClusterJob]) -> Result<JobObjects, TransportError> {
     let read = |(api_version, kind): &(&str, &str)| KubernetesRead::Jobs {
         api_version: (*api_version).to_owned(),
         kind: (*kind).to_owned(),
@@ -104,11 +104,11 @@ pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[Fo
     let mut objects = JobObjects { listed: main.iter().map(|found| listed(found.object(), &found.job)).collect(), ..JobObjects::default() };
     let mut seen: BTreeSet<ObjectName> = objects.listed.iter().map(|object| object.name.clone()).collect();
     for (read, (api_version, kind)) in reads.iter().zip(BESIDE) {
-        let found = match said::<Vec<JobNow>>(&answers, read) {
-            Said::Is(found) => found,
+        let found = match parse_kubernetes_result::<Vec<JobNow>>(&answers, read) {
+            KubernetesReadOutcome::Is(found) => found,
             // Somebody who may not list Services has made none of them through us.
-            Said::NoKind | Said::Denied(_) => continue,
-            Said::Unread(reason) => {
+            KubernetesReadOutcome::NoKind | KubernetesReadOutcome::Denied(_) => continue,
+            KubernetesReadOutcome::Unread(reason) => {
                 objects.unread.push((kind.to_owned(), reason));
                 continue;
             }
@@ -129,38 +129,41 @@ pub async fn objects_of(reader: &Reader, namespace: &str, name: &str, main: &[Fo
 }
 
 /// Takes an object away and waits until it is gone; the volumes in which it left something are named. Another one of its name is left alone.
-pub async fn delete(writer: &JobWriter, which: Deletable<'_>) -> Result<Result<(Gone, BTreeSet<String>), String>, TransportError> {
+pub async fn delete_job_object(
+    writer: &JobWriter,
+    which: Deletable<'_>,
+) -> Result<Result<(ObjectDeletionOutcome, BTreeSet<String>), String>, TransportError> {
     let object = which.name();
-    let live = match of(writer, object).await? {
+    let live = match read_live_object(writer, object).await? {
         Ok(Some(live)) => live,
-        Ok(None) => return Ok(Ok((Gone::WasGone, BTreeSet::new()))),
+        Ok(None) => return Ok(Ok((ObjectDeletionOutcome::WasGone, BTreeSet::new()))),
         Err(reason) => return Ok(Err(reason)),
     };
     if !which.is(&live) {
         return Ok(Ok((which.replaced_by(&live), BTreeSet::new())));
     }
-    let stays = volumes(&live);
+    let stays = list_volumes_outliving_pods(&live);
     let action = Action::DeleteObject { object: object.clone(), precondition: ObjectPrecondition::for_deletion(&live), anew: false };
     let unsure = match writer.perform(&action, "job").await? {
-        Performed::Ended { code: 0, .. } => None,
-        Performed::Ended { stderr, .. } => return Ok(Err(one_line(stderr.trim_start_matches("railwright: "), 300))),
-        Performed::Unknown { reason } => Some(one_line(&reason, 300)),
+        ExecutionOutcome::Ended { code: 0, .. } => None,
+        ExecutionOutcome::Ended { stderr, .. } => return Ok(Err(one_line(stderr.trim_start_matches("railwright: "), 300))),
+        ExecutionOutcome::Unknown { reason } => Some(one_line(&reason, 300)),
     };
     let deadline = Deadline::after(GOES_WITHIN);
     loop {
-        let now = of(writer, object).await?;
-        let is_there = matches!(&now, Ok(Some(now)) if uid(now) == uid(&live));
+        let now = read_live_object(writer, object).await?;
+        let is_there = matches!(&now, Ok(Some(now)) if find_object_uid(now) == find_object_uid(&live));
         if !is_there && now.is_ok() {
-            return Ok(Ok((Gone::Gone, stays)));
+            return Ok(Ok((ObjectDeletionOutcome::Gone, stays)));
         }
         if deadline.left().is_zero() {
-            return Ok(unsure.map_or_else(|| Ok((Gone::StillEnds(GOES_WITHIN.as_secs()), stays)), Err));
+            return Ok(unsure.map_or_else(|| Ok((ObjectDeletionOutcome::StillEnds(GOES_WITHIN.as_secs()), stays)), Err));
         }
-        clock::pause(LOOK).await;
+        clock::sleep_for(LOOK).await;
     }
 }
 
-fn uid(object: &Value) -> Option<&str> {
+fn find_object_uid(object: &Value) -> Option<&str> {
     object.pointer("/metadata/uid")?.as_str()
 }
 
@@ -175,7 +178,7 @@ fn of_submission(object: &Value) -> Option<&str> {
 }
 
 /// The object as it is; nothing where it is not there.
-async fn of(writer: &JobWriter, object: &ObjectName) -> Result<Result<Option<Value>, String>, TransportError> {
+async fn read_live_object(writer: &JobWriter, object: &ObjectName) -> Result<Result<Option<Value>, String>, TransportError> {
     let read = Read::Kubernetes(KubernetesRead::Object(object.clone()));
     let answers = writer.reader().read(std::slice::from_ref(&read)).await?;
     Ok(match answers.output(&read) {
@@ -187,13 +190,13 @@ async fn of(writer: &JobWriter, object: &ObjectName) -> Result<Result<Option<Val
 }
 
 /// Volumes that outlive the pods of an object: claims, and folders of nodes.
-fn volumes(object: &Value) -> BTreeSet<String> {
+fn list_volumes_outliving_pods(object: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    collect(object, &mut found, 0);
+    collect_volumes(object, &mut found, 0);
     found
 }
 
-fn collect(value: &Value, found: &mut BTreeSet<String>, depth: usize) {
+fn collect_volumes(value: &Value, found: &mut BTreeSet<String>, depth: usize) {
     // A manifest is not deeper; a hostile one is not followed.
     if depth > 32 {
         return;
@@ -203,9 +206,9 @@ fn collect(value: &Value, found: &mut BTreeSet<String>, depth: usize) {
             let text = |at: &str, field: &str| Some(one_line(fields.get(at)?.get(field)?.as_str()?, 120));
             found.extend(text("persistentVolumeClaim", "claimName").map(|claim| format!("PersistentVolumeClaim {claim}")));
             found.extend(text("hostPath", "path").map(|path| format!("{path} on the nodes")));
-            fields.values().for_each(|field| collect(field, found, depth + 1));
+            fields.values().for_each(|field| collect_volumes(field, found, depth + 1));
         }
-        Value::Array(all) => all.iter().for_each(|one| collect(one, found, depth + 1)),
+        Value::Array(all) => all.iter().for_each(|one| collect_volumes(one, found, depth + 1)),
         _ => {}
     }
 }
@@ -227,6 +230,6 @@ mod tests {
     }
 
     fn volumes_in(object: &Value) -> Vec<String> {
-        volumes(object).into_iter().collect()
+        list_volumes_outliving_pods(object).into_iter().collect()
     }
 }

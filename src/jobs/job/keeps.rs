@@ -1,19 +1,21 @@
 //! Why a pod of a job does not run: in numbers where resources of the fabric are short, else in the words of who knows it.
 
 use railwright_base::nodeset;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use railwright_resource::kubernetes_job::{JobPod, Room};
 
 /// Nodes that are named one by one.
 const NAMED: usize = 3;
 
 /// The reason; nothing where none is known yet. The room of the nodes counts what the pods of this job have already.
-pub fn keeps(pod: &JobPod, room: Option<&Room>) -> Option<String> {
+pub fn find_pod_wait_reason(pod: &JobPod, room: Option<&Room>) -> Option<String> {
     if let Some(waits) = &pod.waits {
         return Some(one_line(&of_container(waits), 300));
     }
     let said = pod.unscheduled.as_deref()?;
-    let short = room.into_iter().flat_map(|room| pod.asks.iter().filter_map(|(resource, amount)| short(room, resource, *amount)));
+    let short = room
+        .into_iter()
+        .flat_map(|room| pod.asks.iter().filter_map(|(resource, amount)| describe_resource_shortage(room, resource, *amount)));
     let short: Vec<String> = short.collect();
     match short.is_empty() {
         true => Some(one_line(said, 300)),
@@ -32,7 +34,7 @@ fn of_container(waits: &str) -> String {
 }
 
 /// How a resource is short, if it is: no node has as much of it free as one pod asks for.
-fn short(room: &Room, resource: &str, amount: u64) -> Option<String> {
+fn describe_resource_shortage(room: &Room, resource: &str, amount: u64) -> Option<String> {
     let asks = format!("asks {resource} {amount}");
     let giving: Vec<_> = room.nodes.iter().filter_map(|(name, node)| Some((name, node, node.free(resource)?))).collect();
     if giving.is_empty() {
@@ -41,7 +43,10 @@ fn short(room: &Room, resource: &str, amount: u64) -> Option<String> {
     let open: Vec<_> = giving.iter().filter(|(_, node, _)| node.ready && node.schedulable).collect();
     if open.is_empty() {
         let names: Vec<&str> = giving.iter().map(|(name, ..)| name.as_str()).collect();
-        return Some(format!("{asks}, and no node that gives it takes pods now (not ready, or cordoned): {}", nodeset::fold(&names)));
+        return Some(format!(
+            "{asks}, and no node that gives it takes pods now (not ready, or cordoned): {}",
+            nodeset::fold_node_set(&names)
+        ));
     }
     if open.iter().any(|(.., free)| *free >= amount) {
         return None;
@@ -55,7 +60,7 @@ fn short(room: &Room, resource: &str, amount: u64) -> Option<String> {
     if open.len() > NAMED {
         named.push(format!("and {} more", open.len() - NAMED));
     }
-    let nodes = counted(open.len(), "node");
+    let nodes = format_count(open.len(), "node");
     let verb = if open.len() == 1 { "has" } else { "have" };
     Some(format!("{asks}, {nodes} {verb} {most} free at most: {}", named.join(", ")))
 }
@@ -82,27 +87,27 @@ mod tests {
     fn what_is_short_is_said_in_numbers() {
         let full = room(&[("gpu-001", 200, 200), ("gpu-002", 200, 199)]);
         assert_eq!(
-            keeps(&pod(2), Some(&full)).unwrap(),
+            find_pod_wait_reason(&pod(2), Some(&full)).unwrap(),
             "asks aliyun/erdma 2, 2 nodes have 1 free at most: 200/200 used on gpu-001, 199/200 used on gpu-002"
         );
         assert_eq!(
-            keeps(&pod(1), Some(&room(&[]))).unwrap(),
+            find_pod_wait_reason(&pod(1), Some(&room(&[]))).unwrap(),
             "asks aliyun/erdma 1, and no node gives any: does its device plugin run there? (railwright verify)"
         );
         let many: Vec<(String, u64, u64)> = (1..=9).map(|n| (format!("gpu-{n:03}"), 1, 1)).collect();
         let many: Vec<(&str, u64, u64)> = many.iter().map(|(name, gives, used)| (name.as_str(), *gives, *used)).collect();
-        assert!(keeps(&pod(1), Some(&room(&many))).unwrap().ends_with("1/1 used on gpu-003, and 6 more"));
+        assert!(find_pod_wait_reason(&pod(1), Some(&room(&many))).unwrap().ends_with("1/1 used on gpu-003, and 6 more"));
         let mut cordoned = room(&[("gpu-001", 200, 0)]);
         cordoned.nodes.values_mut().for_each(|node| node.schedulable = false);
         assert_eq!(
-            keeps(&pod(1), Some(&cordoned)).unwrap(),
+            find_pod_wait_reason(&pod(1), Some(&cordoned)).unwrap(),
             "asks aliyun/erdma 1, and no node that gives it takes pods now (not ready, or cordoned): gpu-001"
         );
         // Something else is short: the scheduler knows what.
-        assert!(keeps(&pod(1), Some(&room(&[("gpu-001", 200, 0)]))).unwrap().starts_with("Unschedulable 0/2 nodes"));
-        assert!(keeps(&pod(1), None).unwrap().starts_with("Unschedulable"));
-        assert_eq!(keeps(&JobPod::default(), Some(&full)), None);
+        assert!(find_pod_wait_reason(&pod(1), Some(&room(&[("gpu-001", 200, 0)]))).unwrap().starts_with("Unschedulable 0/2 nodes"));
+        assert!(find_pod_wait_reason(&pod(1), None).unwrap().starts_with("Unschedulable"));
+        assert_eq!(find_pod_wait_reason(&JobPod::default(), Some(&full)), None);
         let pulls = JobPod { waits: Some("ErrImagePull not found".to_owned()), ..JobPod::default() };
-        assert_eq!(keeps(&pulls, Some(&full)).unwrap(), "its image cannot be had: ErrImagePull not found");
+        assert_eq!(find_pod_wait_reason(&pulls, Some(&full)).unwrap(), "its image cannot be had: ErrImagePull not found");
     }
 }

@@ -177,7 +177,7 @@ impl JobKind {
     }
 }
 
-fn why((reason, message): (&str, &str)) -> Option<String> {
+fn join_reason_and_message((reason, message): (&str, &str)) -> Option<String> {
     let words = [reason, message].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
     Some(words).filter(|words| !words.is_empty())
 }
@@ -188,14 +188,14 @@ fn of_kubeflow(job: &JobNow) -> (Phase, Option<String>) {
     let order = [("Failed", Phase::Failed), ("Succeeded", Phase::Succeeded), ("Suspended", Phase::Suspended)];
     for (condition, phase) in order {
         if let Some(said) = job.condition(condition) {
-            return (phase, Some(said).filter(|_| phase == Phase::Failed).and_then(why));
+            return (phase, Some(said).filter(|_| phase == Phase::Failed).and_then(join_reason_and_message));
         }
     }
     if job.suspended {
         return (Phase::Suspended, None);
     }
     match (job.condition("Restarting"), job.condition("Running")) {
-        (Some(said), _) => (Phase::Waiting, why(said)),
+        (Some(said), _) => (Phase::Waiting, join_reason_and_message(said)),
         (None, Some(_)) => (Phase::Running, None),
         (None, None) => (Phase::Waiting, None),
     }
@@ -203,7 +203,7 @@ fn of_kubeflow(job: &JobNow) -> (Phase, Option<String>) {
 
 /// `status.state` is told by all versions of KubeRay; what it lacks is in the condition ReplicaFailure (ray-operator/apis/ray/v1/raycluster_types.go).
 fn of_ray(job: &JobNow) -> (Phase, Option<String>) {
-    let failure = job.condition("ReplicaFailure").and_then(why);
+    let failure = job.condition("ReplicaFailure").and_then(join_reason_and_message);
     match job.text("state") {
         // A state of before: its pods cannot be made.
         Some("ready") if failure.is_some() => (Phase::Waiting, failure),
@@ -219,16 +219,19 @@ fn of_deployment(job: &JobNow) -> (Phase, Option<String>) {
     match there >= wanted {
         true if wanted == 0 => (Phase::Suspended, Some("it wants no pods".to_owned())),
         true => (Phase::Running, None),
-        false => {
-            (Phase::Waiting, job.condition("ReplicaFailure").and_then(why).or_else(|| Some(format!("{there} of {wanted} pods are there"))))
-        }
+        false => (
+            Phase::Waiting,
+            job.condition("ReplicaFailure")
+                .and_then(join_reason_and_message)
+                .or_else(|| Some(format!("{there} of {wanted} pods are there"))),
+        ),
     }
 }
 
 /// kubernetes.io/docs/concepts/workloads/controllers/job: Complete and Failed are the ends, `ready` counts pods that run.
 fn of_batch(job: &JobNow) -> (Phase, Option<String>) {
     if let Some(said) = job.condition("Failed") {
-        return (Phase::Failed, why(said));
+        return (Phase::Failed, join_reason_and_message(said));
     }
     match (job.condition("Complete"), job.suspended, job.number("ready").unwrap_or_default()) {
         (Some(_), ..) => (Phase::Succeeded, None),
@@ -242,7 +245,9 @@ fn of_pod(job: &JobNow) -> (Phase, Option<String>) {
     match job.text("phase") {
         Some("Running") => (Phase::Running, None),
         Some("Succeeded") => (Phase::Succeeded, None),
-        Some("Failed") => (Phase::Failed, why((job.text("reason").unwrap_or_default(), job.text("message").unwrap_or_default()))),
+        Some("Failed") => {
+            (Phase::Failed, join_reason_and_message((job.text("reason").unwrap_or_default(), job.text("message").unwrap_or_default())))
+        }
         _ => (Phase::Waiting, None),
     }
 }

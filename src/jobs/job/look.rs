@@ -1,17 +1,17 @@
 //! Asks a cluster for jobs, their pods and what keeps them. Reads only.
 
 use super::kind::{JobKind, Phase};
-use super::view::View;
+use super::view::JobView;
 use railwright_base::text::one_line;
 use railwright_resource::kubernetes_job::{JobNow, JobPod, Room};
 use railwright_resource::kubernetes_object::request::{KubernetesRead, NO_KIND, ObjectName};
-use railwright_resource::{AnswerStatus, Answers, Read};
+use railwright_resource::{AnswerStatus, Read, ReadResults};
 use railwright_transport::{Reader, TransportError};
 use serde::de::DeserializeOwned;
 
 /// A job of a cluster.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct ClusterJob {
     /// Its kind.
     pub kind: JobKind,
     /// Group and version that it was read as.
@@ -22,9 +22,9 @@ pub struct Found {
 
 /// What was found in a namespace.
 #[derive(Debug, Default)]
-pub struct Looked {
+pub struct JobListing {
     /// By kind and name.
-    pub jobs: Vec<Found>,
+    pub jobs: Vec<ClusterJob>,
     /// Kinds that could not be read, each with the reason.
     pub unread: Vec<(JobKind, String)>,
     /// Kinds that the cluster does not have.
@@ -32,12 +32,12 @@ pub struct Looked {
 }
 
 /// Looks at jobs.
-pub struct Look<'a> {
+pub struct JobReader<'a> {
     reader: &'a Reader,
     namespace: &'a str,
 }
 
-impl Found {
+impl ClusterJob {
     /// It as an object.
     pub fn object(&self) -> ObjectName {
         ObjectName {
@@ -49,29 +49,29 @@ impl Found {
     }
 }
 
-impl<'a> Look<'a> {
+impl<'a> JobReader<'a> {
     /// At those of a namespace.
     pub fn at(reader: &'a Reader, namespace: &'a str) -> Self {
-        Look { reader, namespace }
+        JobReader { reader, namespace }
     }
 
     /// All jobs of these kinds.
-    pub async fn all(&self, kinds: &[JobKind]) -> Result<Looked, TransportError> {
+    pub async fn all(&self, kinds: &[JobKind]) -> Result<JobListing, TransportError> {
         let asked: Vec<(JobKind, KubernetesRead)> =
             kinds.iter().flat_map(|kind| kind.reads(self.namespace).into_iter().map(|read| (*kind, read))).collect();
         let reads: Vec<Read> = asked.iter().map(|(_, read)| Read::Kubernetes(read.clone())).collect();
         let answers = self.reader.read(&reads).await?;
-        let mut looked = Looked::default();
+        let mut looked = JobListing::default();
         for kind in kinds {
             let of_kind = asked.iter().filter(|(asked, _)| asked == kind).map(|(_, read)| read);
-            looked.take(*kind, of_kind.map(|read| (version(read), said::<Vec<JobNow>>(&answers, read))));
+            looked.take(*kind, of_kind.map(|read| (find_api_version(read), parse_kubernetes_result::<Vec<JobNow>>(&answers, read))));
         }
         looked.jobs.sort_by(|a, b| (a.kind, &a.job.name).cmp(&(b.kind, &b.job.name)));
         Ok(looked)
     }
 
     /// A job as it stands now; nothing where it is gone, or another one has its name.
-    pub async fn view(&self, found: &Found) -> Result<Option<View>, TransportError> {
+    pub async fn view(&self, found: &ClusterJob) -> Result<Option<JobView>, TransportError> {
         let read = KubernetesRead::Jobs {
             api_version: found.api_version.clone(),
             kind: found.kind.word().to_owned(),
@@ -79,20 +79,22 @@ impl<'a> Look<'a> {
         };
         let pods = KubernetesRead::JobPods { namespace: self.namespace.to_owned(), selector: found.kind.selector(&found.job) };
         let answers = self.reader.read(&[Read::Kubernetes(read.clone()), Read::Kubernetes(pods.clone())]).await?;
-        let jobs = match said::<Vec<JobNow>>(&answers, &read) {
-            Said::Is(jobs) => jobs,
-            Said::NoKind => return Ok(None),
-            Said::Denied(reason) | Said::Unread(reason) => return Ok(Some(View::unread(found, reason))),
+        let jobs = match parse_kubernetes_result::<Vec<JobNow>>(&answers, &read) {
+            KubernetesReadOutcome::Is(jobs) => jobs,
+            KubernetesReadOutcome::NoKind => return Ok(None),
+            KubernetesReadOutcome::Denied(reason) | KubernetesReadOutcome::Unread(reason) => {
+                return Ok(Some(JobView::unread(found, reason)));
+            }
         };
         let Some(job) = jobs.into_iter().find(|job| job.uid == found.job.uid) else { return Ok(None) };
-        let pods: Result<Vec<JobPod>, String> = said(&answers, &pods).result();
-        let mut view = View::of(&Found { job, ..found.clone() }, pods);
+        let pods: Result<Vec<JobPod>, String> = parse_kubernetes_result(&answers, &pods).result();
+        let mut view = JobView::of(&ClusterJob { job, ..found.clone() }, pods);
         self.explain(&mut view, found).await?;
         Ok(Some(view))
     }
 
     /// What keeps it, asked only where something does.
-    async fn explain(&self, view: &mut View, found: &Found) -> Result<(), TransportError> {
+    async fn explain(&self, view: &mut JobView, found: &ClusterJob) -> Result<(), TransportError> {
         let is_short = view.pods.iter().any(|pod| pod.unscheduled.is_some() && !pod.asks.is_empty());
         let is_kept = matches!(view.phase, Phase::Waiting | Phase::Failed);
         let troubles = KubernetesRead::Troubles { object: found.object(), selector: None };
@@ -103,7 +105,7 @@ impl<'a> Look<'a> {
             return Ok(());
         }
         let answers = self.reader.read(&reads).await?;
-        let room: Option<Room> = if is_short { said(&answers, &KubernetesRead::Room).result().ok() } else { None };
+        let room: Option<Room> = if is_short { parse_kubernetes_result(&answers, &KubernetesRead::Room).result().ok() } else { None };
         let lines = answers.output(&Read::Kubernetes(troubles)).map(|(_, out)| out).unwrap_or_default();
         view.explain(room.as_ref(), lines.lines().map(|line| line.trim_start_matches("warning: ").to_owned()).collect());
         Ok(())
@@ -126,19 +128,19 @@ impl<'a> Look<'a> {
     }
 }
 
-impl Looked {
+impl JobListing {
     /// The answers to all versions that a kind may be served as.
-    fn take(&mut self, kind: JobKind, versions: impl Iterator<Item = (String, Said<Vec<JobNow>>)>) {
+    fn take(&mut self, kind: JobKind, versions: impl Iterator<Item = (String, KubernetesReadOutcome<Vec<JobNow>>)>) {
         let mut is_known = false;
         for (api_version, said) in versions {
             match said {
-                Said::NoKind => continue,
-                Said::Unread(reason) | Said::Denied(reason) => self.unread.push((kind, reason)),
+                KubernetesReadOutcome::NoKind => continue,
+                KubernetesReadOutcome::Unread(reason) | KubernetesReadOutcome::Denied(reason) => self.unread.push((kind, reason)),
                 // What is served in two versions is the same objects.
-                Said::Is(_) if is_known => continue,
-                Said::Is(jobs) => {
+                KubernetesReadOutcome::Is(_) if is_known => continue,
+                KubernetesReadOutcome::Is(jobs) => {
                     let is_job = |job: &JobNow| !kind.is_of_all_sorts() || job.job.is_some();
-                    let found = |job: JobNow| Found { kind, api_version: api_version.clone(), job };
+                    let found = |job: JobNow| ClusterJob { kind, api_version: api_version.clone(), job };
                     self.jobs.extend(jobs.into_iter().filter(is_job).map(found));
                 }
             }
@@ -156,7 +158,7 @@ impl Looked {
 }
 
 /// What an answer came to.
-pub(super) enum Said<T> {
+pub(super) enum KubernetesReadOutcome<T> {
     Is(T),
     NoKind,
     /// No role allows it.
@@ -164,29 +166,30 @@ pub(super) enum Said<T> {
     Unread(String),
 }
 
-impl<T> Said<T> {
+impl<T> KubernetesReadOutcome<T> {
     fn result(self) -> Result<T, String> {
         match self {
-            Said::Is(is) => Ok(is),
-            Said::NoKind => Err("the cluster does not have the kind".to_owned()),
-            Said::Denied(reason) | Said::Unread(reason) => Err(reason),
+            KubernetesReadOutcome::Is(is) => Ok(is),
+            KubernetesReadOutcome::NoKind => Err("the cluster does not have the kind".to_owned()),
+            KubernetesReadOutcome::Denied(reason) | KubernetesReadOutcome::Unread(reason) => Err(reason),
         }
     }
 }
 
-pub(super) fn said<T: DeserializeOwned>(answers: &Answers, read: &KubernetesRead) -> Said<T> {
+pub(super) fn parse_kubernetes_result<T: DeserializeOwned>(answers: &ReadResults, read: &KubernetesRead) -> KubernetesReadOutcome<T> {
     let read = Read::Kubernetes(read.clone());
     match answers.output(&read) {
-        Ok((0, out)) => {
-            serde_json::from_str(&answers.shown(out)).map_or_else(|_| Said::Unread("the answer makes no sense".to_owned()), Said::Is)
+        Ok((0, out)) => serde_json::from_str(&answers.shown(out))
+            .map_or_else(|_| KubernetesReadOutcome::Unread("the answer makes no sense".to_owned()), KubernetesReadOutcome::Is),
+        Ok((NO_KIND, _)) => KubernetesReadOutcome::NoKind,
+        Ok((_, why)) => KubernetesReadOutcome::Unread(one_line(&answers.shown(why), 300)),
+        Err(reason) if answers.get(&read).is_some_and(|answer| answer.status == AnswerStatus::Denied) => {
+            KubernetesReadOutcome::Denied(reason)
         }
-        Ok((NO_KIND, _)) => Said::NoKind,
-        Ok((_, why)) => Said::Unread(one_line(&answers.shown(why), 300)),
-        Err(reason) if answers.get(&read).is_some_and(|answer| answer.status == AnswerStatus::Denied) => Said::Denied(reason),
-        Err(reason) => Said::Unread(reason),
+        Err(reason) => KubernetesReadOutcome::Unread(reason),
     }
 }
 
-fn version(read: &KubernetesRead) -> String {
+fn find_api_version(read: &KubernetesRead) -> String {
     if let KubernetesRead::Jobs { api_version, .. } = read { api_version.clone() } else { String::new() }
 }

@@ -1,7 +1,7 @@
 //! Whether a job that runs goes on: by the lines that it writes. A launcher that hangs writes none, and its pods run all the same.
 
 use super::kind::{JobKind, Phase};
-use railwright_base::text::duration;
+use railwright_base::text::format_duration;
 
 /// A job that writes nothing for so long is called stuck, in seconds, where nobody says otherwise: a step of a large model takes minutes.
 pub const STALLED_S: u64 = 600;
@@ -15,7 +15,7 @@ pub struct Stall {
 
 /// What is known of a job's progress.
 #[derive(Debug, Clone)]
-pub struct Progress {
+pub struct JobProgress {
     limit_s: u64,
     /// When the last line came, or the job began to run, in seconds.
     last_s: Option<u64>,
@@ -23,10 +23,10 @@ pub struct Progress {
     told: bool,
 }
 
-impl Progress {
+impl JobProgress {
     /// Nothing is known yet; stuck after so many seconds.
     pub fn new(limit_s: u64) -> Self {
-        Progress { limit_s, last_s: None, lines: 0, told: false }
+        JobProgress { limit_s, last_s: None, lines: 0, told: false }
     }
 
     /// After a look at this second: so many lines are new. A stall is told once, until lines come again.
@@ -48,7 +48,8 @@ impl Progress {
     }
 
     fn words(&self, kind: JobKind, quiet_s: u64) -> Vec<String> {
-        let mut lines = vec![format!("it runs and has written nothing for {}: it is stuck, or its steps are that long", duration(quiet_s))];
+        let mut lines =
+            vec![format!("it runs and has written nothing for {}: it is stuck, or its steps are that long", format_duration(quiet_s))];
         match kind {
             // open-mpi/ompi: HCOLL is tried first where it is installed (NVIDIA/nccl#1564 of a launcher that hung in it).
             JobKind::Mpi => lines.extend([
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_told_once_and_again_after_new_lines() {
-        let mut progress = Progress::new(60);
+        let mut progress = JobProgress::new(60);
         let mut look = |now, phase, new| progress.look(now, JobKind::Mpi, phase, new).map(|stall| stall.lines.join("\n"));
         assert_eq!(look(0, Phase::Waiting, 0), None);
         assert_eq!(look(500, Phase::Running, 0), None, "what waited was not stuck");
@@ -82,7 +83,7 @@ mod tests {
         assert_eq!(look(901, Phase::Running, 3), None);
         assert!(!look(961, Phase::Running, 0).unwrap().contains("since it began"));
         assert_eq!(look(2000, Phase::Succeeded, 0), None);
-        let mut stays = Progress::new(60);
+        let mut stays = JobProgress::new(60);
         assert!(stays.look(0, JobKind::Ray, Phase::Running, 0).is_none() && stays.look(999, JobKind::Ray, Phase::Running, 0).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! What an identity has to be allowed for the commands about jobs of a namespace, right by right.
 
 use super::kind::JobKind;
-use railwright_resource::kubernetes_object::access::{Right, Verb};
+use railwright_resource::kubernetes_object::access::{ApiVerb, Right};
 use railwright_resource::node_probe::EXEC;
 
 impl JobKind {
@@ -25,7 +25,7 @@ const IN_PODS: &str =
 
 /// What `job submit`, `list`, `watch`, `prove` and `delete` do there, with the reasons. A create has no name to hold it to, and a job's name is
 /// known to the one who submits it alone.
-pub fn rights(namespace: &str) -> Vec<(Right, String)> {
+pub fn list_job_rights(namespace: &str) -> Vec<(Right, String)> {
     let right = |(group, resource): (&str, &str), verb| Right {
         namespace: Some(namespace.to_owned()),
         group: group.to_owned(),
@@ -39,15 +39,15 @@ pub fn rights(namespace: &str) -> Vec<(Right, String)> {
             "services" | "configmaps" => "what is submitted beside a job, and goes with it",
             _ => "jobs that are submitted, looked at and taken away",
         };
-        [Verb::Get, Verb::List, Verb::Create, Verb::Delete].map(|verb| (right(resource, verb), reason.to_owned()))
+        [ApiVerb::Get, ApiVerb::List, ApiVerb::Create, ApiVerb::Delete].map(|verb| (right(resource, verb), reason.to_owned()))
     });
     let said = [
-        (right(("", "pods/log"), Verb::Get), "logs of a job's pods, by which it is proven"),
-        (right(("", "events"), Verb::List), "why a job or a pod does not go on"),
-        (right(("", EXEC), Verb::Get), IN_PODS),
-        (right(("", EXEC), Verb::Create), IN_PODS),
+        (right(("", "pods/log"), ApiVerb::Get), "logs of a job's pods, by which it is proven"),
+        (right(("", "events"), ApiVerb::List), "why a job or a pod does not go on"),
+        (right(("", EXEC), ApiVerb::Get), IN_PODS),
+        (right(("", EXEC), ApiVerb::Create), IN_PODS),
     ];
-    let room = |resource: &str| Right { namespace: None, ..right(("", resource), Verb::List) };
+    let room = |resource: &str| Right { namespace: None, ..right(("", resource), ApiVerb::List) };
     let room = [
         (room("nodes"), "what nodes have, where a pod waits for one"),
         (room("pods"), "what pods of all namespaces have taken of it, where a pod waits; without it that is not told in numbers"),

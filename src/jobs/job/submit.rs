@@ -1,12 +1,12 @@
 //! Makes the objects of a job, all or none: one whose name is taken is left alone, and what was made before a refusal is taken back.
 
-use super::delete::{BESIDE, Deletable, Gone, delete};
+use super::delete::{BESIDE, Deletable, ObjectDeletionOutcome, delete_job_object};
 use super::kind::{JOB_LABEL, JobKind};
 use railwright_base::text::one_line;
 use railwright_resource::Action;
 use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::request::{ObjectName, SUBMISSION, TAKEN};
-use railwright_transport::{JobWriter, Performed, TransportError};
+use railwright_transport::{ExecutionOutcome, JobWriter, TransportError};
 use serde_json::Value;
 
 /// A job that is to be submitted.
@@ -24,7 +24,7 @@ pub struct Submission {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Submitted {
+pub enum JobSubmissionOutcome {
     /// All objects were made; what the server warns of.
     Made(Vec<String>),
     /// An object of this name is there already, made by somebody else. What was made before it and could not be taken back is `left`.
@@ -36,13 +36,13 @@ pub enum Submitted {
 }
 
 /// The job in a text of YAML documents, as `job render` writes it; the error says what is wrong with the text.
-pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
+pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
     let documents: Vec<Value> =
         serde_yaml::from_multiple(text).map_err(|error| format!("it is no YAML: {}", one_line(&error.to_string(), 200)))?;
     let documents: Vec<Value> = documents.into_iter().filter(|document| !document.is_null()).collect();
     let jobs = documents.iter().filter_map(|document| {
         let kind = JobKind::of(document.get("kind")?.as_str()?)?;
-        Some((kind, manifest::object(document)?))
+        Some((kind, manifest::parse_object_name(document)?))
     });
     // A TensorBoard is a Deployment beside the job.
     let main = jobs.min_by_key(|(kind, _)| *kind);
@@ -65,7 +65,7 @@ pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
     let namespace = said.chain(namespace).next().unwrap_or("default").to_owned();
     let mut objects = Vec::new();
     for mut document in documents {
-        let object = manifest::object(&document).ok_or("an object in it has no `apiVersion`, `kind` or `metadata.name`")?;
+        let object = manifest::parse_object_name(&document).ok_or("an object in it has no `apiVersion`, `kind` or `metadata.name`")?;
         if object.kind != kind.word() && !BESIDE.contains(&(object.api_version.as_str(), object.kind.as_str())) {
             let what = one_line(&format!("{} of {}", object.kind, object.api_version), 90);
             return Err(format!("an object in it is a {what}, which is no part of a job: `job delete` would leave it, so apply it apart"));
@@ -92,41 +92,41 @@ pub fn read(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
 
 /// Makes all objects. Each bears a word that no other submission has: what is there when an answer got lost is known by it, and so is
 /// what may be taken back.
-pub async fn submit(writer: &JobWriter, submission: &Submission, word: &str) -> Result<Submitted, TransportError> {
+pub async fn submit_job(writer: &JobWriter, submission: &Submission, word: &str) -> Result<JobSubmissionOutcome, TransportError> {
     let mut made: Vec<ObjectName> = Vec::new();
     let mut warnings = Vec::new();
     for (object, manifest) in &submission.objects {
-        let action = Action::CreateObject { object: object.clone(), manifest: bearing(manifest, word) };
+        let action = Action::CreateObject { object: object.clone(), manifest: add_submission_annotation(manifest, word) };
         let object = object.clone();
         match writer.perform(&action, "job").await {
-            Ok(Performed::Ended { code: 0, stdout, .. }) => {
+            Ok(ExecutionOutcome::Ended { code: 0, stdout, .. }) => {
                 warnings.extend(stdout.lines().map(|line| one_line(line, 300)));
                 made.push(object);
             }
-            Ok(Performed::Ended { code: TAKEN, stderr, .. }) => {
-                let why = said(&stderr);
-                return Ok(Submitted::Taken { object, why, left: take_back(writer, &made, word).await });
+            Ok(ExecutionOutcome::Ended { code: TAKEN, stderr, .. }) => {
+                let why = format_error_output(&stderr);
+                return Ok(JobSubmissionOutcome::Taken { object, why, left: take_back(writer, &made, word).await });
             }
-            Ok(Performed::Ended { stderr, .. }) => {
-                let why = said(&stderr);
-                return Ok(Submitted::Refused { object, why, left: take_back(writer, &made, word).await });
+            Ok(ExecutionOutcome::Ended { stderr, .. }) => {
+                let why = format_error_output(&stderr);
+                return Ok(JobSubmissionOutcome::Refused { object, why, left: take_back(writer, &made, word).await });
             }
-            Ok(Performed::Unknown { reason }) => {
-                return Ok(Submitted::Unknown { object, why: one_line(&reason, 300), left: made });
+            Ok(ExecutionOutcome::Unknown { reason }) => {
+                return Ok(JobSubmissionOutcome::Unknown { object, why: one_line(&reason, 300), left: made });
             }
             Err(error) if made.is_empty() => return Err(error),
-            Err(error) => return Ok(Submitted::Unknown { object, why: error.one_line(), left: made }),
+            Err(error) => return Ok(JobSubmissionOutcome::Unknown { object, why: error.one_line(), left: made }),
         }
     }
-    Ok(Submitted::Made(warnings))
+    Ok(JobSubmissionOutcome::Made(warnings))
 }
 
-fn said(stderr: &str) -> String {
+fn format_error_output(stderr: &str) -> String {
     one_line(stderr.trim_start_matches("railwright: "), 600)
 }
 
 /// The manifest with the word of its submission.
-fn bearing(manifest: &Value, word: &str) -> Value {
+fn add_submission_annotation(manifest: &Value, word: &str) -> Value {
     let mut manifest = manifest.clone();
     let annotations = manifest.get_mut("metadata").and_then(Value::as_object_mut).map(|metadata| {
         let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Default::default()));
@@ -146,7 +146,7 @@ async fn take_back(writer: &JobWriter, made: &[ObjectName], word: &str) -> Vec<O
     let mut left = Vec::new();
     for object in made.iter().rev() {
         let which = Deletable::Submitted { name: object, word };
-        if !matches!(delete(writer, which).await, Ok(Ok((Gone::Gone | Gone::WasGone, _)))) {
+        if !matches!(delete_job_object(writer, which).await, Ok(Ok((ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone, _)))) {
             left.push(object.clone());
         }
     }
@@ -161,13 +161,13 @@ mod tests {
     #[test]
     fn a_job_is_read_with_its_namespace_and_bears_its_name() {
         let text = "---\napiVersion: v1\nkind: Service\nmetadata: { name: board }\n---\napiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata:\n  name: mnist\n  labels: { app: x }\n---\n";
-        let job = read(text, Some("ml")).unwrap();
+        let job = parse_submission(text, Some("ml")).unwrap();
         assert_eq!((job.kind, job.namespace.as_str(), job.name.as_str(), job.objects.len()), (JobKind::Pytorch, "ml", "mnist", 2));
         assert_eq!(job.objects[0].1["metadata"], json!({ "name": "board", "namespace": "ml", "labels": { JOB_LABEL: "mnist" } }));
         assert_eq!(job.objects[1].1["metadata"]["labels"], json!({ "app": "x", JOB_LABEL: "mnist" }));
         // What the text says of its namespace wins.
         let said = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: own}}";
-        assert_eq!(read(said, Some("ml")).unwrap().namespace, "own");
+        assert_eq!(parse_submission(said, Some("ml")).unwrap().namespace, "own");
         for (text, why) in [
             ("", "there is no job in it"),
             ("{apiVersion: v1, kind: Service, metadata: {name: a}}", "there is no job in it"),
@@ -193,7 +193,7 @@ mod tests {
                 "a Secret of v1, which is no part of a job",
             ),
         ] {
-            let said = read(text, None).unwrap_err();
+            let said = parse_submission(text, None).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");
         }
     }

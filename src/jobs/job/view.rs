@@ -1,10 +1,10 @@
 //! A job at one moment, in the words of a screen, and what changed since the moment before.
 
-use super::keeps::keeps;
+use super::keeps::find_pod_wait_reason;
 use super::kind::{JobKind, Phase};
-use super::look::Found;
+use super::look::ClusterJob;
 use railwright_base::nodeset;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use railwright_resource::kubernetes_job::{JobPod, Room};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// A job at one moment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct View {
+pub struct JobView {
     /// Its kind.
     pub kind: JobKind,
     /// Its namespace.
@@ -26,12 +26,12 @@ pub struct View {
     /// Its pods, by name.
     pub pods: Vec<JobPod>,
     /// What keeps it, each with the pods that it keeps; none where it is the job as a whole.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<PodWaitReason>,
 }
 
 /// What keeps pods of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Kept {
+pub struct PodWaitReason {
     /// The pods, folded; nothing where it is the job as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pods: Option<String>,
@@ -39,20 +39,23 @@ pub struct Kept {
     pub why: String,
 }
 
-impl View {
+impl JobView {
     /// Of what was read.
-    pub fn of(found: &Found, pods: Result<Vec<JobPod>, String>) -> Self {
+    pub fn of(found: &ClusterJob, pods: Result<Vec<JobPod>, String>) -> Self {
         let (phase, why) = found.kind.phase(&found.job);
         let mut kept = Vec::new();
         if phase == Phase::Waiting && found.kind.is_not_taken_up(&found.job) {
             let controller = found.kind.controller();
-            kept.push(Kept { pods: None, why: format!("{controller} has not taken it up yet: does it run, and watch this namespace?") });
+            kept.push(PodWaitReason {
+                pods: None,
+                why: format!("{controller} has not taken it up yet: does it run, and watch this namespace?"),
+            });
         }
         let pods = pods.unwrap_or_else(|reason| {
-            kept.push(Kept { pods: None, why: format!("its pods could not be read: {reason}") });
+            kept.push(PodWaitReason { pods: None, why: format!("its pods could not be read: {reason}") });
             Vec::new()
         });
-        let mut view = View {
+        let mut view = JobView {
             kind: found.kind,
             namespace: found.job.namespace.clone(),
             name: found.job.name.clone(),
@@ -66,22 +69,22 @@ impl View {
     }
 
     /// It could not be read this time.
-    pub fn unread(found: &Found, reason: String) -> Self {
+    pub fn unread(found: &ClusterJob, reason: String) -> Self {
         let why = format!("it could not be read: {reason}");
-        View { phase: Phase::Waiting, why: None, kept: vec![Kept { pods: None, why }], ..View::of(found, Ok(Vec::new())) }
+        JobView { phase: Phase::Waiting, why: None, kept: vec![PodWaitReason { pods: None, why }], ..JobView::of(found, Ok(Vec::new())) }
     }
 
     /// What keeps its pods, with what the cluster warns of.
     pub fn explain(&mut self, room: Option<&Room>, warnings: Vec<String>) {
         let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for pod in &self.pods {
-            if let Some(why) = keeps(pod, room) {
+            if let Some(why) = find_pod_wait_reason(pod, room) {
                 alike.entry(why).or_default().push(&pod.name);
             }
         }
-        let of_pods = alike.into_iter().map(|(why, pods)| Kept { pods: Some(nodeset::fold(&pods)), why });
-        let of_job = warnings.into_iter().map(|why| Kept { pods: None, why: one_line(&why, 300) });
-        let more: Vec<Kept> = of_pods.chain(of_job).collect();
+        let of_pods = alike.into_iter().map(|(why, pods)| PodWaitReason { pods: Some(nodeset::fold_node_set(&pods)), why });
+        let of_job = warnings.into_iter().map(|why| PodWaitReason { pods: None, why: one_line(&why, 300) });
+        let more: Vec<PodWaitReason> = of_pods.chain(of_job).collect();
         self.kept.extend(more);
     }
 
@@ -94,19 +97,19 @@ impl View {
         let counts = phases.iter().map(|(phase, count)| format!("{count} {}", one_line(&phase.to_lowercase(), 20)));
         let pods = match self.pods.len() {
             0 => "no pods".to_owned(),
-            all => format!("{}: {}", counted(all, "pod"), counts.collect::<Vec<_>>().join(", ")),
+            all => format!("{}: {}", format_count(all, "pod"), counts.collect::<Vec<_>>().join(", ")),
         };
         let why = self.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         format!("{} {}/{} {}{why}; {pods}", self.kind.word(), one_line(&self.namespace, 63), one_line(&self.name, 63), self.phase.word())
     }
 
     /// Lines for what is another than a moment before: how far it is, what keeps it, pods that failed.
-    pub fn news(&self, before: Option<&View>) -> Vec<String> {
+    pub fn news(&self, before: Option<&JobView>) -> Vec<String> {
         let mut news = Vec::new();
         if before.is_none_or(|before| before.headline() != self.headline()) {
             news.push(self.headline());
         }
-        let old: Vec<String> = before.map(View::details).unwrap_or_default();
+        let old: Vec<String> = before.map(JobView::details).unwrap_or_default();
         news.extend(self.details().into_iter().filter(|line| !old.contains(line)));
         news
     }
@@ -129,7 +132,7 @@ impl View {
             let reason = [ended.reason, ended.message].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
             alike.entry(one_line(&format!("failed{on}{code}: {reason}"), 300)).or_default().push(&pod.name);
         }
-        alike.into_iter().map(|(why, pods)| format!("  {}: {}", nodeset::fold(&pods), why.trim_end_matches([':', ' ']))).collect()
+        alike.into_iter().map(|(why, pods)| format!("  {}: {}", nodeset::fold_node_set(&pods), why.trim_end_matches([':', ' ']))).collect()
     }
 
     /// The pod whose log tells how it goes: the newest of that role that has begun.
@@ -145,12 +148,12 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use railwright_resource::kubernetes_job::{Ended, JobNow};
+    use railwright_resource::kubernetes_job::{JobNow, PodTermination};
     use serde_json::json;
 
-    fn found(status: serde_json::Value) -> Found {
+    fn found(status: serde_json::Value) -> ClusterJob {
         let job = JobNow { namespace: "ml".to_owned(), name: "nccl".to_owned(), status, ..JobNow::default() };
-        Found { kind: JobKind::Mpi, api_version: "kubeflow.org/v2beta1".to_owned(), job }
+        ClusterJob { kind: JobKind::Mpi, api_version: "kubeflow.org/v2beta1".to_owned(), job }
     }
 
     fn pod(name: &str, phase: &str, role: &str) -> JobPod {
@@ -165,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_changed_is_told_once() {
-        let fresh = View::of(&found(json!({})), Ok(Vec::new()));
+        let fresh = JobView::of(&found(json!({})), Ok(Vec::new()));
         insta::assert_snapshot!(fresh.news(None).join("\n"), @r"
         MPIJob ml/nccl waiting; no pods
           mpi-operator has not taken it up yet: does it run, and watch this namespace?
@@ -173,7 +176,7 @@ mod tests {
         let created = found(json!({ "conditions": [{ "type": "Created", "status": "True" }] }));
         let mut pods: Vec<JobPod> = ["nccl-worker-0", "nccl-worker-1"].iter().map(|name| pod(name, "Pending", "worker")).collect();
         pods.iter_mut().for_each(|pod| pod.unscheduled = Some("Unschedulable 0/1 nodes are available".to_owned()));
-        let mut waits = View::of(&created, Ok([pods.clone(), vec![pod("nccl-launcher-x", "Running", "launcher")]].concat()));
+        let mut waits = JobView::of(&created, Ok([pods.clone(), vec![pod("nccl-launcher-x", "Running", "launcher")]].concat()));
         waits.explain(None, vec!["exceeded quota: gpus".to_owned()]);
         insta::assert_snapshot!(waits.news(Some(&fresh)).join("\n"), @r"
         MPIJob ml/nccl waiting; 3 pods: 2 pending, 1 running
@@ -184,10 +187,12 @@ mod tests {
         assert_eq!(waits.speaker().map(|pod| pod.name.as_str()), Some("nccl-launcher-x"));
         pods.iter_mut().for_each(|pod| {
             pod.phase = "Failed".to_owned();
-            pod.ended = Some(Ended { code: Some(137), reason: "OOMKilled".to_owned(), message: String::new() });
+            pod.ended = Some(PodTermination { code: Some(137), reason: "OOMKilled".to_owned(), message: String::new() });
         });
-        let failed =
-            View::of(&found(json!({ "conditions": [{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded" }] })), Ok(pods));
+        let failed = JobView::of(
+            &found(json!({ "conditions": [{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded" }] })),
+            Ok(pods),
+        );
         insta::assert_snapshot!(failed.news(Some(&waits)).join("\n"), @r"
         MPIJob ml/nccl failed (BackoffLimitExceeded); 2 pods: 2 failed
           nccl-worker-[0-1]: failed with exit code 137: OOMKilled

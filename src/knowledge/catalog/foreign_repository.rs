@@ -2,10 +2,10 @@
 //! other libraries, or no list of theirs is found.
 
 use super::load::Catalog;
-use crate::spec::Loaded;
-use crate::spec::model::Repository;
+use crate::spec::LoadedSpec;
+use crate::spec::model::RepositorySpec;
 use railwright_base::text::one_line;
-use railwright_base::version::numbers;
+use railwright_base::version::parse_release_numbers;
 use railwright_base::{Diagnostic, nodeset};
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const REBUILDS: [&str; 5] = ["rhel", "rocky", "almalinux", "centos", "ol"];
 
 /// What a repository says of the system that it is for: `ubuntu` and `22.04`.
 #[derive(Debug, Clone, PartialEq)]
-struct System {
+struct RepositorySystem {
     family: String,
     release: String,
     /// The word that says so, as it is written.
@@ -25,7 +25,7 @@ struct System {
 }
 
 /// Every repository of the spec that is plainly of another system than nodes that get it.
-pub fn foreign_repositories(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnostic> {
+pub fn foreign_repositories(loaded: &LoadedSpec, catalog: &Catalog) -> Vec<Diagnostic> {
     let names = catalog.os.entries().filter_map(|entry| entry.row.name.rsplit_once('-'));
     let families: BTreeSet<&str> = names.map(|(family, _)| family).collect();
     let mut found = Vec::new();
@@ -44,38 +44,38 @@ pub fn foreign_repositories(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnosti
         let warning = Diagnostic::warning(CODE, format!("the repository `{name}` is for another system (`{word}`) than nodes that get it ({unlike})"))
             .effect("its packages need libraries and kernels of that system: they are not found, or break what is there")
             .next("correct the address or the suite; every node gets every repository, so one for some nodes alone belongs to a cluster of theirs");
-        found.push(label.into_iter().fold(warning, Diagnostic::labelled).on(nodeset::fold(&hosts)));
+        found.push(label.into_iter().fold(warning, Diagnostic::labelled).on(nodeset::fold_node_set(&hosts)));
     }
     found
 }
 
 /// The system that the suite names by its code name, or the address in one of its parts; with the key that says so.
-fn system_of(repository: &Repository, catalog: &Catalog, families: &BTreeSet<&str>) -> Option<(&'static str, System)> {
+fn system_of(repository: &RepositorySpec, catalog: &Catalog, families: &BTreeSet<&str>) -> Option<(&'static str, RepositorySystem)> {
     let suite = repository.suite.as_deref().unwrap_or_default();
     let code_name = suite.split(['-', '/']).next().unwrap_or_default();
     let named = catalog.os.entries().map(|entry| &entry.row).find(|row| row.aliases.iter().any(|alias| alias == code_name));
     if let Some((family, release)) = named.and_then(|row| row.name.rsplit_once('-')) {
-        return Some(("suite", System { family: family.to_owned(), release: release.to_owned(), word: suite.to_owned() }));
+        return Some(("suite", RepositorySystem { family: family.to_owned(), release: release.to_owned(), word: suite.to_owned() }));
     }
     let words = repository.url.split('/').skip(3);
     words.filter_map(|word| in_word(word, families)).next().map(|system| ("url", system))
 }
 
 /// `ubuntu2204`, `ubuntu22.04`, `ubuntu-22.04`, `rhel8`, `rhel8.6`.
-fn in_word(word: &str, families: &BTreeSet<&str>) -> Option<System> {
-    let family = families.iter().find(|family| word.strip_prefix(**family).is_some_and(|rest| release(rest).is_some()))?;
-    let release = release(word.strip_prefix(*family)?)?;
-    Some(System { family: (*family).to_owned(), release: release.to_owned(), word: word.to_owned() })
+fn in_word(word: &str, families: &BTreeSet<&str>) -> Option<RepositorySystem> {
+    let family = families.iter().find(|family| word.strip_prefix(**family).is_some_and(|rest| parse_release_suffix(rest).is_some()))?;
+    let release = parse_release_suffix(word.strip_prefix(*family)?)?;
+    Some(RepositorySystem { family: (*family).to_owned(), release: release.to_owned(), word: word.to_owned() })
 }
 
 /// Numbers and nothing else, after a dash or at once.
-fn release(rest: &str) -> Option<&str> {
+fn parse_release_suffix(rest: &str) -> Option<&str> {
     let release = rest.strip_prefix('-').unwrap_or(rest);
     let is_release = release.starts_with(|c: char| c.is_ascii_digit()) && release.chars().all(|c| c.is_ascii_digit() || c == '.');
     is_release.then_some(release)
 }
 
-impl System {
+impl RepositorySystem {
     /// Whether packages for it are plainly none for this one. Of systems that nobody can compare nothing is said.
     fn is_other(&self, os: &str) -> bool {
         let Some((family, version)) = os.rsplit_once('-') else { return false };
@@ -89,7 +89,7 @@ impl System {
             let digits = |text: &str| text.chars().filter(char::is_ascii_digit).take(4).collect::<String>();
             return digits(version) != digits(&self.release);
         }
-        let major = |text: &str| numbers(text).and_then(|numbers| numbers.first().copied());
+        let major = |text: &str| parse_release_numbers(text).and_then(|numbers| numbers.first().copied());
         major(version) != major(&self.release)
     }
 }

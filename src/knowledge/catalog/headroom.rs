@@ -28,7 +28,7 @@ pub struct Chip {
 
 /// What it has to know of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Port {
+pub struct HeadroomPort {
     /// The speed in Gb/s.
     pub speed_gbps: u32,
     /// The length of the cable in metres.
@@ -51,7 +51,7 @@ pub struct Headroom {
 }
 
 /// Pause quanta of 64 bytes that a peer still sends (IEEE 802.3, 31B.3.7).
-fn quanta(speed_gbps: u32) -> Option<f64> {
+fn find_pause_quanta(speed_gbps: u32) -> Option<f64> {
     let quanta = match speed_gbps {
         1 => 2.0,
         10 => 67.0,
@@ -67,10 +67,10 @@ fn quanta(speed_gbps: u32) -> Option<f64> {
 }
 
 /// The buffer of a port with these packets.
-pub fn headroom(chip: Chip, port: Port, packets: PacketPattern) -> Headroom {
+pub fn compute_headroom(chip: Chip, port: HeadroomPort, packets: PacketPattern) -> Headroom {
     let speed_mbps = f64::from(port.speed_gbps) * 1000.0;
     let on_cable = 2.0 * f64::from(port.cable_m) * speed_mbps * 1e9 / SPEED_IN_CABLE / 8000.0;
-    let peer = quanta(port.speed_gbps).map_or(PEER_KIB * 1024.0, |quanta| quanta * 64.0);
+    let peer = find_pause_quanta(port.speed_gbps).map_or(PEER_KIB * 1024.0, |quanta| quanta * 64.0);
     let in_tile = if chip.tiles { speed_mbps / 1000.0 * 120.0 / 8.0 } else { 0.0 };
     let on_the_way = f64::from(port.mtu) + on_cable + MAC_PHY_KIB * 1024.0 + peer + in_tile;
     let largest = f64::from(packets.mtu_bytes);
@@ -107,8 +107,8 @@ mod tests {
     const SPECTRUM_4: Chip = Chip { cell_bytes: 192, pipeline_kib: 19, tiles: true, more_kib: 0 };
     const SMALL: PacketPattern = PacketPattern { mtu_bytes: 1024, small_percent: 100 };
 
-    fn port(speed_gbps: u32, cable_m: u32) -> Port {
-        Port { speed_gbps, cable_m, mtu: 9216, eight_lanes: speed_gbps == 800 }
+    fn port(speed_gbps: u32, cable_m: u32) -> HeadroomPort {
+        HeadroomPort { speed_gbps, cable_m, mtu: 9216, eight_lanes: speed_gbps == 800 }
     }
 
     /// sonic-net/sonic-buildimage: device/mellanox/x86_64-nvidia_sn5600-r0/ACS-SN5600/pg_profile_lookup.ini, and what SONiC's own
@@ -121,18 +121,18 @@ mod tests {
             (400, [231_424, 283_648, 677_888]),
             (800, [257_024, 362_496, 1_150_976]),
         ] {
-            let computed = [5, 40, 300].map(|metres| headroom(SPECTRUM_4, port(speed, metres), SMALL).xoff_bytes);
+            let computed = [5, 40, 300].map(|metres| compute_headroom(SPECTRUM_4, port(speed, metres), SMALL).xoff_bytes);
             assert_eq!(computed, table, "{speed} Gb/s");
         }
     }
 
     #[test]
     fn eight_lanes_and_a_later_chip_need_more() {
-        let wide = headroom(SPECTRUM_4, port(800, 40), SMALL);
+        let wide = compute_headroom(SPECTRUM_4, port(800, 40), SMALL);
         assert_eq!((wide.xon_bytes, wide.size_bytes), (38 * 1024, 362_496 + 38 * 1024 + 9216));
-        let narrow = headroom(SPECTRUM_4, port(400, 40), SMALL);
+        let narrow = compute_headroom(SPECTRUM_4, port(400, 40), SMALL);
         assert_eq!((narrow.xon_bytes, narrow.size_bytes), (19 * 1024, 283_648 + 19 * 1024));
-        let later = headroom(Chip { more_kib: 18, ..SPECTRUM_4 }, port(400, 40), SMALL);
+        let later = compute_headroom(Chip { more_kib: 18, ..SPECTRUM_4 }, port(400, 40), SMALL);
         assert_eq!(later.xoff_bytes, narrow.xoff_bytes + 18 * 1024);
     }
 
@@ -144,7 +144,7 @@ mod tests {
             eight_lanes: bool, mtu_bytes in 64_u32..9217, small_percent in 0_u32..101,
         ) {
             let chip = Chip { cell_bytes, pipeline_kib, tiles, more_kib };
-            let of = |cable_m| headroom(chip, Port { speed_gbps, cable_m, mtu, eight_lanes }, PacketPattern { mtu_bytes, small_percent });
+            let of = |cable_m| compute_headroom(chip, HeadroomPort { speed_gbps, cable_m, mtu, eight_lanes }, PacketPattern { mtu_bytes, small_percent });
             let (short, long) = (of(cable_m), of(cable_m + 100));
             prop_assert!(long.xoff_bytes >= short.xoff_bytes && short.size_bytes >= short.xoff_bytes);
         }

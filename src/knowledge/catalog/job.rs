@@ -1,8 +1,8 @@
 //! What jobs are run with, as rows: environment variables of NCCL and UCX, arguments of mpirun and of the tests behind it, images
 //! of which something has to be known, and profilers that say what a step waits for.
 
-use super::table::Row;
-use crate::spec::model::Platform;
+use super::table::CatalogRow;
+use crate::spec::model::KubernetesPlatform;
 use railwright_base::version;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,8 +90,8 @@ impl VariableRow {
     /// Its defaults in words; those of one release where it is known. Nothing where no row of it says any.
     pub fn default_in_words(&self, release: Option<&str>) -> Option<String> {
         let is_older = |one: &&VariableDefault| {
-            let since = one.since.as_deref().map(version::parts).unwrap_or_default();
-            release.is_some_and(|release| since <= version::parts(release))
+            let since = one.since.as_deref().map(version::parse_version_numbers).unwrap_or_default();
+            release.is_some_and(|release| since <= version::parse_version_numbers(release))
         };
         if let Some(found) = self.defaults.iter().find(is_older) {
             return Some(found.value.clone());
@@ -101,7 +101,7 @@ impl VariableRow {
     }
 }
 
-impl Row for VariableRow {
+impl CatalogRow for VariableRow {
     const KEY: &'static str = "variable";
     fn name(&self) -> &str {
         &self.name
@@ -140,7 +140,7 @@ pub struct ArgumentRow {
     pub source: String,
 }
 
-impl Row for ArgumentRow {
+impl CatalogRow for ArgumentRow {
     const KEY: &'static str = "argument";
     fn name(&self) -> &str {
         &self.name
@@ -183,7 +183,7 @@ impl ImageRow {
     }
 }
 
-impl Row for ImageRow {
+impl CatalogRow for ImageRow {
     const KEY: &'static str = "image";
     fn name(&self) -> &str {
         &self.name
@@ -205,12 +205,12 @@ pub struct ProfilerRow {
     pub run: String,
     /// The only platform that has it; every one where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub platform: Option<Platform>,
+    pub platform: Option<KubernetesPlatform>,
     /// Where this is said.
     pub source: String,
 }
 
-impl Row for ProfilerRow {
+impl CatalogRow for ProfilerRow {
     const KEY: &'static str = "profiler";
     fn name(&self) -> &str {
         &self.name
@@ -221,7 +221,7 @@ impl Row for ProfilerRow {
 }
 
 /// The row of an image: of its name and tag, else of its name alone. A digest behind it says nothing more.
-pub fn image_of<'a>(rows: &'a super::Table<ImageRow>, image: &str) -> Option<&'a ImageRow> {
+pub fn image_of<'a>(rows: &'a super::CatalogTable<ImageRow>, image: &str) -> Option<&'a ImageRow> {
     let image = image.split('@').next().unwrap_or(image);
     let bare = image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(image, |(bare, _)| bare);
     rows.get(image).or_else(|| rows.get(bare))

@@ -5,13 +5,13 @@ use super::job::{ArgumentRow, ImageRow, ProfilerRow, VariableRow};
 use super::release::{CombinationRow, ReleaseRow};
 use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
 use super::switch::{SwitchRow, SwitchSystemRow};
-use super::table::{Entry, Row, Table};
+use super::table::{CatalogEntry, CatalogRow, CatalogTable};
 use super::user_space::{ExampleRow, UserSpaceRow};
 use crate::shipped::yaml_files;
-use crate::spec::decode::sound;
-use crate::spec::source::{Source, SourceFile, Sources};
-use crate::spec::yaml::{AliasBudget, Document, Kind, NodeId};
-use railwright_base::suggest::nearest;
+use crate::spec::decode::decode_or_report;
+use crate::spec::source::{SourceFile, SourceText, Sources};
+use crate::spec::yaml::{AliasBudget, NodeId, YamlDocument, YamlNodeKind};
+use railwright_base::suggest::find_nearest_word;
 use railwright_base::{Diagnostic, Label, Severity};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,37 +42,37 @@ const SORTS: [&str; 16] = [
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     /// GPU models.
-    pub gpu: Table<GpuRow>,
+    pub gpu: CatalogTable<GpuRow>,
     /// RDMA NICs.
-    pub nic: Table<NicRow>,
+    pub nic: CatalogTable<NicRow>,
     /// Instances of clouds.
-    pub instance: Table<InstanceRow>,
+    pub instance: CatalogTable<InstanceRow>,
     /// Operating systems.
-    pub os: Table<OsRow>,
+    pub os: CatalogTable<OsRow>,
     /// What Alibaba Container Compute Service offers.
-    pub acs: Table<AcsRow>,
+    pub acs: CatalogTable<AcsRow>,
     /// What pairs of ports deliver.
-    pub bandwidth: Table<BandwidthRow>,
+    pub bandwidth: CatalogTable<BandwidthRow>,
     /// Releases of drivers, toolkits and stacks, and what each needs.
-    pub release: Table<ReleaseRow>,
+    pub release: CatalogTable<ReleaseRow>,
     /// Combinations that are known to fit or not.
-    pub combination: Table<CombinationRow>,
+    pub combination: CatalogTable<CombinationRow>,
     /// Switches.
-    pub switch: Table<SwitchRow>,
+    pub switch: CatalogTable<SwitchRow>,
     /// The systems of switches.
-    pub switch_system: Table<SwitchSystemRow>,
+    pub switch_system: CatalogTable<SwitchSystemRow>,
     /// Environment variables of jobs.
-    pub variable: Table<VariableRow>,
+    pub variable: CatalogTable<VariableRow>,
     /// Arguments of the programs that start jobs.
-    pub argument: Table<ArgumentRow>,
+    pub argument: CatalogTable<ArgumentRow>,
     /// Images of which something has to be known.
-    pub image: Table<ImageRow>,
+    pub image: CatalogTable<ImageRow>,
     /// Profilers of trainings.
-    pub profiler: Table<ProfilerRow>,
+    pub profiler: CatalogTable<ProfilerRow>,
     /// What images need of RDMA, by kind of fabric.
-    pub user_space: Table<UserSpaceRow>,
+    pub user_space: CatalogTable<UserSpaceRow>,
     /// Examples that images can bring.
-    pub example: Table<ExampleRow>,
+    pub example: CatalogTable<ExampleRow>,
     /// The user's rows that stand over shipped ones.
     pub overrides: Vec<Override>,
     /// The files, for diagnostics that point into them.
@@ -129,15 +129,15 @@ impl Catalog {
     }
 
     /// Where a row stands: `modules/catalog/gpu.yaml:12`.
-    pub fn place<R>(&self, entry: &Entry<R>) -> String {
+    pub fn place<R>(&self, entry: &CatalogEntry<R>) -> String {
         let line = self.sources.get(&entry.label.file).map(|source| source.line_column(entry.label.span.start).0);
         format!("{}{}", entry.label.file, line.map_or(String::new(), |line| format!(":{line}")))
     }
 }
 
 /// The shipped catalogue with the user's files (`gpu.yaml` and text) over it; `folder` is what messages call theirs.
-pub fn load(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<Catalog, CatalogProblems> {
-    let mut reading = Reading::default();
+pub fn load_catalog(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<Catalog, CatalogProblems> {
+    let mut reading = CatalogLoader::default();
     for (name, text) in yaml_files(CATALOG_FOLDER) {
         reading.file(name, text, false);
     }
@@ -148,7 +148,7 @@ pub fn load(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Re
 }
 
 #[derive(Default)]
-struct Reading {
+struct CatalogLoader {
     aliases: AliasBudget,
     catalog: Catalog,
     problems: Vec<Diagnostic>,
@@ -156,14 +156,14 @@ struct Reading {
     names: HashMap<(&'static str, String), (String, Label, bool)>,
 }
 
-impl Reading {
+impl CatalogLoader {
     fn file(&mut self, name: String, text: String, own: bool) {
-        let source = Arc::new(Source::new(SourceFile { name, text }));
+        let source = Arc::new(SourceText::new(SourceFile { name, text }));
         self.catalog.sources.add(Arc::clone(&source));
-        let Some(document) = Document::parse(source, &mut self.aliases, &mut self.problems) else { return };
+        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems) else { return };
         let Some(root) = document.root().filter(|root| !document.is_null(*root)) else { return };
-        if document.kind(root) != Kind::Mapping {
-            self.problems.push(wrong(&document, root, "a file of the catalogue is a mapping", "this is none"));
+        if document.kind(root) != YamlNodeKind::Mapping {
+            self.problems.push(new_catalog_error(&document, root, "a file of the catalogue is a mapping", "this is none"));
             return;
         }
         for entry in document.entries(root) {
@@ -185,40 +185,40 @@ impl Reading {
                 UserSpaceRow::KEY => self.rows::<UserSpaceRow>(&document, entry.value, own, |catalog| &mut catalog.user_space),
                 ExampleRow::KEY => self.rows::<ExampleRow>(&document, entry.value, own, |catalog| &mut catalog.example),
                 other => {
-                    let near = nearest(other, SORTS).map_or("no such sort".to_owned(), |near| format!("did you mean `{near}`?"));
-                    let problem = wrong(&document, entry.key, "the catalogue has no rows of this sort", near);
+                    let near = find_nearest_word(other, SORTS).map_or("no such sort".to_owned(), |near| format!("did you mean `{near}`?"));
+                    let problem = new_catalog_error(&document, entry.key, "the catalogue has no rows of this sort", near);
                     self.problems.push(problem.next(format!("write one of {}", SORTS.join(", "))));
                 }
             }
         }
     }
 
-    fn rows<R: Row + serde::de::DeserializeOwned>(
+    fn rows<R: CatalogRow + serde::de::DeserializeOwned>(
         &mut self,
-        document: &Document,
+        document: &YamlDocument,
         list: NodeId,
         own: bool,
-        table: impl Fn(&mut Catalog) -> &mut Table<R>,
+        table: impl Fn(&mut Catalog) -> &mut CatalogTable<R>,
     ) {
-        if document.kind(list) != Kind::Sequence {
-            self.problems.push(wrong(document, list, "the rows of a sort are a list", "this is none"));
+        if document.kind(list) != YamlNodeKind::Sequence {
+            self.problems.push(new_catalog_error(document, list, "the rows of a sort are a list", "this is none"));
             return;
         }
         for item in document.items(list) {
-            let Some(row) = sound::<R>(document, item, &mut self.problems) else { continue };
+            let Some(row) = decode_or_report::<R>(document, item, &mut self.problems) else { continue };
             let said = document.entry(item, "name").map_or(item, |entry| entry.value);
             let label = Label {
                 file: document.source().name().to_owned(),
                 span: document.caret(said),
                 text: if own { "yours" } else { "shipped" }.to_owned(),
             };
-            if let Some(problem) = lacking(&row, &label, table(&mut self.catalog)) {
+            if let Some(problem) = check_catalog_row(&row, &label, table(&mut self.catalog)) {
                 self.problems.push(problem);
                 continue;
             }
             self.note_names(&row, &label, own);
             let what = format!("{} {}", R::KEY, row.identity());
-            if let Some(old) = table(&mut self.catalog).put(Entry { row, label: label.clone(), own })
+            if let Some(old) = table(&mut self.catalog).put(CatalogEntry { row, label: label.clone(), own })
                 && own
                 && !old.own
             {
@@ -228,7 +228,7 @@ impl Reading {
     }
 
     /// A name or alias stands for one row; a user's row may take a shipped one's.
-    fn note_names<R: Row>(&mut self, row: &R, label: &Label, own: bool) {
+    fn note_names<R: CatalogRow>(&mut self, row: &R, label: &Label, own: bool) {
         let identity = row.identity();
         for name in std::iter::once(&identity).chain(row.aliases()) {
             let before = self.names.insert((R::KEY, name.clone()), (identity.clone(), label.clone(), own));
@@ -246,7 +246,7 @@ impl Reading {
     }
 
     fn finish(self) -> Result<Catalog, CatalogProblems> {
-        let Reading { mut catalog, problems, .. } = self;
+        let CatalogLoader { mut catalog, problems, .. } = self;
         catalog.gpu.index();
         catalog.nic.index();
         catalog.instance.index();
@@ -264,7 +264,7 @@ impl Reading {
 const NAME_MAX: usize = 96;
 
 /// A row without a name or a source is none: what nobody can look up is not known.
-fn lacking<R: Row>(row: &R, label: &Label, others: &Table<R>) -> Option<Diagnostic> {
+fn check_catalog_row<R: CatalogRow>(row: &R, label: &Label, others: &CatalogTable<R>) -> Option<Diagnostic> {
     let is_name =
         |name: &str| !name.trim().is_empty() && name.chars().count() <= NAME_MAX && railwright_base::text::one_line(name, NAME_MAX) == name;
     if let Some(name) =
@@ -287,7 +287,7 @@ fn lacking<R: Row>(row: &R, label: &Label, others: &Table<R>) -> Option<Diagnost
     Some(shown.into_iter().fold(problem, Diagnostic::next))
 }
 
-fn wrong(document: &Document, node: NodeId, message: &str, label: impl Into<String>) -> Diagnostic {
+fn new_catalog_error(document: &YamlDocument, node: NodeId, message: &str, label: impl Into<String>) -> Diagnostic {
     Diagnostic::error("RW0220", message).at(document.source().name(), document.caret(node), label)
 }
 
@@ -297,13 +297,13 @@ mod tests {
 
     fn own(text: &str) -> Result<Catalog, Vec<String>> {
         let files = [("gpu.yaml".to_owned(), text.to_owned())];
-        load("own", files)
+        load_catalog("own", files)
             .map_err(|problems| problems.diagnostics.iter().map(|problem| format!("{} {}", problem.code, problem.message)).collect())
     }
 
     #[test]
     fn the_shipped_rows_are_sound() {
-        let catalog = load("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let catalog = load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
         assert!(catalog.gpu.len() > 5 && catalog.nic.len() > 5 && catalog.os.len() > 5 && !catalog.acs.is_empty());
         // what an instance says of its GPU is a GPU of the catalogue; fabrics are those of the spec
         for entry in catalog.instance.entries() {

@@ -21,9 +21,9 @@ mod unknown_release;
 pub mod user_space;
 
 pub use foreign_repository::foreign_repositories;
-pub use load::{CATALOG_FOLDER, Catalog, CatalogProblems, Override, load};
+pub use load::{CATALOG_FOLDER, Catalog, CatalogProblems, Override, load_catalog};
 pub use switch_numbers::{EcnNumbers, HeadroomNumbers, SwitchNumbers, model_of, switch_numbers, system_of};
-pub use table::{Entry, Row, Table};
+pub use table::{CatalogEntry, CatalogRow, CatalogTable};
 pub use unknown::unknown_models;
 pub use unknown_release::unknown_releases;
 

@@ -2,8 +2,8 @@
 //! other parts, and combinations that are known to fit or not. The data is in `modules/catalog/release.yaml` and
 //! `combination.yaml`.
 
-use super::table::Row;
-use railwright_base::version::numbers;
+use super::table::CatalogRow;
+use railwright_base::version::parse_release_numbers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// A part of a host that comes in releases or sorts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum HostComponent {
     /// The operating system.
     Os,
     /// The RDMA NIC's model.
@@ -43,46 +43,55 @@ pub enum Part {
     Containerd,
 }
 
-impl Part {
+impl HostComponent {
     /// The word of the files.
     pub fn key(self) -> &'static str {
         match self {
-            Part::Os => "os",
-            Part::Nic => "nic",
-            Part::Gpu => "gpu",
-            Part::Architecture => "architecture",
-            Part::Kernel => "kernel",
-            Part::Stack => "stack",
-            Part::Direct => "direct",
-            Part::Driver => "driver",
-            Part::Modules => "modules",
-            Part::Cuda => "cuda",
-            Part::Nccl => "nccl",
-            Part::Doca => "doca",
-            Part::MlnxOfed => "mlnx-ofed",
-            Part::Containerd => "containerd",
+            HostComponent::Os => "os",
+            HostComponent::Nic => "nic",
+            HostComponent::Gpu => "gpu",
+            HostComponent::Architecture => "architecture",
+            HostComponent::Kernel => "kernel",
+            HostComponent::Stack => "stack",
+            HostComponent::Direct => "direct",
+            HostComponent::Driver => "driver",
+            HostComponent::Modules => "modules",
+            HostComponent::Cuda => "cuda",
+            HostComponent::Nccl => "nccl",
+            HostComponent::Doca => "doca",
+            HostComponent::MlnxOfed => "mlnx-ofed",
+            HostComponent::Containerd => "containerd",
         }
     }
 
     /// True where a release is a number such as `12.4`; others are names.
     pub fn is_numbered(self) -> bool {
-        matches!(self, Part::Kernel | Part::Driver | Part::Cuda | Part::Nccl | Part::Doca | Part::MlnxOfed | Part::Containerd)
+        matches!(
+            self,
+            HostComponent::Kernel
+                | HostComponent::Driver
+                | HostComponent::Cuda
+                | HostComponent::Nccl
+                | HostComponent::Doca
+                | HostComponent::MlnxOfed
+                | HostComponent::Containerd
+        )
     }
 
     /// In words, with one of its releases: `the GPU driver 535`.
     pub fn with(self, release: &str) -> String {
         match self {
-            Part::Os | Part::Nic | Part::Gpu | Part::Direct => release.to_owned(),
-            Part::Architecture => format!("the {release} architecture"),
-            Part::Kernel => format!("the kernel {release}"),
-            Part::Stack => format!("the RDMA stack {release}"),
-            Part::Driver => format!("the GPU driver {release}"),
-            Part::Modules => format!("the {release} kernel modules"),
-            Part::Cuda => format!("CUDA {release}"),
-            Part::Nccl => format!("NCCL {release}"),
-            Part::Doca => format!("DOCA {release}"),
-            Part::MlnxOfed => format!("MLNX_OFED {release}"),
-            Part::Containerd => format!("containerd {release}"),
+            HostComponent::Os | HostComponent::Nic | HostComponent::Gpu | HostComponent::Direct => release.to_owned(),
+            HostComponent::Architecture => format!("the {release} architecture"),
+            HostComponent::Kernel => format!("the kernel {release}"),
+            HostComponent::Stack => format!("the RDMA stack {release}"),
+            HostComponent::Driver => format!("the GPU driver {release}"),
+            HostComponent::Modules => format!("the {release} kernel modules"),
+            HostComponent::Cuda => format!("CUDA {release}"),
+            HostComponent::Nccl => format!("NCCL {release}"),
+            HostComponent::Doca => format!("DOCA {release}"),
+            HostComponent::MlnxOfed => format!("MLNX_OFED {release}"),
+            HostComponent::Containerd => format!("containerd {release}"),
         }
     }
 }
@@ -90,9 +99,9 @@ impl Part {
 /// What a release needs of another part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Need {
+pub struct ReleaseRequirement {
     /// The other part.
-    pub part: Part,
+    pub part: HostComponent,
     /// The first release of it that will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
@@ -106,7 +115,7 @@ pub struct Need {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not: Vec<String>,
     /// False where it may work all the same: what breaks it is a warning.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "default_true", skip_serializing_if = "is_yes")]
     pub certain: bool,
     /// Systems of this package manager carry later code under older numbers: nothing is said of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +128,7 @@ pub struct Need {
     pub rule: Option<String>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -128,7 +137,7 @@ fn is_yes(certain: &bool) -> bool {
     *certain
 }
 
-impl Need {
+impl ReleaseRequirement {
     /// What it wants, in words: `the GPU driver 525.60.13 or newer`.
     pub fn wanted(&self) -> String {
         let with = |release: &str| self.part.with(release);
@@ -137,7 +146,7 @@ impl Need {
             (Some(from), None) => format!("{} or newer", with(from)),
             (None, Some(to)) => format!("{} or older", with(to)),
             (None, None) if self.only.is_empty() => {
-                let part = if self.part == Part::Architecture { "another architecture" } else { "something other" };
+                let part = if self.part == HostComponent::Architecture { "another architecture" } else { "something other" };
                 format!("{part} than {}", self.not.join(", "))
             }
             (None, None) => with(&self.only.join(" or ")),
@@ -154,7 +163,7 @@ impl Need {
             (false, true, _) => Some(format!("`{part}` comes in names: write `only` or `not`")),
             _ => {
                 let bounds = self.from.iter().chain(&self.to);
-                let wrong = bounds.into_iter().find(|text| numbers(text).is_none())?;
+                let wrong = bounds.into_iter().find(|text| parse_release_numbers(text).is_none())?;
                 Some(format!("`{}` is no release", railwright_base::text::one_line(wrong, 40)))
             }
         }
@@ -168,7 +177,7 @@ pub struct ReleaseRow {
     /// The part and the release: `cuda-12.4`.
     pub name: String,
     /// The part.
-    pub part: Part,
+    pub part: HostComponent,
     /// The release; for parts without numbers the name of the sort.
     pub release: String,
     /// True where it stands for all releases that begin so, and is never chosen itself.
@@ -179,10 +188,10 @@ pub struct ReleaseRow {
     pub complete: bool,
     /// What it needs of other parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub needs: Vec<Need>,
+    pub needs: Vec<ReleaseRequirement>,
     /// Releases of other parts that come with it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub brings: BTreeMap<Part, String>,
+    pub brings: BTreeMap<HostComponent, String>,
     /// What else has to be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -190,7 +199,7 @@ pub struct ReleaseRow {
     pub source: String,
 }
 
-impl Row for ReleaseRow {
+impl CatalogRow for ReleaseRow {
     const KEY: &'static str = "release";
     fn name(&self) -> &str {
         &self.name
@@ -199,7 +208,7 @@ impl Row for ReleaseRow {
         &self.source
     }
     fn in_words(&self, field: &str) -> Option<String> {
-        let words = |need: &Need| {
+        let words = |need: &ReleaseRequirement| {
             let rule = need.rule.iter().map(|rule| format!(" ({rule})")).collect::<String>();
             let unsure = if need.certain { "" } else { ", as far as is known" };
             format!("{}{unsure}{rule}", need.wanted())
@@ -211,11 +220,11 @@ impl Row for ReleaseRow {
         if self.name != name {
             return Some(format!("its name is `{}`", railwright_base::text::one_line(&name, 80)));
         }
-        if matches!(self.part, Part::Os | Part::Nic | Part::Gpu) {
+        if matches!(self.part, HostComponent::Os | HostComponent::Nic | HostComponent::Gpu) {
             return Some(format!("rows of `{}` have a sort of their own", self.part.key()));
         }
         let numbered = self.part.is_numbered();
-        if numbered && numbers(&self.release).is_none() {
+        if numbered && parse_release_numbers(&self.release).is_none() {
             return Some(format!("`{}` is no release", railwright_base::text::one_line(&self.release, 40)));
         }
         if self.line && !numbered {
@@ -227,7 +236,7 @@ impl Row for ReleaseRow {
         if let Some(own) = self.needs.iter().find(|need| need.part == self.part) {
             return Some(format!("it needs `{}` of itself", own.part.key()));
         }
-        self.needs.iter().find_map(Need::unsound)
+        self.needs.iter().find_map(ReleaseRequirement::unsound)
     }
 }
 
@@ -247,12 +256,12 @@ pub struct CombinationRow {
     pub unsure: bool,
     /// What is chosen of what the spec leaves open, as far as the combination says.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub chosen: BTreeMap<Part, String>,
+    pub chosen: BTreeMap<HostComponent, String>,
     /// Where this is said.
     pub source: String,
 }
 
-impl Row for CombinationRow {
+impl CatalogRow for CombinationRow {
     const KEY: &'static str = "combination";
     fn in_words(&self, field: &str) -> Option<String> {
         (field == "spec").then(|| self.spec.to_string())

@@ -1,7 +1,7 @@
 //! What a row says of a switch or of the system of switches. The data is in `modules/catalog/switch.yaml` and
 //! `switch-system.yaml`; each row names the source that it was taken from.
 
-use super::table::Row;
+use super::table::CatalogRow;
 use crate::spec::model::{Cnp, SwitchOs, Trust, WatchdogTimes};
 use railwright_resource::Disruption;
 use schemars::JsonSchema;
@@ -93,7 +93,7 @@ pub struct HeadroomRow {
 /// From where on packets are marked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Thresholds {
+pub struct CatalogEcnThresholds {
     /// Below so many bytes in the queue nothing is marked.
     pub min_bytes: u64,
     /// From so many bytes on everything is marked.
@@ -110,7 +110,7 @@ pub struct VendorEcn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_gbps: Option<u32>,
     /// The thresholds.
-    pub thresholds: Thresholds,
+    pub thresholds: CatalogEcnThresholds,
 }
 
 /// The system of switches.
@@ -136,7 +136,7 @@ pub struct SwitchSystemRow {
     pub dscp_other: Option<u8>,
     /// The thresholds of ECN that it comes with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<Thresholds>,
+    pub ecn: Option<CatalogEcnThresholds>,
     /// How thresholds are chosen where the spec states none.
     pub choice: ThresholdChoice,
     /// The times of the PFC watchdog that it comes with.
@@ -200,7 +200,7 @@ impl SwitchSystemRow {
     }
 }
 
-impl Row for SwitchRow {
+impl CatalogRow for SwitchRow {
     const KEY: &'static str = "switch";
     fn name(&self) -> &str {
         &self.name
@@ -240,7 +240,7 @@ impl Row for SwitchRow {
     }
 }
 
-impl Thresholds {
+impl CatalogEcnThresholds {
     /// `150000 to 1500000 bytes, 100 %`.
     pub fn in_words(&self) -> String {
         format!("{} to {} bytes, {} %", self.min_bytes, self.max_bytes, self.probability_percent)
@@ -252,7 +252,7 @@ impl Thresholds {
     }
 }
 
-impl Row for SwitchSystemRow {
+impl CatalogRow for SwitchSystemRow {
     const KEY: &'static str = "switch-system";
     fn name(&self) -> &str {
         &self.name

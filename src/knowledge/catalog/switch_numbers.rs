@@ -1,10 +1,10 @@
 //! The numbers of a switch: what the spec states, else what is chosen from the rows of its model and its system, with what the
 //! vendor has beside it. Vendors' thresholds of ECN differ by a factor of ten, so none is shown as the truth.
 
-use super::headroom::{Chip, Headroom, Port, headroom};
+use super::headroom::{Chip, Headroom, HeadroomPort, compute_headroom};
 use super::load::Catalog;
-use super::switch::{BufferModel, SwitchRow, SwitchSystemRow, Thresholds};
-use crate::spec::model::{Cnp, Fabric, Switch, SwitchOs, WatchdogTimes};
+use super::switch::{BufferModel, CatalogEcnThresholds, SwitchRow, SwitchSystemRow};
+use crate::spec::model::{Cnp, Fabric, SwitchGroup, SwitchOs, WatchdogTimes};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,10 +38,10 @@ pub struct EcnNumbers {
     pub stated: bool,
     /// What would be chosen for the speed of the ports.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub choice: Option<Thresholds>,
+    pub choice: Option<CatalogEcnThresholds>,
     /// What the vendor's templates have.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub vendor: Option<Thresholds>,
+    pub vendor: Option<CatalogEcnThresholds>,
 }
 
 /// The buffer of one lossless priority of one port.
@@ -59,32 +59,32 @@ pub struct HeadroomNumbers {
 }
 
 /// The row of a switch's system, where the spec names it.
-pub fn system_of<'a>(switch: &Switch, catalog: &'a Catalog) -> Option<&'a SwitchSystemRow> {
+pub fn system_of<'a>(switch: &SwitchGroup, catalog: &'a Catalog) -> Option<&'a SwitchSystemRow> {
     catalog.switch_system.get(switch.os?.word())
 }
 
 /// The row of its model.
-pub fn model_of<'a>(switch: &Switch, catalog: &'a Catalog) -> Option<&'a SwitchRow> {
+pub fn model_of<'a>(switch: &SwitchGroup, catalog: &'a Catalog) -> Option<&'a SwitchRow> {
     catalog.switch.get(switch.model.as_deref()?)
 }
 
 /// The numbers of a switch in this fabric.
-pub fn switch_numbers(switch: &Switch, fabric: &Fabric, catalog: &Catalog) -> SwitchNumbers {
+pub fn switch_numbers(switch: &SwitchGroup, fabric: &Fabric, catalog: &Catalog) -> SwitchNumbers {
     let (system, model) = (system_of(switch, catalog), model_of(switch, catalog));
     let stated = fabric.lossless.as_ref().and_then(|lossless| lossless.cnp.as_ref());
     SwitchNumbers {
-        ecn: ecn(switch, system, model),
-        watchdog: watchdog(switch, system),
+        ecn: compute_ecn_numbers(switch, system, model),
+        watchdog: select_watchdog_times(switch, system),
         headroom: system.zip(model).and_then(|(system, model)| lossless_buffer(switch, system, model)),
         cnp: stated.copied().or(system.map(|system| system.cnp)),
     }
 }
 
-fn ecn(switch: &Switch, system: Option<&SwitchSystemRow>, model: Option<&SwitchRow>) -> Option<EcnNumbers> {
+fn compute_ecn_numbers(switch: &SwitchGroup, system: Option<&SwitchSystemRow>, model: Option<&SwitchRow>) -> Option<EcnNumbers> {
     let ecn = switch.ecn.as_ref().filter(|ecn| ecn.is_on())?;
     let said = ecn.thresholds().cloned().unwrap_or_default();
-    let choice = system.zip(switch.port_speed_gbps).map(|(system, speed)| chosen(system, speed, said.round_trip_us));
-    let vendor = vendor(switch.port_speed_gbps, system, model);
+    let choice = system.zip(switch.port_speed_gbps).map(|(system, speed)| compute_ecn_thresholds(system, speed, said.round_trip_us));
+    let vendor = find_vendor_thresholds(switch.port_speed_gbps, system, model);
     let share = said.probability_percent.or(choice.map(|choice| choice.probability_percent));
     let share = share.or(system.map(|system| system.choice.probability_percent));
     let (min_bytes, max_bytes, stated) = match (said.min_bytes, said.max_bytes, choice) {
@@ -96,17 +96,21 @@ fn ecn(switch: &Switch, system: Option<&SwitchSystemRow>, model: Option<&SwitchR
 }
 
 /// Shares of what is on its way on one port: its speed times the round trip.
-fn chosen(system: &SwitchSystemRow, speed_gbps: u32, round_trip_us: Option<u16>) -> Thresholds {
+fn compute_ecn_thresholds(system: &SwitchSystemRow, speed_gbps: u32, round_trip_us: Option<u16>) -> CatalogEcnThresholds {
     let choice = system.choice;
     // 1 Gb/s is 125 bytes in a microsecond
     let on_the_way = u64::from(speed_gbps) * 125 * u64::from(round_trip_us.unwrap_or(choice.round_trip_us));
     let share = |percent: u16| on_the_way * u64::from(percent) / 100;
     let (min_bytes, max_bytes) = (share(choice.min_percent), share(choice.max_percent));
-    Thresholds { min_bytes, max_bytes, probability_percent: choice.probability_percent }
+    CatalogEcnThresholds { min_bytes, max_bytes, probability_percent: choice.probability_percent }
 }
 
 /// Those of the model for this speed, of the model for any speed, of the system. A model's are those of its SONiC.
-fn vendor(speed_gbps: Option<u32>, system: Option<&SwitchSystemRow>, model: Option<&SwitchRow>) -> Option<Thresholds> {
+fn find_vendor_thresholds(
+    speed_gbps: Option<u32>,
+    system: Option<&SwitchSystemRow>,
+    model: Option<&SwitchRow>,
+) -> Option<CatalogEcnThresholds> {
     let system = system?;
     let of_model = model.filter(|_| system.name == SwitchOs::Sonic.word()).map_or(&[][..], |model| &model.ecn);
     let of_speed = of_model.iter().find(|ecn| ecn.speed_gbps.is_some() && ecn.speed_gbps == speed_gbps);
@@ -114,7 +118,7 @@ fn vendor(speed_gbps: Option<u32>, system: Option<&SwitchSystemRow>, model: Opti
     of_speed.or(of_any).map(|ecn| ecn.thresholds).or(system.ecn)
 }
 
-fn watchdog(switch: &Switch, system: Option<&SwitchSystemRow>) -> Option<WatchdogTimes> {
+fn select_watchdog_times(switch: &SwitchGroup, system: Option<&SwitchSystemRow>) -> Option<WatchdogTimes> {
     let watchdog = switch.watchdog.as_ref().filter(|watchdog| watchdog.is_on())?;
     let (said, known) = (watchdog.times().copied().unwrap_or_default(), system?.watchdog);
     Some(WatchdogTimes {
@@ -126,7 +130,7 @@ fn watchdog(switch: &Switch, system: Option<&SwitchSystemRow>) -> Option<Watchdo
 }
 
 /// As SONiC comes to it: by the table of the model, or by the formula.
-fn lossless_buffer(switch: &Switch, system: &SwitchSystemRow, model: &SwitchRow) -> Option<HeadroomNumbers> {
+fn lossless_buffer(switch: &SwitchGroup, system: &SwitchSystemRow, model: &SwitchRow) -> Option<HeadroomNumbers> {
     if system.name != SwitchOs::Sonic.word() {
         return None;
     }
@@ -140,8 +144,8 @@ fn lossless_buffer(switch: &Switch, system: &SwitchSystemRow, model: &SwitchRow)
     let chip = Chip { cell_bytes: model.cell_bytes?, pipeline_kib: model.pipeline_kib?, tiles, more_kib };
     let fastest = model.speeds_gbps.iter().copied().max();
     let eight_lanes = model.lanes == Some(8) && fastest == Some(speed_gbps);
-    let port = Port { speed_gbps, cable_m, mtu: switch.mtu.or(system.mtu_default)?, eight_lanes };
-    let one = headroom(chip, port, system.pattern?);
+    let port = HeadroomPort { speed_gbps, cable_m, mtu: switch.mtu.or(system.mtu_default)?, eight_lanes };
+    let one = compute_headroom(chip, port, system.pattern?);
     let ports = model.ports.zip(fastest).map(|(ports, fastest)| u64::from(ports) * u64::from(fastest / speed_gbps.max(1)));
     Some(HeadroomNumbers { xoff_bytes: Some(one.xoff_bytes), total_bytes: ports.zip(switch.pfc.as_ref()).map(of_all(one)), table: false })
 }
@@ -154,12 +158,12 @@ fn of_all(one: Headroom) -> impl Fn((u64, &Vec<u8>)) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::load;
+    use crate::catalog::load_catalog;
 
     fn numbers(keys: &str) -> SwitchNumbers {
         let text = format!("cluster: c\nswitches: [{{ name: s1, {keys} }}]\n");
-        let loaded = crate::spec::load(vec![crate::spec::SourceFile { name: "c.yaml".into(), text }]).unwrap();
-        let catalog = load("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let loaded = crate::spec::load_spec(vec![crate::spec::SourceFile { name: "c.yaml".into(), text }]).unwrap();
+        let catalog = load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
         switch_numbers(&loaded.spec.switches[0], &loaded.spec.fabric, &catalog)
     }
 

@@ -2,11 +2,11 @@
 
 use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
 use railwright_base::Label;
-use railwright_base::suggest::nearest;
+use railwright_base::suggest::find_nearest_word;
 use std::collections::HashMap;
 
 /// What the rows of every sort have in common.
-pub trait Row {
+pub trait CatalogRow {
     /// The key of the sort in the files.
     const KEY: &'static str;
     /// The name, as messages show it.
@@ -33,7 +33,7 @@ pub trait Row {
 
 macro_rules! row {
     ($row:ty, $key:literal) => {
-        impl Row for $row {
+        impl CatalogRow for $row {
             const KEY: &'static str = $key;
             fn name(&self) -> &str {
                 &self.name
@@ -53,7 +53,7 @@ row!(NicRow, "nic");
 row!(InstanceRow, "instance");
 row!(OsRow, "os");
 
-impl Row for BandwidthRow {
+impl CatalogRow for BandwidthRow {
     const KEY: &'static str = "bandwidth";
     fn name(&self) -> &str {
         &self.name
@@ -72,7 +72,7 @@ impl Row for BandwidthRow {
     }
 }
 
-impl Row for AcsRow {
+impl CatalogRow for AcsRow {
     const KEY: &'static str = "acs";
     fn name(&self) -> &str {
         &self.name
@@ -87,7 +87,7 @@ impl Row for AcsRow {
 
 /// A row and where it stands.
 #[derive(Debug, Clone)]
-pub struct Entry<R> {
+pub struct CatalogEntry<R> {
     /// The row.
     pub row: R,
     /// A caret at it.
@@ -98,21 +98,21 @@ pub struct Entry<R> {
 
 /// All rows of a sort, in the order of the files.
 #[derive(Debug, Clone)]
-pub struct Table<R> {
-    entries: Vec<Entry<R>>,
+pub struct CatalogTable<R> {
+    entries: Vec<CatalogEntry<R>>,
     by_identity: HashMap<String, usize>,
     by_alias: HashMap<String, usize>,
 }
 
-impl<R> Default for Table<R> {
+impl<R> Default for CatalogTable<R> {
     fn default() -> Self {
-        Table { entries: Vec::new(), by_identity: HashMap::new(), by_alias: HashMap::new() }
+        CatalogTable { entries: Vec::new(), by_identity: HashMap::new(), by_alias: HashMap::new() }
     }
 }
 
-impl<R: Row> Table<R> {
+impl<R: CatalogRow> CatalogTable<R> {
     /// Adds a row, in the place of one that is the same; that one comes back.
-    pub(super) fn put(&mut self, entry: Entry<R>) -> Option<Entry<R>> {
+    pub(super) fn put(&mut self, entry: CatalogEntry<R>) -> Option<CatalogEntry<R>> {
         match self.by_identity.get(&entry.row.identity()) {
             Some(at) => Some(std::mem::replace(&mut self.entries[*at], entry)),
             None => {
@@ -138,12 +138,12 @@ impl<R: Row> Table<R> {
     }
 
     /// The same with its place.
-    pub fn entry(&self, name: &str) -> Option<&Entry<R>> {
+    pub fn entry(&self, name: &str) -> Option<&CatalogEntry<R>> {
         self.by_identity.get(name).or_else(|| self.by_alias.get(name)).map(|at| &self.entries[*at])
     }
 
     /// All rows.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry<R>> {
+    pub fn entries(&self) -> impl Iterator<Item = &CatalogEntry<R>> {
         self.entries.iter()
     }
 
@@ -164,7 +164,7 @@ impl<R: Row> Table<R> {
         let names = || {
             self.entries.iter().flat_map(|entry| std::iter::once(entry.row.name()).chain(entry.row.aliases().iter().map(String::as_str)))
         };
-        let mut near: Vec<String> = nearest(name, names()).map(str::to_owned).into_iter().collect();
+        let mut near: Vec<String> = find_nearest_word(name, names()).map(str::to_owned).into_iter().collect();
         let alike = names().filter(|known| {
             let known = plain(known);
             wanted.len() > 1 && (known.contains(&wanted) || wanted.contains(&known))

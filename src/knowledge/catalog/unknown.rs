@@ -2,11 +2,11 @@
 //! nearest names and with the lines that add it.
 
 use super::load::Catalog;
-use super::table::{Row, Table};
-use crate::spec::Loaded;
-use railwright_base::suggest::mistyped;
+use super::table::{CatalogRow, CatalogTable};
+use crate::spec::LoadedSpec;
+use railwright_base::suggest::suggest_correction;
 use railwright_base::text::one_line;
-use railwright_base::version::numbers;
+use railwright_base::version::parse_release_numbers;
 use railwright_base::{Diagnostic, Label, Severity};
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ const KNOWN_SYSTEMS: [&str; 16] = [
 ];
 
 /// Every GPU, NIC, instance, operating system and switch of the spec that the catalogue does not know, once each.
-pub fn unknown_models(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnostic> {
+pub fn unknown_models(loaded: &LoadedSpec, catalog: &Catalog) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (index, group) in loaded.spec.nodes.iter().enumerate() {
@@ -44,14 +44,14 @@ pub fn unknown_models(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnostic> {
             && seen.insert(("gpu", model))
         {
             let lines = "architecture: ..., gpudirect: true";
-            found.push(unknown(&catalog.gpu, "GPU", model, label("gpu.model"), lines));
+            found.push(diagnose_unknown_name(&catalog.gpu, "GPU", model, label("gpu.model"), lines));
         }
         if let Some(model) = group.nics.as_ref().map(|nics| nics.model.as_str())
             && catalog.nic.get(model).is_none()
             && seen.insert(("nic", model))
         {
             let lines = "driver: ..., fabrics: [rocev2]";
-            found.push(unknown(&catalog.nic, "NIC", model, label("nics.model"), lines));
+            found.push(diagnose_unknown_name(&catalog.nic, "NIC", model, label("nics.model"), lines));
         }
         if let Some(name) = group.instance.as_deref()
             && catalog.instance_of(name).is_none()
@@ -59,14 +59,14 @@ pub fn unknown_models(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnostic> {
         {
             let lines = "virtual: false, erdma: true";
             // Other clouds have thousands of them; what a rule needs of one is missing, and nothing else is.
-            let unknown = unknown(&catalog.instance, "instance", name, label("instance"), lines);
+            let unknown = diagnose_unknown_name(&catalog.instance, "instance", name, label("instance"), lines);
             found.push(Diagnostic { severity: Severity::Warning, ..unknown });
         }
         if let Some(name) = group.os.as_deref()
             && catalog.system(name).is_none()
             && seen.insert(("os", name))
         {
-            found.push(system(catalog, name, label("os")));
+            found.push(diagnose_unknown_system(catalog, name, label("os")));
         }
     }
     for (index, switch) in loaded.spec.switches.iter().enumerate() {
@@ -75,7 +75,7 @@ pub fn unknown_models(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnostic> {
             && seen.insert(("switch", model))
         {
             let label = loaded.label(&format!("switches[{index}].model"), "not in the catalogue");
-            let unknown = unknown(&catalog.switch, "switch", model, label, "asic: ..., systems: [sonic]");
+            let unknown = diagnose_unknown_name(&catalog.switch, "switch", model, label, "asic: ..., systems: [sonic]");
             found.push(unknown.effect("no rule could check what depends on its chip, and no number could be chosen for it"));
         }
     }
@@ -83,19 +83,19 @@ pub fn unknown_models(loaded: &Loaded, catalog: &Catalog) -> Vec<Diagnostic> {
 }
 
 /// A system that is like a known one is mistyped; another one may be right, and then little is known of it.
-fn system(catalog: &Catalog, name: &str, label: Option<Label>) -> Diagnostic {
+fn diagnose_unknown_system(catalog: &Catalog, name: &str, label: Option<Label>) -> Diagnostic {
     let of_rows = catalog.os.entries().filter_map(|entry| Some(entry.row.name.rsplit_once('-')?.0));
     let families: BTreeSet<&str> = of_rows.chain(KNOWN_SYSTEMS).collect();
     let (own, version) = name.rsplit_once('-').unwrap_or((name, ""));
     let near = match families.contains(own) {
         true => written_otherwise(catalog, own, version),
-        false => mistyped(own, families.iter().copied()).map(|near| {
+        false => suggest_correction(own, families.iter().copied()).map(|near| {
             let meant = format!("{near}-{version}");
             if catalog.system(&meant).is_some() { meant } else { near.to_owned() }
         }),
     };
     let Some(known) = near else {
-        let unknown = unknown(&catalog.os, "operating system", name, label, "kernel: ...");
+        let unknown = diagnose_unknown_name(&catalog.os, "operating system", name, label, "kernel: ...");
         return Diagnostic { severity: Severity::Warning, ..unknown }.effect(
             "no rule can check it, and releases are chosen without a look at its packages: what does not fit is found on the host",
         );
@@ -114,13 +114,13 @@ fn written_otherwise(catalog: &Catalog, family: &str, version: &str) -> Option<S
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     let known = catalog.os.entries().filter_map(|entry| entry.row.name.rsplit_once('-'));
     let mut alike = known.filter(|(of, release)| {
-        let same = numbers(release).is_some_and(|known| numbers(version) == Some(known));
+        let same = parse_release_numbers(release).is_some_and(|known| parse_release_numbers(version) == Some(known));
         *of == family && (same || !digits(version).is_empty() && digits(release) == digits(version))
     });
     alike.next().map(|(of, release)| format!("{of}-{release}"))
 }
 
-fn unknown<R: Row>(table: &Table<R>, what: &str, name: &str, label: Option<Label>, more: &str) -> Diagnostic {
+fn diagnose_unknown_name<R: CatalogRow>(table: &CatalogTable<R>, what: &str, name: &str, label: Option<Label>, more: &str) -> Diagnostic {
     let (shown, key) = (one_line(name, 60), R::KEY);
     let owner = match key {
         "instance" => "cloud",

@@ -3,7 +3,7 @@
 //! A row becomes lines of a Containerfile. What could be more than the word that it stands for is refused here, where rows are read, and
 //! quoted there besides.
 
-use super::table::Row;
+use super::table::CatalogRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct UserSpaceRow {
     /// Libraries that programs load, by the names that they load.
     pub libraries: Vec<String>,
     /// What libibverbs loads for a NIC; the first is meant where no NIC is known.
-    pub providers: Vec<Provider>,
+    pub providers: Vec<IbverbsProvider>,
     /// Where this is said.
     pub source: String,
 }
@@ -49,7 +49,7 @@ pub struct AptRepository {
 /// What libibverbs loads for NICs of a driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Provider {
+pub struct IbverbsProvider {
     /// The driver, as rows of NICs have it.
     pub driver: String,
     /// The name: `mlx5` of `libmlx5-rdmav34.so` and of the line `driver mlx5`.
@@ -128,7 +128,7 @@ fn first_wrong<'a>(values: impl IntoIterator<Item = (&'a str, bool)>) -> Option<
     Some(format!("`{}` is nothing that can stand in a Containerfile there", railwright_base::text::one_line(wrong.0, 60)))
 }
 
-impl Row for UserSpaceRow {
+impl CatalogRow for UserSpaceRow {
     const KEY: &'static str = "user-space";
     fn name(&self) -> &str {
         &self.name
@@ -163,7 +163,7 @@ impl Row for UserSpaceRow {
     }
 }
 
-impl Row for ExampleRow {
+impl CatalogRow for ExampleRow {
     const KEY: &'static str = "example";
     fn name(&self) -> &str {
         &self.name
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     fn row() -> UserSpaceRow {
-        let catalog = crate::catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let catalog = crate::catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
         catalog.user_space.get("erdma").unwrap().clone()
     }
 
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_example_stays_in_its_folder_and_has_sums() {
-        let catalog = crate::catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let catalog = crate::catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
         let shipped = catalog.example.get("mnist").unwrap();
         assert_eq!(shipped.unsound(), None);
         let with = |change: fn(&mut ExampleRow)| {
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn providers_are_those_of_the_nics() {
-        let catalog = crate::catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+        let catalog = crate::catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
         let row = catalog.user_space.get("rocev2").unwrap();
         assert_eq!(row.providers_of(&[]), ["mlx5"]);
         assert_eq!(row.providers_of(&["ice", "mlx5_core"]), ["mlx5", "irdma"]);

@@ -1,9 +1,9 @@
 //! The body of a resource: YAML in which every text may be a template.
 
-use crate::spec::decode::decode;
-use crate::spec::source::Source;
-use crate::spec::yaml::{Document, Kind, NodeId};
-use crate::template::engine::{Engine, Makes, Origin, Rendered, Snippet};
+use crate::spec::decode::decode_value;
+use crate::spec::source::SourceText;
+use crate::spec::yaml::{NodeId, YamlDocument, YamlNodeKind};
+use crate::template::engine::{Engine, Makes, Rendered, Snippet, TemplateOrigin};
 use crate::template::token;
 use railwright_base::Diagnostic;
 use serde_json::{Map, Value};
@@ -14,24 +14,24 @@ use tera::Context;
 
 /// A compiled body, or a part of one.
 #[derive(Debug, Clone)]
-pub enum Body {
+pub enum BodyTemplate {
     /// No template in it.
     Constant(Value),
     /// A template.
     Rendered(Snippet),
     /// A list; items that become null are left out.
-    List(Vec<Body>),
+    List(Vec<BodyTemplate>),
     /// A map; entries whose value becomes null or whose key becomes empty are left out.
-    Map(Vec<(Body, Body)>),
+    Map(Vec<(BodyTemplate, BodyTemplate)>),
 }
 
 /// The template files of a module, by their name below `templates/`.
-pub type TemplateFiles = BTreeMap<String, Arc<Source>>;
+pub type TemplateFiles = BTreeMap<String, Arc<SourceText>>;
 
 /// Compiles the body at a node. Paths of text that a shell will run make `Makes::Shell` of it.
 pub struct Compiler<'a> {
     /// The manifest.
-    pub document: &'a Document,
+    pub document: &'a YamlDocument,
     /// Its template files.
     pub files: &'a TemplateFiles,
     /// What is wrong.
@@ -45,34 +45,36 @@ const SHELL_FIELDS: [(&str, &str); 2] = [("command", "/run"), ("command", "/read
 
 impl Compiler<'_> {
     /// The body of a resource of this kind; `name` is unique in the module's engine.
-    pub fn body(&mut self, kind: &str, name: &str, node: NodeId) -> Body {
+    pub fn body(&mut self, kind: &str, name: &str, node: NodeId) -> BodyTemplate {
         self.part(kind, name, "", node)
     }
 
-    fn part(&mut self, kind: &str, name: &str, pointer: &str, node: NodeId) -> Body {
+    fn part(&mut self, kind: &str, name: &str, pointer: &str, node: NodeId) -> BodyTemplate {
         match self.document.kind(node) {
-            Kind::Mapping => Body::Map(self.entries(kind, name, pointer, node)),
-            Kind::Sequence => {
+            YamlNodeKind::Mapping => BodyTemplate::Map(self.entries(kind, name, pointer, node)),
+            YamlNodeKind::Sequence => {
                 let items: Vec<NodeId> = self.document.items(node).collect();
-                Body::List(items.iter().enumerate().map(|(at, item)| self.part(kind, name, &format!("{pointer}/{at}"), *item)).collect())
+                BodyTemplate::List(
+                    items.iter().enumerate().map(|(at, item)| self.part(kind, name, &format!("{pointer}/{at}"), *item)).collect(),
+                )
             }
             _ => self.scalar(kind, name, pointer, node),
         }
     }
 
-    fn scalar(&mut self, kind: &str, name: &str, pointer: &str, node: NodeId) -> Body {
+    fn scalar(&mut self, kind: &str, name: &str, pointer: &str, node: NodeId) -> BodyTemplate {
         let text = self.document.text(node);
         if !token::is_template(text) {
             let mut failures = Vec::new();
-            let value: Option<Value> = decode(self.document, None, node, &mut failures);
+            let value: Option<Value> = decode_value(self.document, None, node, &mut failures);
             self.problems.extend(failures.iter().map(|failure| failure.diagnostic(self.document)));
-            return Body::Constant(value.unwrap_or_default());
+            return BodyTemplate::Constant(value.unwrap_or_default());
         }
         let makes = if SHELL_FIELDS.contains(&(kind, pointer)) { Makes::Shell } else { Makes::Text };
-        Body::Rendered(Snippet::new(&format!("{name}{pointer}"), text, Origin::Manifest(node), makes))
+        BodyTemplate::Rendered(Snippet::new(&format!("{name}{pointer}"), text, TemplateOrigin::Manifest(node), makes))
     }
 
-    fn entries(&mut self, kind: &str, name: &str, pointer: &str, node: NodeId) -> Vec<(Body, Body)> {
+    fn entries(&mut self, kind: &str, name: &str, pointer: &str, node: NodeId) -> Vec<(BodyTemplate, BodyTemplate)> {
         let entries: Vec<_> = self.document.entries(node).collect();
         let mut out = Vec::new();
         for entry in entries {
@@ -80,14 +82,14 @@ impl Compiler<'_> {
             let below = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
             if pointer.is_empty() && key == "template" {
                 if let Some(content) = self.template(name, entry.value) {
-                    out.push((Body::Constant("content".into()), content));
+                    out.push((BodyTemplate::Constant("content".into()), content));
                 }
                 continue;
             }
             let key = if token::is_template(&key) {
-                Body::Rendered(Snippet::verbatim(&format!("{name}{below}#key"), &key, Origin::Manifest(entry.key)))
+                BodyTemplate::Rendered(Snippet::verbatim(&format!("{name}{below}#key"), &key, TemplateOrigin::Manifest(entry.key)))
             } else {
-                Body::Constant(Value::String(key))
+                BodyTemplate::Constant(Value::String(key))
             };
             let value = self.part(kind, name, &below, entry.value);
             out.push((key, value));
@@ -96,74 +98,77 @@ impl Compiler<'_> {
     }
 
     /// The file that a `template:` names, always as text; a `.sh.tera` is shell.
-    fn template(&mut self, name: &str, node: NodeId) -> Option<Body> {
+    fn template(&mut self, name: &str, node: NodeId) -> Option<BodyTemplate> {
         let file = self.document.text(node).to_owned();
         let Some(source) = self.files.get(&file) else {
-            let near = railwright_base::suggest::nearest(&file, self.files.keys().map(String::as_str));
+            let near = railwright_base::suggest::find_nearest_word(&file, self.files.keys().map(String::as_str));
             let label = near.map_or("it is not in the folder `templates`".to_owned(), |near| format!("did you mean `{near}`?"));
             let diagnostic = Diagnostic::error("RW0207", format!("the template `{file}` is not there"));
             self.problems.push(diagnostic.at(self.document.source().name(), self.document.caret(node), label));
             return None;
         };
         self.named.push(file.clone());
-        let (name, origin) = (format!("{name}/content"), Origin::File(Arc::clone(source)));
-        Some(Body::Rendered(match file.ends_with(".sh.tera") {
+        let (name, origin) = (format!("{name}/content"), TemplateOrigin::File(Arc::clone(source)));
+        Some(BodyTemplate::Rendered(match file.ends_with(".sh.tera") {
             true => Snippet::new(&name, source.text(), origin, Makes::Shell),
             false => Snippet::verbatim(&name, source.text(), origin),
         }))
     }
 }
 
-impl Body {
+impl BodyTemplate {
     /// Every template of the body.
     pub fn snippets_mut(&mut self) -> Vec<&mut Snippet> {
         match self {
-            Body::Constant(_) => Vec::new(),
-            Body::Rendered(snippet) => vec![snippet],
-            Body::List(items) => items.iter_mut().flat_map(Body::snippets_mut).collect(),
-            Body::Map(entries) => entries.iter_mut().flat_map(|(key, value)| [key, value]).flat_map(Body::snippets_mut).collect(),
+            BodyTemplate::Constant(_) => Vec::new(),
+            BodyTemplate::Rendered(snippet) => vec![snippet],
+            BodyTemplate::List(items) => items.iter_mut().flat_map(BodyTemplate::snippets_mut).collect(),
+            BodyTemplate::Map(entries) => {
+                entries.iter_mut().flat_map(|(key, value)| [key, value]).flat_map(BodyTemplate::snippets_mut).collect()
+            }
         }
     }
 
     /// Every template of the body.
     pub fn snippets(&self) -> Vec<&Snippet> {
         match self {
-            Body::Constant(_) => Vec::new(),
-            Body::Rendered(snippet) => vec![snippet],
-            Body::List(items) => items.iter().flat_map(Body::snippets).collect(),
-            Body::Map(entries) => entries.iter().flat_map(|(key, value)| [key, value]).flat_map(Body::snippets).collect(),
+            BodyTemplate::Constant(_) => Vec::new(),
+            BodyTemplate::Rendered(snippet) => vec![snippet],
+            BodyTemplate::List(items) => items.iter().flat_map(BodyTemplate::snippets).collect(),
+            BodyTemplate::Map(entries) => entries.iter().flat_map(|(key, value)| [key, value]).flat_map(BodyTemplate::snippets).collect(),
         }
     }
 
     /// The template that a JSON pointer into the body leads to, if it is one.
     pub fn snippet_at(&self, pointer: &str) -> Option<&Snippet> {
         let (step, below) = match pointer.strip_prefix('/') {
-            None => return if let Body::Rendered(snippet) = self { Some(snippet) } else { None },
+            None => return if let BodyTemplate::Rendered(snippet) = self { Some(snippet) } else { None },
             Some(rest) => rest.find('/').map_or((rest, ""), |at| rest.split_at(at)),
         };
         let step = step.replace("~1", "/").replace("~0", "~");
         match self {
             // A whole that is one template was filled by it, parts and all.
-            Body::Rendered(snippet) => Some(snippet),
-            Body::List(items) => items.get(step.parse::<usize>().ok()?)?.snippet_at(below),
-            Body::Map(entries) => {
-                let is_it = |(key, _): &&(Body, Body)| matches!(key, Body::Constant(Value::String(key)) if *key == step);
+            BodyTemplate::Rendered(snippet) => Some(snippet),
+            BodyTemplate::List(items) => items.get(step.parse::<usize>().ok()?)?.snippet_at(below),
+            BodyTemplate::Map(entries) => {
+                let is_it =
+                    |(key, _): &&(BodyTemplate, BodyTemplate)| matches!(key, BodyTemplate::Constant(Value::String(key)) if *key == step);
                 entries.iter().find(is_it)?.1.snippet_at(below)
             }
-            Body::Constant(_) => None,
+            BodyTemplate::Constant(_) => None,
         }
     }
 
     /// The body for one context.
-    pub fn render(&self, engine: &Engine, context: &Context, document: &Document) -> Rendered<Value> {
+    pub fn render(&self, engine: &Engine, context: &Context, document: &YamlDocument) -> Rendered<Value> {
         match self {
-            Body::Constant(value) => Ok(value.clone()),
-            Body::Rendered(snippet) => engine.value(snippet, context, document),
-            Body::List(items) => {
+            BodyTemplate::Constant(value) => Ok(value.clone()),
+            BodyTemplate::Rendered(snippet) => engine.value(snippet, context, document),
+            BodyTemplate::List(items) => {
                 let items = items.iter().map(|item| item.render(engine, context, document)).collect::<Result<Vec<_>, _>>()?;
                 Ok(items.into_iter().filter(|item| !item.is_null()).collect())
             }
-            Body::Map(entries) => {
+            BodyTemplate::Map(entries) => {
                 let mut map = Map::new();
                 for (key, value) in entries {
                     let key = key.render(engine, context, document)?;
@@ -179,13 +184,13 @@ impl Body {
 }
 
 /// The bytes in the manifest that a JSON pointer into the body leads to, or the closest thing around it.
-pub fn span_of(document: &Document, body: NodeId, pointer: &str) -> Range<usize> {
+pub fn span_of(document: &YamlDocument, body: NodeId, pointer: &str) -> Range<usize> {
     let mut node = body;
     for (depth, step) in pointer.split('/').skip(1).enumerate() {
         let step = step.replace("~1", "/").replace("~0", "~");
         let content = depth == 0 && step == "content";
         let next = match document.kind(node) {
-            Kind::Sequence => step.parse::<usize>().ok().and_then(|at| document.items(node).nth(at)),
+            YamlNodeKind::Sequence => step.parse::<usize>().ok().and_then(|at| document.items(node).nth(at)),
             _ => document.entry(node, &step).or_else(|| document.entry(node, "template").filter(|_| content)).map(|entry| entry.value),
         };
         match next {

@@ -2,10 +2,10 @@
 
 use super::context::{HostNames, host_names, secret_marks};
 use crate::catalog::Catalog;
-use crate::solve::Answers;
+use crate::solve::SolverAnswers;
 use crate::spec::model::{Fabric, FabricKind, Kubernetes, NodeGroup};
-use crate::spec::{Host, Loaded, pools};
-use crate::template::shape::Shape;
+use crate::spec::{Host, LoadedSpec, pools};
+use crate::template::shape::ContextShape;
 use railwright_resource::node_field::Effect;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -76,12 +76,12 @@ pub struct NodeTaintNames {
 }
 
 /// The shape of `ClusterNames`.
-pub fn shape() -> Shape {
-    Shape::of_schema(schemars::schema_for!(ClusterNames).as_value())
+pub fn build_cluster_shape() -> ContextShape {
+    ContextShape::of_schema(schemars::schema_for!(ClusterNames).as_value())
 }
 
 /// What templates can name for the Kubernetes cluster.
-pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNames {
+pub fn build_cluster_names(loaded: &LoadedSpec, catalog: &Catalog, answers: &SolverAnswers) -> ClusterNames {
     let rdma_pools = rdma_pools(loaded);
     let is_erdma = loaded.spec.fabric.kind == FabricKind::Erdma;
     let erdma = || loaded.hosts.iter().filter(|host| is_erdma && !host.netdevs.is_empty());
@@ -104,18 +104,18 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers) -> ClusterNa
     }
 }
 
-fn rdma_pools(loaded: &Loaded) -> Vec<PoolNames> {
+fn rdma_pools(loaded: &LoadedSpec) -> Vec<PoolNames> {
     let resources = loaded.spec.kubernetes.iter().filter_map(|kubernetes| kubernetes.rdma.as_ref()).flat_map(|rdma| &rdma.resources);
     let pool = |(resource, text): (&String, &String)| {
-        let rails = pools::rails(text).unwrap_or_default();
+        let rails = pools::parse_rail_list(text).unwrap_or_default();
         let has = |host: &&Host| host.netdevs.iter().any(|rail| rails.contains(&rail.rail));
         let nodes = loaded.hosts.iter().filter(has).map(|host| host.node.clone()).collect();
-        PoolNames { resource: resource.clone(), netdevs: pools::netdevs(&loaded.hosts, &rails), nodes }
+        PoolNames { resource: resource.clone(), netdevs: pools::list_rail_netdevs(&loaded.hosts, &rails), nodes }
     };
     resources.map(pool).collect()
 }
 
-fn node_labels(loaded: &Loaded) -> Vec<NodeLabelNames> {
+fn node_labels(loaded: &LoadedSpec) -> Vec<NodeLabelNames> {
     let mut all: BTreeMap<&String, BTreeMap<String, String>> = BTreeMap::new();
     for host in &loaded.hosts {
         for (key, value) in &loaded.group_of(host).kubernetes_labels {
@@ -125,7 +125,7 @@ fn node_labels(loaded: &Loaded) -> Vec<NodeLabelNames> {
     all.into_iter().map(|(key, values)| NodeLabelNames { key: key.clone(), values }).collect()
 }
 
-fn node_taints(loaded: &Loaded) -> Vec<NodeTaintNames> {
+fn node_taints(loaded: &LoadedSpec) -> Vec<NodeTaintNames> {
     let mut all: BTreeMap<(&String, Effect), BTreeMap<String, String>> = BTreeMap::new();
     for host in &loaded.hosts {
         for taint in &loaded.group_of(host).kubernetes_taints {
@@ -136,7 +136,7 @@ fn node_taints(loaded: &Loaded) -> Vec<NodeTaintNames> {
 }
 
 /// The path in the spec of a path of names for the cluster; `item` is the turn of the loop whose elements are meant.
-pub fn spec_path(loaded: &Loaded, path: &[String], item: Option<usize>) -> String {
+pub fn spec_path(loaded: &LoadedSpec, path: &[String], item: Option<usize>) -> String {
     let groups = || loaded.spec.nodes.iter().enumerate();
     match path.first().map(String::as_str) {
         // The first group that has it stands for all.

@@ -1,16 +1,16 @@
 //! From the files of modules to compiled modules: every template read, every name checked, before any host is looked at.
 
-use super::body::{Body, Compiler, TemplateFiles};
-use super::manifest::{self, CheckEntry, Manifest, Noted, Parameter, ResourceEntry};
+use super::body::{BodyTemplate, Compiler, TemplateFiles};
+use super::manifest::{self, CheckEntry, Manifest, ManifestText, ModuleParameter, ResourceEntry};
 use super::subject::target_of;
 use super::{cluster_context, context, order, shell_quoting, switch_context};
-use crate::spec::source::{Source, SourceFile, Sources};
-use crate::spec::yaml::{AliasBudget, Document, NodeId};
-use crate::template::engine::{Engine, Makes, Origin, Snippet};
+use crate::spec::source::{SourceFile, SourceText, Sources};
+use crate::spec::yaml::{AliasBudget, NodeId, YamlDocument};
+use crate::template::engine::{Engine, Makes, Snippet, TemplateOrigin};
 use crate::template::names::{self, Local};
-use crate::template::shape::{EACH, Shape};
+use crate::template::shape::{ContextShape, EACH};
 use railwright_base::{Diagnostic, Digest, TargetKind, secret, suggest};
-use railwright_resource::{kind_named, kinds};
+use railwright_resource::{kind_named, list_resource_kinds};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl ModuleFiles {
 
 /// A resource that a module wants.
 #[derive(Debug, Clone)]
-pub struct Resource {
+pub struct ModuleResource {
     /// As it was written.
     pub entry: ResourceEntry,
     /// The condition.
@@ -50,7 +50,7 @@ pub struct Resource {
     /// The variable and list of its `for`.
     pub each: Option<(String, Snippet)>,
     /// The body.
-    pub body: Body,
+    pub body: BodyTemplate,
 }
 
 /// A check that a module brings.
@@ -80,17 +80,17 @@ pub struct Module {
     /// What sort of target it is for.
     pub on: TargetKind,
     /// By name.
-    pub parameters: BTreeMap<String, Parameter>,
+    pub parameters: BTreeMap<String, ModuleParameter>,
     pub(super) manifest: Manifest,
     pub(super) when: Option<Snippet>,
     pub(super) needs: Option<Snippet>,
-    pub(super) resources: Vec<Resource>,
+    pub(super) resources: Vec<ModuleResource>,
     pub(super) checks: Vec<CheckTemplate>,
     pub(super) engine: Engine,
 }
 
 impl Module {
-    pub(super) fn document(&self) -> &Document {
+    pub(super) fn document(&self) -> &YamlDocument {
         &self.manifest.document
     }
 
@@ -119,39 +119,43 @@ pub struct ModuleProblems {
 }
 
 /// Loads modules; of two with the same folder name the later one counts, so that a user's own comes after the shipped ones.
-pub fn load(modules: Vec<ModuleFiles>) -> Result<Modules, ModuleProblems> {
+pub fn load_modules(modules: Vec<ModuleFiles>) -> Result<Modules, ModuleProblems> {
     let mut sources = Sources::default();
     let mut diagnostics = Vec::new();
     let mut by_name: BTreeMap<String, ModuleFiles> = BTreeMap::new();
     for files in modules {
         by_name.insert(files.folder.rsplit('/').next().unwrap_or_default().to_owned(), files);
     }
-    let names = Shapes { host: context::shape(), switch: switch_context::shape(), cluster: cluster_context::shape() };
+    let names = ModuleShapes {
+        host: context::build_host_shape(),
+        switch: switch_context::build_switch_shape(),
+        cluster: cluster_context::build_cluster_shape(),
+    };
     let (mut loaded, mut aliases) = (Vec::new(), AliasBudget::default());
     for (name, files) in by_name {
-        loaded.extend(compile(&name, files, &names, &mut aliases, &mut sources, &mut diagnostics));
+        loaded.extend(compile_module(&name, files, &names, &mut aliases, &mut sources, &mut diagnostics));
     }
-    let ordered = order::modules(loaded, &mut diagnostics);
+    let ordered = order::sort_modules(loaded, &mut diagnostics);
     if diagnostics.is_empty() { Ok(Modules { modules: ordered, sources }) } else { Err(ModuleProblems { diagnostics, sources }) }
 }
 
 /// The names that templates know, by what the module is for.
-struct Shapes {
-    host: Shape,
-    switch: Shape,
-    cluster: Shape,
+struct ModuleShapes {
+    host: ContextShape,
+    switch: ContextShape,
+    cluster: ContextShape,
 }
 
-fn compile(
+fn compile_module(
     name: &str,
     files: ModuleFiles,
-    names: &Shapes,
+    names: &ModuleShapes,
     aliases: &mut AliasBudget,
     sources: &mut Sources,
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Module> {
     let ModuleFiles { folder, files } = files;
-    let source = |path: &str, text: &String| Arc::new(Source::new(SourceFile { name: format!("{folder}/{path}"), text: text.clone() }));
+    let source = |path: &str, text: &String| Arc::new(SourceText::new(SourceFile { name: format!("{folder}/{path}"), text: text.clone() }));
     let Some(text) = files.get("module.yaml") else {
         problems.push(
             Diagnostic::error("RW0201", format!("{folder} has no module.yaml"))
@@ -164,11 +168,11 @@ fn compile(
         files.iter().filter_map(|(path, text)| Some((path.strip_prefix("templates/")?.to_owned(), source(path, text)))).collect();
     for file in std::iter::once(&manifest_source).chain(templates.values()) {
         sources.add(Arc::clone(file));
-        problems.extend(reserved(file));
+        problems.extend(find_reserved_character(file));
     }
-    let document = Document::parse(manifest_source, aliases, problems)?;
-    let manifest = manifest::read(document, problems)?;
-    let digest = digest(&files);
+    let document = YamlDocument::parse(manifest_source, aliases, problems)?;
+    let manifest = manifest::parse_manifest(document, problems)?;
+    let digest = compute_module_digest(&files);
     let before = problems.len();
     if manifest.name.text != name {
         let said = format!("the folder is named `{name}`");
@@ -181,7 +185,7 @@ fn compile(
     let on = sort_of_target(&manifest, problems);
     // What templates can name goes by the kinds: where one is misspelt, that is all that is wrong.
     let names = match on {
-        _ if manifest.resources.iter().any(|entry| kind_named(&entry.kind.text).is_none()) => &Shape::Any,
+        _ if manifest.resources.iter().any(|entry| kind_named(&entry.kind.text).is_none()) => &ContextShape::Any,
         TargetKind::Kube => &names.cluster,
         TargetKind::Switch => &names.switch,
         TargetKind::Host => &names.host,
@@ -192,10 +196,10 @@ fn compile(
     let when = building.condition("when", manifest.when.as_ref(), &[]);
     let needs = building.condition("needs", manifest.needs.as_ref(), &[]);
     building.shape = with_parameters;
-    let resources: Vec<Resource> = manifest.resources.iter().map(|entry| building.resource(entry)).collect();
+    let resources: Vec<ModuleResource> = manifest.resources.iter().map(|entry| building.resource(entry)).collect();
     let checks: Vec<CheckTemplate> = manifest.checks.iter().map(|entry| building.check(entry)).collect();
     building.unused_templates();
-    let engine = engine(&manifest, when.iter().chain(&needs), &resources, &checks, problems)?;
+    let engine = build_engine(&manifest, when.iter().chain(&needs), &resources, &checks, problems)?;
     let (name, summary, parameters) = (manifest.name.text.clone(), manifest.summary.clone(), manifest.parameters.clone());
     (problems.len() == before).then_some(Module { name, summary, digest, on, parameters, manifest, when, needs, resources, checks, engine })
 }
@@ -223,7 +227,7 @@ fn sort_of_target(manifest: &Manifest, problems: &mut Vec<Diagnostic>) -> Target
 }
 
 /// README and test cases change nothing on a host, so they are no part of the digest.
-fn digest(files: &BTreeMap<String, String>) -> Digest {
+fn compute_module_digest(files: &BTreeMap<String, String>) -> Digest {
     let parts: BTreeMap<&str, &str> = files
         .iter()
         .filter(|(path, _)| path.as_str() == "module.yaml" || path.starts_with("templates/"))
@@ -232,8 +236,8 @@ fn digest(files: &BTreeMap<String, String>) -> Digest {
     Digest::of(&parts)
 }
 
-fn reserved(source: &Source) -> Option<Diagnostic> {
-    let at = secret::reserved(source.text())?;
+fn find_reserved_character(source: &SourceText) -> Option<Diagnostic> {
+    let at = secret::find_mark_character(source.text())?;
     Some(
         Diagnostic::error("RW0215", "this character is kept for the marks of secrets")
             .at(source.name(), at..at + 3, "here")
@@ -242,8 +246,8 @@ fn reserved(source: &Source) -> Option<Diagnostic> {
 }
 
 /// The names of the context and the module's parameters beside them.
-fn with_parameters(names: &Shape, manifest: &Manifest, problems: &mut Vec<Diagnostic>) -> Shape {
-    let Shape::Map(mut fields) = names.clone() else { return names.clone() };
+fn with_parameters(names: &ContextShape, manifest: &Manifest, problems: &mut Vec<Diagnostic>) -> ContextShape {
+    let ContextShape::Map(mut fields) = names.clone() else { return names.clone() };
     let document = &manifest.document;
     let nodes = document.root().and_then(|root| document.entry(root, "parameters")).map(|entry| entry.value);
     for (name, parameter) in &manifest.parameters {
@@ -252,7 +256,7 @@ fn with_parameters(names: &Shape, manifest: &Manifest, problems: &mut Vec<Diagno
             let node = node.map_or(0, |entry| document.entry(entry.value, key).map_or(entry.key, |entry| entry.value));
             problems.push(Diagnostic::error(code, message).at(document.source().name(), document.caret(node), label));
         };
-        if matches!(names, Shape::Map(known) if known.contains_key(name)) {
+        if matches!(names, ContextShape::Map(known) if known.contains_key(name)) {
             problem("RW0201", format!("a parameter cannot be named `{name}`"), "", "templates know another thing by this name".into());
             continue;
         }
@@ -262,24 +266,24 @@ fn with_parameters(names: &Shape, manifest: &Manifest, problems: &mut Vec<Diagno
         let path: Vec<String> = parameter.from.iter().flat_map(|from| from.split('.')).map(str::to_owned).collect();
         let shape = match names.at(&path) {
             Ok(shape) if parameter.from.is_some() => shape.clone(),
-            Ok(_) => Shape::Any,
+            Ok(_) => ContextShape::Any,
             Err(error) => {
                 let wrong = path.get(error.segment).map_or("", String::as_str);
-                let near = suggest::nearest(wrong, error.known.iter().map(String::as_str));
+                let near = suggest::find_nearest_word(wrong, error.known.iter().map(String::as_str));
                 let label = near.map_or(format!("there are: {}", error.known.join(", ")), |near| format!("did you mean `{near}`?"));
                 problem("RW0203", format!("there is no `{wrong}` on the path of `{name}`"), "from", label);
-                Shape::Any
+                ContextShape::Any
             }
         };
         fields.insert(name.clone(), shape);
     }
-    Shape::Map(fields)
+    ContextShape::Map(fields)
 }
 
-fn engine<'a>(
+fn build_engine<'a>(
     manifest: &Manifest,
     conditions: impl Iterator<Item = &'a Snippet>,
-    resources: &'a [Resource],
+    resources: &'a [ModuleResource],
     checks: &'a [CheckTemplate],
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Engine> {
@@ -297,19 +301,19 @@ fn engine<'a>(
 struct Building<'a> {
     manifest: &'a Manifest,
     files: &'a TemplateFiles,
-    shape: Shape,
+    shape: ContextShape,
     problems: &'a mut Vec<Diagnostic>,
     named: Vec<String>,
 }
 
 impl Building<'_> {
     fn lint(&mut self, snippet: &mut Snippet, locals: &[Local]) {
-        let (uses, problems) = names::check(snippet.text(), &self.shape, locals);
+        let (uses, problems) = names::check_template_names(snippet.text(), &self.shape, locals);
         let document = &self.manifest.document;
         self.problems.extend(problems.iter().map(|problem| snippet.diagnostic(document, problem)));
         (snippet.uses, snippet.faulty) = (uses, !problems.is_empty());
         if snippet.makes == Makes::Shell {
-            for (span, message) in shell_quoting::misplaced(snippet.text()) {
+            for (span, message) in shell_quoting::find_unsafe_outputs(snippet.text()) {
                 let (file, span) = snippet.place(document, &span);
                 let diagnostic = Diagnostic::error("RW0206", "a value stands where a shell could run it").at(file, span, message);
                 self.problems.push(diagnostic.next("write the value outside of quotes: `echo {{ name }}`, `--option={{ value }}`"));
@@ -317,18 +321,18 @@ impl Building<'_> {
         }
     }
 
-    fn snippet(&mut self, name: &str, noted: &Noted, makes: Makes, locals: &[Local]) -> Snippet {
-        let mut snippet = Snippet::new(name, &noted.text, Origin::Manifest(noted.node), makes);
+    fn snippet(&mut self, name: &str, noted: &ManifestText, makes: Makes, locals: &[Local]) -> Snippet {
+        let mut snippet = Snippet::new(name, &noted.text, TemplateOrigin::Manifest(noted.node), makes);
         self.lint(&mut snippet, locals);
         snippet
     }
 
-    fn condition(&mut self, name: &str, noted: Option<&Noted>, locals: &[Local]) -> Option<Snippet> {
+    fn condition(&mut self, name: &str, noted: Option<&ManifestText>, locals: &[Local]) -> Option<Snippet> {
         noted.map(|noted| self.snippet(name, noted, Makes::Condition, locals))
     }
 
     /// `rail in host.rails`: the variable, the list, and what the body sees under the variable's name.
-    fn each(&mut self, name: &str, noted: Option<&Noted>) -> (Option<(String, Snippet)>, Vec<Local>) {
+    fn each(&mut self, name: &str, noted: Option<&ManifestText>) -> (Option<(String, Snippet)>, Vec<Local>) {
         let Some(noted) = noted else { return (None, Vec::new()) };
         let parts = noted.text.split_once(" in ").map(|(variable, list)| (variable.trim(), list.trim()));
         let Some((variable, list)) = parts.filter(|(variable, _)| variable.chars().all(|c| c.is_alphanumeric() || c == '_')) else {
@@ -341,23 +345,23 @@ impl Building<'_> {
             self.problems.push(diagnostic);
             return (None, Vec::new());
         };
-        let snippet = self.snippet(name, &Noted { text: list.to_owned(), node: noted.node }, Makes::Value, &[]);
+        let snippet = self.snippet(name, &ManifestText { text: list.to_owned(), node: noted.node }, Makes::Value, &[]);
         let path: Vec<String> = list.split('.').map(str::to_owned).collect();
         let shape = match self.shape.at(&path) {
-            Ok(Shape::List(element)) => (**element).clone(),
-            _ => Shape::Any,
+            Ok(ContextShape::List(element)) => (**element).clone(),
+            _ => ContextShape::Any,
         };
         let path = Some(path.into_iter().chain([EACH.to_owned()]).collect());
         (Some((variable.to_owned(), snippet)), vec![Local { name: variable.to_owned(), path, shape }])
     }
 
-    fn resource(&mut self, entry: &ResourceEntry) -> Resource {
+    fn resource(&mut self, entry: &ResourceEntry) -> ModuleResource {
         let name = format!("resources/{}", entry.id.text);
         let (each, locals) = self.each(&format!("{name}#for"), entry.each.as_ref());
         let when = self.condition(&format!("{name}#when"), entry.when.as_ref(), &locals);
         if kind_named(&entry.kind.text).is_none() {
-            let known = kinds().iter().map(|kind| kind.name());
-            let near = suggest::nearest(&entry.kind.text, known.clone()).map(|near| format!("did you mean `{near}`?"));
+            let known = list_resource_kinds().iter().map(|kind| kind.name());
+            let near = suggest::find_nearest_word(&entry.kind.text, known.clone()).map(|near| format!("did you mean `{near}`?"));
             let label = near.unwrap_or_else(|| format!("there are: {}", known.collect::<Vec<_>>().join(", ")));
             let document = &self.manifest.document;
             let diagnostic = Diagnostic::error("RW0202", format!("there is no resource kind `{}`", entry.kind.text));
@@ -369,7 +373,7 @@ impl Building<'_> {
         for snippet in body.snippets_mut() {
             self.lint(snippet, &locals);
         }
-        Resource { entry: entry.clone(), when, each, body }
+        ModuleResource { entry: entry.clone(), when, each, body }
     }
 
     fn check(&mut self, entry: &CheckEntry) -> CheckTemplate {

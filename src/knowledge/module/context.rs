@@ -1,14 +1,16 @@
 //! What the templates of a module can name, for one host. The type is the language: its JSON Schema is what names are
 //! checked against, and its field docs are the user's reference.
 
-use crate::catalog::release::Part;
+use crate::catalog::release::HostComponent;
 use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
-use crate::solve::{Answer, Answers};
-use crate::spec::model::{Erdma, Fabric, Gpu, GpuModules, Iommu, Management, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning};
-use crate::spec::{Host, Loaded};
-use crate::template::shape::{EACH, Shape};
-use railwright_base::{Diagnostic, Place, secret};
+use crate::solve::{SolverAnswer, SolverAnswers};
+use crate::spec::model::{
+    Erdma, Fabric, GpuModules, GpuSpec, IommuMode, Management, NicFirmware, NodeGroup, RdmaNaming, RdmaStack, Tuning,
+};
+use crate::spec::{Host, LoadedSpec};
+use crate::template::shape::{ContextShape, EACH};
+use railwright_base::{Diagnostic, SourceLocation, secret};
 use railwright_resource::action::PackageManager;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,7 +23,7 @@ pub type Texts = BTreeMap<String, String>;
 
 /// All that a template can name, besides the module's own parameters.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Names {
+pub struct HostTemplateNames {
     /// The cluster's name.
     pub cluster: String,
     /// The fabric, as the spec has it; what the spec leaves out is not there.
@@ -76,10 +78,10 @@ pub struct HostNames {
     pub chosen: ChosenNames,
     /// The GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<Gpu>,
+    pub gpu: Option<GpuSpec>,
     /// IOMMU mode.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub iommu: Option<Iommu>,
+    pub iommu: Option<IommuMode>,
     /// Failure domains and the like.
     pub labels: BTreeMap<String, String>,
     /// The RDMA NICs, one a rail.
@@ -134,8 +136,8 @@ pub struct ChosenNames {
 }
 
 impl ChosenNames {
-    fn of(group: &NodeGroup, answer: Option<&Answer>) -> Self {
-        let chosen = |part: Part| {
+    fn of(group: &NodeGroup, answer: Option<&SolverAnswer>) -> Self {
+        let chosen = |part: HostComponent| {
             let choice = answer.into_iter().flat_map(|answer| &answer.choices).find(|choice| choice.part == part);
             choice.map(|choice| choice.known.release.clone())
         };
@@ -146,10 +148,10 @@ impl ChosenNames {
         });
         let stack = group.rdma_stack.as_ref().and_then(|stack| stack.version.clone());
         ChosenNames {
-            driver: gpu.and_then(|gpu| gpu.driver.clone()).or_else(|| chosen(Part::Driver)),
-            modules: modules.or_else(|| chosen(Part::Modules)),
-            cuda: gpu.and_then(|gpu| gpu.cuda.clone()).or_else(|| chosen(Part::Cuda)),
-            rdma_stack: stack.or_else(|| chosen(Part::Doca)).or_else(|| chosen(Part::MlnxOfed)),
+            driver: gpu.and_then(|gpu| gpu.driver.clone()).or_else(|| chosen(HostComponent::Driver)),
+            modules: modules.or_else(|| chosen(HostComponent::Modules)),
+            cuda: gpu.and_then(|gpu| gpu.cuda.clone()).or_else(|| chosen(HostComponent::Cuda)),
+            rdma_stack: stack.or_else(|| chosen(HostComponent::Doca)).or_else(|| chosen(HostComponent::MlnxOfed)),
         }
     }
 }
@@ -217,16 +219,16 @@ pub struct RepositoryNames {
     pub priority: Option<i32>,
 }
 
-/// The shape of `Names`.
-pub fn shape() -> Shape {
-    Shape::of_schema(schemars::schema_for!(Names).as_value())
+/// The shape of `HostTemplateNames`.
+pub fn build_host_shape() -> ContextShape {
+    ContextShape::of_schema(schemars::schema_for!(HostTemplateNames).as_value())
 }
 
 /// The code for a signing key that the spec names and that is not there.
 pub const KEY_IS_ABSENT: &str = "RW0214";
 
 /// The files outside of the YAML whose texts the templates need, with where the spec names them.
-pub fn files(loaded: &Loaded) -> Vec<(String, Option<Place>)> {
+pub fn list_referenced_files(loaded: &LoadedSpec) -> Vec<(String, Option<SourceLocation>)> {
     let keys = loaded.spec.repositories.iter().enumerate();
     keys.map(|(index, repository)| (repository.key.clone(), loaded.place(&format!("repositories[{index}].key")))).collect()
 }
@@ -240,7 +242,7 @@ pub struct KeysSize(usize);
 
 impl KeysSize {
     /// Adds the key of the repository with this number; an error from where the limit is passed on.
-    pub fn add(&mut self, loaded: &Loaded, index: usize, bytes: usize) -> Result<(), Diagnostic> {
+    pub fn add(&mut self, loaded: &LoadedSpec, index: usize, bytes: usize) -> Result<(), Diagnostic> {
         self.0 += bytes;
         if self.is_too_large() { Err(keys_too_large(loaded, index)) } else { Ok(()) }
     }
@@ -252,7 +254,7 @@ impl KeysSize {
 }
 
 /// The repositories with their keys; a key whose text is not there is an error.
-pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryNames>, Vec<Diagnostic>> {
+pub fn collect_repositories(loaded: &LoadedSpec, texts: &Texts) -> Result<Vec<RepositoryNames>, Vec<Diagnostic>> {
     let mut errors = Vec::new();
     let (mut out, mut size) = (Vec::new(), KeysSize::default());
     for (index, repository) in loaded.spec.repositories.iter().enumerate() {
@@ -277,7 +279,7 @@ pub fn repositories(loaded: &Loaded, texts: &Texts) -> Result<Vec<RepositoryName
 }
 
 /// The signing keys of the repositories up to this one are too large together.
-fn keys_too_large(loaded: &Loaded, index: usize) -> Diagnostic {
+fn keys_too_large(loaded: &LoadedSpec, index: usize) -> Diagnostic {
     let error = Diagnostic::error("RW0104", format!("the signing keys have more than {} MiB together", KEYS_BYTES_MAX >> 20))
         .effect("every host would be planned with all of them, and railwright would run out of memory")
         .next("export each repository's own key alone, and name it once: several `components` can be in one repository");
@@ -285,7 +287,7 @@ fn keys_too_large(loaded: &Loaded, index: usize) -> Diagnostic {
     label.into_iter().fold(error, Diagnostic::labelled)
 }
 
-fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {
+fn key_absent(loaded: &LoadedSpec, index: usize, path: &str) -> Diagnostic {
     let mut diagnostic = Diagnostic::error(KEY_IS_ABSENT, format!("the signing key `{path}` is not there"))
         .effect("packages of a repository whose key nobody knows would be installed unchecked, so nothing that needs it is planned")
         .next("put the armoured key at that path; the lab's own is written by `railwright lab up`")
@@ -297,8 +299,14 @@ fn key_absent(loaded: &Loaded, index: usize, path: &str) -> Diagnostic {
 }
 
 /// What templates can name for one host.
-pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host, repositories: &[RepositoryNames]) -> Names {
-    Names {
+pub fn build_host_template_names(
+    loaded: &LoadedSpec,
+    catalog: &Catalog,
+    answers: &SolverAnswers,
+    host: &Host,
+    repositories: &[RepositoryNames],
+) -> HostTemplateNames {
+    HostTemplateNames {
         cluster: loaded.spec.cluster.clone(),
         fabric: loaded.spec.fabric.clone(),
         host: host_names(loaded, catalog, answers, host),
@@ -308,12 +316,12 @@ pub fn names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host,
 }
 
 /// Each secret of the spec by its name, as a mark.
-pub fn secret_marks(loaded: &Loaded) -> BTreeMap<String, String> {
-    loaded.spec.secrets.keys().map(|name| (name.clone(), secret::mark(name))).collect()
+pub fn secret_marks(loaded: &LoadedSpec) -> BTreeMap<String, String> {
+    loaded.spec.secrets.keys().map(|name| (name.clone(), secret::new_secret_mark(name))).collect()
 }
 
 /// One host's part.
-pub fn host_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &Host) -> HostNames {
+pub fn host_names(loaded: &LoadedSpec, catalog: &Catalog, answers: &SolverAnswers, host: &Host) -> HostNames {
     let group = loaded.group_of(host);
     let rail = |rail: &crate::spec::Rail| RailNames {
         rail: rail.rail,
@@ -330,7 +338,7 @@ pub fn host_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &
         index: host.index,
         node: host.node.clone(),
         os: group.os.clone(),
-        package_manager: group.os.as_deref().and_then(manager),
+        package_manager: group.os.as_deref().and_then(find_package_manager),
         instance: group.instance.clone(),
         kernel: group.kernel.clone(),
         secure_boot: group.secure_boot,
@@ -363,7 +371,7 @@ pub fn host_names(loaded: &Loaded, catalog: &Catalog, answers: &Answers, host: &
     }
 }
 
-fn manager(os: &str) -> Option<Manager> {
+fn find_package_manager(os: &str) -> Option<Manager> {
     let family = os.split('-').next().unwrap_or_default();
     match family {
         "debian" | "ubuntu" => Some(Manager::Apt),
@@ -415,7 +423,7 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
 /// A text of the spec that holds a code point kept for the marks of secrets.
 pub fn reserved_text(value: &Value) -> Option<&str> {
     match value {
-        Value::String(text) => secret::reserved(text).map(|_| text.as_str()),
+        Value::String(text) => secret::find_mark_character(text).map(|_| text.as_str()),
         Value::Array(items) => items.iter().find_map(reserved_text),
         Value::Object(map) => map.values().find_map(reserved_text),
         _ => None,

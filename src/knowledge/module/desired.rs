@@ -7,21 +7,21 @@ pub use self::left_out::LeftOut;
 
 use self::left_out::{NEEDS_SSH, enabled_in_vain};
 use super::body::span_of;
-use super::compile::{CheckTemplate, Module, Modules, Resource};
+use super::compile::{CheckTemplate, Module, ModuleResource, Modules};
 use super::context::{self, Texts, value_at};
-use super::findings::Findings;
+use super::findings::ModuleFindings;
 use super::kept;
 use super::merge;
-use super::order::{Made, MadeWish};
-use super::subject::Subject;
+use super::order::{MadeWish, ModuleHostResources};
+use super::subject::ModuleSubject;
 use super::{cluster_context, nic_owners, parameters, secrets, share, switch_context};
 use crate::catalog::Catalog;
-use crate::solve::Answers;
-use crate::spec::Loaded;
+use crate::solve::SolverAnswers;
+use crate::spec::LoadedSpec;
 use crate::spec::yaml::NodeId;
 use crate::template::engine::{self, Rendered, Snippet};
-use railwright_base::{Address, Diagnostic, Digest, Place, TargetKind, secret};
-use railwright_resource::{Want, Wish, kind_named};
+use railwright_base::{Address, Diagnostic, Digest, SourceLocation, TargetKind, secret};
+use railwright_resource::{DesiredResource, Want, kind_named};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,15 +33,15 @@ const TURNS_MAX: usize = 10_000;
 
 /// All that the spec and its modules wish for.
 #[derive(Debug, Clone, Default)]
-pub struct Desired {
+pub struct DesiredState {
     /// Sorted by address.
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<DesiredResource>,
     /// Checks that modules bring, by host and module.
-    pub checks: Vec<Check>,
+    pub checks: Vec<HostModuleCheck>,
     /// Digests of all modules that some host uses.
     pub digests: BTreeMap<String, Digest>,
     /// Which modules want a resource, and what made them.
-    pub why: BTreeMap<Address, Vec<Why>>,
+    pub why: BTreeMap<Address, Vec<ResourceProvenance>>,
     /// Modules that the spec enables and a host cannot use, and all that would be for a host that has no SSH.
     pub left_out: Vec<LeftOut>,
     /// What is allowed but looks wrong.
@@ -50,7 +50,7 @@ pub struct Desired {
 
 /// A check that a module brings, for one host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Check {
+pub struct HostModuleCheck {
     /// The host.
     pub host: String,
     /// The module and the id of the check: `memlock/limit`.
@@ -65,7 +65,7 @@ pub struct Check {
 
 /// Why a resource is wished for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Why {
+pub struct ResourceProvenance {
     /// The module and the id of the resource in its manifest.
     pub module: String,
     /// What the module is for.
@@ -77,47 +77,47 @@ pub struct Why {
 }
 
 /// One wish before order and merging.
-pub(super) struct Draft {
+pub(super) struct ResourceDraft {
     pub module: usize,
     pub resource: usize,
     pub turn: Option<(String, usize)>,
-    pub wish: Wish,
-    pub why: Why,
+    pub wish: DesiredResource,
+    pub why: ResourceProvenance,
 }
 
 /// The wishes of all hosts. `answers` are the releases that go together, `texts` holds the files of `context::files`.
-pub fn desired(
-    loaded: &Loaded,
+pub fn compute_desired_state(
+    loaded: &LoadedSpec,
     catalog: &Catalog,
-    answers: &Answers,
+    answers: &SolverAnswers,
     modules: &Modules,
     texts: &Texts,
-) -> Result<Desired, Vec<Diagnostic>> {
+) -> Result<DesiredState, Vec<Diagnostic>> {
     let mut errors = parameters::check_overrides(modules, loaded);
-    let repositories = context::repositories(loaded, texts).map_err(|more| errors.extend(more)).unwrap_or_default();
+    let repositories = context::collect_repositories(loaded, texts).map_err(|more| errors.extend(more)).unwrap_or_default();
     if !errors.is_empty() {
         return Err(errors);
     }
     let targets = loaded.hosts.len() + loaded.managed_switches().count() + usize::from(loaded.kubernetes_name().is_some());
     let _allowance = engine::share_allowance(targets);
-    let (mut found, mut places) = (Findings::default(), PlacesSeen::new());
-    let (mut out, mut unseen) = (Desired::default(), Findings::default());
-    let mut of = |on: Subject, names: serde_json::Result<Value>, found: &mut Findings, out: &mut Desired| {
+    let (mut found, mut places) = (ModuleFindings::default(), PlacesSeen::new());
+    let (mut out, mut unseen) = (DesiredState::default(), ModuleFindings::default());
+    let mut of = |on: ModuleSubject, names: serde_json::Result<Value>, found: &mut ModuleFindings, out: &mut DesiredState| {
         let values = names.and_then(serde_json::from_value::<BTreeMap<String, Value>>);
         let Ok(values) = values else { return };
-        let context = engine::context(&values);
+        let context = engine::build_context(&values);
         let (drafts, made) = (Vec::new(), Vec::new());
         OfSubject { loaded, modules: &modules.modules, on, values: &values, context, found, places: &mut places, drafts, made }.all(out);
     };
     for host in &loaded.hosts {
-        let names = serde_json::to_value(context::names(loaded, catalog, answers, host, &repositories));
+        let names = serde_json::to_value(context::build_host_template_names(loaded, catalog, answers, host, &repositories));
         if host.ssh.is_some() {
-            of(Subject::Host(host), names, &mut found, &mut out);
+            of(ModuleSubject::Host(host), names, &mut found, &mut out);
             continue;
         }
         // Only to say what is left out: what a module lacks on a host that it does not come to is no error.
-        let mut never = Desired::default();
-        of(Subject::Host(host), names, &mut unseen, &mut never);
+        let mut never = DesiredState::default();
+        of(ModuleSubject::Host(host), names, &mut unseen, &mut never);
         out.left_out.extend(never.modules().into_iter().map(|module| LeftOut {
             host: host.name.clone(),
             module,
@@ -125,26 +125,28 @@ pub fn desired(
         }));
     }
     for switch in loaded.managed_switches() {
-        of(Subject::Switch(switch), serde_json::to_value(switch_context::names(loaded, catalog, switch)), &mut found, &mut out);
+        let names = serde_json::to_value(switch_context::build_switch_context(loaded, catalog, switch));
+        of(ModuleSubject::Switch(switch), names, &mut found, &mut out);
     }
     if let Some(name) = loaded.kubernetes_name() {
-        of(Subject::Cluster(name), serde_json::to_value(cluster_context::names(loaded, catalog, answers)), &mut found, &mut out);
+        let names = serde_json::to_value(cluster_context::build_cluster_names(loaded, catalog, answers));
+        of(ModuleSubject::Cluster(name), names, &mut found, &mut out);
     }
     out.warnings = enabled_in_vain(loaded, &out.left_out);
     let errors = found.into_diagnostics();
     if !errors.is_empty() {
         return Err(errors);
     }
-    let errors = nic_owners::check(loaded, catalog, &out.wishes);
+    let errors = nic_owners::check_nic_owners(loaded, catalog, &out.wishes);
     if !errors.is_empty() {
         return Err(errors);
     }
     out.wishes.sort_by(|a, b| a.address.cmp(&b.address));
-    share::share(&mut out.wishes);
+    share::share_equal_values(&mut out.wishes);
     Ok(out)
 }
 
-impl Desired {
+impl DesiredState {
     /// The modules that wish for something or bring a check.
     fn modules(&self) -> BTreeSet<String> {
         let of_checks = self.checks.iter().map(|check| &check.name);
@@ -154,29 +156,29 @@ impl Desired {
 }
 
 /// Places by sort of target, group of them, module, resource and turn: the same for all hosts of a group.
-type PlacesSeen = BTreeMap<(TargetKind, Option<usize>, usize, usize, Option<usize>), Vec<Place>>;
+type PlacesSeen = BTreeMap<(TargetKind, Option<usize>, usize, usize, Option<usize>), Vec<SourceLocation>>;
 
 struct OfSubject<'a> {
-    loaded: &'a Loaded,
+    loaded: &'a LoadedSpec,
     modules: &'a [Module],
-    on: Subject<'a>,
+    on: ModuleSubject<'a>,
     values: &'a BTreeMap<String, Value>,
     context: Context,
-    found: &'a mut Findings,
+    found: &'a mut ModuleFindings,
     places: &'a mut PlacesSeen,
-    drafts: Vec<Draft>,
-    made: Vec<Made>,
+    drafts: Vec<ResourceDraft>,
+    made: Vec<ModuleHostResources>,
 }
 
 /// One module on one host.
-struct Scope {
+struct ModuleScope {
     parameters: BTreeMap<String, Value>,
     context: Context,
     conditions: Vec<String>,
 }
 
 impl OfSubject<'_> {
-    fn all(&mut self, out: &mut Desired) {
+    fn all(&mut self, out: &mut DesiredState) {
         for value in self.values.iter().filter(|(name, _)| *name != "secrets").map(|(_, value)| value) {
             if let Some(text) = context::reserved_text(value) {
                 let said = railwright_base::text::one_line(text, 60);
@@ -189,7 +191,7 @@ impl OfSubject<'_> {
         }
         let modules = self.modules;
         for (at, module) in modules.iter().enumerate() {
-            self.made.push(Made::default());
+            self.made.push(ModuleHostResources::default());
             if module.on != self.on.kind() || engine::is_allowance_used_up() {
                 continue;
             }
@@ -203,7 +205,7 @@ impl OfSubject<'_> {
             out.digests.insert(module.name.clone(), module.digest.clone());
         }
         let drafts = std::mem::take(&mut self.drafts);
-        let mut wishes = merge::wishes(drafts, &self.made, modules, self.found, self.on.name());
+        let mut wishes = merge::merge_host_resources(drafts, &self.made, modules, self.found, self.on.name());
         merge::edited_and_whole(&wishes, self.found, self.on.name());
         super::order::after_names(wishes.iter_mut().map(|(wish, _)| wish));
         super::order::after_what_they_are_in(wishes.iter_mut().map(|(wish, _)| wish));
@@ -218,7 +220,7 @@ impl OfSubject<'_> {
     }
 
     /// The names of a module on this host, if it applies here.
-    fn scope(&mut self, module: &Module, out: &mut Desired) -> Option<Scope> {
+    fn scope(&mut self, module: &Module, out: &mut DesiredState) -> Option<ModuleScope> {
         let enabled = self.loaded.spec.modules.get(&module.name).and_then(|wanted| wanted.enabled);
         if enabled == Some(false) {
             return None;
@@ -242,7 +244,7 @@ impl OfSubject<'_> {
             }
             conditions.extend(module.manifest.when.iter().map(|when| when.text.clone()));
         }
-        let parameters = match parameters::resolve(module, self.values, self.loaded, self.on) {
+        let parameters = match parameters::resolve_parameters(module, self.values, self.loaded, self.on) {
             Ok(parameters) => parameters,
             Err(errors) => {
                 errors.into_iter().for_each(|error| self.found.add(error, self.on.name()));
@@ -251,9 +253,9 @@ impl OfSubject<'_> {
         };
         let mut context = self.context.clone();
         for (name, value) in &parameters {
-            engine::add(&mut context, name, value);
+            engine::add_context_value(&mut context, name, value);
         }
-        Some(Scope { parameters, context, conditions })
+        Some(ModuleScope { parameters, context, conditions })
     }
 
     /// The contexts of each turn of a `for`, or the one without; each is made when its turn comes.
@@ -261,7 +263,7 @@ impl OfSubject<'_> {
         &mut self,
         module: &Module,
         each: Option<&'s (String, Snippet)>,
-        scope: &'s Scope,
+        scope: &'s ModuleScope,
     ) -> Option<Box<dyn Iterator<Item = (Option<usize>, Context)> + 's>> {
         let Some((variable, list)) = each else { return Some(Box::new(std::iter::once((None, scope.context.clone())))) };
         let list_value = self.note(module.engine.value(list, &scope.context, module.document()))?;
@@ -274,7 +276,7 @@ impl OfSubject<'_> {
         }
         let turn = |(at, item): (usize, Value)| {
             let mut context = scope.context.clone();
-            engine::add(&mut context, variable, &item);
+            engine::add_context_value(&mut context, variable, &item);
             (Some(at), context)
         };
         Some(Box::new(items.into_iter().enumerate().map(turn)))
@@ -285,7 +287,7 @@ impl OfSubject<'_> {
         self.note(kept::take_bytes(module, part, bytes)).is_some()
     }
 
-    fn resource(&mut self, at: usize, index: usize, resource: &Resource, scope: &Scope) {
+    fn resource(&mut self, at: usize, index: usize, resource: &ModuleResource, scope: &ModuleScope) {
         let module = &self.modules[at];
         let Some(turns) = self.turns(module, resource.each.as_ref(), scope) else { return };
         for (turn, context) in turns {
@@ -307,7 +309,7 @@ impl OfSubject<'_> {
             let Some(address) = self.address(module, resource, &body) else { continue };
             let mut conditions = scope.conditions.clone();
             conditions.extend(resource.entry.when.iter().map(|when| when.text.clone()));
-            let why = Why {
+            let why = ResourceProvenance {
                 module: format!("{}/{}", module.name, resource.entry.id.text),
                 summary: module.summary.clone(),
                 conditions,
@@ -322,7 +324,7 @@ impl OfSubject<'_> {
                 None => self.places(module, resource, turn),
             };
             self.places.entry(seen).or_insert_with(|| places.clone());
-            let wish = Wish {
+            let wish = DesiredResource {
                 address: address.clone(),
                 after: Vec::new(),
                 want: Arc::new(Want { kind: resource.entry.kind.text.clone(), body, module: why.module.clone(), places }),
@@ -330,12 +332,12 @@ impl OfSubject<'_> {
             let turn = resource.entry.each.as_ref().zip(turn).map(|(each, turn)| (list_of(&each.text), turn));
             let made = MadeWish { address, turn: turn.clone() };
             self.made[at].by_id.entry(resource.entry.id.text.clone()).or_default().push(made);
-            self.drafts.push(Draft { module: at, resource: index, turn, wish, why });
+            self.drafts.push(ResourceDraft { module: at, resource: index, turn, wish, why });
         }
     }
 
     /// The address of a body that its kind accepts.
-    fn address(&mut self, module: &Module, resource: &Resource, body: &Value) -> Option<Address> {
+    fn address(&mut self, module: &Module, resource: &ModuleResource, body: &Value) -> Option<Address> {
         let kind = kind_named(&resource.entry.kind.text)?;
         let errors = kind.check(body);
         let (file, name) = (module.document().source().name(), format!("{}/{}", module.name, resource.entry.id.text));
@@ -343,7 +345,7 @@ impl OfSubject<'_> {
             let span = span_of(module.document(), resource.entry.body, &error.pointer);
             let value = body.pointer(&error.pointer).filter(|value| !value.is_object() && !value.is_null());
             let said = match value {
-                Some(value) => format!("on {} this is {}", self.on.name(), secret::legible(&value.to_string())),
+                Some(value) => format!("on {} this is {}", self.on.name(), secret::render_secret_marks(&value.to_string())),
                 None => format!("it is this part of the body, on {}", self.on.name()),
             };
             let label = railwright_base::text::one_line(&said, 80);
@@ -355,7 +357,7 @@ impl OfSubject<'_> {
             let diagnostic = error.help.iter().fold(diagnostic, |diagnostic, help| diagnostic.next(help.clone()));
             self.found.add(diagnostic, self.on.name());
         }
-        let misplaced = secrets::misplaced(module, resource, kind, body);
+        let misplaced = secrets::find_misplaced_secrets(module, resource, kind, body);
         if !errors.is_empty() || !misplaced.is_empty() {
             misplaced.into_iter().for_each(|error| self.found.add(error, self.on.name()));
             return None;
@@ -376,16 +378,16 @@ impl OfSubject<'_> {
     }
 
     /// The paths that the conditions look at, with their values.
-    fn facts(&self, module: &Module, resource: &Resource, scope: &Scope) -> BTreeMap<String, Value> {
+    fn facts(&self, module: &Module, resource: &ModuleResource, scope: &ModuleScope) -> BTreeMap<String, Value> {
         let uses = module.when.iter().chain(&resource.when).flat_map(|when| &when.uses);
         uses.filter_map(|one| {
             let value = value_at(&scope.parameters, &one.path).or_else(|| value_at(self.values, &one.path))?;
-            Some((one.path.join("."), fact(value)))
+            Some((one.path.join("."), summarize_fact(value)))
         })
         .collect()
     }
 
-    fn check(&mut self, module: &Module, check: &CheckTemplate, scope: &Scope, out: &mut Desired) {
+    fn check(&mut self, module: &Module, check: &CheckTemplate, scope: &ModuleScope, out: &mut DesiredState) {
         let Some(turns) = self.turns(module, check.each.as_ref(), scope) else { return };
         for (_, context) in turns {
             if engine::is_allowance_used_up() {
@@ -414,7 +416,7 @@ impl OfSubject<'_> {
                 return;
             }
             let name = format!("{}/{}", module.name, check.entry.id.text);
-            out.checks.push(Check { host: self.on.name().to_owned(), name, run, expect, limit_s: check.entry.limit_s });
+            out.checks.push(HostModuleCheck { host: self.on.name().to_owned(), name, run, expect, limit_s: check.entry.limit_s });
         }
     }
 }
@@ -425,7 +427,7 @@ fn list_of(each: &str) -> String {
 }
 
 /// A fact as `explain` shows it: of lists and maps only that they are there.
-fn fact(value: &Value) -> Value {
+fn summarize_fact(value: &Value) -> Value {
     match value {
         Value::Array(items) => Value::from(format!("{} of them", items.len())),
         Value::Object(_) => Value::from("set"),

@@ -9,9 +9,9 @@ type Caret = Option<(String, Range<usize>)>;
 
 /// Errors with the hosts that have them: the same error of a thousand hosts is one.
 #[derive(Default)]
-pub(super) struct Findings(IndexMap<(String, Caret), (Diagnostic, Vec<String>)>);
+pub(super) struct ModuleFindings(IndexMap<(String, Caret), (Diagnostic, Vec<String>)>);
 
-impl Findings {
+impl ModuleFindings {
     /// Labels may tell what the value was on the first of the hosts, so only their places are compared.
     pub(super) fn add(&mut self, diagnostic: Diagnostic, host: &str) {
         let caret = diagnostic.labels.first().map(|label| (label.file.clone(), label.span.clone()));
@@ -20,6 +20,6 @@ impl Findings {
     }
 
     pub(super) fn into_diagnostics(self) -> Vec<Diagnostic> {
-        self.0.into_values().map(|(diagnostic, hosts)| diagnostic.on(nodeset::fold(&hosts))).collect()
+        self.0.into_values().map(|(diagnostic, hosts)| diagnostic.on(nodeset::fold_node_set(&hosts))).collect()
     }
 }

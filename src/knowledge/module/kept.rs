@@ -1,7 +1,7 @@
 //! How much is kept of what modules make, until all targets are done: counted, so that a small module cannot fill the memory.
 
 use super::compile::Module;
-use super::desired::Why;
+use super::desired::ResourceProvenance;
 use crate::spec::yaml::NodeId;
 use crate::template::engine::{self, Rendered};
 use serde_json::Value;
@@ -11,7 +11,7 @@ const KEPT_BYTES_MIN: usize = 512;
 
 /// Takes the bytes of one resource or check, made by this part of the module, from the shared allowance; an error when it is used up.
 pub(super) fn take_bytes(module: &Module, part: NodeId, bytes: usize) -> Rendered<()> {
-    if engine::keep(KEPT_BYTES_MIN + bytes) {
+    if engine::take_kept_bytes(KEPT_BYTES_MIN + bytes) {
         return Ok(());
     }
     let document = module.document();
@@ -19,7 +19,7 @@ pub(super) fn take_bytes(module: &Module, part: NodeId, bytes: usize) -> Rendere
 }
 
 /// About how many bytes a resource takes, with why it is there.
-pub(super) fn size_of_resource(body: &Value, why: &Why) -> usize {
+pub(super) fn size_of_resource(body: &Value, why: &ResourceProvenance) -> usize {
     let facts: usize = why.facts.iter().map(|(path, value)| path.len() + size_of_json(value)).sum();
     let conditions: usize = why.conditions.iter().map(String::len).sum();
     size_of_json(body) + why.summary.len() + conditions + facts

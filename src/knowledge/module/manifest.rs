@@ -1,7 +1,7 @@
 //! `module.yaml` as it was written: fields with their nodes in the document, nothing compiled yet.
 
-use crate::spec::decode::{Failure, decode};
-use crate::spec::yaml::{Document, Kind, NodeId};
+use crate::spec::decode::{DecodeError, decode_value};
+use crate::spec::yaml::{NodeId, YamlDocument, YamlNodeKind};
 use railwright_base::{Diagnostic, suggest};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -55,7 +55,7 @@ impl ParameterType {
 /// A parameter: where its value comes from unless the spec overrides it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parameter {
+pub struct ModuleParameter {
     /// What it holds.
     #[serde(rename = "type")]
     pub kind: ParameterType,
@@ -72,7 +72,7 @@ pub struct Parameter {
     pub required: Option<bool>,
 }
 
-impl Parameter {
+impl ModuleParameter {
     /// True when the module cannot be used without a value.
     pub fn is_required(&self) -> bool {
         self.required.unwrap_or(self.default.is_none())
@@ -82,7 +82,7 @@ impl Parameter {
 /// The manifest's plain fields; what has templates in it is found by its node.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct ManifestHeader {
     module: String,
     summary: String,
     #[serde(default, rename = "when")]
@@ -90,7 +90,7 @@ struct Head {
     #[serde(default, rename = "needs")]
     _needs: Option<String>,
     #[serde(default)]
-    parameters: BTreeMap<String, Parameter>,
+    parameters: BTreeMap<String, ModuleParameter>,
     #[serde(default, rename = "resources")]
     _resources: Vec<Value>,
     #[serde(default, rename = "verify")]
@@ -103,7 +103,7 @@ struct Head {
 
 /// Text of the manifest and its node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Noted {
+pub struct ManifestText {
     /// The text.
     pub text: String,
     /// Where it stands.
@@ -114,32 +114,32 @@ pub struct Noted {
 #[derive(Debug, Clone)]
 pub struct ResourceEntry {
     /// Its name within the module.
-    pub id: Noted,
+    pub id: ManifestText,
     /// The condition.
-    pub when: Option<Noted>,
+    pub when: Option<ManifestText>,
     /// `rail in host.rails`: once for each.
-    pub each: Option<Noted>,
+    pub each: Option<ManifestText>,
     /// The resource kind.
-    pub kind: Noted,
+    pub kind: ManifestText,
     /// The body.
     pub body: NodeId,
     /// What comes first: a resource of this module by its id, a module, a capability.
-    pub after: Vec<Noted>,
+    pub after: Vec<ManifestText>,
 }
 
 /// One entry of `verify`.
 #[derive(Debug, Clone)]
 pub struct CheckEntry {
     /// Its name within the module.
-    pub id: Noted,
+    pub id: ManifestText,
     /// The condition.
-    pub when: Option<Noted>,
+    pub when: Option<ManifestText>,
     /// Once for each.
-    pub each: Option<Noted>,
+    pub each: Option<ManifestText>,
     /// The script, run in a fresh login.
-    pub run: Noted,
+    pub run: ManifestText,
     /// What it must print, white space at the ends left out.
-    pub expect: Option<Noted>,
+    pub expect: Option<ManifestText>,
     /// Its time limit in seconds.
     pub limit_s: u32,
 }
@@ -148,30 +148,30 @@ pub struct CheckEntry {
 #[derive(Debug, Clone)]
 pub struct Manifest {
     /// The file.
-    pub document: Document,
+    pub document: YamlDocument,
     /// The module's name.
-    pub name: Noted,
+    pub name: ManifestText,
     /// One line for `explain`.
     pub summary: String,
     /// The condition.
-    pub when: Option<Noted>,
+    pub when: Option<ManifestText>,
     /// What a host has to have, whatever the spec enables.
-    pub needs: Option<Noted>,
+    pub needs: Option<ManifestText>,
     /// By name.
-    pub parameters: BTreeMap<String, Parameter>,
+    pub parameters: BTreeMap<String, ModuleParameter>,
     /// In the order of the file.
     pub resources: Vec<ResourceEntry>,
     /// In the order of the file.
     pub checks: Vec<CheckEntry>,
     /// Modules or capabilities that come first.
-    pub after: Vec<Noted>,
+    pub after: Vec<ManifestText>,
     /// Capabilities that other modules can come after.
     pub provides: Vec<String>,
 }
 
 /// Reads a manifest; all that is wrong with its form goes to `problems`.
-pub fn read(document: Document, problems: &mut Vec<Diagnostic>) -> Option<Manifest> {
-    let root = document.root().filter(|root| document.kind(*root) == Kind::Mapping);
+pub fn parse_manifest(document: YamlDocument, problems: &mut Vec<Diagnostic>) -> Option<Manifest> {
+    let root = document.root().filter(|root| document.kind(*root) == YamlNodeKind::Mapping);
     let Some(root) = root else {
         problems.push(Diagnostic::error("RW0201", "a manifest is a mapping").at(
             document.source().name(),
@@ -181,8 +181,8 @@ pub fn read(document: Document, problems: &mut Vec<Diagnostic>) -> Option<Manife
         return None;
     };
     let before = problems.len();
-    let head: Option<Head> = decoded(&document, root, problems);
-    let mut reader = Reader { document: &document, problems };
+    let head: Option<ManifestHeader> = decode_node(&document, root, problems);
+    let mut reader = ManifestReader { document: &document, problems };
     let lists = |key: &str| document.entry(root, key).map(|entry| document.items(entry.value).collect::<Vec<_>>()).unwrap_or_default();
     let resources: Vec<ResourceEntry> = lists("resources").into_iter().filter_map(|node| reader.resource(node)).collect();
     let checks: Vec<CheckEntry> = lists("verify").into_iter().filter_map(|node| reader.check(node)).collect();
@@ -195,19 +195,19 @@ pub fn read(document: Document, problems: &mut Vec<Diagnostic>) -> Option<Manife
         return None;
     }
     debug_assert_eq!((&head.module, head.after.len()), (&name.text, after.len()));
-    let Head { summary, parameters, provides, .. } = head;
+    let ManifestHeader { summary, parameters, provides, .. } = head;
     Some(Manifest { document, name, summary, when, needs, parameters, resources, checks, after, provides })
 }
 
-fn decoded<T: DeserializeOwned>(document: &Document, node: NodeId, problems: &mut Vec<Diagnostic>) -> Option<T> {
-    let mut failures: Vec<Failure> = Vec::new();
-    let value = decode(document, None, node, &mut failures);
+fn decode_node<T: DeserializeOwned>(document: &YamlDocument, node: NodeId, problems: &mut Vec<Diagnostic>) -> Option<T> {
+    let mut failures: Vec<DecodeError> = Vec::new();
+    let value = decode_value(document, None, node, &mut failures);
     problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
     value
 }
 
-struct Reader<'a> {
-    document: &'a Document,
+struct ManifestReader<'a> {
+    document: &'a YamlDocument,
     problems: &'a mut Vec<Diagnostic>,
 }
 
@@ -216,15 +216,17 @@ const CHECK_KEYS: [&str; 6] = ["id", "when", "for", "run", "expect", "limit_s"];
 /// Seconds that a check may take unless it says otherwise.
 const CHECK_LIMIT_S: u32 = 30;
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     fn problem(&mut self, node: NodeId, message: String, label: String) {
         self.problems.push(Diagnostic::error("RW0201", message).at(self.document.source().name(), self.document.caret(node), label));
     }
 
-    fn noted(&mut self, mapping: NodeId, key: &str) -> Option<Noted> {
+    fn noted(&mut self, mapping: NodeId, key: &str) -> Option<ManifestText> {
         let node = self.document.entry(mapping, key)?.value;
         match self.document.kind(node) {
-            Kind::Plain | Kind::Quoted if !self.document.is_null(node) => Some(Noted { text: self.document.text(node).to_owned(), node }),
+            YamlNodeKind::Plain | YamlNodeKind::Quoted if !self.document.is_null(node) => {
+                Some(ManifestText { text: self.document.text(node).to_owned(), node })
+            }
             _ => {
                 self.problem(node, format!("`{key}` is text"), "this is none".to_owned());
                 None
@@ -232,16 +234,16 @@ impl Reader<'_> {
         }
     }
 
-    fn list(&mut self, mapping: NodeId, key: &str) -> Vec<Noted> {
+    fn list(&mut self, mapping: NodeId, key: &str) -> Vec<ManifestText> {
         let Some(entry) = self.document.entry(mapping, key) else { return Vec::new() };
-        if self.document.kind(entry.value) != Kind::Sequence {
+        if self.document.kind(entry.value) != YamlNodeKind::Sequence {
             self.problem(entry.value, format!("`{key}` is a list"), "this is none".to_owned());
         }
-        self.document.items(entry.value).map(|node| Noted { text: self.document.text(node).to_owned(), node }).collect()
+        self.document.items(entry.value).map(|node| ManifestText { text: self.document.text(node).to_owned(), node }).collect()
     }
 
-    fn named(&mut self, node: NodeId, what: &str) -> Option<Noted> {
-        if self.document.kind(node) != Kind::Mapping {
+    fn named(&mut self, node: NodeId, what: &str) -> Option<ManifestText> {
+        if self.document.kind(node) != YamlNodeKind::Mapping {
             self.problem(node, format!("a {what} is a mapping"), "this is none".to_owned());
             return None;
         }
@@ -258,7 +260,7 @@ impl Reader<'_> {
         let (when, each, after) = (self.noted(node, "when"), self.noted(node, "for"), self.list(node, "after"));
         match kinds.as_slice() {
             [entry] => {
-                let kind = Noted { text: self.document.text(entry.key).to_owned(), node: entry.key };
+                let kind = ManifestText { text: self.document.text(entry.key).to_owned(), node: entry.key };
                 Some(ResourceEntry { id: id?, when, each, kind, body: entry.value, after })
             }
             [] => {
@@ -266,8 +268,9 @@ impl Reader<'_> {
                 None
             }
             [_, second, ..] => {
-                let mistyped =
-                    kinds.iter().find_map(|entry| Some((entry.key, suggest::nearest(self.document.text(entry.key), RESOURCE_KEYS)?)));
+                let mistyped = kinds
+                    .iter()
+                    .find_map(|entry| Some((entry.key, suggest::find_nearest_word(self.document.text(entry.key), RESOURCE_KEYS)?)));
                 let (node, label) =
                     mistyped.map_or((second.key, "one too many".to_owned()), |(node, near)| (node, format!("did you mean `{near}`?")));
                 self.problem(node, "a resource has one kind".to_owned(), label);
@@ -281,13 +284,13 @@ impl Reader<'_> {
         let unknown = self.document.entries(node).find(|entry| !CHECK_KEYS.contains(&self.document.text(entry.key)));
         if let Some(entry) = unknown {
             let word = self.document.text(entry.key).to_owned();
-            let near =
-                suggest::nearest(&word, CHECK_KEYS).map_or("nothing reads this".to_owned(), |near| format!("did you mean `{near}`?"));
+            let near = suggest::find_nearest_word(&word, CHECK_KEYS)
+                .map_or("nothing reads this".to_owned(), |near| format!("did you mean `{near}`?"));
             self.problem(entry.key, format!("unknown key `{word}`"), near);
         }
         let (when, each, expect) = (self.noted(node, "when"), self.noted(node, "for"), self.noted(node, "expect"));
         let limit = self.document.entry(node, "limit_s").map(|entry| entry.value);
-        let limit_s = limit.and_then(|node| decoded(self.document, node, self.problems)).unwrap_or(CHECK_LIMIT_S);
+        let limit_s = limit.and_then(|node| decode_node(self.document, node, self.problems)).unwrap_or(CHECK_LIMIT_S);
         let run = self.noted(node, "run");
         if run.is_none() {
             self.problem(node, "this check has no `run`".to_owned(), "add the command that it runs".to_owned());
@@ -295,7 +298,7 @@ impl Reader<'_> {
         Some(CheckEntry { id: id?, when, each, run: run?, expect, limit_s })
     }
 
-    fn twice<'b>(&mut self, ids: impl Iterator<Item = &'b Noted>) {
+    fn twice<'b>(&mut self, ids: impl Iterator<Item = &'b ManifestText>) {
         let mut seen: BTreeMap<&str, NodeId> = BTreeMap::new();
         for id in ids {
             if let Some(first) = seen.insert(&id.text, id.node) {

@@ -1,25 +1,31 @@
 //! Wishes of one host that several modules have: the same wish is one, different ones are a conflict. Then the order.
 
 use super::compile::Module;
-use super::desired::{Draft, Why};
-use super::findings::Findings;
-use super::order::Made;
+use super::desired::{ResourceDraft, ResourceProvenance};
+use super::findings::ModuleFindings;
+use super::order::ModuleHostResources;
 use crate::template::engine;
 use railwright_base::{Address, Diagnostic};
-use railwright_resource::Wish;
+use railwright_resource::DesiredResource;
 use railwright_resource::json_in_configmap::is_wished_whole;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The wishes of one host with what they come after; conflicts are noted.
-pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], found: &mut Findings, host: &str) -> Vec<(Wish, Vec<Why>)> {
-    let mut by_address: BTreeMap<Address, (usize, usize, Wish, Vec<Why>)> = BTreeMap::new();
+pub(super) fn merge_host_resources(
+    drafts: Vec<ResourceDraft>,
+    made: &[ModuleHostResources],
+    modules: &[Module],
+    found: &mut ModuleFindings,
+    host: &str,
+) -> Vec<(DesiredResource, Vec<ResourceProvenance>)> {
+    let mut by_address: BTreeMap<Address, (usize, usize, DesiredResource, Vec<ResourceProvenance>)> = BTreeMap::new();
     let mut later: Vec<(usize, usize, Address, Vec<Address>)> = Vec::new();
     for draft in drafts {
         if engine::is_allowance_used_up() {
             return Vec::new();
         }
-        let Some(after) = Made::after(made, modules, draft.module, draft.resource, draft.turn.as_ref()) else {
+        let Some(after) = ModuleHostResources::after(made, modules, draft.module, draft.resource, draft.turn.as_ref()) else {
             found.add(too_much_order(&modules[draft.module], draft.resource), host);
             return Vec::new();
         };
@@ -40,7 +46,7 @@ pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], foun
             }
             Some((module, resource, ..)) => {
                 let first = (&modules[*module], *resource);
-                found.add(conflict(&address, first, (&modules[draft.module], draft.resource)), host);
+                found.add(new_conflict_error(&address, first, (&modules[draft.module], draft.resource)), host);
             }
         }
     }
@@ -62,7 +68,7 @@ pub(super) fn wishes(drafts: Vec<Draft>, made: &[Made], modules: &[Module], foun
 }
 
 /// A text that one wish edits and another one writes as a whole.
-pub(super) fn edited_and_whole(wishes: &[(Wish, Vec<Why>)], found: &mut Findings, on: &str) {
+pub(super) fn edited_and_whole(wishes: &[(DesiredResource, Vec<ResourceProvenance>)], found: &mut ModuleFindings, on: &str) {
     let of_kind = |kind: &'static str| wishes.iter().filter(move |(wish, _)| wish.kind == kind);
     for (edited, _) in of_kind("json_in_configmap") {
         for (whole, _) in of_kind("kubernetes_object").filter(|(whole, _)| is_wished_whole(edited, whole)) {
@@ -81,9 +87,13 @@ pub(super) fn edited_and_whole(wishes: &[(Wish, Vec<Why>)], found: &mut Findings
 
 /// A wish that an earlier module has too is done with that module. What the later one waits for is added where it does
 /// not turn the order around. False when the shared allowance is used up on the way.
-fn join_order(by_address: &mut BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>, address: &Address, after: Vec<Address>) -> bool {
+fn join_order(
+    by_address: &mut BTreeMap<Address, (usize, usize, DesiredResource, Vec<ResourceProvenance>)>,
+    address: &Address,
+    after: Vec<Address>,
+) -> bool {
     for before in after {
-        if !reaches(by_address, &before, address)
+        if !is_ordered_after(by_address, &before, address)
             && let Some((_, _, wish, _)) = by_address.get_mut(address)
         {
             wish.after.push(before);
@@ -96,7 +106,11 @@ fn join_order(by_address: &mut BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>
 }
 
 /// True when `from` comes, over any number of steps, after `to`, or when the shared allowance is used up.
-fn reaches(by_address: &BTreeMap<Address, (usize, usize, Wish, Vec<Why>)>, from: &Address, to: &Address) -> bool {
+fn is_ordered_after(
+    by_address: &BTreeMap<Address, (usize, usize, DesiredResource, Vec<ResourceProvenance>)>,
+    from: &Address,
+    to: &Address,
+) -> bool {
     let mut seen = BTreeSet::new();
     let mut open = vec![from];
     while let Some(at) = open.pop() {
@@ -123,7 +137,7 @@ fn too_much_order(module: &Module, resource: usize) -> Diagnostic {
     module.at(error, node, "with this, more comes after each other than in all modules may together")
 }
 
-fn conflict(address: &Address, first: (&Module, usize), second: (&Module, usize)) -> Diagnostic {
+fn new_conflict_error(address: &Address, first: (&Module, usize), second: (&Module, usize)) -> Diagnostic {
     let named = |(module, resource): (&Module, usize)| format!("{}/{}", module.name, module.resources[resource].entry.id.text);
     let error = Diagnostic::error("RW0211", format!("{} is wished for twice, differently", address.within_target()))
         .effect("each apply would undo the other half, so neither is planned")

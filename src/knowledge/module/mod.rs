@@ -26,8 +26,8 @@ mod switch_context;
 #[cfg(test)]
 mod tests;
 
-pub use compile::{Module, ModuleFiles, ModuleProblems, Modules, load};
+pub use compile::{Module, ModuleFiles, ModuleProblems, Modules, load_modules};
 pub use context::Texts;
-pub use desired::{Check, Desired, LeftOut, Why, desired};
-pub use manifest::{Parameter, ParameterType};
-pub use shipped::{shipped, shipped_cases};
+pub use desired::{DesiredState, HostModuleCheck, LeftOut, ResourceProvenance, compute_desired_state};
+pub use manifest::{ModuleParameter, ParameterType};
+pub use shipped::{collect_shipped_modules, shipped_cases};

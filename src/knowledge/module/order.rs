@@ -2,15 +2,15 @@
 //! wishes of one host: direct edges to the last wishes of what must come first.
 
 use super::compile::Module;
-use super::manifest::Noted;
+use super::manifest::ManifestText;
 use crate::template::engine;
 use railwright_base::{Address, Diagnostic, suggest};
 use railwright_graph::{Cycle, Graph};
-use railwright_resource::{Wish, kubernetes_object};
+use railwright_resource::{DesiredResource, kubernetes_object};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The modules that a word of `after` means, by index: a module's name, or every provider of a capability.
-pub fn meant(modules: &[Module], word: &str) -> Vec<usize> {
+pub fn find_named_modules(modules: &[Module], word: &str) -> Vec<usize> {
     let is = |module: &Module| module.name == word || module.manifest.provides.iter().any(|capability| capability == word);
     modules.iter().enumerate().filter(|(_, module)| is(module)).map(|(index, _)| index).collect()
 }
@@ -19,21 +19,21 @@ pub fn meant(modules: &[Module], word: &str) -> Vec<usize> {
 struct Edge<'a> {
     from: usize,
     to: usize,
-    because: &'a Noted,
+    because: &'a ManifestText,
 }
 
 /// Puts each module after those that it names; notes unknown names and cycles.
-pub fn modules(modules: Vec<Module>, problems: &mut Vec<Diagnostic>) -> Vec<Module> {
-    let edges = edges(&modules, problems);
+pub fn sort_modules(modules: Vec<Module>, problems: &mut Vec<Diagnostic>) -> Vec<Module> {
+    let edges = collect_module_edges(&modules, problems);
     within_modules(&modules, problems);
-    match graph(modules.len(), &edges).order() {
+    match build_order_graph(modules.len(), &edges).order() {
         Ok(order) => {
             drop(edges);
             let mut slots: Vec<Option<Module>> = modules.into_iter().map(Some).collect();
             order.into_iter().filter_map(|index| slots[index].take()).collect()
         }
         Err(Cycle(ring)) => {
-            let edges = around(&ring, &edges);
+            let edges = collect_cycle_edges(&ring, &edges);
             let names: Vec<&str> = edges.iter().chain(edges.first()).map(|edge| modules[edge.from].name.as_str()).collect();
             let error = Diagnostic::error("RW0210", format!("modules wait for each other: {}", names.join(" after "))).next(REMOVE_ONE);
             problems.push(edges.iter().fold(error, |error, edge| {
@@ -47,26 +47,26 @@ pub fn modules(modules: Vec<Module>, problems: &mut Vec<Diagnostic>) -> Vec<Modu
 
 const REMOVE_ONE: &str = "remove one of these lines";
 
-fn graph(len: usize, edges: &[Edge<'_>]) -> Graph {
+fn build_order_graph(len: usize, edges: &[Edge<'_>]) -> Graph {
     Graph::new(len, edges.iter().map(|edge| (edge.to, edge.from)))
 }
 
 /// The edges of a ring in which each must come before the next, told from the last to the first.
-fn around<'a, 'b>(ring: &[usize], edges: &'b [Edge<'a>]) -> Vec<&'b Edge<'a>> {
+fn collect_cycle_edges<'a, 'b>(ring: &[usize], edges: &'b [Edge<'a>]) -> Vec<&'b Edge<'a>> {
     let last_to_first: Vec<usize> = ring.iter().rev().copied().collect();
     let pairs = last_to_first.iter().zip(last_to_first.iter().cycle().skip(1));
     pairs.filter_map(|(from, to)| edges.iter().find(|edge| (edge.from, edge.to) == (*from, *to))).collect()
 }
 
-fn edges<'a>(modules: &'a [Module], problems: &mut Vec<Diagnostic>) -> Vec<Edge<'a>> {
+fn collect_module_edges<'a>(modules: &'a [Module], problems: &mut Vec<Diagnostic>) -> Vec<Edge<'a>> {
     let mut edges = Vec::new();
     for (from, module) in modules.iter().enumerate() {
         let own = |word: &str| module.resources.iter().any(|resource| resource.entry.id.text == word);
         let of_resources = module.resources.iter().flat_map(|resource| &resource.entry.after).filter(|word| !own(&word.text));
         for because in module.manifest.after.iter().chain(of_resources) {
-            let to = meant(modules, &because.text);
+            let to = find_named_modules(modules, &because.text);
             if to.is_empty() {
-                problems.push(unknown(modules, module, because));
+                problems.push(new_unknown_name_error(modules, module, because));
             }
             edges.extend(to.into_iter().filter(|to| *to != from).map(|to| Edge { from, to, because }));
         }
@@ -74,11 +74,12 @@ fn edges<'a>(modules: &'a [Module], problems: &mut Vec<Diagnostic>) -> Vec<Edge<
     edges
 }
 
-fn unknown(modules: &[Module], module: &Module, because: &Noted) -> Diagnostic {
+fn new_unknown_name_error(modules: &[Module], module: &Module, because: &ManifestText) -> Diagnostic {
     let ids = module.resources.iter().map(|resource| resource.entry.id.text.as_str());
     let known =
         modules.iter().flat_map(|module| std::iter::once(&module.name).chain(&module.manifest.provides)).map(String::as_str).chain(ids);
-    let near = suggest::nearest(&because.text, known).map_or("nobody has this name".to_owned(), |near| format!("did you mean `{near}`?"));
+    let near = suggest::find_nearest_word(&because.text, known)
+        .map_or("nobody has this name".to_owned(), |near| format!("did you mean `{near}`?"));
     module.at(Diagnostic::error("RW0209", format!("no module, capability or resource is named `{}`", because.text)), because.node, near)
 }
 
@@ -90,9 +91,9 @@ fn within_modules(modules: &[Module], problems: &mut Vec<Diagnostic>) {
         for (from, resource) in module.resources.iter().enumerate() {
             edges.extend(resource.entry.after.iter().filter_map(|because| Some(Edge { from, to: index(&because.text)?, because })));
         }
-        if let Err(Cycle(ring)) = graph(module.resources.len(), &edges).order() {
+        if let Err(Cycle(ring)) = build_order_graph(module.resources.len(), &edges).order() {
             let error = Diagnostic::error("RW0210", format!("resources of `{}` wait for each other", module.name)).next(REMOVE_ONE);
-            problems.push(around(&ring, &edges).iter().fold(error, |error, edge| {
+            problems.push(collect_cycle_edges(&ring, &edges).iter().fold(error, |error, edge| {
                 let id = |index: usize| &module.resources[index].entry.id.text;
                 module.at(error, edge.because.node, format!("`{}` comes after `{}`", id(edge.from), id(edge.to)))
             }));
@@ -102,8 +103,8 @@ fn within_modules(modules: &[Module], problems: &mut Vec<Diagnostic>) {
 
 /// What is about a netdev that gets its name by a wish comes after that wish: until then there may be none of this name. A VLAN
 /// counts by what it sits on.
-pub fn after_names<'w>(wishes: impl Iterator<Item = &'w mut Wish>) {
-    let wishes: Vec<&mut Wish> = wishes.collect();
+pub fn after_names<'w>(wishes: impl Iterator<Item = &'w mut DesiredResource>) {
+    let wishes: Vec<&mut DesiredResource> = wishes.collect();
     let named = wishes.iter().filter(|wish| wish.kind == "netdev_name");
     let named: BTreeMap<String, Address> = named.map(|wish| (wish.address.name().to_owned(), wish.address.clone())).collect();
     for wish in wishes.into_iter().filter(|wish| wish.kind != "netdev_name" && !named.is_empty()) {
@@ -117,10 +118,12 @@ pub fn after_names<'w>(wishes: impl Iterator<Item = &'w mut Wish>) {
 }
 
 /// Objects of Kubernetes come after the namespace that they are in, and after the definition of their kind.
-pub fn after_what_they_are_in<'w>(wishes: impl Iterator<Item = &'w mut Wish>) {
-    let wishes: Vec<&mut Wish> = wishes.filter(|wish| wish.kind == "kubernetes_object").collect();
-    let brings: BTreeMap<String, Address> =
-        wishes.iter().filter_map(|wish| Some((kubernetes_object::place::brings(wish)?, wish.address.clone()))).collect();
+pub fn after_what_they_are_in<'w>(wishes: impl Iterator<Item = &'w mut DesiredResource>) {
+    let wishes: Vec<&mut DesiredResource> = wishes.filter(|wish| wish.kind == "kubernetes_object").collect();
+    let brings: BTreeMap<String, Address> = wishes
+        .iter()
+        .filter_map(|wish| Some((kubernetes_object::place::find_provided_prerequisite(wish)?, wish.address.clone())))
+        .collect();
     for wish in wishes {
         for first in kubernetes_object::place::is_in(wish).iter().filter_map(|needed| brings.get(needed)) {
             if *first != wish.address && !wish.after.contains(first) {
@@ -141,12 +144,12 @@ pub struct MadeWish {
 
 /// The wishes that one module has on one host.
 #[derive(Debug, Default)]
-pub struct Made {
+pub struct ModuleHostResources {
     /// Wishes by resource id.
     pub by_id: BTreeMap<String, Vec<MadeWish>>,
 }
 
-impl Made {
+impl ModuleHostResources {
     /// The wishes that no other one of the module comes after.
     fn last(&self, module: &Module) -> impl Iterator<Item = &MadeWish> {
         let there = |id: &str| self.by_id.contains_key(id);
@@ -158,13 +161,19 @@ impl Made {
     /// What a wish of a resource of the module comes after on this host. `made` is by module, in the order of `modules`.
     /// Two resources that go through the same list wait for each other turn by turn: one rail does not wait for the rest.
     /// Each is taken from the shared allowance, because any two other lists are squared; nothing comes back when it is used up.
-    pub fn after(made: &[Made], modules: &[Module], at: usize, resource: usize, turn: Option<&(String, usize)>) -> Option<Vec<Address>> {
+    pub fn after(
+        made: &[ModuleHostResources],
+        modules: &[Module],
+        at: usize,
+        resource: usize,
+        turn: Option<&(String, usize)>,
+    ) -> Option<Vec<Address>> {
         let module = &modules[at];
         let other_turn =
             |wish: &MadeWish| matches!((turn, &wish.turn), (Some((list, turn)), Some((other, theirs))) if list == other && turn != theirs);
         let mut out = Vec::new();
         let of_module = |out: &mut Vec<Address>, word: &str| {
-            let mut others = meant(modules, word).into_iter().filter(|other| *other != at);
+            let mut others = find_named_modules(modules, word).into_iter().filter(|other| *other != at);
             others.all(|other| {
                 let looked_at = modules[other].resources.len() + made[other].by_id.values().map(Vec::len).sum::<usize>();
                 charge_look(looked_at) && add_addresses(out, made[other].last(&modules[other]).filter(|wish| !other_turn(wish)))
@@ -207,7 +216,7 @@ fn charge_look(through: usize) -> bool {
 /// Adds the addresses of these wishes; false when the shared allowance is used up.
 fn add_addresses<'w>(out: &mut Vec<Address>, wishes: impl Iterator<Item = &'w MadeWish>) -> bool {
     for wish in wishes {
-        if !engine::keep(size_of::<Address>()) {
+        if !engine::take_kept_bytes(size_of::<Address>()) {
             return false;
         }
         out.push(wish.address.clone());

@@ -3,8 +3,8 @@
 
 use super::compile::{Module, Modules};
 use super::context::{self, value_at};
-use super::subject::Subject;
-use crate::spec::Loaded;
+use super::subject::ModuleSubject;
+use crate::spec::LoadedSpec;
 use railwright_base::{Diagnostic, suggest};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ pub fn override_path(module: &str, parameter: &str) -> String {
 }
 
 /// The values for a host whose names are `values`; a parameter without a value is left out.
-pub fn resolve(
+pub fn resolve_parameters(
     module: &Module,
     values: &BTreeMap<String, Value>,
-    loaded: &Loaded,
-    on: Subject,
+    loaded: &LoadedSpec,
+    on: ModuleSubject,
 ) -> Result<BTreeMap<String, Value>, Vec<Diagnostic>> {
     let overrides = loaded.spec.modules.get(&module.name);
     let mut out = BTreeMap::new();
@@ -31,7 +31,7 @@ pub fn resolve(
         match value {
             Some(value) if parameter.kind.fits(value) => drop(out.insert(name.clone(), value.clone())),
             Some(value) => errors.push(wrong_type(module, name, value, overridden.is_some(), loaded, on)),
-            None if parameter.is_required() => errors.push(missing(module, name, loaded, on)),
+            None if parameter.is_required() => errors.push(new_missing_parameter_error(module, name, loaded, on)),
             None => {}
         }
     }
@@ -39,12 +39,12 @@ pub fn resolve(
 }
 
 /// The path of the spec that a parameter is taken from on this host.
-fn spec_path(module: &Module, name: &str, loaded: &Loaded, on: Subject) -> Option<String> {
+fn spec_path(module: &Module, name: &str, loaded: &LoadedSpec, on: ModuleSubject) -> Option<String> {
     let from: Vec<String> = module.parameters[name].from.as_ref()?.split('.').map(str::to_owned).collect();
     Some(on.spec_path(loaded, &from, None))
 }
 
-fn wrong_type(module: &Module, name: &str, value: &Value, overridden: bool, loaded: &Loaded, on: Subject) -> Diagnostic {
+fn wrong_type(module: &Module, name: &str, value: &Value, overridden: bool, loaded: &LoadedSpec, on: ModuleSubject) -> Diagnostic {
     let parameter = &module.parameters[name];
     let error = Diagnostic::error("RW0213", format!("`{name}` of module `{}` must be {}", module.name, parameter.kind.words()));
     let said = railwright_base::text::one_line(&format!("this is {value}"), 60);
@@ -55,7 +55,7 @@ fn wrong_type(module: &Module, name: &str, value: &Value, overridden: bool, load
     }
 }
 
-fn missing(module: &Module, name: &str, loaded: &Loaded, on: Subject) -> Diagnostic {
+fn new_missing_parameter_error(module: &Module, name: &str, loaded: &LoadedSpec, on: ModuleSubject) -> Diagnostic {
     let parameter = &module.parameters[name];
     let mut error = Diagnostic::error("RW0213", format!("module `{}` needs `{name}`: {}", module.name, parameter.doc));
     if let Some(path) = spec_path(module, name, loaded, on) {
@@ -74,7 +74,7 @@ const SUGGESTED_MAX: usize = 30;
 const ERRORS_MAX: usize = 100;
 
 /// Overrides of modules and parameters that do not exist.
-pub fn check_overrides(modules: &Modules, loaded: &Loaded) -> Vec<Diagnostic> {
+pub fn check_overrides(modules: &Modules, loaded: &LoadedSpec) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
     for (name, wanted) in &loaded.spec.modules {
         if errors.len() >= ERRORS_MAX {
@@ -83,7 +83,13 @@ pub fn check_overrides(modules: &Modules, loaded: &Loaded) -> Vec<Diagnostic> {
         let Some(module) = modules.modules.iter().find(|module| module.name == *name) else {
             let known = modules.modules.iter().map(|module| module.name.as_str());
             let word = Some(name.as_str()).filter(|_| errors.len() < SUGGESTED_MAX);
-            errors.push(unknown(loaded, format!("there is no module `{name}`"), &format!("modules[\"{name}\"]"), word, known));
+            errors.push(new_unknown_override_error(
+                loaded,
+                format!("there is no module `{name}`"),
+                &format!("modules[\"{name}\"]"),
+                word,
+                known,
+            ));
             continue;
         };
         for (parameter, value) in &wanted.parameters {
@@ -98,21 +104,21 @@ pub fn check_overrides(modules: &Modules, loaded: &Loaded) -> Vec<Diagnostic> {
             let known = module.parameters.keys().map(String::as_str);
             let path = override_path(name, parameter);
             let word = Some(parameter.as_str()).filter(|_| errors.len() < SUGGESTED_MAX);
-            errors.push(unknown(loaded, format!("module `{name}` has no parameter `{parameter}`"), &path, word, known));
+            errors.push(new_unknown_override_error(loaded, format!("module `{name}` has no parameter `{parameter}`"), &path, word, known));
         }
     }
     errors
 }
 
 /// With a suggestion where a `word` is given to compare.
-fn unknown<'a>(
-    loaded: &Loaded,
+fn new_unknown_override_error<'a>(
+    loaded: &LoadedSpec,
     message: String,
     path: &str,
     word: Option<&str>,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Diagnostic {
-    let near = word.and_then(|word| suggest::nearest(word, known.clone())).map(|near| format!("did you mean `{near}`?"));
+    let near = word.and_then(|word| suggest::find_nearest_word(word, known.clone())).map(|near| format!("did you mean `{near}`?"));
     let error = Diagnostic::error("RW0212", message);
     let error = match loaded.label(path, near.as_deref().unwrap_or("named here")) {
         Some(label) => error.labelled(label),

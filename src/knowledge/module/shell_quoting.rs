@@ -1,11 +1,11 @@
 //! Where a value may stand in a shell template. Autoescape writes every value as one single-quoted word; inside quotes,
 //! a here-document, backticks or a comment those quotes would mean something else, and the value could be run.
 
-use crate::template::token::{Piece, pieces};
+use crate::template::token::{TemplatePiece, split_into_pieces};
 use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Inside {
+enum ShellQuoteContext {
     Plain,
     Single,
     Double,
@@ -13,38 +13,38 @@ enum Inside {
     Comment,
 }
 
-impl Inside {
+impl ShellQuoteContext {
     fn words(self) -> &'static str {
         match self {
-            Inside::Plain => "plain text",
-            Inside::Single => "single quotes",
-            Inside::Double => "double quotes",
-            Inside::Backticks => "backticks",
-            Inside::Comment => "a comment",
+            ShellQuoteContext::Plain => "plain text",
+            ShellQuoteContext::Single => "single quotes",
+            ShellQuoteContext::Double => "double quotes",
+            ShellQuoteContext::Backticks => "backticks",
+            ShellQuoteContext::Comment => "a comment",
         }
     }
 }
 
 /// The outputs of a shell template that stand where quoting does not hold, with the reason.
-pub fn misplaced(text: &str) -> Vec<(Range<usize>, String)> {
+pub fn find_unsafe_outputs(text: &str) -> Vec<(Range<usize>, String)> {
     let mut found = Vec::new();
-    let mut stack = vec![Inside::Plain];
-    for piece in pieces(text) {
+    let mut stack = vec![ShellQuoteContext::Plain];
+    for piece in split_into_pieces(text) {
         match piece {
-            Piece::Output(span, _) => {
-                let inside = stack.last().copied().unwrap_or(Inside::Plain);
-                if inside != Inside::Plain {
+            TemplatePiece::Output(span, _) => {
+                let inside = stack.last().copied().unwrap_or(ShellQuoteContext::Plain);
+                if inside != ShellQuoteContext::Plain {
                     found.push((span, format!("a value inside {} is not safe: it is quoted by itself, as one word", inside.words())));
                 }
             }
-            Piece::Content(span) => {
+            TemplatePiece::Content(span) => {
                 if let Some(at) = here_document(&text[span.clone()]) {
                     let at = span.start + at;
                     found.push((at..at + 2, "a here-document is not quoted: use printf".to_owned()));
                 }
-                read(&text[span], &mut stack);
+                track_shell_quotes(&text[span], &mut stack);
             }
-            Piece::Tag(..) | Piece::Comment => {}
+            TemplatePiece::Tag(..) | TemplatePiece::Comment => {}
         }
     }
     found
@@ -57,27 +57,30 @@ fn here_document(content: &str) -> Option<usize> {
 }
 
 /// Follows quotes, `$( )`, backticks and comments through a stretch of shell text.
-fn read(content: &str, stack: &mut Vec<Inside>) {
+fn track_shell_quotes(content: &str, stack: &mut Vec<ShellQuoteContext>) {
     let mut characters = content.chars().peekable();
     let mut before = '\n';
     while let Some(c) = characters.next() {
-        let inside = stack.last().copied().unwrap_or(Inside::Plain);
+        let inside = stack.last().copied().unwrap_or(ShellQuoteContext::Plain);
         match (inside, c) {
-            (Inside::Plain | Inside::Double | Inside::Backticks, '\\') => {
+            (ShellQuoteContext::Plain | ShellQuoteContext::Double | ShellQuoteContext::Backticks, '\\') => {
                 characters.next();
             }
-            (Inside::Plain, '\'') => stack.push(Inside::Single),
-            (Inside::Plain, '"') => stack.push(Inside::Double),
-            (Inside::Plain | Inside::Double, '`') => stack.push(Inside::Backticks),
-            (Inside::Plain, '#') if before.is_whitespace() || before == ';' => stack.push(Inside::Comment),
-            (Inside::Plain | Inside::Double, '$') if characters.peek() == Some(&'(') => {
+            (ShellQuoteContext::Plain, '\'') => stack.push(ShellQuoteContext::Single),
+            (ShellQuoteContext::Plain, '"') => stack.push(ShellQuoteContext::Double),
+            (ShellQuoteContext::Plain | ShellQuoteContext::Double, '`') => stack.push(ShellQuoteContext::Backticks),
+            (ShellQuoteContext::Plain, '#') if before.is_whitespace() || before == ';' => stack.push(ShellQuoteContext::Comment),
+            (ShellQuoteContext::Plain | ShellQuoteContext::Double, '$') if characters.peek() == Some(&'(') => {
                 characters.next();
-                stack.push(Inside::Plain);
+                stack.push(ShellQuoteContext::Plain);
             }
-            (Inside::Plain, '(') => stack.push(Inside::Plain),
+            (ShellQuoteContext::Plain, '(') => stack.push(ShellQuoteContext::Plain),
             // A `)` that closes nothing is a pattern of `case`.
-            (Inside::Plain, ')') if stack.len() > 1 => drop(stack.pop()),
-            (Inside::Single, '\'') | (Inside::Double, '"') | (Inside::Backticks, '`') | (Inside::Comment, '\n') => drop(stack.pop()),
+            (ShellQuoteContext::Plain, ')') if stack.len() > 1 => drop(stack.pop()),
+            (ShellQuoteContext::Single, '\'')
+            | (ShellQuoteContext::Double, '"')
+            | (ShellQuoteContext::Backticks, '`')
+            | (ShellQuoteContext::Comment, '\n') => drop(stack.pop()),
             _ => {}
         }
         before = c;
@@ -103,7 +106,7 @@ mod tests {
             ("cat <<EOF\n{{ x }}\nEOF", false),
             ("a=\"$(cat \"{{ x }}\")\"", false),
         ] {
-            assert_eq!(misplaced(text).is_empty(), safe, "{text}");
+            assert_eq!(find_unsafe_outputs(text).is_empty(), safe, "{text}");
         }
     }
 }

@@ -6,13 +6,13 @@ use include_dir::Dir;
 use std::collections::BTreeMap;
 
 /// The files of all shipped modules.
-pub fn shipped() -> Vec<ModuleFiles> {
+pub fn collect_shipped_modules() -> Vec<ModuleFiles> {
     MODULES
         .dirs()
         .filter(|folder| !RESERVED.iter().any(|reserved| folder.path().ends_with(reserved)))
         .map(|folder| {
             let mut files = BTreeMap::new();
-            collect(folder, folder, &mut files);
+            collect_module_files(folder, folder, &mut files);
             ModuleFiles { folder: format!("modules/{}", folder.path().display()), files }
         })
         .collect()
@@ -24,7 +24,7 @@ pub fn shipped_cases() -> usize {
     MODULES.dirs().map(of).sum()
 }
 
-fn collect(top: &Dir<'_>, folder: &Dir<'_>, files: &mut BTreeMap<String, String>) {
+fn collect_module_files(top: &Dir<'_>, folder: &Dir<'_>, files: &mut BTreeMap<String, String>) {
     for file in folder.files() {
         let path = file.path().strip_prefix(top.path()).unwrap_or(file.path());
         // Cases are tests of the module, not a part of it.
@@ -32,5 +32,5 @@ fn collect(top: &Dir<'_>, folder: &Dir<'_>, files: &mut BTreeMap<String, String>
             files.insert(path.display().to_string(), text.to_owned());
         }
     }
-    folder.dirs().for_each(|below| collect(top, below, files));
+    folder.dirs().for_each(|below| collect_module_files(top, below, files));
 }

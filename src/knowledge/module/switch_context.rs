@@ -3,8 +3,8 @@
 use super::context::secret_marks;
 use crate::catalog::{Catalog, EcnNumbers, switch_numbers};
 use crate::spec::model::{Fabric, SwitchOs, SwitchRole, WatchdogTimes};
-use crate::spec::{Loaded, SwitchNode};
-use crate::template::shape::Shape;
+use crate::spec::{LoadedSpec, SwitchNode};
+use crate::template::shape::ContextShape;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -54,12 +54,12 @@ pub struct SwitchNames {
 }
 
 /// The shape of `SwitchContext`.
-pub fn shape() -> Shape {
-    Shape::of_schema(schemars::schema_for!(SwitchContext).as_value())
+pub fn build_switch_shape() -> ContextShape {
+    ContextShape::of_schema(schemars::schema_for!(SwitchContext).as_value())
 }
 
 /// What templates can name for one switch.
-pub fn names(loaded: &Loaded, catalog: &Catalog, switch: &SwitchNode) -> SwitchContext {
+pub fn build_switch_context(loaded: &LoadedSpec, catalog: &Catalog, switch: &SwitchNode) -> SwitchContext {
     let group = &loaded.spec.switches[switch.group];
     let numbers = switch_numbers(group, &loaded.spec.fabric, catalog);
     SwitchContext {

@@ -2,32 +2,32 @@
 
 use super::*;
 use crate::catalog;
-use crate::solve::Answers;
+use crate::solve::SolverAnswers;
 use crate::spec::{self, SourceFile};
 use crate::template::engine;
 
 /// The least allowance, of which so many bytes are left.
 fn left(bytes: usize) -> engine::SharedAllowance {
     let shared = engine::share_allowance(0);
-    assert!(engine::keep((64 << 20) - bytes));
+    assert!(engine::take_kept_bytes((64 << 20) - bytes));
     shared
 }
 
-fn wishes(spec: &str, module: &str, texts: &Texts) -> Result<Desired, String> {
+fn wishes(spec: &str, module: &str, texts: &Texts) -> Result<DesiredState, String> {
     let text = format!("cluster: c\nnodes: [{{ name: n1, os: debian-12 }}]\n{spec}");
-    let loaded = spec::load(vec![SourceFile { name: "spec.yaml".into(), text }]).map_err(|problems| problems.diagnostics).unwrap();
+    let loaded = spec::load_spec(vec![SourceFile { name: "spec.yaml".into(), text }]).map_err(|problems| problems.diagnostics).unwrap();
     let files = ModuleFiles::below("modules", [("m/module.yaml".to_owned(), format!("module: m\nsummary: x\n{module}"))]);
     made(&loaded, files, texts)
 }
 
-fn made(loaded: &spec::Loaded, files: Vec<ModuleFiles>, texts: &Texts) -> Result<Desired, String> {
-    let catalog = catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
-    let modules = load(files).map_err(|problems| problems.diagnostics).unwrap();
+fn made(loaded: &spec::LoadedSpec, files: Vec<ModuleFiles>, texts: &Texts) -> Result<DesiredState, String> {
+    let catalog = catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let modules = load_modules(files).map_err(|problems| problems.diagnostics).unwrap();
     let said = |error: &railwright_base::Diagnostic| {
         let labels: Vec<&str> = error.labels.iter().map(|label| label.text.as_str()).collect();
         format!("{} {} ({})", error.code, error.message, labels.join(", "))
     };
-    desired(loaded, &catalog, &Answers::new(loaded, &catalog), &modules, texts)
+    compute_desired_state(loaded, &catalog, &SolverAnswers::new(loaded, &catalog), &modules, texts)
         .map_err(|errors| errors.iter().map(said).collect::<Vec<_>>().join("\n"))
 }
 
@@ -102,12 +102,12 @@ fn of_unknown_modules_so_many_are_told() {
 #[test]
 fn a_real_host_takes_a_small_part_of_the_allowance() {
     let text = std::fs::read_to_string("../../inventories/roce-h100-rail/cluster.yaml").unwrap();
-    let loaded = spec::load(vec![SourceFile { name: "cluster.yaml".into(), text }]).map_err(|problems| problems.diagnostics).unwrap();
+    let loaded = spec::load_spec(vec![SourceFile { name: "cluster.yaml".into(), text }]).map_err(|problems| problems.diagnostics).unwrap();
     let key = include_str!("../../../modules/package-repositories/tests/no-os/key.asc");
-    let texts: Texts = context::files(&loaded).into_iter().map(|(named, _)| (named, key.to_owned())).collect();
+    let texts: Texts = context::list_referenced_files(&loaded).into_iter().map(|(named, _)| (named, key.to_owned())).collect();
     let _shared = left(64 << 20);
-    made(&loaded, shipped(), &texts).unwrap_or_else(|said| panic!("{said}"));
-    let left = std::iter::repeat_n(10_000, 10_000).take_while(|bytes| engine::keep(*bytes)).sum::<usize>();
+    made(&loaded, collect_shipped_modules(), &texts).unwrap_or_else(|said| panic!("{said}"));
+    let left = std::iter::repeat_n(10_000, 10_000).take_while(|bytes| engine::take_kept_bytes(*bytes)).sum::<usize>();
     let bytes_a_host = ((64 << 20) - left) / loaded.hosts.len();
     assert!((10_000..250_000).contains(&bytes_a_host), "{bytes_a_host}");
 }

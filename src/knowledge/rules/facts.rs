@@ -5,10 +5,10 @@
 use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::spec::model::{
-    Erdma, Fabric, Gpu, GpuDirect, GpuModules, Iommu, Jobs, Lossless, Management, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout, Spec,
-    Switch, Tuning, Verify,
+    Erdma, Fabric, GpuDirect, GpuModules, GpuSpec, IommuMode, Jobs, Lossless, Management, Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout,
+    Spec, SwitchGroup, Tuning, VerifySection,
 };
-use crate::spec::{Host, Loaded};
+use crate::spec::{Host, LoadedSpec};
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,9 +24,9 @@ pub struct ClusterFacts {
     /// How changes are rolled out.
     pub rollout: Rollout,
     /// What the fabric must deliver.
-    pub verify: Verify,
+    pub verify: VerifySection,
     /// The switches.
-    pub switches: Vec<Switch>,
+    pub switches: Vec<SwitchGroup>,
     /// What jobs are run with.
     pub jobs: JobFacts,
     /// All hosts together.
@@ -92,7 +92,7 @@ pub struct FleetFacts {
 
 /// A class of hosts that are alike.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct HostFacts {
+pub struct HostClassFacts {
     /// The hosts, folded.
     pub nodes: String,
     /// The operating system, as the spec names it.
@@ -114,7 +114,7 @@ pub struct HostFacts {
     pub secure_boot: Option<bool>,
     /// IOMMU mode.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub iommu: Option<Iommu>,
+    pub iommu: Option<IommuMode>,
     /// True where RDMA devices are made of plain Ethernet ones.
     pub soft_roce: bool,
     /// True for virtual machines, as far as the instance says so.
@@ -211,15 +211,15 @@ pub struct InstanceFacts {
 
 /// A class of hosts and where the spec speaks of it.
 #[derive(Debug, Clone)]
-pub struct Class {
+pub struct HostClass {
     /// What it is.
-    pub facts: HostFacts,
+    pub facts: HostClassFacts,
     /// The groups of the spec, by their index.
     pub groups: Vec<usize>,
 }
 
 /// What all rules can look at.
-pub fn cluster_facts(loaded: &Loaded, catalog: &Catalog) -> ClusterFacts {
+pub fn cluster_facts(loaded: &LoadedSpec, catalog: &Catalog) -> ClusterFacts {
     let spec = &loaded.spec;
     let once = |values: Vec<String>| values.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect();
     let groups = || spec.nodes.iter();
@@ -274,19 +274,19 @@ fn job_facts(jobs: &Jobs, lossless: Option<&Lossless>, catalog: &Catalog) -> Job
 }
 
 /// The classes of hosts, in the order of the spec.
-pub fn classes(loaded: &Loaded, catalog: &Catalog) -> Vec<Class> {
+pub fn collect_host_classes(loaded: &LoadedSpec, catalog: &Catalog) -> Vec<HostClass> {
     let mut first_hosts: Vec<Option<&Host>> = vec![None; loaded.spec.nodes.len()];
     for host in &loaded.hosts {
         first_hosts[host.group].get_or_insert(host);
     }
-    let mut classes: Vec<Class> = Vec::new();
+    let mut classes: Vec<HostClass> = Vec::new();
     let mut by_facts: BTreeMap<String, usize> = BTreeMap::new();
     for (index, group) in loaded.spec.nodes.iter().enumerate() {
         let facts = host_facts(group, first_hosts[index], catalog);
         let known = serde_json::to_string(&facts).unwrap_or_default();
         let at = *by_facts.entry(known).or_insert(classes.len());
         if at == classes.len() {
-            classes.push(Class { facts, groups: Vec::new() });
+            classes.push(HostClass { facts, groups: Vec::new() });
         }
         classes[at].groups.push(index);
     }
@@ -297,14 +297,14 @@ pub fn classes(loaded: &Loaded, catalog: &Catalog) -> Vec<Class> {
     classes
 }
 
-fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> HostFacts {
+fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> HostClassFacts {
     let system = group.os.as_deref().and_then(|os| catalog.system(os)).cloned();
     let instance = group.instance.clone().map(|name| InstanceFacts { row: catalog.instance_of(&name).cloned(), name });
     let version = |text: &str| {
-        let parts: Vec<String> = railwright_base::version::parts(text).iter().take(2).map(u64::to_string).collect();
+        let parts: Vec<String> = railwright_base::version::parse_version_numbers(text).iter().take(2).map(u64::to_string).collect();
         (parts.len() == 2).then(|| parts.join("."))
     };
-    HostFacts {
+    HostClassFacts {
         nodes: String::new(),
         os: group.os.clone(),
         kernel_version: group.kernel.as_deref().and_then(version).or_else(|| system.as_ref().map(|row| row.kernel.clone())),
@@ -334,8 +334,9 @@ fn is_realtime(kernel: &str) -> bool {
     kernel.split(['-', '.', '+', '_', '~']).any(is)
 }
 
-fn gpu_facts(gpu: &Gpu, catalog: &Catalog) -> GpuFacts {
-    let leading = |text: &Option<String>| text.as_deref().and_then(|text| railwright_base::version::parts(text).first().copied());
+fn gpu_facts(gpu: &GpuSpec, catalog: &Catalog) -> GpuFacts {
+    let leading =
+        |text: &Option<String>| text.as_deref().and_then(|text| railwright_base::version::parse_version_numbers(text).first().copied());
     GpuFacts {
         model: gpu.model.clone(),
         count: gpu.count,

@@ -1,6 +1,6 @@
 //! One job that is about to be run, as rules see it: what was asked for, and what of it stands in the objects that were made.
 
-use crate::spec::Loaded;
+use crate::spec::LoadedSpec;
 use railwright_base::Label;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub struct SubjectFacts {
 
 /// A job with the places of what was asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Subject {
+pub struct JobSubject {
     /// What rules look at.
     pub facts: SubjectFacts,
     /// Carets by path: `job.image`, `jobs.environment.NCCL_IB_TC`.
@@ -58,9 +58,9 @@ pub struct Subject {
 }
 
 /// A small spec of a rule's case with its `job`, where it has one.
-pub(super) fn case(case: &Value) -> Result<(Loaded, Option<Subject>), String> {
+pub(super) fn parse_rule_case(case: &Value) -> Result<(LoadedSpec, Option<JobSubject>), String> {
     let mut fields = case.as_object().cloned().ok_or("it is no spec")?;
     let job = fields.remove("job").map(serde_json::from_value::<SubjectFacts>).transpose().map_err(|error| error.to_string())?;
-    let loaded = crate::spec::case(&Value::Object(fields))?;
-    Ok((loaded, job.map(|facts| Subject { facts, places: BTreeMap::new() })))
+    let loaded = crate::spec::load_case_spec(&Value::Object(fields))?;
+    Ok((loaded, job.map(|facts| JobSubject { facts, places: BTreeMap::new() })))
 }

@@ -1,13 +1,13 @@
 //! Rules applied to a spec: what breaks which, where, on which hosts, and what of it is waived.
 
-use super::facts::{classes, cluster_facts};
-use super::job_subject::Subject;
-use super::rule::{Rule, RuleSet, Scope};
-use super::sort::{Known, Sort, sorts};
+use super::facts::{cluster_facts, collect_host_classes};
+use super::job_subject::JobSubject;
+use super::rule::{Rule, RuleScope, RuleSet};
+use super::sort::{HostClassIndex, RuleHostClass, group_hosts_by_rule_facts};
 use super::switch_facts::{SwitchFacts, switch_facts};
-use super::waiver::{Waived, Waivers};
+use super::waiver::{WaivedFinding, Waivers};
 use crate::catalog::Catalog;
-use crate::spec::Loaded;
+use crate::spec::LoadedSpec;
 use crate::template::engine;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
@@ -19,7 +19,7 @@ use tera::Context;
 
 /// A rule that a spec breaks.
 #[derive(Debug, Clone)]
-pub struct Finding {
+pub struct RuleFinding {
     /// As it is shown.
     pub diagnostic: Diagnostic,
     /// The hosts that it is about, in the spec's order; none for what concerns the cluster or a switch.
@@ -28,16 +28,16 @@ pub struct Finding {
 
 /// What the rules say of a spec.
 #[derive(Debug, Clone, Default)]
-pub struct Judgement {
+pub struct RulesReport {
     /// What counts: errors and warnings.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<RuleFinding>,
     /// What is accepted for a while.
-    pub waived: Vec<Waived>,
+    pub waived: Vec<WaivedFinding>,
     /// Waivers that ended, or that waive nothing.
     pub notes: Vec<Diagnostic>,
 }
 
-impl Judgement {
+impl RulesReport {
     /// All that is to be shown, errors first.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut all: Vec<Diagnostic> =
@@ -53,8 +53,8 @@ impl Judgement {
 }
 
 /// Asks every rule; `today` is a day as `2026-12-31`, in UTC.
-pub fn judge(loaded: &Loaded, catalog: &Catalog, rules: &RuleSet, today: &str) -> Judgement {
-    judge_with(loaded, catalog, rules, today, Beyond { codes: &[], is_partial: false, found: |_: &Judgement| Vec::new() })
+pub fn evaluate_rules(loaded: &LoadedSpec, catalog: &Catalog, rules: &RuleSet, today: &str) -> RulesReport {
+    judge_with(loaded, catalog, rules, today, Beyond { codes: &[], is_partial: false, found: |_: &RulesReport| Vec::new() })
 }
 
 /// What is found beyond the rules of a spec, and waived like what they find.
@@ -69,15 +69,15 @@ pub struct Beyond<'c, F> {
 }
 
 /// The same with what is found beyond the rules.
-pub fn judge_with<F: FnOnce(&Judgement) -> Vec<Finding>>(
-    loaded: &Loaded,
+pub fn judge_with<F: FnOnce(&RulesReport) -> Vec<RuleFinding>>(
+    loaded: &LoadedSpec,
     catalog: &Catalog,
     rules: &RuleSet,
     today: &str,
     beyond: Beyond<'_, F>,
-) -> Judgement {
-    let (mut waivers, mut judgement) = (Waivers::of(loaded, today), Judgement::default());
-    waivers.part(asked(loaded, catalog, rules.rules.values(), None), &mut judgement);
+) -> RulesReport {
+    let (mut waivers, mut judgement) = (Waivers::of(loaded, today), RulesReport::default());
+    waivers.part(collect_rule_findings(loaded, catalog, rules.rules.values(), None), &mut judgement);
     let more = (beyond.found)(&judgement);
     waivers.part(more, &mut judgement);
     let of_jobs = rules.rules.iter().filter(|(_, rule)| beyond.is_partial && rule.is_of_jobs());
@@ -88,22 +88,27 @@ pub fn judge_with<F: FnOnce(&Judgement) -> Vec<Finding>>(
 
 /// Asks what concerns a job that is about to be run: rules about the job itself, and those that look at what the spec says of jobs
 /// where `environment` holds. `loaded` is the spec with the job's own environment in the place of the spec's. Nothing is waived yet.
-pub fn asked_of_job(loaded: &Loaded, catalog: &Catalog, rules: &RuleSet, subject: &Subject, environment: bool) -> Vec<Finding> {
-    let concerned = rules.rules.values().filter(|rule| rule.is_of_jobs() && (environment || rule.scope == Scope::Job));
-    asked(loaded, catalog, concerned, Some(subject))
+pub fn asked_of_job(loaded: &LoadedSpec, catalog: &Catalog, rules: &RuleSet, subject: &JobSubject, environment: bool) -> Vec<RuleFinding> {
+    let concerned = rules.rules.values().filter(|rule| rule.is_of_jobs() && (environment || rule.scope == RuleScope::Job));
+    collect_rule_findings(loaded, catalog, concerned, Some(subject))
 }
 
 /// What of that counts, and what is waived.
-pub fn judge_job(loaded: &Loaded, today: &str, found: Vec<Finding>) -> Judgement {
-    let (mut waivers, mut judgement) = (Waivers::of(loaded, today), Judgement::default());
+pub fn judge_job(loaded: &LoadedSpec, today: &str, found: Vec<RuleFinding>) -> RulesReport {
+    let (mut waivers, mut judgement) = (Waivers::of(loaded, today), RulesReport::default());
     waivers.part(found, &mut judgement);
     judgement
 }
 
-fn asked<'r>(loaded: &Loaded, catalog: &Catalog, rules: impl Iterator<Item = &'r Rule>, subject: Option<&Subject>) -> Vec<Finding> {
+fn collect_rule_findings<'r>(
+    loaded: &LoadedSpec,
+    catalog: &Catalog,
+    rules: impl Iterator<Item = &'r Rule>,
+    subject: Option<&JobSubject>,
+) -> Vec<RuleFinding> {
     let _allowance = engine::share_allowance(loaded.hosts.len());
     let cluster = context_of(&cluster_facts(loaded, catalog));
-    let mut known = Known::of(classes(loaded, catalog));
+    let mut known = HostClassIndex::of(collect_host_classes(loaded, catalog));
     let mut judging = Judging {
         loaded,
         switches: switch_facts(&loaded.spec, catalog),
@@ -118,7 +123,7 @@ fn asked<'r>(loaded: &Loaded, catalog: &Catalog, rules: impl Iterator<Item = &'r
 }
 
 struct Judging<'a> {
-    loaded: &'a Loaded,
+    loaded: &'a LoadedSpec,
     /// The job that is about to be run, if there is one.
     job: Option<Context>,
     /// Carets of what did not come from the spec, by path.
@@ -130,24 +135,24 @@ struct Judging<'a> {
 }
 
 impl Judging<'_> {
-    fn rule(&mut self, rule: &Rule, cluster: &Context, known: &mut Known) {
+    fn rule(&mut self, rule: &Rule, cluster: &Context, known: &mut HostClassIndex) {
         match rule.scope {
-            Scope::Cluster => self.ask(rule, cluster, &rule.path, &[]),
-            Scope::Job => {
+            RuleScope::Cluster => self.ask(rule, cluster, &rule.path, &[]),
+            RuleScope::Job => {
                 let Some(job) = self.job.clone() else { return };
                 let mut context = cluster.clone();
                 context.extend(job);
                 self.ask(rule, &context, &rule.path, &[]);
             }
-            Scope::Host => {
+            RuleScope::Host => {
                 let mut context = cluster.clone();
-                for sort in &sorts(rule, known) {
+                for sort in &group_hosts_by_rule_facts(rule, known) {
                     context.insert("host", &sort.host);
                     self.ask(rule, &context, &path_of(rule, sort), &sort.groups);
                 }
             }
-            Scope::Pair => self.pairs(rule, cluster, &sorts(rule, known)),
-            Scope::Switch => {
+            RuleScope::Pair => self.pairs(rule, cluster, &group_hosts_by_rule_facts(rule, known)),
+            RuleScope::Switch => {
                 let mut context = cluster.clone();
                 for index in 0..self.switches.len() {
                     context.insert("switch", &self.switches[index]);
@@ -160,7 +165,7 @@ impl Judging<'_> {
     }
 
     /// Of each two sorts once: the first pair is told, the others are alike.
-    fn pairs(&mut self, rule: &Rule, cluster: &Context, sorts: &[Sort]) {
+    fn pairs(&mut self, rule: &Rule, cluster: &Context, sorts: &[RuleHostClass]) {
         if sorts.len() > PAIRED_MAX {
             let key = ("RW0225".to_owned(), rule.code.clone(), String::new());
             self.found.insert(key, (too_many(rule, sorts.len()), BTreeSet::new()));
@@ -218,15 +223,15 @@ impl Judging<'_> {
         known.extend(groups);
     }
 
-    fn findings(self) -> Vec<Finding> {
+    fn findings(self) -> Vec<RuleFinding> {
         let mut of_group: Vec<Vec<&str>> = vec![Vec::new(); self.loaded.spec.nodes.len()];
         for host in &self.loaded.hosts {
             of_group[host.group].push(&host.name);
         }
         let finding = |(diagnostic, groups): (Diagnostic, BTreeSet<usize>)| {
             let hosts: Vec<String> = groups.into_iter().flat_map(|group| &of_group[group]).map(|host| (*host).to_owned()).collect();
-            let diagnostic = if hosts.is_empty() { diagnostic } else { diagnostic.on(nodeset::fold(&hosts)) };
-            Finding { diagnostic, hosts }
+            let diagnostic = if hosts.is_empty() { diagnostic } else { diagnostic.on(nodeset::fold_node_set(&hosts)) };
+            RuleFinding { diagnostic, hosts }
         };
         self.found.into_values().map(finding).collect()
     }
@@ -252,7 +257,7 @@ fn too_many(rule: &Rule, sorts: usize) -> Diagnostic {
         .next("write hosts that are alike in one way, so that there are fewer sorts of them")
 }
 
-fn path_of(rule: &Rule, sort: &Sort) -> String {
+fn path_of(rule: &Rule, sort: &RuleHostClass) -> String {
     match rule.path.strip_prefix("host") {
         Some(rest) => format!("nodes[{}]{rest}", sort.groups.first().copied().unwrap_or_default()),
         None => rule.path.clone(),

@@ -1,18 +1,18 @@
 //! From the files of rules to rules that can be applied: every name of every template checked against the shape of the facts.
 
-use super::facts::{ClusterFacts, HostFacts};
+use super::facts::{ClusterFacts, HostClassFacts};
 use super::job_subject::SubjectFacts;
-use super::rule::{Rule, RuleProblems, RuleSet, Scope};
+use super::rule::{Rule, RuleProblems, RuleScope, RuleSet};
 use super::switch_facts::SwitchFacts;
 use crate::shipped::yaml_files;
-use crate::spec::decode::sound;
+use crate::spec::decode::decode_or_report;
 use crate::spec::model::Spec;
-use crate::spec::source::{Source, SourceFile};
-use crate::spec::yaml::{AliasBudget, Document, Kind, NodeId};
-use crate::template::engine::{Engine, Makes, Origin, Snippet};
+use crate::spec::source::{SourceFile, SourceText};
+use crate::spec::yaml::{AliasBudget, NodeId, YamlDocument, YamlNodeKind};
+use crate::template::engine::{Engine, Makes, Snippet, TemplateOrigin};
 use crate::template::names;
-use crate::template::shape::{EACH, Shape};
-use railwright_base::suggest::nearest;
+use crate::template::shape::{ContextShape, EACH};
+use railwright_base::suggest::find_nearest_word;
 use railwright_base::{Diagnostic, Label, Severity};
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,12 +24,12 @@ pub const RULES_FOLDER: &str = "rules";
 /// The words of a rule as its file has them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawRule {
     code: String,
     title: String,
-    severity: Level,
+    severity: RuleSeverity,
     #[serde(default)]
-    each: Scope,
+    each: RuleScope,
     when: String,
     at: String,
     says: String,
@@ -44,14 +44,14 @@ struct Written {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Level {
+enum RuleSeverity {
     Error,
     Warning,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct RuleFileHeader {
     family: String,
     summary: String,
     #[serde(rename = "rules")]
@@ -59,41 +59,42 @@ struct Head {
 }
 
 /// The shipped rules with the user's files (`site.yaml` and text) over them; `folder` is what messages call theirs.
-pub fn load(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<RuleSet, RuleProblems> {
-    let mut reading = Reading { aliases: AliasBudget::default(), set: RuleSet::default(), problems: Vec::new(), shapes: Shapes::new() };
+pub fn load_rules(folder: &str, own: impl IntoIterator<Item = (String, String)>) -> Result<RuleSet, RuleProblems> {
+    let mut reading =
+        RuleLoader { aliases: AliasBudget::default(), set: RuleSet::default(), problems: Vec::new(), shapes: RuleShapes::new() };
     for (name, text) in yaml_files(RULES_FOLDER) {
         reading.file(name, text, false);
     }
     for (path, text) in own.into_iter().filter(|(path, _)| path.ends_with(".yaml")) {
         reading.file(format!("{folder}/{path}"), text, true);
     }
-    let Reading { set, problems, .. } = reading;
+    let RuleLoader { set, problems, .. } = reading;
     if problems.is_empty() { Ok(set) } else { Err(RuleProblems { diagnostics: problems, sources: set.sources }) }
 }
 
 /// The shapes of what a rule can name, by scope, and of the spec that its `at` points into.
-struct Shapes {
-    cluster: Shape,
-    host: Shape,
-    pair: Shape,
-    switch: Shape,
-    job: Shape,
-    spec: Shape,
+struct RuleShapes {
+    cluster: ContextShape,
+    host: ContextShape,
+    pair: ContextShape,
+    switch: ContextShape,
+    job: ContextShape,
+    spec: ContextShape,
 }
 
-impl Shapes {
+impl RuleShapes {
     fn new() -> Self {
-        let of = |schema: schemars::Schema| Shape::of_schema(schema.as_value());
+        let of = |schema: schemars::Schema| ContextShape::of_schema(schema.as_value());
         let (cluster, host, switch) =
-            (of(schemars::schema_for!(ClusterFacts)), of(schemars::schema_for!(HostFacts)), of(schemars::schema_for!(SwitchFacts)));
-        let with = |more: &[(&str, &Shape)]| match &cluster {
-            Shape::Map(fields) => {
+            (of(schemars::schema_for!(ClusterFacts)), of(schemars::schema_for!(HostClassFacts)), of(schemars::schema_for!(SwitchFacts)));
+        let with = |more: &[(&str, &ContextShape)]| match &cluster {
+            ContextShape::Map(fields) => {
                 let more = more.iter().map(|(name, shape)| ((*name).to_owned(), (*shape).clone()));
-                Shape::Map(fields.clone().into_iter().chain(more).collect())
+                ContextShape::Map(fields.clone().into_iter().chain(more).collect())
             }
             other => other.clone(),
         };
-        Shapes {
+        RuleShapes {
             host: with(&[("host", &host)]),
             pair: with(&[("host", &host), ("other", &host)]),
             switch: with(&[("switch", &switch)]),
@@ -104,44 +105,44 @@ impl Shapes {
     }
 
     /// What the `at` of a rule points into.
-    fn pointed(&self, scope: Scope) -> &Shape {
-        if scope == Scope::Job { &self.job } else { &self.spec }
+    fn pointed(&self, scope: RuleScope) -> &ContextShape {
+        if scope == RuleScope::Job { &self.job } else { &self.spec }
     }
 
-    fn of(&self, scope: Scope) -> &Shape {
+    fn of(&self, scope: RuleScope) -> &ContextShape {
         match scope {
-            Scope::Cluster => &self.cluster,
-            Scope::Host => &self.host,
-            Scope::Pair => &self.pair,
-            Scope::Switch => &self.switch,
-            Scope::Job => &self.job,
+            RuleScope::Cluster => &self.cluster,
+            RuleScope::Host => &self.host,
+            RuleScope::Pair => &self.pair,
+            RuleScope::Switch => &self.switch,
+            RuleScope::Job => &self.job,
         }
     }
 }
 
-struct Reading {
+struct RuleLoader {
     aliases: AliasBudget,
     set: RuleSet,
     problems: Vec<Diagnostic>,
-    shapes: Shapes,
+    shapes: RuleShapes,
 }
 
 /// One rule before its file's engine is made.
-struct Draft {
-    written: Written,
+struct RuleDraft {
+    written: RawRule,
     node: NodeId,
     when: Snippet,
     says: Snippet,
     mend: Snippet,
 }
 
-impl Reading {
+impl RuleLoader {
     fn file(&mut self, name: String, text: String, own: bool) {
-        let source = Arc::new(Source::new(SourceFile { name, text }));
+        let source = Arc::new(SourceText::new(SourceFile { name, text }));
         self.set.sources.add(Arc::clone(&source));
         let before = self.problems.len();
-        let Some(document) = Document::parse(source, &mut self.aliases, &mut self.problems) else { return };
-        let Some(root) = document.root().filter(|root| document.kind(*root) == Kind::Mapping) else {
+        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems) else { return };
+        let Some(root) = document.root().filter(|root| document.kind(*root) == YamlNodeKind::Mapping) else {
             self.problems.push(Diagnostic::error("RW0224", "a file of rules is a mapping").at(
                 document.source().name(),
                 0..0,
@@ -149,10 +150,10 @@ impl Reading {
             ));
             return;
         };
-        let Some(head) = sound::<Head>(&document, root, &mut self.problems) else { return };
+        let Some(head) = decode_or_report::<RuleFileHeader>(&document, root, &mut self.problems) else { return };
         let list = document.entry(root, "rules").map(|entry| entry.value);
         let items: Vec<NodeId> = list.map(|list| document.items(list).collect()).unwrap_or_default();
-        let drafts: Vec<Draft> = items.into_iter().filter_map(|item| self.draft(&document, item, own)).collect();
+        let drafts: Vec<RuleDraft> = items.into_iter().filter_map(|item| self.draft(&document, item, own)).collect();
         let snippets: Vec<&Snippet> = drafts.iter().flat_map(|draft| [&draft.when, &draft.says, &draft.mend]).collect();
         let engine = match Engine::new(&snippets, &document) {
             Ok(engine) => Arc::new(engine),
@@ -168,8 +169,8 @@ impl Reading {
         }
     }
 
-    fn draft(&mut self, document: &Document, node: NodeId, own: bool) -> Option<Draft> {
-        let written: Written = sound(document, node, &mut self.problems)?;
+    fn draft(&mut self, document: &YamlDocument, node: NodeId, own: bool) -> Option<RuleDraft> {
+        let written: RawRule = decode_or_report(document, node, &mut self.problems)?;
         let at = |key: &str| document.entry(node, key).map_or(node, |entry| entry.value);
         let mut wrong = |key: &str, message: String, label: String| {
             self.problems.push(Diagnostic::error("RW0224", message).at(document.source().name(), document.caret(at(key)), label));
@@ -205,10 +206,10 @@ impl Reading {
             let node = at(key);
             let name = format!("{code}.{key}");
             let mut snippet = match makes {
-                Makes::Condition => Snippet::new(&name, text, Origin::Manifest(node), makes),
-                _ => Snippet::verbatim(&name, text, Origin::Manifest(node)),
+                Makes::Condition => Snippet::new(&name, text, TemplateOrigin::Manifest(node), makes),
+                _ => Snippet::verbatim(&name, text, TemplateOrigin::Manifest(node)),
             };
-            let (uses, problems) = names::check(snippet.text(), self.shapes.of(written.each), &[]);
+            let (uses, problems) = names::check_template_names(snippet.text(), self.shapes.of(written.each), &[]);
             self.problems.extend(problems.iter().map(|problem| snippet.diagnostic(document, problem)));
             (snippet.uses, snippet.faulty) = (uses, !problems.is_empty());
             snippet
@@ -216,11 +217,11 @@ impl Reading {
         let when = snippet("when", &written.when, Makes::Condition);
         let says = snippet("says", &written.says, Makes::Text);
         let mend = snippet("mend", &written.mend, Makes::Text);
-        Some(Draft { written, node, when, says, mend })
+        Some(RuleDraft { written, node, when, says, mend })
     }
 
-    fn put(&mut self, draft: Draft, family: &str, document: &Arc<Document>, engine: &Arc<Engine>, own: bool) {
-        let Draft { written, node, when, says, mend } = draft;
+    fn put(&mut self, draft: RuleDraft, family: &str, document: &Arc<YamlDocument>, engine: &Arc<Engine>, own: bool) {
+        let RuleDraft { written, node, when, says, mend } = draft;
         let said = document.entry(node, "code").map_or(node, |entry| entry.value);
         let label = |text: &str| Label { file: document.source().name().to_owned(), span: document.caret(said), text: text.to_owned() };
         if let Some(known) = self.set.rules.get(&written.code) {
@@ -231,7 +232,7 @@ impl Reading {
                 return;
             }
             let warning = Diagnostic::warning("RW0223", format!("a rule of your own stands in the place of the shipped {}", written.code));
-            let softer = known.severity == Severity::Error && written.severity == Level::Warning;
+            let softer = known.severity == Severity::Error && written.severity == RuleSeverity::Warning;
             let effect = if softer { "only your rule is asked, and what was an error is a warning" } else { "only your rule is asked" };
             let warning = warning.labelled(label("yours")).labelled(there).effect(effect);
             self.set.overrides.push(warning.next("remove it when the shipped rule says what you need"));
@@ -240,7 +241,7 @@ impl Reading {
             code: written.code.clone(),
             title: written.title,
             family: family.to_owned(),
-            severity: if written.severity == Level::Error { Severity::Error } else { Severity::Warning },
+            severity: if written.severity == RuleSeverity::Error { Severity::Error } else { Severity::Warning },
             scope: written.each,
             means: written.means,
             more: written.more,
@@ -263,19 +264,19 @@ impl Reading {
 }
 
 /// Whether a path such as `host.gpu.driver` is one of the spec's; what is said where it is not.
-fn path_is_known(path: &str, scope: Scope, spec: &Shape) -> Result<(), String> {
+fn path_is_known(path: &str, scope: RuleScope, spec: &ContextShape) -> Result<(), String> {
     let words: Vec<&str> = path.split('.').collect();
     let (first, rest) = words.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
     let start: &[&str] = match (first, scope) {
-        ("host", Scope::Host | Scope::Pair) => &["nodes", EACH],
-        ("switch", Scope::Switch) => &["switches", EACH],
+        ("host", RuleScope::Host | RuleScope::Pair) => &["nodes", EACH],
+        ("switch", RuleScope::Switch) => &["switches", EACH],
         ("host" | "other" | "switch", _) => return Err("this rule is not asked for each of them".to_owned()),
         _ => &[first],
     };
     let path: Vec<String> = start.iter().chain(rest).map(|word| (*word).to_owned()).collect();
     spec.at(&path).map(drop).map_err(|error| {
         let wrong = path.get(error.segment).map_or("", String::as_str);
-        match nearest(wrong, error.known.iter().map(String::as_str)) {
+        match find_nearest_word(wrong, error.known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are: {}", error.known.join(", ")),
         }

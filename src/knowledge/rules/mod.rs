@@ -14,9 +14,9 @@ mod sort;
 mod switch_facts;
 mod waiver;
 
-pub use cases::untrue;
-pub use job_subject::{Subject, SubjectFacts};
-pub use judge::{Beyond, Finding, Judgement, asked_of_job, judge, judge_job, judge_with};
-pub use load::{RULES_FOLDER, load};
-pub use rule::{Rule, RuleProblems, RuleSet, Scope};
-pub use waiver::{Waived, accepted};
+pub use cases::check_rule_cases;
+pub use job_subject::{JobSubject, SubjectFacts};
+pub use judge::{Beyond, RuleFinding, RulesReport, asked_of_job, evaluate_rules, judge_job, judge_with};
+pub use load::{RULES_FOLDER, load_rules};
+pub use rule::{Rule, RuleProblems, RuleScope, RuleSet};
+pub use waiver::{WaivedFinding, list_waived_hosts};

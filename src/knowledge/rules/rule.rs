@@ -1,7 +1,7 @@
 //! A rule, ready to be applied, and all of them by code.
 
 use crate::spec::source::Sources;
-use crate::spec::yaml::Document;
+use crate::spec::yaml::YamlDocument;
 use crate::template::engine::{Engine, Snippet};
 use railwright_base::{Diagnostic, Label, Severity};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// How often a rule is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum RuleScope {
     /// Once for the cluster.
     #[default]
     Cluster,
@@ -38,7 +38,7 @@ pub struct Rule {
     /// Error or warning.
     pub severity: Severity,
     /// How often it is asked.
-    pub scope: Scope,
+    pub scope: RuleScope,
     /// What it does to the fabric.
     pub means: String,
     /// Further words.
@@ -62,7 +62,7 @@ pub struct Rule {
     pub(super) when: Snippet,
     pub(super) says: Snippet,
     pub(super) mend: Snippet,
-    pub(super) document: Arc<Document>,
+    pub(super) document: Arc<YamlDocument>,
     pub(super) engine: Arc<Engine>,
 }
 
@@ -75,7 +75,7 @@ impl Rule {
 
     /// It is about a job itself, or about what the spec says of jobs.
     pub fn is_of_jobs(&self) -> bool {
-        self.scope == Scope::Job || self.looks_at("jobs")
+        self.scope == RuleScope::Job || self.looks_at("jobs")
     }
 
     /// The mend with what it takes from the spec in angle brackets: `<host.gpu.model>`.

@@ -1,23 +1,23 @@
 //! Hosts as one rule sees them: those that are the same in all that it looks at are of one sort. Most rules look at few facts,
 //! and a spec may have as many classes of hosts as hosts.
 
-use super::facts::Class;
+use super::facts::HostClass;
 use super::rule::Rule;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
 
 /// The classes of hosts, ready to be looked at: of each path that some rule looks at, which classes have the same there.
-pub(super) struct Known {
-    classes: Vec<(Class, Value)>,
+pub(super) struct HostClassIndex {
+    classes: Vec<(HostClass, Value)>,
     columns: HashMap<Vec<String>, Vec<usize>>,
 }
 
-impl Known {
+impl HostClassIndex {
     /// Of all classes.
-    pub(super) fn of(classes: Vec<Class>) -> Known {
+    pub(super) fn of(classes: Vec<HostClass>) -> HostClassIndex {
         let classes = classes.into_iter().map(|class| (serde_json::to_value(&class.facts).unwrap_or_default(), class));
-        Known { classes: classes.map(|(value, class)| (class, value)).collect(), columns: HashMap::new() }
+        HostClassIndex { classes: classes.map(|(value, class)| (class, value)).collect(), columns: HashMap::new() }
     }
 
     /// A number for each class, the same for those that have the same at this path.
@@ -28,7 +28,7 @@ impl Known {
         let mut numbers: HashMap<Option<&Value>, usize> = HashMap::new();
         let mut column = Vec::with_capacity(self.classes.len());
         for (_, facts) in &self.classes {
-            let (seen, next) = (at(facts, path), numbers.len());
+            let (seen, next) = (find_value_at_path(facts, path), numbers.len());
             column.push(*numbers.entry(seen).or_insert(next));
         }
         self.columns.insert(path.to_vec(), column);
@@ -36,7 +36,7 @@ impl Known {
 }
 
 /// Hosts that a rule cannot tell apart.
-pub(super) struct Sort {
+pub(super) struct RuleHostClass {
     /// The facts that it looks at, and the nodes.
     pub host: Value,
     /// The groups of the spec, by their index.
@@ -44,37 +44,37 @@ pub(super) struct Sort {
 }
 
 /// The sorts of hosts, in the order of the spec.
-pub(super) fn sorts(rule: &Rule, known: &mut Known) -> Vec<Sort> {
+pub(super) fn group_hosts_by_rule_facts(rule: &Rule, known: &mut HostClassIndex) -> Vec<RuleHostClass> {
     let uses = [&rule.when, &rule.says, &rule.mend].into_iter().flat_map(|snippet| &snippet.uses);
     let of_hosts = uses.filter(|one| matches!(one.path.first().map(String::as_str), Some("host" | "other")));
     let paths: BTreeSet<&[String]> =
         of_hosts.map(|one| &one.path[1..]).filter(|path| path.first().is_none_or(|name| name != "nodes")).collect();
     paths.iter().for_each(|path| known.column(path));
     let columns: Vec<&Vec<usize>> = paths.iter().filter_map(|path| known.columns.get(*path)).collect();
-    let mut sorts: IndexMap<Vec<usize>, Alike> = IndexMap::new();
+    let mut sorts: IndexMap<Vec<usize>, MergedHostClasses> = IndexMap::new();
     for (at, (class, facts)) in known.classes.iter().enumerate() {
         let seen = columns.iter().map(|column| column[at]).collect();
-        let alike = sorts.entry(seen).or_insert_with(|| Alike { facts, groups: Vec::new(), nodes: Vec::new() });
+        let alike = sorts.entry(seen).or_insert_with(|| MergedHostClasses { facts, groups: Vec::new(), nodes: Vec::new() });
         alike.groups.extend(&class.groups);
         alike.nodes.push(&class.facts.nodes);
     }
-    let sort = |of: Alike| {
+    let sort = |of: MergedHostClasses| {
         let mut host = Map::new();
         // shorter paths first: what is below a whole is a part of it
-        paths.iter().for_each(|path| put(&mut host, path, of.facts));
+        paths.iter().for_each(|path| copy_value_at_path(&mut host, path, of.facts));
         host.insert("nodes".to_owned(), Value::String(of.nodes.join(",")));
-        Sort { host: Value::Object(host), groups: of.groups }
+        RuleHostClass { host: Value::Object(host), groups: of.groups }
     };
     sorts.into_values().map(sort).collect()
 }
 
 /// What stands at a path.
-fn at<'a>(facts: &'a Value, path: &[String]) -> Option<&'a Value> {
+fn find_value_at_path<'a>(facts: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(facts, |value, name| value.get(name.as_str()))
 }
 
 /// Puts what stands at a path of `from` at the same path, with the maps above it, as far as they are there.
-fn put(into: &mut Map<String, Value>, path: &[String], from: &Value) {
+fn copy_value_at_path(into: &mut Map<String, Value>, path: &[String], from: &Value) {
     let Some((name, rest)) = path.split_first() else {
         into.extend(from.as_object().cloned().into_iter().flatten());
         return;
@@ -84,7 +84,7 @@ fn put(into: &mut Map<String, Value>, path: &[String], from: &Value) {
         (false, Value::Object(_)) => {
             let below = into.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
             if let Value::Object(below) = below {
-                put(below, rest, value);
+                copy_value_at_path(below, rest, value);
             }
         }
         _ => drop(into.insert(name.clone(), value.clone())),
@@ -92,7 +92,7 @@ fn put(into: &mut Map<String, Value>, path: &[String], from: &Value) {
 }
 
 /// Classes that are of one sort: the facts of the first.
-struct Alike<'a> {
+struct MergedHostClasses<'a> {
     facts: &'a Value,
     groups: Vec<usize>,
     nodes: Vec<&'a str>,

@@ -3,7 +3,7 @@
 
 use crate::catalog::switch::{SwitchRow, SwitchSystemRow};
 use crate::catalog::{Catalog, SwitchNumbers, model_of, switch_numbers, system_of};
-use crate::spec::model::{Dscp, Ecn, Spec, Switch, Trust, Watchdog};
+use crate::spec::model::{Dscp, Ecn, PfcWatchdogSpec, Spec, SwitchGroup, Trust};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct SwitchFacts {
     /// As the spec has it.
     #[serde(flatten)]
-    pub switch: Switch,
+    pub switch: SwitchGroup,
     /// The row of its model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<SwitchRow>,
@@ -82,34 +82,34 @@ fn facts_of(spec: &Spec, catalog: &Catalog, index: usize) -> SwitchFacts {
     SwitchFacts {
         numbers: switch_numbers(switch, &spec.fabric, catalog),
         marks: switch.ecn.as_ref().map(Ecn::is_on),
-        watched: switch.watchdog.as_ref().map(Watchdog::is_on),
+        watched: switch.watchdog.as_ref().map(PfcWatchdogSpec::is_on),
         data_priority: stated(data),
         data_priority_unsaid: unsaid(data),
         cnp_priority: stated(cnp),
         cnp_priority_unsaid: unsaid(cnp),
         unmarked_priority: stated(Some(0)),
-        unlike: unlike(&spec.switches, index),
+        unlike: compare_with_earlier_switches(&spec.switches, index),
         row: row.cloned(),
         system: system.cloned(),
         switch: switch.clone(),
     }
 }
 
-fn unlike(switches: &[Switch], index: usize) -> UnlikeFacts {
+fn compare_with_earlier_switches(switches: &[SwitchGroup], index: usize) -> UnlikeFacts {
     let (this, before) = (&switches[index], &switches[..index]);
-    let first = |differs: &dyn Fn(&Switch) -> bool| before.iter().find(|other| differs(other)).map(|other| other.name.clone());
+    let first = |differs: &dyn Fn(&SwitchGroup) -> bool| before.iter().find(|other| differs(other)).map(|other| other.name.clone());
     let both = |one: Option<u32>, other: Option<u32>| one.zip(other);
-    let speeds = |other: &Switch| both(this.port_speed_gbps, other.port_speed_gbps);
+    let speeds = |other: &SwitchGroup| both(this.port_speed_gbps, other.port_speed_gbps);
     UnlikeFacts {
         mtu: first(&|other| both(this.mtu, other.mtu).is_some_and(|(one, other)| one != other)),
         dscp: first(&|other| maps_differ(this, other)),
         thresholds: first(&|other| {
             let alike = speeds(other).is_some_and(|(one, other)| one == other);
-            alike && thresholds(this).zip(thresholds(other)).is_some_and(|(one, other)| one != other)
+            alike && find_ecn_thresholds(this).zip(find_ecn_thresholds(other)).is_some_and(|(one, other)| one != other)
         }),
         speed: first(&|other| {
             let differ = speeds(other).is_some_and(|(one, other)| one != other);
-            differ && thresholds(this).zip(thresholds(other)).is_some_and(|(one, other)| one == other)
+            differ && find_ecn_thresholds(this).zip(find_ecn_thresholds(other)).is_some_and(|(one, other)| one == other)
         }),
         pfc_unsaid: match this.pfc {
             Some(_) => None,
@@ -119,12 +119,12 @@ fn unlike(switches: &[Switch], index: usize) -> UnlikeFacts {
 }
 
 /// A DSCP that both maps name, with another priority.
-fn maps_differ(one: &Switch, other: &Switch) -> bool {
+fn maps_differ(one: &SwitchGroup, other: &SwitchGroup) -> bool {
     let Some((one, other)) = one.dscp.as_ref().zip(other.dscp.as_ref()) else { return false };
     one.iter().any(|(dscp, priority)| other.get(dscp).is_some_and(|there| there != priority))
 }
 
-fn thresholds(switch: &Switch) -> Option<(u64, u64)> {
+fn find_ecn_thresholds(switch: &SwitchGroup) -> Option<(u64, u64)> {
     let thresholds = switch.ecn.as_ref()?.thresholds()?;
     thresholds.min_bytes.zip(thresholds.max_bytes)
 }

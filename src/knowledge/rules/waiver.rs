@@ -1,17 +1,17 @@
 //! What is accepted for a while: findings that a waiver of the spec covers are told apart; a waiver that ended, or that
 //! covers nothing, is told as well.
 
-use super::judge::{Finding, Judgement};
-use crate::spec::Loaded;
+use super::judge::{RuleFinding, RulesReport};
+use crate::spec::LoadedSpec;
 use crate::spec::model::Waiver;
-use railwright_base::suggest::nearest;
+use railwright_base::suggest::find_nearest_word;
 use railwright_base::{Diagnostic, nodeset};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A finding that is accepted for a while.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Waived {
+pub struct WaivedFinding {
     /// The rule's code.
     pub code: String,
     /// What it says.
@@ -28,7 +28,7 @@ pub struct Waived {
 }
 
 /// The hosts on which a code is accepted on a day, whether or not anything is found there.
-pub fn accepted<'a>(loaded: &'a Loaded, code: &str, today: &str) -> BTreeSet<&'a str> {
+pub fn list_waived_hosts<'a>(loaded: &'a LoadedSpec, code: &str, today: &str) -> BTreeSet<&'a str> {
     let own = |waiver: &&Waiver| waiver.code.eq_ignore_ascii_case(code) && today <= waiver.until.as_str();
     let of: Vec<Option<BTreeSet<String>>> = loaded.spec.rules.waive.iter().filter(own).map(hosts_of).collect();
     let covered = |host: &&str| of.iter().any(|hosts| hosts.as_ref().is_none_or(|hosts| hosts.contains(*host)));
@@ -37,35 +37,35 @@ pub fn accepted<'a>(loaded: &'a Loaded, code: &str, today: &str) -> BTreeSet<&'a
 
 /// The waivers of a spec, and which of them covered something so far.
 pub(super) struct Waivers<'a> {
-    loaded: &'a Loaded,
+    loaded: &'a LoadedSpec,
     today: &'a str,
     all: Vec<(usize, &'a Waiver, Option<BTreeSet<String>>)>,
     used: BTreeSet<usize>,
 }
 
 impl<'a> Waivers<'a> {
-    pub(super) fn of(loaded: &'a Loaded, today: &'a str) -> Self {
+    pub(super) fn of(loaded: &'a LoadedSpec, today: &'a str) -> Self {
         let all = loaded.spec.rules.waive.iter().enumerate().map(|(index, waiver)| (index, waiver, hosts_of(waiver))).collect();
         Waivers { loaded, today, all, used: BTreeSet::new() }
     }
 
     /// Adds findings to what is judged, those that are waived apart.
-    pub(super) fn part(&mut self, found: Vec<Finding>, judgement: &mut Judgement) {
+    pub(super) fn part(&mut self, found: Vec<RuleFinding>, judgement: &mut RulesReport) {
         for finding in found {
             let code = finding.diagnostic.code.clone();
             let own = self.all.iter().filter(|(_, waiver, _)| waiver.code.eq_ignore_ascii_case(&code));
             let mut left = Some(finding);
             for (index, waiver, hosts) in own {
                 let Some(finding) = left.take() else { break };
-                let (covered, rest) = parted(finding, hosts.as_ref());
+                let (covered, rest) = split_finding(finding, hosts.as_ref());
                 left = rest;
                 let Some(covered) = covered else { continue };
                 self.used.insert(*index);
                 if self.today > waiver.until.as_str() {
-                    left = Some(joined(covered, left));
+                    left = Some(join_findings(covered, left));
                     continue;
                 }
-                judgement.waived.push(Waived {
+                judgement.waived.push(WaivedFinding {
                     code: waiver.code.to_uppercase(),
                     message: covered.diagnostic.message,
                     nodes: covered.diagnostic.subject,
@@ -83,46 +83,46 @@ impl<'a> Waivers<'a> {
         let note = |(index, waiver, _): &(usize, &Waiver, _)| {
             let is_used = self.used.contains(index);
             let is_open = !is_used && open.contains(waiver.code.to_uppercase().as_str());
-            if is_open { None } else { note(self.loaded, codes, *index, waiver, is_used, self.today) }
+            if is_open { None } else { check_waiver(self.loaded, codes, *index, waiver, is_used, self.today) }
         };
         self.all.iter().filter_map(note).collect()
     }
 }
 
 /// What of a finding a waiver for these hosts covers, and what it leaves.
-fn parted(finding: Finding, hosts: Option<&BTreeSet<String>>) -> (Option<Finding>, Option<Finding>) {
+fn split_finding(finding: RuleFinding, hosts: Option<&BTreeSet<String>>) -> (Option<RuleFinding>, Option<RuleFinding>) {
     let Some(hosts) = hosts else { return (Some(finding), None) };
     let (covered, left): (Vec<String>, Vec<String>) = finding.hosts.iter().cloned().partition(|host| hosts.contains(host));
     match (covered.is_empty(), left.is_empty()) {
         (true, _) => (None, Some(finding)),
         (false, true) => (Some(finding), None),
-        (false, false) => (Some(about(finding.clone(), covered)), Some(about(finding, left))),
+        (false, false) => (Some(set_finding_hosts(finding.clone(), covered)), Some(set_finding_hosts(finding, left))),
     }
 }
 
-fn joined(covered: Finding, left: Option<Finding>) -> Finding {
+fn join_findings(covered: RuleFinding, left: Option<RuleFinding>) -> RuleFinding {
     let Some(left) = left else { return covered };
     let hosts = covered.hosts.iter().chain(&left.hosts).cloned().collect();
-    about(left, hosts)
+    set_finding_hosts(left, hosts)
 }
 
-fn about(finding: Finding, hosts: Vec<String>) -> Finding {
-    let diagnostic = finding.diagnostic.on(nodeset::fold(&hosts));
-    Finding { diagnostic, hosts }
+fn set_finding_hosts(finding: RuleFinding, hosts: Vec<String>) -> RuleFinding {
+    let diagnostic = finding.diagnostic.on(nodeset::fold_node_set(&hosts));
+    RuleFinding { diagnostic, hosts }
 }
 
 /// The hosts that a waiver names; nothing stands for all of them.
 fn hosts_of(waiver: &Waiver) -> Option<BTreeSet<String>> {
     let nodes = waiver.nodes.as_deref().filter(|nodes| *nodes != "*")?;
-    Some(nodeset::expand(nodes).unwrap_or_default().into_iter().collect())
+    Some(nodeset::expand_node_set(nodes).unwrap_or_default().into_iter().collect())
 }
 
-fn note(loaded: &Loaded, codes: &BTreeSet<&str>, index: usize, waiver: &Waiver, used: bool, today: &str) -> Option<Diagnostic> {
+fn check_waiver(loaded: &LoadedSpec, codes: &BTreeSet<&str>, index: usize, waiver: &Waiver, used: bool, today: &str) -> Option<Diagnostic> {
     let code = railwright_base::text::one_line(&waiver.code, 20);
     let ended = today > waiver.until.as_str();
     let (key, label, diagnostic) = match codes.contains(waiver.code.to_uppercase().as_str()) {
         false => {
-            let near = nearest(&waiver.code.to_uppercase(), codes.iter().copied());
+            let near = find_nearest_word(&waiver.code.to_uppercase(), codes.iter().copied());
             let next = near.map_or("`railwright rules` lists them".to_owned(), |near| format!("did you mean `{near}`?"));
             let error = Diagnostic::error("RW0131", format!("there is no rule `{code}` to waive"));
             ("code", "no such rule", error.effect("nothing is waived by it, and what it is meant for counts").next(next))

@@ -1,17 +1,17 @@
 //! The combinations that are known to fit or not, tried.
 
-use super::answer::Answers;
+use super::answer::SolverAnswers;
 use crate::catalog::Catalog;
-use crate::catalog::release::{CombinationRow, Part};
+use crate::catalog::release::{CombinationRow, HostComponent};
 use crate::spec;
 use railwright_base::Diagnostic;
 use std::collections::BTreeSet;
 
 /// What is wrong with the inventory's own combinations: the shipped ones are tried by the tests.
-pub fn untrue(catalog: &Catalog) -> Vec<Diagnostic> {
+pub fn check_combinations(catalog: &Catalog) -> Vec<Diagnostic> {
     let own = catalog.combination.entries().filter(|entry| entry.own);
     own.filter_map(|entry| {
-        let why = of(&entry.row, catalog)?;
+        let why = explain_failed_combination(&entry.row, catalog)?;
         let name = railwright_base::text::one_line(&entry.row.name, 60);
         Some(
             Diagnostic::error("RW0226", format!("the combination `{name}` does not hold: {why}"))
@@ -24,12 +24,12 @@ pub fn untrue(catalog: &Catalog) -> Vec<Diagnostic> {
 }
 
 /// Why a combination does not hold.
-pub(super) fn of(row: &CombinationRow, catalog: &Catalog) -> Option<String> {
-    let loaded = match spec::case(&row.spec) {
+pub(super) fn explain_failed_combination(row: &CombinationRow, catalog: &Catalog) -> Option<String> {
+    let loaded = match spec::load_case_spec(&row.spec) {
         Ok(loaded) => loaded,
         Err(why) => return Some(why),
     };
-    let answers = Answers::new(&loaded, catalog);
+    let answers = SolverAnswers::new(&loaded, catalog);
     let (Some(answer), Some(question)) = (answers.group(0), answers.questions.first()) else {
         return Some("it has no entry of `nodes`".to_owned());
     };
@@ -56,7 +56,7 @@ pub(super) fn of(row: &CombinationRow, catalog: &Catalog) -> Option<String> {
     })
 }
 
-fn not_chosen(part: Part, release: &str, chosen: Option<&str>) -> String {
+fn not_chosen(part: HostComponent, release: &str, chosen: Option<&str>) -> String {
     let chosen = chosen.map_or("nothing".to_owned(), |chosen| part.with(chosen));
     format!("{chosen} is chosen, not {}", part.with(&railwright_base::text::one_line(release, 40)))
 }

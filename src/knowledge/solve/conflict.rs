@@ -1,11 +1,11 @@
 //! Which wishes exclude each other: the fewest of them, and the facts that say so.
 
-use super::book::{Book, Fact};
-use super::question::{Question, Wish};
-use super::search::{Found, candidates, search};
-use super::settle::settled;
+use super::book::{Book, ReleaseConstraint};
+use super::question::{SolverQuestion, SpecRequirement};
+use super::search::{SolverOutcome, collect_candidates, search_releases};
+use super::settle::settle_without_search;
 use super::value::Value;
-use crate::catalog::release::Part;
+use crate::catalog::release::HostComponent;
 use std::collections::BTreeMap;
 
 /// The most conflicts of a question that are told.
@@ -16,11 +16,11 @@ const WISHES_TOLD: usize = 3;
 
 /// Wishes that exclude each other.
 #[derive(Debug, Clone)]
-pub struct Conflict {
+pub struct SolverConflict {
     /// The wishes, by their place in the question; each smaller choice of them can be kept.
     pub wishes: Vec<usize>,
     /// Why: each is needed for the contradiction.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<ReleaseConstraint>,
     /// False where it may work all the same.
     pub certain: bool,
     /// It rests on the first kernel of a system: hosts may run a later one, which the spec does not name.
@@ -28,54 +28,58 @@ pub struct Conflict {
 }
 
 /// A question and what can be said of it.
-pub(super) struct Asked<'a> {
-    question: &'a Question,
-    candidates: BTreeMap<Part, Vec<Value>>,
+pub(super) struct SolverQuery<'a> {
+    question: &'a SolverQuestion,
+    candidates: BTreeMap<HostComponent, Vec<Value>>,
 }
 
-impl<'a> Asked<'a> {
-    pub(super) fn new(book: &Book, question: &'a Question, facts: &[&Fact]) -> Asked<'a> {
-        Asked { question, candidates: candidates(book, question, facts) }
+impl<'a> SolverQuery<'a> {
+    pub(super) fn new(book: &Book, question: &'a SolverQuestion, facts: &[&ReleaseConstraint]) -> SolverQuery<'a> {
+        SolverQuery { question, candidates: collect_candidates(book, question, facts) }
     }
 
     /// With some of the wishes.
-    pub(super) fn some(&self, chosen: &[usize], facts: &[&Fact]) -> Found {
+    pub(super) fn some(&self, chosen: &[usize], facts: &[&ReleaseConstraint]) -> SolverOutcome {
         let (wishes, facts) = self.bearing(chosen, facts);
-        search(&wishes, &self.question.asked, &facts, &self.candidates)
+        search_releases(&wishes, &self.question.asked, &facts, &self.candidates)
     }
 
     /// Whether some of the wishes cannot all be kept.
-    pub(super) fn excluded(&self, chosen: &[usize], facts: &[&Fact]) -> bool {
+    pub(super) fn excluded(&self, chosen: &[usize], facts: &[&ReleaseConstraint]) -> bool {
         let (wishes, of) = self.bearing(chosen, facts);
-        let settled = settled(&wishes, &self.question.asked, &of, &self.candidates);
-        settled.map_or_else(|| self.some(chosen, facts) == Found::Nothing, |kept| !kept)
+        let settled = settle_without_search(&wishes, &self.question.asked, &of, &self.candidates);
+        settled.map_or_else(|| self.some(chosen, facts) == SolverOutcome::Nothing, |kept| !kept)
     }
 
     /// The wishes, and the facts that bear on them: which DOCA or MLNX_OFED there would have to be matters to nobody who wishes
     /// for none.
-    fn bearing<'f>(&self, chosen: &[usize], facts: &[&'f Fact]) -> (Vec<&Wish>, Vec<&'f Fact>) {
-        let wishes: Vec<&Wish> = chosen.iter().map(|at| &self.question.wishes[*at]).collect();
-        let is_release = |part: Part| matches!(part, Part::Doca | Part::MlnxOfed);
-        let has_stack = wishes.iter().any(|wish| wish.parts.iter().any(|(part, _)| *part == Part::Stack || is_release(*part)));
-        let bears = |fact: &&Fact| has_stack || !is_release(fact.of) && !is_release(fact.on);
+    fn bearing<'f>(&self, chosen: &[usize], facts: &[&'f ReleaseConstraint]) -> (Vec<&SpecRequirement>, Vec<&'f ReleaseConstraint>) {
+        let wishes: Vec<&SpecRequirement> = chosen.iter().map(|at| &self.question.wishes[*at]).collect();
+        let is_release = |part: HostComponent| matches!(part, HostComponent::Doca | HostComponent::MlnxOfed);
+        let has_stack = wishes.iter().any(|wish| wish.parts.iter().any(|(part, _)| *part == HostComponent::Stack || is_release(*part)));
+        let bears = |fact: &&ReleaseConstraint| has_stack || !is_release(fact.of) && !is_release(fact.on);
         (wishes, facts.iter().copied().filter(bears).collect())
     }
 
     /// With all of them.
-    pub(super) fn all(&self, facts: &[&Fact]) -> Found {
+    pub(super) fn all(&self, facts: &[&ReleaseConstraint]) -> SolverOutcome {
         self.some(&(0..self.question.wishes.len()).collect::<Vec<_>>(), facts)
     }
 
     /// All conflicts, the certain ones first; and the facts that can all be kept, where that is so of the certain ones or where
     /// these are `accepted`: those without what the conflicts rest on.
-    pub(super) fn conflicts<'f>(&self, facts: &[&'f Fact], accepted: bool) -> (Vec<Conflict>, Vec<&'f Fact>) {
-        let certain: Vec<&Fact> = facts.iter().copied().filter(|fact| fact.certain).collect();
+    pub(super) fn conflicts<'f>(
+        &self,
+        facts: &[&'f ReleaseConstraint],
+        accepted: bool,
+    ) -> (Vec<SolverConflict>, Vec<&'f ReleaseConstraint>) {
+        let certain: Vec<&ReleaseConstraint> = facts.iter().copied().filter(|fact| fact.certain).collect();
         let (mut conflicts, mut broken) = (Vec::new(), Vec::new());
         self.find(&certain, true, &mut conflicts, &mut broken);
         self.find(facts, false, &mut conflicts, &mut broken);
-        let keeps = |fact: &&Fact| !broken.iter().any(|other: &&Fact| std::ptr::eq(*other, *fact));
-        let others: Vec<&Fact> = facts.iter().copied().filter(keeps).collect();
-        if (accepted || conflicts.iter().all(|conflict| !conflict.certain)) && self.all(&others) != Found::Nothing {
+        let keeps = |fact: &&ReleaseConstraint| !broken.iter().any(|other: &&ReleaseConstraint| std::ptr::eq(*other, *fact));
+        let others: Vec<&ReleaseConstraint> = facts.iter().copied().filter(keeps).collect();
+        if (accepted || conflicts.iter().all(|conflict| !conflict.certain)) && self.all(&others) != SolverOutcome::Nothing {
             return (conflicts, others);
         }
         (conflicts, certain)
@@ -83,7 +87,13 @@ impl<'a> Asked<'a> {
 
     /// The fewest wishes that cannot all be kept, and all others that are as few or of three at most, by growing size. What holds
     /// a smaller one is no conflict of its own.
-    fn find<'f>(&self, facts: &[&'f Fact], certain: bool, conflicts: &mut Vec<Conflict>, broken: &mut Vec<&'f Fact>) {
+    fn find<'f>(
+        &self,
+        facts: &[&'f ReleaseConstraint],
+        certain: bool,
+        conflicts: &mut Vec<SolverConflict>,
+        broken: &mut Vec<&'f ReleaseConstraint>,
+    ) {
         let count = self.question.wishes.len();
         if !self.excluded(&(0..count).collect::<Vec<_>>(), facts) {
             return;
@@ -92,16 +102,16 @@ impl<'a> Asked<'a> {
             if size > WISHES_TOLD && !conflicts.is_empty() {
                 return;
             }
-            for wishes in subsets(count, size) {
+            for wishes in enumerate_subsets(count, size) {
                 let known = conflicts.iter().any(|other| other.wishes.iter().all(|wish| wishes.contains(wish)));
                 if known || !self.excluded(&wishes, facts) {
                     continue;
                 }
                 let core = self.core(&wishes, facts);
                 broken.extend(&core);
-                let facts: Vec<Fact> = core.into_iter().cloned().collect();
+                let facts: Vec<ReleaseConstraint> = core.into_iter().cloned().collect();
                 let is_assumed = self.is_assumed(&wishes, &facts);
-                conflicts.push(Conflict { wishes, facts, certain, is_assumed });
+                conflicts.push(SolverConflict { wishes, facts, certain, is_assumed });
                 if conflicts.len() == TOLD {
                     return;
                 }
@@ -109,19 +119,19 @@ impl<'a> Asked<'a> {
         }
     }
 
-    fn is_assumed(&self, wishes: &[usize], facts: &[Fact]) -> bool {
-        let is_kernel = |wish: &usize| matches!(self.question.wishes[*wish].implied, Some((Part::Kernel, _)));
-        wishes.iter().any(is_kernel) && facts.iter().any(|fact| fact.on == Part::Kernel || fact.of == Part::Kernel)
+    fn is_assumed(&self, wishes: &[usize], facts: &[ReleaseConstraint]) -> bool {
+        let is_kernel = |wish: &usize| matches!(self.question.wishes[*wish].implied, Some((HostComponent::Kernel, _)));
+        wishes.iter().any(is_kernel) && facts.iter().any(|fact| fact.on == HostComponent::Kernel || fact.of == HostComponent::Kernel)
     }
 
     /// The facts that make it one: a single one where there is such, else as many as none can be left out of.
-    fn core<'f>(&self, wishes: &[usize], facts: &[&'f Fact]) -> Vec<&'f Fact> {
+    fn core<'f>(&self, wishes: &[usize], facts: &[&'f ReleaseConstraint]) -> Vec<&'f ReleaseConstraint> {
         if let Some(fact) = facts.iter().find(|fact| self.excluded(wishes, &[**fact])) {
             return vec![*fact];
         }
         let mut core = facts.to_vec();
         for fact in facts {
-            let without: Vec<&Fact> = core.iter().copied().filter(|other| !std::ptr::eq(*other, *fact)).collect();
+            let without: Vec<&ReleaseConstraint> = core.iter().copied().filter(|other| !std::ptr::eq(*other, *fact)).collect();
             if self.excluded(wishes, &without) {
                 core.retain(|other| !std::ptr::eq(*other, *fact));
             }
@@ -131,7 +141,7 @@ impl<'a> Asked<'a> {
 }
 
 /// All choices of `size` numbers below `count`, in order.
-pub(super) fn subsets(count: usize, size: usize) -> impl Iterator<Item = Vec<usize>> {
+pub(super) fn enumerate_subsets(count: usize, size: usize) -> impl Iterator<Item = Vec<usize>> {
     let mut next: Option<Vec<usize>> = (size <= count).then(|| (0..size).collect());
     std::iter::from_fn(move || {
         let now = next.clone()?;

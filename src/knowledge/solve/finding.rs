@@ -1,11 +1,11 @@
 //! Wishes that exclude each other, told: carets under each, every reason with its row, what would mend it, the sources.
 
-use super::answer::Answers;
-use super::book::Fact;
-use super::conflict::Conflict;
-use super::question::{Question, Wish};
+use super::answer::SolverAnswers;
+use super::book::ReleaseConstraint;
+use super::conflict::SolverConflict;
+use super::question::{SolverQuestion, SpecRequirement};
 use crate::catalog::Catalog;
-use crate::spec::Loaded;
+use crate::spec::LoadedSpec;
 use railwright_base::{Diagnostic, nodeset};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub type Hosts = BTreeMap<String, BTreeSet<String>>;
 
 /// Wishes that exclude each other, and on which hosts.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct ConflictFinding {
     /// As it is shown.
     pub diagnostic: Diagnostic,
     /// The hosts.
@@ -25,16 +25,16 @@ pub struct Told {
 }
 
 /// The answers where the rules do not count that are `waived` for all hosts of a group.
-pub fn answers(loaded: &Loaded, catalog: &Catalog, waived: &Hosts) -> Answers {
+pub fn solve_with_waivers(loaded: &LoadedSpec, catalog: &Catalog, waived: &Hosts) -> SolverAnswers {
     let hosts = by_group(loaded);
     let wholly = |group: usize| {
         let all = |of: &BTreeSet<String>| hosts[group].iter().all(|host| of.contains(*host));
         waived.iter().filter(|(_, of)| all(of)).map(|(code, _)| code.clone()).collect::<BTreeSet<String>>()
     };
-    Answers::without(loaded, catalog, &wholly)
+    SolverAnswers::without(loaded, catalog, &wholly)
 }
 
-fn by_group(loaded: &Loaded) -> Vec<Vec<&str>> {
+fn by_group(loaded: &LoadedSpec) -> Vec<Vec<&str>> {
     let mut hosts: Vec<Vec<&str>> = vec![Vec::new(); loaded.spec.nodes.len()];
     for host in &loaded.hosts {
         hosts[host.group].push(&host.name);
@@ -43,7 +43,7 @@ fn by_group(loaded: &Loaded) -> Vec<Vec<&str>> {
 }
 
 /// One finding a class of hosts. What a rule `found` of a host already is not told again, what is `waived` is not told.
-pub fn findings(loaded: &Loaded, answers: &Answers, found: &Hosts, waived: &Hosts) -> Vec<Told> {
+pub fn collect_conflict_findings(loaded: &LoadedSpec, answers: &SolverAnswers, found: &Hosts, waived: &Hosts) -> Vec<ConflictFinding> {
     let hosts = by_group(loaded);
     let mut groups: Vec<Vec<usize>> = vec![Vec::new(); answers.answers.len()];
     for (group, answer) in answers.of.iter().enumerate() {
@@ -62,16 +62,16 @@ pub fn findings(loaded: &Loaded, answers: &Answers, found: &Hosts, waived: &Host
             let of = groups.iter().flat_map(|group| &hosts[*group]).filter(|host| !said(host));
             let of: Vec<String> = of.map(|host| (*host).to_owned()).collect();
             if !of.is_empty() {
-                let diagnostic = diagnostic(loaded, &answers.questions[*first], conflict).on(nodeset::fold(&of));
-                told.push(Told { diagnostic, hosts: of });
+                let diagnostic = new_conflict_diagnostic(loaded, &answers.questions[*first], conflict).on(nodeset::fold_node_set(&of));
+                told.push(ConflictFinding { diagnostic, hosts: of });
             }
         }
     }
     told
 }
 
-fn diagnostic(loaded: &Loaded, question: &Question, conflict: &Conflict) -> Diagnostic {
-    let wishes: Vec<&Wish> = conflict.wishes.iter().filter_map(|at| question.wishes.get(*at)).collect();
+fn new_conflict_diagnostic(loaded: &LoadedSpec, question: &SolverQuestion, conflict: &SolverConflict) -> Diagnostic {
+    let wishes: Vec<&SpecRequirement> = conflict.wishes.iter().filter_map(|at| question.wishes.get(*at)).collect();
     let names: Vec<String> = wishes.iter().map(|wish| format!("`{}`", wish.said)).collect();
     let message = match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last} exclude each other", rest.join(", ")),
@@ -85,23 +85,23 @@ fn diagnostic(loaded: &Loaded, question: &Question, conflict: &Conflict) -> Diag
         false => Diagnostic::warning(CODE, message).effect(format!("this may fail: {}", reasons.join("; "))),
     };
     for wish in wishes {
-        let label = loaded.label_around(&wish.path, &caret(wish, &conflict.facts));
+        let label = loaded.label_around(&wish.path, &format_caret_label(wish, &conflict.facts));
         diagnostic = label.into_iter().fold(diagnostic, Diagnostic::labelled);
     }
-    let mends: Vec<&str> = unique(conflict.facts.iter().map(|fact| fact.mend.as_str()));
+    let mends: Vec<&str> = collect_unique_texts(conflict.facts.iter().map(|fact| fact.mend.as_str()));
     let which = if conflict.wishes.len() == 1 { "change it" } else { "change one of them" };
     diagnostic = diagnostic.next(format!("{which}: {}", mends.join(", or ")));
-    diagnostic.source = Some(unique(conflict.facts.iter().map(|fact| fact.source.as_str())).join("; "));
+    diagnostic.source = Some(collect_unique_texts(conflict.facts.iter().map(|fact| fact.source.as_str())).join("; "));
     diagnostic
 }
 
 /// What is said under a wish: itself, or what it stands for besides where that is meant.
-fn caret(wish: &Wish, facts: &[Fact]) -> String {
+fn format_caret_label(wish: &SpecRequirement, facts: &[ReleaseConstraint]) -> String {
     let implied = wish.implied.as_ref().filter(|(part, _)| facts.iter().any(|fact| fact.on == *part || fact.of == *part));
     implied.map_or_else(|| wish.said.clone(), |(_, text)| text.clone())
 }
 
-fn unique<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+fn collect_unique_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = Vec::new();
     for text in texts {
         if !seen.contains(&text) {

@@ -15,12 +15,12 @@ mod search;
 mod settle;
 mod value;
 
-pub use answer::{Answer, Answers, Choice, answer};
-pub use book::{Book, Fact, Known};
-pub use cases::untrue;
-pub use conflict::Conflict;
-pub use finding::{CODE, Hosts, Told, answers, findings};
-pub use question::{Question, Wish};
+pub use answer::{Choice, SolverAnswer, SolverAnswers, solve_question};
+pub use book::{Book, KnownRelease, ReleaseConstraint};
+pub use cases::check_combinations;
+pub use conflict::SolverConflict;
+pub use finding::{CODE, ConflictFinding, Hosts, collect_conflict_findings, solve_with_waivers};
+pub use question::{SolverQuestion, SpecRequirement};
 
 #[cfg(test)]
 mod tests;

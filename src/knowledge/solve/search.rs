@@ -1,10 +1,10 @@
 //! Is there a release of every part, so that all wishes and all needs are kept? PubGrub answers; what is taken is decided by
 //! the order of the parts and of the rows, so that the same question has the same answer.
 
-use super::book::{Book, Fact};
-use super::question::{Question, Wish};
-use super::value::{Value, ends};
-use crate::catalog::release::Part;
+use super::book::{Book, ReleaseConstraint};
+use super::question::{SolverQuestion, SpecRequirement};
+use super::value::{Value, list_range_ends};
+use crate::catalog::release::HostComponent;
 use pubgrub::{Dependencies, DependencyConstraints, DependencyProvider, PackageResolutionStatistics, PubGrubError, Ranges, resolve};
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -16,9 +16,9 @@ const STEPS: u32 = 20_000;
 
 /// What came of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SolverOutcome {
     /// A release of each part that matters.
-    All(BTreeMap<Part, Value>),
+    All(BTreeMap<HostComponent, Value>),
     /// There is none.
     Nothing,
     /// Nobody knows: the rows are too many or too entangled.
@@ -27,16 +27,16 @@ pub(super) enum Found {
 
 /// A part, or the question itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Package {
+enum SolverPackage {
     Root,
-    Part(Part),
+    Part(HostComponent),
 }
 
-impl fmt::Display for Package {
+impl fmt::Display for SolverPackage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Package::Root => "the question",
-            Package::Part(part) => part.key(),
+            SolverPackage::Root => "the question",
+            SolverPackage::Part(part) => part.key(),
         })
     }
 }
@@ -55,10 +55,14 @@ impl std::error::Error for TooLong {}
 
 /// The releases that can be taken, by part: the best first. Known ones come before others, which are no choice but keep a
 /// search from calling a contradiction what is only not in the rows.
-pub(super) fn candidates(book: &Book, question: &Question, facts: &[&Fact]) -> BTreeMap<Part, Vec<Value>> {
-    let mut others: BTreeMap<Part, BTreeSet<Value>> = BTreeMap::new();
+pub(super) fn collect_candidates(
+    book: &Book,
+    question: &SolverQuestion,
+    facts: &[&ReleaseConstraint],
+) -> BTreeMap<HostComponent, Vec<Value>> {
+    let mut others: BTreeMap<HostComponent, BTreeSet<Value>> = BTreeMap::new();
     for (part, range) in question.wishes.iter().flat_map(|wish| &wish.parts) {
-        others.entry(*part).or_default().extend(ends(range));
+        others.entry(*part).or_default().extend(list_range_ends(range));
     }
     for fact in facts {
         others.entry(fact.on).or_default();
@@ -67,7 +71,7 @@ pub(super) fn candidates(book: &Book, question: &Question, facts: &[&Fact]) -> B
     for part in &question.asked {
         others.entry(*part).or_default();
     }
-    let all = |(part, mut other): (Part, BTreeSet<Value>)| {
+    let all = |(part, mut other): (HostComponent, BTreeSet<Value>)| {
         other.extend(book.marks.get(&part).into_iter().flatten().cloned());
         if part.is_numbered() {
             other.extend([Value::Number(Vec::new()), Value::Number(vec![u64::MAX])]);
@@ -81,60 +85,69 @@ pub(super) fn candidates(book: &Book, question: &Question, facts: &[&Fact]) -> B
 }
 
 /// Searches with these wishes and facts.
-pub(super) fn search(wishes: &[&Wish], asked: &[Part], facts: &[&Fact], candidates: &BTreeMap<Part, Vec<Value>>) -> Found {
-    let mut root: BTreeMap<Part, Ranges<Value>> = asked.iter().map(|part| (*part, Ranges::full())).collect();
+pub(super) fn search_releases(
+    wishes: &[&SpecRequirement],
+    asked: &[HostComponent],
+    facts: &[&ReleaseConstraint],
+    candidates: &BTreeMap<HostComponent, Vec<Value>>,
+) -> SolverOutcome {
+    let mut root: BTreeMap<HostComponent, Ranges<Value>> = asked.iter().map(|part| (*part, Ranges::full())).collect();
     for (part, range) in wishes.iter().flat_map(|wish| &wish.parts) {
         let both = root.get(part).map_or_else(|| range.clone(), |other| other.intersection(range));
         root.insert(*part, both);
     }
-    let provider = Provider { root, facts, candidates, steps: Cell::new(0) };
-    match resolve(&provider, Package::Root, Value::Number(vec![1])) {
+    let provider = ReleaseDependencyProvider { root, facts, candidates, steps: Cell::new(0) };
+    match resolve(&provider, SolverPackage::Root, Value::Number(vec![1])) {
         Ok(found) => {
             let part = |(package, value)| match package {
-                Package::Root => None,
-                Package::Part(part) => Some((part, value)),
+                SolverPackage::Root => None,
+                SolverPackage::Part(part) => Some((part, value)),
             };
-            Found::All(found.into_iter().filter_map(part).collect())
+            SolverOutcome::All(found.into_iter().filter_map(part).collect())
         }
-        Err(PubGrubError::NoSolution(_)) => Found::Nothing,
-        Err(_) => Found::GivenUp,
+        Err(PubGrubError::NoSolution(_)) => SolverOutcome::Nothing,
+        Err(_) => SolverOutcome::GivenUp,
     }
 }
 
-struct Provider<'a> {
-    root: BTreeMap<Part, Ranges<Value>>,
-    facts: &'a [&'a Fact],
-    candidates: &'a BTreeMap<Part, Vec<Value>>,
+struct ReleaseDependencyProvider<'a> {
+    root: BTreeMap<HostComponent, Ranges<Value>>,
+    facts: &'a [&'a ReleaseConstraint],
+    candidates: &'a BTreeMap<HostComponent, Vec<Value>>,
     steps: Cell<u32>,
 }
 
-impl DependencyProvider for Provider<'_> {
-    type P = Package;
+impl DependencyProvider for ReleaseDependencyProvider<'_> {
+    type P = SolverPackage;
     type V = Value;
     type VS = Ranges<Value>;
-    type Priority = (bool, Reverse<Option<Part>>);
+    type Priority = (bool, Reverse<Option<HostComponent>>);
     type M = String;
     type Err = TooLong;
 
-    fn prioritize(&self, package: &Package, _: &Ranges<Value>, _: &PackageResolutionStatistics) -> Self::Priority {
+    fn prioritize(&self, package: &SolverPackage, _: &Ranges<Value>, _: &PackageResolutionStatistics) -> Self::Priority {
         match package {
-            Package::Root => (true, Reverse(None)),
-            Package::Part(part) => (self.root.get(part).is_some_and(|range| *range != Ranges::full()), Reverse(Some(*part))),
+            SolverPackage::Root => (true, Reverse(None)),
+            SolverPackage::Part(part) => (self.root.get(part).is_some_and(|range| *range != Ranges::full()), Reverse(Some(*part))),
         }
     }
 
-    fn choose_version(&self, package: &Package, range: &Ranges<Value>) -> Result<Option<Value>, TooLong> {
+    fn choose_version(&self, package: &SolverPackage, range: &Ranges<Value>) -> Result<Option<Value>, TooLong> {
         Ok(match package {
-            Package::Root => Some(Value::Number(vec![1])).filter(|value| range.contains(value)),
-            Package::Part(part) => self.candidates.get(part).into_iter().flatten().find(|value| range.contains(*value)).cloned(),
+            SolverPackage::Root => Some(Value::Number(vec![1])).filter(|value| range.contains(value)),
+            SolverPackage::Part(part) => self.candidates.get(part).into_iter().flatten().find(|value| range.contains(*value)).cloned(),
         })
     }
 
-    fn get_dependencies(&self, package: &Package, value: &Value) -> Result<Dependencies<Package, Ranges<Value>, String>, TooLong> {
-        let mut needs: BTreeMap<Part, Ranges<Value>> = BTreeMap::new();
+    fn get_dependencies(
+        &self,
+        package: &SolverPackage,
+        value: &Value,
+    ) -> Result<Dependencies<SolverPackage, Ranges<Value>, String>, TooLong> {
+        let mut needs: BTreeMap<HostComponent, Ranges<Value>> = BTreeMap::new();
         match package {
-            Package::Root => needs.clone_from(&self.root),
-            Package::Part(part) => {
+            SolverPackage::Root => needs.clone_from(&self.root),
+            SolverPackage::Part(part) => {
                 for fact in self.facts.iter().filter(|fact| fact.of == *part && fact.at.contains(value)) {
                     let both = needs.get(&fact.on).map_or_else(|| fact.allowed.clone(), |other| other.intersection(&fact.allowed));
                     needs.insert(fact.on, both);
@@ -144,7 +157,7 @@ impl DependencyProvider for Provider<'_> {
         if needs.values().any(Ranges::is_empty) {
             return Ok(Dependencies::Unavailable("its own needs exclude each other".to_owned()));
         }
-        let needs = needs.into_iter().map(|(part, range)| (Package::Part(part), range));
+        let needs = needs.into_iter().map(|(part, range)| (SolverPackage::Part(part), range));
         Ok(Dependencies::Available(needs.collect::<DependencyConstraints<_, _>>()))
     }
 

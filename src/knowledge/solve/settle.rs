@@ -1,33 +1,38 @@
 //! An answer without a search, where one is at hand: needs that follow from each other leave nothing of some part, or the first
 //! release of every part keeps them all. Most questions about a few wishes are settled so, and that is many times faster.
 
-use super::book::Fact;
-use super::question::Wish;
+use super::book::ReleaseConstraint;
+use super::question::SpecRequirement;
 use super::value::Value;
-use crate::catalog::release::Part;
+use crate::catalog::release::HostComponent;
 use pubgrub::Ranges;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// What is left of each part that matters.
-type Left<'a> = BTreeMap<Part, Cow<'a, Ranges<Value>>>;
+type Left<'a> = BTreeMap<HostComponent, Cow<'a, Ranges<Value>>>;
 
 /// Whether these wishes and facts can all be kept; nothing where only a search can tell.
-pub(super) fn settled(wishes: &[&Wish], asked: &[Part], facts: &[&Fact], candidates: &BTreeMap<Part, Vec<Value>>) -> Option<bool> {
+pub(super) fn settle_without_search(
+    wishes: &[&SpecRequirement],
+    asked: &[HostComponent],
+    facts: &[&ReleaseConstraint],
+    candidates: &BTreeMap<HostComponent, Vec<Value>>,
+) -> Option<bool> {
     let mut left: Left<'_> = asked.iter().map(|part| (*part, Cow::Owned(Ranges::full()))).collect();
     for (part, range) in wishes.iter().flat_map(|wish| &wish.parts) {
-        if narrow(&mut left, *part, range) == Some(false) {
+        if narrow_range(&mut left, *part, range) == Some(false) {
             return Some(false);
         }
     }
-    if !follow(&mut left, facts) {
+    if !propagate_constraints(&mut left, facts) {
         return Some(false);
     }
-    fits(left, facts, candidates).then_some(true)
+    is_first_choice_valid(left, facts, candidates).then_some(true)
 }
 
 /// Takes from a part what is outside of a range; whether something is left, and nothing said where nothing was taken.
-fn narrow<'a>(left: &mut Left<'a>, part: Part, range: &'a Ranges<Value>) -> Option<bool> {
+fn narrow_range<'a>(left: &mut Left<'a>, part: HostComponent, range: &'a Ranges<Value>) -> Option<bool> {
     let now = match left.get(&part) {
         None => Cow::Borrowed(range),
         Some(before) if before.subset_of(range) => return None,
@@ -39,12 +44,12 @@ fn narrow<'a>(left: &mut Left<'a>, part: Part, range: &'a Ranges<Value>) -> Opti
 }
 
 /// What follows from what is left, as long as something does; false where nothing of a part remains.
-fn follow<'a>(left: &mut Left<'a>, facts: &[&'a Fact]) -> bool {
+fn propagate_constraints<'a>(left: &mut Left<'a>, facts: &[&'a ReleaseConstraint]) -> bool {
     loop {
         let mut changed = false;
         for fact in facts {
             if left.get(&fact.of).is_some_and(|of| of.subset_of(&fact.at)) {
-                match narrow(left, fact.on, &fact.allowed) {
+                match narrow_range(left, fact.on, &fact.allowed) {
                     Some(false) => return false,
                     Some(true) => changed = true,
                     None => {}
@@ -58,8 +63,12 @@ fn follow<'a>(left: &mut Left<'a>, facts: &[&'a Fact]) -> bool {
 }
 
 /// Whether the first release that is left of every part keeps all facts.
-fn fits<'a>(mut left: Left<'a>, facts: &[&'a Fact], candidates: &'a BTreeMap<Part, Vec<Value>>) -> bool {
-    let mut taken: BTreeMap<Part, &Value> = BTreeMap::new();
+fn is_first_choice_valid<'a>(
+    mut left: Left<'a>,
+    facts: &[&'a ReleaseConstraint],
+    candidates: &'a BTreeMap<HostComponent, Vec<Value>>,
+) -> bool {
+    let mut taken: BTreeMap<HostComponent, &Value> = BTreeMap::new();
     loop {
         let before = taken.len();
         for (part, range) in &left {
@@ -73,7 +82,7 @@ fn fits<'a>(mut left: Left<'a>, facts: &[&'a Fact], candidates: &'a BTreeMap<Par
             match taken.get(&fact.on) {
                 Some(value) if fact.allowed.contains(*value) => {}
                 Some(_) => return false,
-                None if narrow(&mut left, fact.on, &fact.allowed) == Some(false) => return false,
+                None if narrow_range(&mut left, fact.on, &fact.allowed) == Some(false) => return false,
                 None => {}
             }
         }

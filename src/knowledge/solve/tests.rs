@@ -1,12 +1,12 @@
 //! The shipped rows, tried by their combinations, by specs at random and by what they must not say.
 
-use super::book::{Book, Fact};
-use super::cases::of;
-use super::conflict::{Asked, subsets};
-use super::search::Found;
-use super::{Answers, Hosts, Question, answer, answers, findings};
+use super::book::{Book, ReleaseConstraint};
+use super::cases::explain_failed_combination;
+use super::conflict::{SolverQuery, enumerate_subsets};
+use super::search::SolverOutcome;
+use super::{Hosts, SolverAnswers, SolverQuestion, collect_conflict_findings, solve_question, solve_with_waivers};
 use crate::catalog::{self, Catalog};
-use crate::spec::{self, Loaded};
+use crate::spec::{self, LoadedSpec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -14,20 +14,22 @@ use std::sync::OnceLock;
 
 fn shipped() -> &'static Catalog {
     static SHIPPED: OnceLock<Catalog> = OnceLock::new();
-    SHIPPED.get_or_init(|| catalog::load("", []).map_err(|problems| format!("{:?}", problems.diagnostics)).unwrap())
+    SHIPPED.get_or_init(|| catalog::load_catalog("", []).map_err(|problems| format!("{:?}", problems.diagnostics)).unwrap())
 }
 
 fn with(text: &str) -> Catalog {
-    catalog::load("own", [("x.yaml".to_owned(), text.to_owned())]).map_err(|problems| format!("{:?}", problems.diagnostics)).unwrap()
+    catalog::load_catalog("own", [("x.yaml".to_owned(), text.to_owned())])
+        .map_err(|problems| format!("{:?}", problems.diagnostics))
+        .unwrap()
 }
 
-fn node(node: Value) -> Loaded {
-    spec::case(&json!({ "fabric": { "kind": "rocev2" }, "nodes": [node] })).unwrap()
+fn node(node: Value) -> LoadedSpec {
+    spec::load_case_spec(&json!({ "fabric": { "kind": "rocev2" }, "nodes": [node] })).unwrap()
 }
 
 /// `wish | wish: fact; fact`, a line a conflict, then what is chosen.
-fn said(loaded: &Loaded, catalog: &Catalog) -> String {
-    let answers = Answers::new(loaded, catalog);
+fn said(loaded: &LoadedSpec, catalog: &Catalog) -> String {
+    let answers = SolverAnswers::new(loaded, catalog);
     let (question, answer) = (&answers.questions[0], answers.group(0).unwrap());
     let mut lines: Vec<String> = Vec::new();
     for conflict in &answer.conflicts {
@@ -42,8 +44,9 @@ fn said(loaded: &Loaded, catalog: &Catalog) -> String {
 #[test]
 fn shipped_combinations_hold() {
     let catalog = shipped();
-    let wrong =
-        |entry: &catalog::Entry<catalog::release::CombinationRow>| Some(format!("{}: {}", entry.row.name, of(&entry.row, catalog)?));
+    let wrong = |entry: &catalog::CatalogEntry<catalog::release::CombinationRow>| {
+        Some(format!("{}: {}", entry.row.name, explain_failed_combination(&entry.row, catalog)?))
+    };
     let wrong: Vec<String> = catalog.combination.entries().filter_map(wrong).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(catalog.combination.len() >= 8);
@@ -60,10 +63,10 @@ fn rules_that_say_the_same_are_there_and_brought_releases_have_rows() {
         }
         assert!(!fact.source.is_empty() && fact.place.contains(".yaml:"), "{fact:?}");
     }
-    let cuda = &book.known[&catalog::release::Part::Cuda];
-    let drivers: BTreeSet<&str> = book.known[&catalog::release::Part::Driver].iter().map(|known| known.release.as_str()).collect();
+    let cuda = &book.known[&catalog::release::HostComponent::Cuda];
+    let drivers: BTreeSet<&str> = book.known[&catalog::release::HostComponent::Driver].iter().map(|known| known.release.as_str()).collect();
     for known in cuda {
-        let brought = known.brings.get(&catalog::release::Part::Driver);
+        let brought = known.brings.get(&catalog::release::HostComponent::Driver);
         assert!(brought.is_some_and(|driver| drivers.contains(driver.as_str())), "{known:?}");
     }
     // the newest is taken first
@@ -165,12 +168,12 @@ fn wishes_can_exclude_each_other_through_a_part_that_nobody_fixes() {
     );
     let spec = |jobs: Value, gpu: Value| {
         let node = json!({ "name": "n1", "containerd": "90.1", "gpu": gpu });
-        spec::case(&json!({ "jobs": jobs, "nodes": [node] })).unwrap()
+        spec::load_case_spec(&json!({ "jobs": jobs, "nodes": [node] })).unwrap()
     };
     let a100 = json!({ "model": "A100", "count": 8 });
-    assert_eq!(Answers::new(&spec(json!({ "nccl": "90" }), a100), &catalog).group(0).unwrap().conflicts.len(), 0);
+    assert_eq!(SolverAnswers::new(&spec(json!({ "nccl": "90" }), a100), &catalog).group(0).unwrap().conflicts.len(), 0);
     let fixed = json!({ "model": "A100", "count": 8, "cuda": "90.2" });
-    let answers = Answers::new(&spec(json!({ "nccl": "90" }), fixed), &catalog);
+    let answers = SolverAnswers::new(&spec(json!({ "nccl": "90" }), fixed), &catalog);
     let conflict = &answers.group(0).unwrap().conflicts[0];
     assert_eq!((conflict.wishes.len(), conflict.facts.len(), conflict.certain), (2, 2, true), "{conflict:?}");
 }
@@ -181,7 +184,10 @@ fn what_a_rule_found_or_a_waiver_accepts_is_not_told_again() {
     let loaded = node(json!({ "name": "n[1-2]", "os": "ubuntu-22.04", "gpu": gpu }));
     let on = |hosts: &[&str]| Hosts::from([("RW2414".to_owned(), hosts.iter().map(|host| (*host).to_owned()).collect())]);
     let told = |found: &Hosts, waived: &Hosts| {
-        findings(&loaded, &answers(&loaded, shipped(), waived), found, waived).into_iter().flat_map(|told| told.hosts).collect::<Vec<_>>()
+        collect_conflict_findings(&loaded, &solve_with_waivers(&loaded, shipped(), waived), found, waived)
+            .into_iter()
+            .flat_map(|told| told.hosts)
+            .collect::<Vec<_>>()
     };
     let none = Hosts::new();
     assert_eq!(told(&none, &none), ["n1", "n2"]);
@@ -194,7 +200,7 @@ fn what_a_rule_found_or_a_waiver_accepts_is_not_told_again() {
 fn rows_that_cannot_be_are_refused() {
     let refused = |row: &str| {
         let text = format!("release: [{{ name: {row}, source: s }}]");
-        let problems = catalog::load("own", [("x.yaml".to_owned(), text)]).map(|_| ()).unwrap_err();
+        let problems = catalog::load_catalog("own", [("x.yaml".to_owned(), text)]).map(|_| ()).unwrap_err();
         problems.diagnostics.into_iter().map(|problem| format!("{} {}", problem.code, problem.message)).collect::<Vec<_>>().join("; ")
     };
     for (row, said) in [
@@ -218,7 +224,7 @@ fn pick(of: &'static [&'static str]) -> impl Strategy<Value = Option<&'static st
 }
 
 /// A host with any of the fields that the solver looks at.
-fn any_host() -> impl Strategy<Value = Loaded> {
+fn any_host() -> impl Strategy<Value = LoadedSpec> {
     let models = &["A100", "H100-SXM5-80GB", "V100-SXM2-32GB", "B200", "T4"];
     let drivers = pick(&["450", "470", "515", "525.53", "525.105.17", "535", "580", "580.65.06", "700"]);
     let cuda = pick(&["11.0", "11.4", "11.8", "12.4", "12.9", "13.0", "14.0"]);
@@ -247,7 +253,7 @@ fn any_host() -> impl Strategy<Value = Loaded> {
         host["containerd"] = json!(containerd);
         let mut whole = json!({ "fabric": { "kind": "rocev2" }, "nodes": [host], "jobs": { "nccl": nccl } });
         without_nulls(&mut whole);
-        spec::case(&whole).unwrap()
+        spec::load_case_spec(&whole).unwrap()
     })
 }
 
@@ -262,8 +268,8 @@ fn without_nulls(value: &mut Value) {
     }
 }
 
-fn kept(question: &Question, wishes: &[usize], facts: &[&Fact]) -> Found {
-    Asked::new(&Book::of(shipped()), question, facts).some(wishes, facts)
+fn kept(question: &SolverQuestion, wishes: &[usize], facts: &[&ReleaseConstraint]) -> SolverOutcome {
+    SolverQuery::new(&Book::of(shipped()), question, facts).some(wishes, facts)
 }
 
 proptest! {
@@ -273,13 +279,13 @@ proptest! {
     #[test]
     fn what_is_chosen_keeps_all_and_what_excludes_each_other_is_the_fewest(loaded in any_host()) {
         let book = Book::of(shipped());
-        let question = Question::of(&loaded, 0, shipped());
+        let question = SolverQuestion::of(&loaded, 0, shipped());
         let (facts, _) = question.facts(&book);
-        let (conflicts, left) = Asked::new(&book, &question, &facts).conflicts(&facts, false);
+        let (conflicts, left) = SolverQuery::new(&book, &question, &facts).conflicts(&facts, false);
         let all: Vec<usize> = (0..question.wishes.len()).collect();
         let can = conflicts.iter().all(|conflict| !conflict.certain);
         match kept(&question, &all, &left) {
-            Found::All(found) => {
+            SolverOutcome::All(found) => {
                 for (part, range) in question.wishes.iter().flat_map(|wish| &wish.parts) {
                     prop_assert!(range.contains(&found[part]), "{part:?}");
                 }
@@ -289,28 +295,28 @@ proptest! {
             }
             other => prop_assert!(!can, "{other:?}"),
         }
-        let certain: Vec<&Fact> = facts.iter().copied().filter(|fact| fact.certain).collect();
-        prop_assert_eq!(kept(&question, &all, &certain) == Found::Nothing, !can);
+        let certain: Vec<&ReleaseConstraint> = facts.iter().copied().filter(|fact| fact.certain).collect();
+        prop_assert_eq!(kept(&question, &all, &certain) == SolverOutcome::Nothing, !can);
         for conflict in &conflicts {
-            let of: Vec<&Fact> = if conflict.certain { certain.clone() } else { facts.clone() };
-            prop_assert_eq!(kept(&question, &conflict.wishes, &of), Found::Nothing);
-            let own: Vec<&Fact> = conflict.facts.iter().collect();
-            prop_assert_eq!(kept(&question, &conflict.wishes, &own), Found::Nothing);
+            let of: Vec<&ReleaseConstraint> = if conflict.certain { certain.clone() } else { facts.clone() };
+            prop_assert_eq!(kept(&question, &conflict.wishes, &of), SolverOutcome::Nothing);
+            let own: Vec<&ReleaseConstraint> = conflict.facts.iter().collect();
+            prop_assert_eq!(kept(&question, &conflict.wishes, &own), SolverOutcome::Nothing);
             for size in 0..conflict.wishes.len() {
-                for fewer in subsets(conflict.wishes.len(), size) {
+                for fewer in enumerate_subsets(conflict.wishes.len(), size) {
                     let fewer: Vec<usize> = fewer.into_iter().map(|at| conflict.wishes[at]).collect();
-                    prop_assert!(matches!(kept(&question, &fewer, &of), Found::All(_)), "{fewer:?} of {conflict:?}");
+                    prop_assert!(matches!(kept(&question, &fewer, &of), SolverOutcome::All(_)), "{fewer:?} of {conflict:?}");
                 }
             }
         }
-        let asked = Asked::new(&book, &question, &facts);
-        for wishes in (1..=2).flat_map(|size| subsets(question.wishes.len(), size)) {
+        let asked = SolverQuery::new(&book, &question, &facts);
+        for wishes in (1..=2).flat_map(|size| enumerate_subsets(question.wishes.len(), size)) {
             // what is settled without a search is what a search finds
-            prop_assert_eq!(asked.excluded(&wishes, &facts), asked.some(&wishes, &facts) == Found::Nothing, "{:?}", wishes);
+            prop_assert_eq!(asked.excluded(&wishes, &facts), asked.some(&wishes, &facts) == SolverOutcome::Nothing, "{:?}", wishes);
         }
         // the same question has the same answer, whatever it is called by
-        let one = answer(&book, &question, &BTreeSet::new());
-        let other = answer(&book, &question, &BTreeSet::new());
+        let one = solve_question(&book, &question, &BTreeSet::new());
+        let other = solve_question(&book, &question, &BTreeSet::new());
         prop_assert_eq!(format!("{one:?}"), format!("{other:?}"));
     }
 }
@@ -322,7 +328,7 @@ fn questions_that_the_facts_cannot_tell_apart_are_answered_once() {
         let gpu = json!({ "model": "A100", "count": 8, "driver": format!("535.{}", 200 + n), "cuda": format!("12.{}", n % 10) });
         json!({ "name": format!("n{n}"), "os": "ubuntu-22.04", "kernel": format!("5.15.0-{n}"), "gpu": gpu })
     };
-    let loaded = spec::case(&json!({ "nodes": (0..2_000).map(host).collect::<Vec<_>>() })).unwrap();
-    let answers = Answers::new(&loaded, shipped());
+    let loaded = spec::load_case_spec(&json!({ "nodes": (0..2_000).map(host).collect::<Vec<_>>() })).unwrap();
+    let answers = SolverAnswers::new(&loaded, shipped());
     assert_eq!((answers.questions.len(), answers.answers.len()), (2_000, 10));
 }

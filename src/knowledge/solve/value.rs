@@ -1,8 +1,8 @@
 //! A release or a sort of a part, ordered, and ranges of them: what wishes and needs are made of.
 
-use crate::catalog::release::{Need, Part};
+use crate::catalog::release::{HostComponent, ReleaseRequirement};
 use pubgrub::Ranges;
-use railwright_base::version::numbers;
+use railwright_base::version::parse_release_numbers;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Bound;
@@ -30,9 +30,9 @@ impl fmt::Display for Value {
 
 impl Value {
     /// A release as the files write it; nothing where it is none.
-    pub(super) fn of(part: Part, text: &str) -> Option<Value> {
+    pub(super) fn of(part: HostComponent, text: &str) -> Option<Value> {
         match part.is_numbered() {
-            true => numbers(text).map(Value::Number),
+            true => parse_release_numbers(text).map(Value::Number),
             false => Some(Value::Name(text.to_owned())),
         }
     }
@@ -47,16 +47,16 @@ impl Value {
 }
 
 /// The release itself and all that begin so: `535` is also `535.104.05`.
-pub(super) fn line(part: Part, text: &str) -> Option<Ranges<Value>> {
+pub(super) fn parse_release_line(part: HostComponent, text: &str) -> Option<Ranges<Value>> {
     let first = Value::of(part, text)?;
     let last = first.last();
     Some(Ranges::from_range_bounds(first..=last))
 }
 
 /// From a release on, up to another with all that begin like it.
-pub(super) fn between(from: Option<&str>, to: Option<&str>) -> Ranges<Value> {
-    let from = from.and_then(numbers).map_or_else(Ranges::full, |from| Ranges::higher_than(Value::Number(from)));
-    let to = to.and_then(numbers).map_or_else(Ranges::full, |to| Ranges::lower_than(Value::Number(to).last()));
+pub(super) fn build_range_between(from: Option<&str>, to: Option<&str>) -> Ranges<Value> {
+    let from = from.and_then(parse_release_numbers).map_or_else(Ranges::full, |from| Ranges::higher_than(Value::Number(from)));
+    let to = to.and_then(parse_release_numbers).map_or_else(Ranges::full, |to| Ranges::lower_than(Value::Number(to).last()));
     from.intersection(&to)
 }
 
@@ -69,9 +69,9 @@ pub(super) fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Ranges<Val
 }
 
 /// What will do of the other part.
-pub(super) fn allowed(need: &Need) -> Ranges<Value> {
+pub(super) fn compute_allowed_range(need: &ReleaseRequirement) -> Ranges<Value> {
     if need.part.is_numbered() {
-        return between(need.from.as_deref(), need.to.as_deref());
+        return build_range_between(need.from.as_deref(), need.to.as_deref());
     }
     let names = |names: &[String]| one_of(names.iter().map(String::as_str).collect::<Vec<_>>());
     let only = if need.only.is_empty() { Ranges::full() } else { names(&need.only) };
@@ -79,7 +79,7 @@ pub(super) fn allowed(need: &Need) -> Ranges<Value> {
 }
 
 /// The ends of a range, which are releases that a search has to look at.
-pub(super) fn ends(range: &Ranges<Value>) -> impl Iterator<Item = Value> + '_ {
+pub(super) fn list_range_ends(range: &Ranges<Value>) -> impl Iterator<Item = Value> + '_ {
     use Bound::{Excluded, Included, Unbounded};
     let end = |bound: &Bound<Value>| match bound {
         Included(value) | Excluded(value) => Some(value.clone()),

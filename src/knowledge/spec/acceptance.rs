@@ -1,7 +1,7 @@
 //! Whose drift an acceptance is about: an address pattern, or a node-set.
 
 use super::model::Acceptance;
-use railwright_base::nodeset::{NodeSetError, expand};
+use railwright_base::nodeset::{NodeSetError, expand_node_set};
 use railwright_base::{Address, Target, TargetKind};
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const ANY: &str = "*";
 
 /// The resources that an acceptance is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern {
+pub struct AcceptancePattern {
     /// The hosts; none stands for all of them.
     pub hosts: Option<BTreeSet<String>>,
     /// Kind and name below the host; nothing stands for all of them.
@@ -28,12 +28,14 @@ pub enum PatternError {
     Address(String),
 }
 
-impl Pattern {
+impl AcceptancePattern {
     /// Of an acceptance of the spec.
-    pub fn of(acceptance: &Acceptance) -> Result<Pattern, PatternError> {
+    pub fn of(acceptance: &Acceptance) -> Result<AcceptancePattern, PatternError> {
         match (&acceptance.address, &acceptance.nodes) {
             (Some(address), None) => of_address(address),
-            (None, Some(nodes)) => Ok(Pattern { hosts: hosts(nodes).map_err(PatternError::Nodes)?, path: Vec::new() }),
+            (None, Some(nodes)) => {
+                Ok(AcceptancePattern { hosts: expand_host_pattern(nodes).map_err(PatternError::Nodes)?, path: Vec::new() })
+            }
             _ => Err(PatternError::Both),
         }
     }
@@ -51,18 +53,18 @@ impl Pattern {
     }
 }
 
-fn hosts(nodes: &str) -> Result<Option<BTreeSet<String>>, NodeSetError> {
-    if nodes == ANY { Ok(None) } else { expand(nodes).map(|names| Some(names.into_iter().collect())) }
+fn expand_host_pattern(nodes: &str) -> Result<Option<BTreeSet<String>>, NodeSetError> {
+    if nodes == ANY { Ok(None) } else { expand_node_set(nodes).map(|names| Some(names.into_iter().collect())) }
 }
 
 /// `host/NODES/KIND/NAME`.
-fn of_address(text: &str) -> Result<Pattern, PatternError> {
+fn of_address(text: &str) -> Result<AcceptancePattern, PatternError> {
     let wrong = |why: String| PatternError::Address(why);
     let mut parts = text.splitn(3, '/');
     let (Some("host"), Some(nodes), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(wrong("it is not of the form host/NODES/KIND/NAME".to_owned()));
     };
-    let hosts = hosts(nodes).map_err(|error| wrong(error.to_string()))?;
+    let hosts = expand_host_pattern(nodes).map_err(|error| wrong(error.to_string()))?;
     // Any host will do: what is below it is read as in every address.
     let address: Address =
         format!("host/x/{rest}").parse().map_err(|error: railwright_base::address::AddressError| wrong(error.to_string()))?;
@@ -72,15 +74,15 @@ fn of_address(text: &str) -> Result<Pattern, PatternError> {
     if address.path.len() != 2 {
         return Err(wrong("below the host stand KIND/NAME; a `/` of the name is %2F".to_owned()));
     }
-    Ok(Pattern { hosts, path: address.path.to_vec() })
+    Ok(AcceptancePattern { hosts, path: address.path.to_vec() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pattern(address: Option<&str>, nodes: Option<&str>) -> Result<Pattern, PatternError> {
-        Pattern::of(&Acceptance { address: address.map(Into::into), nodes: nodes.map(Into::into), ..Acceptance::default() })
+    fn pattern(address: Option<&str>, nodes: Option<&str>) -> Result<AcceptancePattern, PatternError> {
+        AcceptancePattern::of(&Acceptance { address: address.map(Into::into), nodes: nodes.map(Into::into), ..Acceptance::default() })
     }
 
     #[test]

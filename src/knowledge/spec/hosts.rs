@@ -2,7 +2,7 @@
 
 use super::model::{NicFirmware, Nics, NodeGroup, Reach, Ssh};
 use railwright_base::nodeset::NodeSetError;
-use railwright_base::nodeset::expand;
+use railwright_base::nodeset::expand_node_set;
 use std::sync::Arc;
 
 /// One host of the cluster.
@@ -68,15 +68,15 @@ pub struct HostSsh {
 
 /// The hosts of a group, without regard to other groups; `first_index` is the place of its first host.
 pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, cluster: &Reach) -> Result<Vec<Host>, NodeSetError> {
-    let names = expand(&group.name)?;
-    let shared = reached(group.ssh.as_ref(), cluster);
+    let names = expand_node_set(&group.name)?;
+    let shared = resolve_host_ssh(group.ssh.as_ref(), cluster);
     let firmware = group.nics.as_ref().and_then(|nics| nics.firmware.clone()).map(Arc::new);
     let host = |(offset, name): (usize, String)| {
         let index = first_index + offset;
-        let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| rails(nics, firmware.as_ref(), &name, index));
+        let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| build_rails(nics, firmware.as_ref(), &name, index));
         let ssh = shared.as_ref().map(|shared| shared.for_host(&name, index));
         // A kubelet that is told no name makes small letters of its host's (kubernetes/kubernetes: pkg/util/node, `GetHostname`).
-        let node = group.kubernetes_node.as_ref().map_or_else(|| name.to_lowercase(), |pattern| named(pattern, &name, index));
+        let node = group.kubernetes_node.as_ref().map_or_else(|| name.to_lowercase(), |pattern| fill_host_template(pattern, &name, index));
         Host { name, index, group: group_index, netdevs, node, ssh }
     };
     Ok(names.into_iter().enumerate().map(host).collect())
@@ -85,30 +85,32 @@ pub fn hosts_of(group: &NodeGroup, group_index: usize, first_index: usize, clust
 /// The most rails of a host; machines with sixteen exist. Beyond it the number is an error, and is not unfolded.
 pub const RAILS_MAX: u32 = 32;
 
-fn port(nics: &Nics, rail: u32) -> String {
-    fill(&nics.netdev, &[("rail", u64::from(rail))])
+fn build_port_name(nics: &Nics, rail: u32) -> String {
+    fill_template(&nics.netdev, &[("rail", u64::from(rail))])
 }
 
 /// The netdev that carries the address of a rail: its VLAN, or the port itself.
 pub fn rail_netdev(nics: &Nics, rail: u32) -> String {
-    let port = port(nics, rail);
+    let port = build_port_name(nics, rail);
     nics.vlan.map_or_else(|| port.clone(), |id| format!("{port}.{id}"))
 }
 
 /// The netdevs of the rails of a group, each with its port.
 pub fn rail_netdevs(group: &NodeGroup) -> Vec<(String, String)> {
-    let of = |nics: &Nics| (0..nics.rails.unwrap_or(1).min(RAILS_MAX)).map(|rail| (rail_netdev(nics, rail), port(nics, rail))).collect();
+    let of = |nics: &Nics| {
+        (0..nics.rails.unwrap_or(1).min(RAILS_MAX)).map(|rail| (rail_netdev(nics, rail), build_port_name(nics, rail))).collect()
+    };
     group.nics.as_ref().map(of).unwrap_or_default()
 }
 
-fn rails(nics: &Nics, firmware: Option<&Arc<NicFirmware>>, host: &str, index: usize) -> Vec<Rail> {
+fn build_rails(nics: &Nics, firmware: Option<&Arc<NicFirmware>>, host: &str, index: usize) -> Vec<Rail> {
     let devices = nics.naming.as_ref().map(|naming| naming.mac.get(host).unwrap_or(&naming.pci));
     let rail = |rail: u32| Rail {
         rail,
         netdev: rail_netdev(nics, rail),
-        port: port(nics, rail),
+        port: build_port_name(nics, rail),
         vlan: nics.vlan,
-        address: nics.address.as_ref().map(|template| fill(template, &[("rail", u64::from(rail)), ("index", index as u64)])),
+        address: nics.address.as_ref().map(|template| fill_template(template, &[("rail", u64::from(rail)), ("index", index as u64)])),
         model: nics.model.clone(),
         firmware: firmware.cloned(),
         device: devices.and_then(|devices| devices.get(rail as usize)).map(|device| device.to_ascii_lowercase()),
@@ -117,7 +119,7 @@ fn rails(nics: &Nics, firmware: Option<&Arc<NicFirmware>>, host: &str, index: us
 }
 
 /// A group that says how it is reached is reached so, whatever is said of the others.
-fn reached(group: Option<&Reach>, cluster: &Reach) -> Option<HostSsh> {
+fn resolve_host_ssh(group: Option<&Reach>, cluster: &Reach) -> Option<HostSsh> {
     let (own, common) = (group.unwrap_or(cluster).ssh()?, cluster.ssh().cloned().unwrap_or_default());
     Some(group_ssh(own, &common))
 }
@@ -143,19 +145,19 @@ pub(super) fn group_ssh(group: &Ssh, cluster: &Ssh) -> HostSsh {
 impl HostSsh {
     /// How one host of the group is reached.
     pub(super) fn for_host(&self, name: &str, index: usize) -> HostSsh {
-        HostSsh { address: named(&self.address, name, index), ..self.clone() }
+        HostSsh { address: fill_host_template(&self.address, name, index), ..self.clone() }
     }
 }
 
 /// The names in braces of a template, such as `rail` of `ens{rail}f0np0`.
-pub fn placeholders(template: &str) -> Vec<&str> {
+pub fn list_placeholders(template: &str) -> Vec<&str> {
     template.split('{').skip(1).map(|part| part.split('}').next().unwrap_or(part)).collect()
 }
 
-pub(super) fn named(template: &str, name: &str, index: usize) -> String {
-    fill(template, &[("index", index as u64)]).replace("{name}", name)
+pub(super) fn fill_host_template(template: &str, name: &str, index: usize) -> String {
+    fill_template(template, &[("index", index as u64)]).replace("{name}", name)
 }
 
-fn fill(template: &str, values: &[(&str, u64)]) -> String {
+fn fill_template(template: &str, values: &[(&str, u64)]) -> String {
     values.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), &value.to_string()))
 }

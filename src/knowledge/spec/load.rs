@@ -1,21 +1,21 @@
 //! The whole way from files to a checked spec. All errors of all files come back in one go.
 
 use super::cabling::Cabling;
-use super::decode::{Failure, decode};
+use super::decode::{DecodeError, decode_value};
 use super::hosts::{Host, hosts_of};
 use super::model::{NodeGroup, Spec};
 use super::rules;
 use super::source::{SourceFile, Sources};
 use super::switches::{SwitchNode, SwitchReach, switches_of};
-use super::tree::{Location, Tree};
-use railwright_base::{Diagnostic, Digest, Label, Place, Severity, Target, nodeset};
+use super::tree::{SpecLocation, SpecTree};
+use railwright_base::{Diagnostic, Digest, Label, Severity, SourceLocation, Target, nodeset};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// A spec that passed every check.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct LoadedSpec {
     /// The cluster as it should be.
     pub spec: Spec,
     /// Its hosts, in the order of the spec.
@@ -30,7 +30,7 @@ pub struct Loaded {
     pub warnings: Vec<Diagnostic>,
     /// Which NIC is plugged in where, once the file that the spec names was read (`spec::cabling::read`).
     pub cabling: Option<Cabling>,
-    tree: Arc<Tree>,
+    tree: Arc<SpecTree>,
     by_name: HashMap<String, usize>,
 }
 
@@ -43,7 +43,7 @@ pub struct Problems {
     pub sources: Sources,
 }
 
-impl Loaded {
+impl LoadedSpec {
     /// The name of the Kubernetes cluster in addresses, where the spec has one.
     pub fn kubernetes_name(&self) -> Option<&str> {
         let kubernetes = self.spec.kubernetes.as_ref()?;
@@ -82,12 +82,12 @@ impl Loaded {
 
     /// Where a value stands, by its path (`fabric.mtu`, `nodes[0].iommu`, `modules["a.b"].enabled`); nothing where the
     /// files leave it to the default.
-    pub fn place(&self, path: &str) -> Option<Place> {
+    pub fn place(&self, path: &str) -> Option<SourceLocation> {
         self.tree.place(path)
     }
 
     /// The same, or the closest mapping around it that the files hold.
-    pub fn nearest_place(&self, path: &str) -> Option<Place> {
+    pub fn nearest_place(&self, path: &str) -> Option<SourceLocation> {
         let mut path = path;
         loop {
             if let Some(place) = self.place(path) {
@@ -119,10 +119,10 @@ impl Loaded {
     }
 
     /// The same with this host alone; without hosts where there is none of this name.
-    pub fn only(&self, name: &str) -> Loaded {
+    pub fn only(&self, name: &str) -> LoadedSpec {
         let hosts: Vec<Host> = self.host(name).into_iter().cloned().collect();
         let by_name = hosts.iter().map(|host| (host.name.clone(), 0)).collect();
-        Loaded { hosts, by_name, switches: Vec::new(), ..self.clone() }
+        LoadedSpec { hosts, by_name, switches: Vec::new(), ..self.clone() }
     }
 
     /// The group that a host belongs to.
@@ -132,19 +132,19 @@ impl Loaded {
 }
 
 /// Reads, joins, decodes and checks the files; the order of `files` does not matter.
-pub fn load(files: Vec<SourceFile>) -> Result<Loaded, Problems> {
-    read(files, true)
+pub fn load_spec(files: Vec<SourceFile>) -> Result<LoadedSpec, Problems> {
+    parse_spec_files(files, true)
 }
 
 /// The most hosts of such a spec: it is about a few, and there may be thousands of them.
 const CASE_HOSTS_MAX: usize = 2000;
 
 /// A small spec without `cluster`, as rules and combinations bring them along.
-pub fn case(case: &serde_json::Value) -> Result<Loaded, String> {
+pub fn load_case_spec(case: &serde_json::Value) -> Result<LoadedSpec, String> {
     let serde_json::Value::Object(fields) = case else { return Err("it is no spec".to_owned()) };
     let groups = fields.get("nodes").and_then(serde_json::Value::as_array);
     let names = groups.into_iter().flatten().filter_map(|group| group.get("name")?.as_str());
-    let mut hosts = names.filter_map(|name| nodeset::expand(name).ok()).flatten();
+    let mut hosts = names.filter_map(|name| nodeset::expand_node_set(name).ok()).flatten();
     if hosts.nth(CASE_HOSTS_MAX).is_some() {
         return Err(format!("it has more than {CASE_HOSTS_MAX} hosts"));
     }
@@ -152,31 +152,31 @@ pub fn case(case: &serde_json::Value) -> Result<Loaded, String> {
     fields.insert("cluster".to_owned(), "case".into());
     // JSON is YAML, and our own reader is the stricter of the two.
     let text = serde_json::Value::Object(fields).to_string();
-    load(vec![SourceFile { name: "case".to_owned(), text }])
+    load_spec(vec![SourceFile { name: "case".to_owned(), text }])
         .map_err(|problems| problems.diagnostics.first().map_or_else(String::new, |problem| problem.message.clone()))
 }
 
 /// What is wrong with these files, when others of the inventory could not be opened at all: nothing is called missing.
 pub fn problems_of_rest(files: Vec<SourceFile>) -> Problems {
-    match read(files, false) {
+    match parse_spec_files(files, false) {
         Ok(loaded) => Problems { diagnostics: loaded.warnings, sources: loaded.sources },
         Err(problems) => problems,
     }
 }
 
-fn read(mut files: Vec<SourceFile>, all_there: bool) -> Result<Loaded, Problems> {
+fn parse_spec_files(mut files: Vec<SourceFile>, all_there: bool) -> Result<LoadedSpec, Problems> {
     files.sort_by(|a, b| a.name.cmp(&b.name));
-    let digest = digest(&files);
+    let digest = compute_files_digest(&files);
     let mut sources = Sources::default();
     let mut problems = Vec::new();
-    let mut tree = Tree::read(files, &mut sources, &mut problems);
+    let mut tree = SpecTree::read(files, &mut sources, &mut problems);
     tree.unreadable |= !all_there;
-    let mut reading = Reading { tree, problems };
+    let mut reading = SpecLoader { tree, problems };
     let spec = reading.spec();
     let complete = reading.problems.is_empty() && all_there;
-    let Reading { tree, mut problems } = reading;
-    let hosts = hosts(&spec, &tree, &mut problems);
-    problems.extend(rules::check(&spec, &hosts, &tree, complete));
+    let SpecLoader { tree, mut problems } = reading;
+    let hosts = collect_hosts(&spec, &tree, &mut problems);
+    problems.extend(rules::check_spec_rules(&spec, &hosts, &tree, complete));
     problems.sort_by_key(|problem| problem.labels.first().map(|label| (label.file.clone(), label.span.start)));
     // What an anchor holds is decoded wherever it is used; its errors are said once.
     problems.dedup_by(|next, first| {
@@ -187,22 +187,22 @@ fn read(mut files: Vec<SourceFile>, all_there: bool) -> Result<Loaded, Problems>
     }
     let by_name = hosts.iter().enumerate().map(|(index, host)| (host.name.clone(), index)).collect();
     let switches = switches_of(&spec);
-    Ok(Loaded { spec, hosts, switches, sources, digest, warnings: problems, cabling: None, tree: Arc::new(tree), by_name })
+    Ok(LoadedSpec { spec, hosts, switches, sources, digest, warnings: problems, cabling: None, tree: Arc::new(tree), by_name })
 }
 
 /// The names without their folder, because the same inventory may be named by several paths.
-fn digest(files: &[SourceFile]) -> Digest {
+fn compute_files_digest(files: &[SourceFile]) -> Digest {
     let base_name = |file: &SourceFile| file.name.rsplit('/').next().unwrap_or_default().to_owned();
     let parts: Vec<(String, Digest)> = files.iter().map(|file| (base_name(file), Digest::of_bytes(file.text.as_bytes()))).collect();
     Digest::of(&parts)
 }
 
-struct Reading {
-    tree: Tree,
+struct SpecLoader {
+    tree: SpecTree,
     problems: Vec<Diagnostic>,
 }
 
-impl Reading {
+impl SpecLoader {
     fn spec(&mut self) -> Spec {
         if self.tree.sections("cluster").is_empty() && !self.tree.unreadable {
             let missing = Diagnostic::error("RW0107", "the key `cluster` is missing in all files")
@@ -230,10 +230,10 @@ impl Reading {
         }
     }
 
-    fn decode<T: DeserializeOwned>(&mut self, location: Location) -> Option<T> {
+    fn decode<T: DeserializeOwned>(&mut self, location: SpecLocation) -> Option<T> {
         let (document, node) = self.tree.document(location);
-        let mut failures: Vec<Failure> = Vec::new();
-        let value = decode(document, location.key(), node, &mut failures);
+        let mut failures: Vec<DecodeError> = Vec::new();
+        let value = decode_value(document, location.key(), node, &mut failures);
         self.problems.extend(failures.iter().map(|failure| failure.diagnostic(document)));
         value
     }
@@ -246,7 +246,7 @@ impl Reading {
     fn list<T: DeserializeOwned>(&mut self, key: &'static str) -> Vec<T> {
         let mut out = Vec::new();
         for section in self.tree.sections(key).to_vec() {
-            if !self.is(section, key, super::yaml::Kind::Sequence, "a list") {
+            if !self.is(section, key, super::yaml::YamlNodeKind::Sequence, "a list") {
                 continue;
             }
             for item in self.tree.items(section) {
@@ -261,9 +261,9 @@ impl Reading {
 
     fn map<T: DeserializeOwned>(&mut self, key: &str) -> BTreeMap<String, T> {
         let mut out = BTreeMap::new();
-        let mut seen: BTreeMap<String, Location> = BTreeMap::new();
+        let mut seen: BTreeMap<String, SpecLocation> = BTreeMap::new();
         for section in self.tree.sections(key).to_vec() {
-            if !self.is(section, key, super::yaml::Kind::Mapping, "a mapping (`name: value`)") {
+            if !self.is(section, key, super::yaml::YamlNodeKind::Mapping, "a mapping (`name: value`)") {
                 continue;
             }
             for (name, entry) in self.tree.entries(section) {
@@ -280,14 +280,14 @@ impl Reading {
         out
     }
 
-    fn twice(&self, key: &str, name: &str, again: Location, first: Location) -> Diagnostic {
+    fn twice(&self, key: &str, name: &str, again: SpecLocation, first: SpecLocation) -> Diagnostic {
         Diagnostic::error("RW0109", format!("`{key}.{}` stands in two files", railwright_base::text::one_line(name, 60)))
             .labelled(self.tree.key_label(again, "again here"))
             .labelled(self.tree.key_label(first, "first here"))
             .next("keep one of them")
     }
 
-    fn is(&mut self, section: Location, key: &str, kind: super::yaml::Kind, expected: &str) -> bool {
+    fn is(&mut self, section: SpecLocation, key: &str, kind: super::yaml::YamlNodeKind, expected: &str) -> bool {
         let (document, node) = self.tree.document(section);
         let is = document.kind(node) == kind;
         if !is {
@@ -301,7 +301,7 @@ impl Reading {
 }
 
 /// All hosts; impossible node-sets are noted.
-fn hosts(spec: &Spec, tree: &Tree, problems: &mut Vec<Diagnostic>) -> Vec<Host> {
+fn collect_hosts(spec: &Spec, tree: &SpecTree, problems: &mut Vec<Diagnostic>) -> Vec<Host> {
     let mut hosts: Vec<Host> = Vec::new();
     for (index, group) in spec.nodes.iter().enumerate() {
         match hosts_of(group, index, hosts.len() + 1, &spec.ssh) {

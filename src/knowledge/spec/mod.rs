@@ -23,7 +23,7 @@ pub mod window;
 pub mod yaml;
 
 pub use hosts::{Host, HostSsh, Rail};
-pub use load::{Loaded, Problems, case, load, problems_of_rest};
+pub use load::{LoadedSpec, Problems, load_case_spec, load_spec, problems_of_rest};
 pub use model::Spec;
-pub use source::{Source, SourceFile, Sources};
+pub use source::{SourceFile, SourceText, Sources};
 pub use switches::{SwitchApi, SwitchNode, SwitchReach};

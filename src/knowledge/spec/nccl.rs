@@ -2,7 +2,7 @@
 //! asked.
 
 use super::hosts::Host;
-use super::model::{Gpu, NcclTests, Spec};
+use super::model::{GpuSpec, NcclTests, Spec};
 use super::window;
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const BYTES_MAX: f64 = (1u64 << 42) as f64;
 
 /// Something that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct NcclTestFault {
     /// The word that says it: `program`, `from`, `to`, `turns`, `least_percent`, `within`.
     pub key: &'static str,
     /// What is the matter.
@@ -36,7 +36,7 @@ pub struct Fault {
 
 /// The bytes of a size as the program reads it: a number, and K, M or G of 1024 (NVIDIA/nccl-tests: src/common.cu, `parsesize`, which passes over
 /// what follows the letter; `8T` and `eight` are refused there).
-pub fn bytes(text: &str) -> Option<u64> {
+pub fn parse_message_size(text: &str) -> Option<u64> {
     let (number, unit) = match text.char_indices().last()? {
         (at, 'K' | 'k') => (&text[..at], 1u64 << 10),
         (at, 'M' | 'm') => (&text[..at], 1 << 20),
@@ -50,7 +50,7 @@ pub fn bytes(text: &str) -> Option<u64> {
 
 /// The part of it that the program is given.
 #[derive(Debug, Clone, Copy)]
-pub struct Words<'a> {
+pub struct NcclProgramOptions<'a> {
     /// Its name or path.
     pub program: &'a str,
     /// The smallest message.
@@ -62,10 +62,10 @@ pub struct Words<'a> {
 }
 
 /// What of it cannot be.
-pub fn faults(words: Words<'_>) -> Vec<Fault> {
+pub fn find_nccl_test_faults(words: NcclProgramOptions<'_>) -> Vec<NcclTestFault> {
     let shown = |text: &str| railwright_base::text::one_line(text, 60);
     let mut faults = Vec::new();
-    let mut wrong = |key, message, label, fix: &str| faults.push(Fault { key, message, label, fix: fix.to_owned() });
+    let mut wrong = |key, message, label, fix: &str| faults.push(NcclTestFault { key, message, label, fix: fix.to_owned() });
     let program = words.program;
     // A path that does not begin at the root is looked for in a folder that is made for the job alone.
     let is_path = program.contains('/');
@@ -77,7 +77,7 @@ pub fn faults(words: Words<'_>) -> Vec<Fault> {
         wrong("program", message, "a path from `/` on", "write the whole path: /opt/nccl-tests/build/all_reduce_perf");
     }
     let sizes = [("from", words.from), ("to", words.to)].map(|(key, text)| {
-        let read = bytes(text);
+        let read = parse_message_size(text);
         let label = "a number, and K, M or G of 1024";
         match read {
             None => {
@@ -104,7 +104,7 @@ pub fn faults(words: Words<'_>) -> Vec<Fault> {
 
 /// Hosts that are reached and have GPUs that are fit for it, by model and number of GPUs: hosts of one sort run together, with a process for
 /// each GPU.
-pub fn sorts<'h>(spec: &Spec, hosts: &'h [Host], is_fit: impl Fn(&Gpu) -> bool) -> BTreeMap<(String, u32), Vec<&'h Host>> {
+pub fn group_hosts_by_gpu<'h>(spec: &Spec, hosts: &'h [Host], is_fit: impl Fn(&GpuSpec) -> bool) -> BTreeMap<(String, u32), Vec<&'h Host>> {
     let mut sorts: BTreeMap<(String, u32), Vec<&Host>> = BTreeMap::new();
     for host in hosts.iter().filter(|host| host.ssh.is_some()) {
         let gpu = spec.nodes.get(host.group).and_then(|group| group.gpu.as_ref());
@@ -117,8 +117,8 @@ pub fn sorts<'h>(spec: &Spec, hosts: &'h [Host], is_fit: impl Fn(&Gpu) -> bool) 
 
 impl NcclTests {
     /// What the program is given.
-    pub fn words(&self) -> Words<'_> {
-        Words {
+    pub fn words(&self) -> NcclProgramOptions<'_> {
+        NcclProgramOptions {
             program: self.program.as_deref().unwrap_or(PROGRAM),
             from: self.from.as_deref().unwrap_or(SIZES.0),
             to: self.to.as_deref().unwrap_or(SIZES.1),
@@ -134,20 +134,20 @@ impl NcclTests {
     /// After how many seconds a run is ended; nothing where what is said is no such time.
     pub fn limit_s(&self) -> Option<u32> {
         let Some(text) = &self.within else { return Some(LIMIT_S) };
-        let seconds = u32::try_from(window::duration(text)?.as_secs()).ok()?;
+        let seconds = u32::try_from(window::parse_duration(text)?.as_secs()).ok()?;
         (10..=86_400).contains(&seconds).then_some(seconds)
     }
 
     /// What of it cannot be.
-    pub fn faults(&self) -> Vec<Fault> {
-        let mut found = faults(self.words());
+    pub fn faults(&self) -> Vec<NcclTestFault> {
+        let mut found = find_nccl_test_faults(self.words());
         if !(1..=100).contains(&self.least_percent()) {
             let message = format!("{} % is no share of what the NICs carry", self.least_percent());
-            found.push(Fault { key: "least_percent", message, label: "1 to 100", fix: "write such as `80`".to_owned() });
+            found.push(NcclTestFault { key: "least_percent", message, label: "1 to 100", fix: "write such as `80`".to_owned() });
         }
         if let Some(within) = self.within.as_ref().filter(|_| self.limit_s().is_none()) {
             let message = format!("`{}` is no time in which a run could end", railwright_base::text::one_line(within, 60));
-            found.push(Fault { key: "within", message, label: "10s to 24h", fix: "write such as `15m`".to_owned() });
+            found.push(NcclTestFault { key: "within", message, label: "10s to 24h", fix: "write such as `15m`".to_owned() });
         }
         found
     }
@@ -159,16 +159,18 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_the_program_reads_them() {
-        let read = ["8", "8G", "8g", "256M", "1.5k", "0", "4096G"].map(bytes);
+        let read = ["8", "8G", "8g", "256M", "1.5k", "0", "4096G"].map(parse_message_size);
         assert_eq!(read, [Some(8), Some(8 << 30), Some(8 << 30), Some(256 << 20), Some(1536), Some(0), Some(1 << 42)]);
         for text in ["", "G", "8T", "eight", "-8", "8 G", "1e9", "inf", "nan", "4097G", "8GB", ".5G", "1.2.3", "8\u{e9}"] {
-            assert_eq!(bytes(text), None, "{text}");
+            assert_eq!(parse_message_size(text), None, "{text}");
         }
     }
 
     #[test]
     fn what_cannot_be_is_found_at_its_word() {
-        let keys = |program, from, to, turns| faults(Words { program, from, to, turns }).iter().map(|fault| fault.key).collect::<Vec<_>>();
+        let keys = |program, from, to, turns| {
+            find_nccl_test_faults(NcclProgramOptions { program, from, to, turns }).iter().map(|fault| fault.key).collect::<Vec<_>>()
+        };
         assert_eq!(keys("all_reduce_perf", "8", "8G", 20), Vec::<&str>::new());
         assert_eq!(keys("/opt/nccl-tests/build/all_gather_perf", "1G", "1G", 1), Vec::<&str>::new());
         for program in ["", "-x", "a b", "a\nb", "./build/all_reduce_perf", "build/x", "~/all_reduce_perf"] {

@@ -17,29 +17,29 @@ pub const DRAIN_DEFAULT_S: u32 = 15 * 60;
 
 /// How many hosts may be out of service at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Budget {
+pub enum HostBudget {
     /// So many.
     Hosts(usize),
     /// A share of all hosts; rounds down.
     Percent(u8),
 }
 
-impl Budget {
+impl HostBudget {
     /// The number for a cluster of so many hosts.
     pub fn of(self, hosts: usize) -> usize {
         match self {
-            Budget::Hosts(count) => count,
-            Budget::Percent(percent) => hosts.saturating_mul(percent as usize) / 100,
+            HostBudget::Hosts(count) => count,
+            HostBudget::Percent(percent) => hosts.saturating_mul(percent as usize) / 100,
         }
     }
 
     /// Reads a count or a text like `10%`; nothing for anything else.
-    pub fn read(value: &Value) -> Option<Budget> {
+    pub fn read(value: &Value) -> Option<HostBudget> {
         match value {
-            Value::Number(number) => number.as_u64().and_then(|n| usize::try_from(n).ok()).map(Budget::Hosts),
+            Value::Number(number) => number.as_u64().and_then(|n| usize::try_from(n).ok()).map(HostBudget::Hosts),
             Value::String(text) => {
                 let digits = text.strip_suffix('%')?.trim_end();
-                digits.parse().ok().filter(|percent| *percent <= 100).map(Budget::Percent)
+                digits.parse().ok().filter(|percent| *percent <= 100).map(HostBudget::Percent)
             }
             _ => None,
         }
@@ -55,7 +55,7 @@ impl Drain {
     /// After how many seconds a node that is not empty is given back; nothing where what is said is no such time.
     pub fn timeout_s(&self) -> Option<u32> {
         let Some(text) = &self.timeout else { return Some(DRAIN_DEFAULT_S) };
-        let seconds = u32::try_from(window::duration(text)?.as_secs()).ok()?;
+        let seconds = u32::try_from(window::parse_duration(text)?.as_secs()).ok()?;
         DRAIN_S.contains(&seconds).then_some(seconds)
     }
 }
@@ -63,17 +63,17 @@ impl Drain {
 impl Rollout {
     /// Hosts that may be out of service at the same time, in a cluster of so many; at least 1 in a spec that was loaded.
     pub fn max_unavailable(&self, hosts: usize) -> usize {
-        self.max_unavailable.as_ref().and_then(Budget::read).unwrap_or(Budget::Hosts(1)).of(hosts)
+        self.max_unavailable.as_ref().and_then(HostBudget::read).unwrap_or(HostBudget::Hosts(1)).of(hosts)
     }
 
     /// How many hosts each wave after the first has, the last repeated; empty where nothing is said.
     pub fn batches(&self, hosts: usize) -> Vec<usize> {
-        self.batches.iter().filter_map(Budget::read).map(|batch| batch.of(hosts).max(1)).collect()
+        self.batches.iter().filter_map(HostBudget::read).map(|batch| batch.of(hosts).max(1)).collect()
     }
 
     /// How many hosts may be lost before nothing new is begun; nothing where it is not said.
     pub fn failure_budget(&self, hosts: usize) -> Option<usize> {
-        Some(self.failure_budget.as_ref().and_then(Budget::read)?.of(hosts))
+        Some(self.failure_budget.as_ref().and_then(HostBudget::read)?.of(hosts))
     }
 
     /// Hosts of each hardware class in the first wave.
@@ -88,7 +88,7 @@ impl Rollout {
 
     /// How many seconds a run may go on.
     pub fn deadline_s(&self) -> Option<u64> {
-        let deadline = window::duration(self.deadline.as_deref()?)?;
+        let deadline = window::parse_duration(self.deadline.as_deref()?)?;
         Some(deadline.as_secs().unsigned_abs().max(1))
     }
 
@@ -115,6 +115,6 @@ impl Rollout {
 }
 /// The seconds of a duration; nothing where it is none, or is not within this.
 fn seconds_within(text: &str, allowed: std::ops::RangeInclusive<u32>) -> Option<u32> {
-    let seconds = u32::try_from(window::duration(text)?.as_secs()).ok()?;
+    let seconds = u32::try_from(window::parse_duration(text)?.as_secs()).ok()?;
     allowed.contains(&seconds).then_some(seconds)
 }

@@ -29,43 +29,43 @@ pub use nodes::{bad_node_set, too_many_hosts};
 
 use super::hosts::Host;
 use super::model::Spec;
-use super::tree::Tree;
+use super::tree::SpecTree;
 use railwright_base::{Diagnostic, Severity};
 
 /// All findings, in the order of the model.
-pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Diagnostic> {
-    let mut checker = Checker { tree, complete, findings: Vec::new() };
+pub fn check_spec_rules(spec: &Spec, hosts: &[Host], tree: &SpecTree, complete: bool) -> Vec<Diagnostic> {
+    let mut checker = SpecChecker { tree, complete, findings: Vec::new() };
     nodes::cluster_name(&mut checker, spec);
-    fabric::check(&mut checker, &spec.fabric);
-    access::check(&mut checker, spec);
+    fabric::check_fabric(&mut checker, &spec.fabric);
+    access::check_access(&mut checker, spec);
     for (index, group) in spec.nodes.iter().enumerate() {
-        hardware::check(&mut checker, index, group);
+        hardware::check_node_group(&mut checker, index, group);
     }
-    supply::check(&mut checker, spec);
-    kubernetes::check(&mut checker, spec);
-    node_fields::check(&mut checker, spec);
-    platform::check(&mut checker, spec);
-    switches::check(&mut checker, spec);
-    reached_switches::check(&mut checker, spec);
-    api::check(&mut checker, spec);
-    operation::check(&mut checker, spec);
-    gate::check(&mut checker, spec);
-    workloads::check(&mut checker, spec);
+    supply::check_repositories_and_secrets(&mut checker, spec);
+    kubernetes::check_kubernetes_section(&mut checker, spec);
+    node_fields::check_node_fields(&mut checker, spec);
+    platform::check_platform(&mut checker, spec);
+    switches::check_switch_groups(&mut checker, spec);
+    reached_switches::check_reached_switches(&mut checker, spec);
+    api::check_switch_apis(&mut checker, spec);
+    operation::check_rollout_and_verify(&mut checker, spec);
+    gate::check_gate_nccl_tests(&mut checker, spec);
+    workloads::check_workloads(&mut checker, spec);
     if complete {
         nodes::in_two_groups(&mut checker, spec, hosts);
         nodes::kubernetes_nodes(&mut checker, spec, hosts);
         nodes::ranges_without_brackets(&mut checker, spec, hosts);
         access::shared_addresses(&mut checker, hosts);
         access::shared_switches(&mut checker, spec);
-        kubernetes::names(&mut checker, spec, hosts);
+        kubernetes::check_cluster_name(&mut checker, spec, hosts);
         kubernetes::pools_of_hosts(&mut checker, spec, hosts);
-        switches::names(&mut checker, spec, hosts);
-        owners::check(&mut checker, spec);
-        addresses::check(&mut checker, spec, hosts);
+        switches::check_switch_names(&mut checker, spec, hosts);
+        owners::check_driver_owners(&mut checker, spec);
+        addresses::check_rail_addresses(&mut checker, spec, hosts);
         // An entry that did not decode would shift the places of those after it.
-        acceptance::check(&mut checker, spec);
+        acceptance::check_acceptances(&mut checker, spec);
         acceptance::unknown_hosts(&mut checker, spec, hosts);
-        waivers::check(&mut checker, spec, hosts);
+        waivers::check_waivers(&mut checker, spec, hosts);
         let reached = hosts.iter().filter(|host| host.ssh.is_some()).count();
         operation::check_budget(&mut checker, spec, reached);
         operation::check_waves(&mut checker, spec, reached);
@@ -75,14 +75,14 @@ pub fn check(spec: &Spec, hosts: &[Host], tree: &Tree, complete: bool) -> Vec<Di
     checker.findings
 }
 
-struct Checker<'a> {
-    tree: &'a Tree,
+struct SpecChecker<'a> {
+    tree: &'a SpecTree,
     /// False when a part of the files did not decode: then nothing may be blamed for being absent.
     complete: bool,
     findings: Vec<Diagnostic>,
 }
 
-impl Checker<'_> {
+impl SpecChecker<'_> {
     /// Adds a finding with its caret at a path; where the files leave the value to its default, at what is around it.
     fn find(&mut self, path: &str, label: &str, finding: Diagnostic) {
         let finding = self.pointed(path, label, finding);
@@ -109,7 +109,7 @@ impl Checker<'_> {
 }
 
 /// An error with what it means for the fabric and what to write instead.
-fn error(code: &'static str, message: impl Into<String>, effect: &str, fix: impl Into<String>) -> Diagnostic {
+fn new_spec_error(code: &'static str, message: impl Into<String>, effect: &str, fix: impl Into<String>) -> Diagnostic {
     Diagnostic { severity: Severity::Error, ..Diagnostic::error(code, message).effect(effect).next(fix) }
 }
 
@@ -128,7 +128,7 @@ fn is_plain_name(text: &str, length_max: usize) -> bool {
 }
 
 /// A user's text in a message: one line, bounded.
-fn shown(text: &str) -> String {
+fn truncate_user_text(text: &str) -> String {
     railwright_base::text::one_line(text, 60)
 }
 

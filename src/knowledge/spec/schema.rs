@@ -21,15 +21,15 @@ pub(super) fn counts_or_percents(generator: &mut schemars::SchemaGenerator) -> s
 }
 
 /// One JSON document with a line break at its end.
-pub fn schema() -> String {
+pub fn render_spec_schema() -> String {
     let mut schema = schemars::schema_for!(Spec);
     // A spec is a folder: each file holds some of the keys, so none is required of a single file.
     schema.remove("required");
-    named(schema, SCHEMA_ID, "railwright cluster spec")
+    render_named_schema(schema, SCHEMA_ID, "railwright cluster spec")
 }
 
 /// A schema with its name, title and the version of this program, as one JSON document with a line break at its end.
-pub fn named(mut schema: schemars::Schema, id: &str, title: &str) -> String {
+pub fn render_named_schema(mut schema: schemars::Schema, id: &str, title: &str) -> String {
     schema.insert("$id".to_owned(), id.into());
     schema.insert("title".to_owned(), title.into());
     schema.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());

@@ -13,7 +13,7 @@ pub struct SourceFile {
 
 /// A file with its line table.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct SourceText {
     name: String,
     text: String,
     /// Where each line starts, in bytes. 32 bits are enough: the loader takes no more than 64 MiB.
@@ -26,22 +26,22 @@ pub struct Source {
 const BLOCK: usize = 1024;
 
 /// The bytes that start a character: counting them is right also where a text is cut inside of one.
-fn characters(bytes: &[u8]) -> usize {
+fn count_characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| (**byte & 0xC0) != 0x80).count()
 }
 
-impl Source {
+impl SourceText {
     /// Notes where the lines start. `\n` ends a line, and `\r\n` with it.
     pub fn new(file: SourceFile) -> Self {
         let mut line_starts = vec![0];
         line_starts.extend(file.text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at as u32 + 1));
         let blocks = file.text.as_bytes().chunks(BLOCK).scan(0, |before, block| {
             let here = *before;
-            *before += characters(block) as u32;
+            *before += count_characters(block) as u32;
             Some(here)
         });
         let characters_before = blocks.collect();
-        Source { name: file.name, text: file.text, line_starts, characters_before }
+        SourceText { name: file.name, text: file.text, line_starts, characters_before }
     }
 
     /// The path as the user gave it.
@@ -86,19 +86,19 @@ impl Source {
         // Where the text ends with a block, its end is that of the last one.
         let block = (offset / BLOCK).min(self.characters_before.len().saturating_sub(1));
         let before = self.characters_before.get(block).map_or(0, |before| *before as usize);
-        before + characters(&self.text.as_bytes()[block * BLOCK..offset])
+        before + count_characters(&self.text.as_bytes()[block * BLOCK..offset])
     }
 }
 
 /// All files that diagnostics may point into, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    files: Vec<std::sync::Arc<Source>>,
+    files: Vec<std::sync::Arc<SourceText>>,
 }
 
 impl Sources {
     /// Adds a file; a later one of the same name is not found any more.
-    pub fn add(&mut self, source: std::sync::Arc<Source>) {
+    pub fn add(&mut self, source: std::sync::Arc<SourceText>) {
         self.files.push(source);
     }
 
@@ -108,17 +108,17 @@ impl Sources {
     }
 
     /// All files, in the order in which they were added.
-    pub fn files(&self) -> impl Iterator<Item = &Source> {
+    pub fn files(&self) -> impl Iterator<Item = &SourceText> {
         self.files.iter().map(AsRef::as_ref)
     }
 
     /// What stands in all of them.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.files().map(Source::text)
+        self.files().map(SourceText::text)
     }
 
     /// The file of this name.
-    pub fn get(&self, name: &str) -> Option<&Source> {
+    pub fn get(&self, name: &str) -> Option<&SourceText> {
         self.files.iter().find(|source| source.name() == name).map(AsRef::as_ref)
     }
 }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn offsets_become_lines_and_columns() {
-        let source = Source::new(SourceFile { name: "a".into(), text: "ab\r\n\u{e9}\u{4e2d}x\n\nend".into() });
+        let source = SourceText::new(SourceFile { name: "a".into(), text: "ab\r\n\u{e9}\u{4e2d}x\n\nend".into() });
         for (offset, place) in [(0, (1, 1)), (2, (1, 3)), (4, (2, 1)), (6, (2, 2)), (9, (2, 3)), (11, (3, 1)), (12, (4, 1)), (99, (4, 4))] {
             assert_eq!(source.line_column(offset), place, "{offset}");
         }
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(source.line_span(0), 0..2);
         assert_eq!(source.line_span(7), 15..15);
         let long = "\u{4e2d}a".repeat(BLOCK);
-        let source = Source::new(SourceFile { name: "a".into(), text: format!("x\n{long}\n{long}") });
+        let source = SourceText::new(SourceFile { name: "a".into(), text: format!("x\n{long}\n{long}") });
         for (offset, _) in long.char_indices() {
             let column = long[..offset].chars().count() as u32 + 1;
             let places = [offset + 2, offset + long.len() + 3].map(|offset| source.line_column(offset));

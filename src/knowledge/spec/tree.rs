@@ -1,11 +1,11 @@
 //! The files of an inventory as one tree: merged by top-level key, and searched by path (`nodes[0].iommu`).
 
 use super::source::SourceFile;
-use super::source::{Source, Sources};
-use super::yaml::{AliasBudget, Document, Entry, Kind, NodeId};
-use railwright_base::suggest::nearest;
+use super::source::{SourceText, Sources};
+use super::yaml::{AliasBudget, NodeId, YamlDocument, YamlEntry, YamlNodeKind};
+use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
-use railwright_base::{Diagnostic, Label, Place};
+use railwright_base::{Diagnostic, Label, SourceLocation};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ pub const SINGLE: [&str; 10] = ["cluster", "fabric", "ssh", "cabling", "kubernet
 
 /// A node of one of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Location {
+pub struct SpecLocation {
     file: usize,
     /// The key before it, if it is a value of a mapping.
     key: Option<NodeId>,
     node: NodeId,
 }
 
-impl Location {
+impl SpecLocation {
     /// The key before it, if it is a value of a mapping.
     pub fn key(self) -> Option<NodeId> {
         self.key
@@ -35,26 +35,26 @@ impl Location {
 
 /// All files.
 #[derive(Debug, Clone, Default)]
-pub struct Tree {
-    documents: Vec<Document>,
+pub struct SpecTree {
+    documents: Vec<YamlDocument>,
     /// Every top-level key with the files that hold it.
-    top: BTreeMap<String, Vec<Location>>,
+    top: BTreeMap<String, Vec<SpecLocation>>,
     /// The items of joined lists, in the order of the model.
-    items: BTreeMap<&'static str, Vec<Location>>,
+    items: BTreeMap<&'static str, Vec<SpecLocation>>,
     /// The entries of joined mappings, by name.
-    named: BTreeMap<&'static str, HashMap<String, Location>>,
+    named: BTreeMap<&'static str, HashMap<String, SpecLocation>>,
     /// True when a file could not be read to its end: what is missing may be in there.
     pub unreadable: bool,
 }
 
-impl Tree {
+impl SpecTree {
     /// Parses and joins the files; whatever is wrong goes to `problems`.
-    pub fn read(files: Vec<SourceFile>, sources: &mut Sources, problems: &mut Vec<Diagnostic>) -> Tree {
-        let (mut tree, mut aliases) = (Tree::default(), AliasBudget::default());
+    pub fn read(files: Vec<SourceFile>, sources: &mut Sources, problems: &mut Vec<Diagnostic>) -> SpecTree {
+        let (mut tree, mut aliases) = (SpecTree::default(), AliasBudget::default());
         for file in files {
-            let source = Arc::new(Source::new(file));
+            let source = Arc::new(SourceText::new(file));
             sources.add(Arc::clone(&source));
-            match Document::parse(source, &mut aliases, problems) {
+            match YamlDocument::parse(source, &mut aliases, problems) {
                 Some(document) => tree.join(document, problems),
                 None => tree.unreadable = true,
             }
@@ -62,10 +62,10 @@ impl Tree {
         tree
     }
 
-    fn join(&mut self, document: Document, problems: &mut Vec<Diagnostic>) {
+    fn join(&mut self, document: YamlDocument, problems: &mut Vec<Diagnostic>) {
         let file = self.documents.len();
         let Some(root) = document.root().filter(|root| !document.is_null(*root)) else { return };
-        if document.kind(root) != Kind::Mapping {
+        if document.kind(root) != YamlNodeKind::Mapping {
             self.unreadable = true;
             problems.push(
                 Diagnostic::error("RW0106", "a spec file is a mapping (`key: value`)")
@@ -74,18 +74,18 @@ impl Tree {
             );
             return;
         }
-        let entries: Vec<Entry> = document.entries(root).collect();
+        let entries: Vec<YamlEntry> = document.entries(root).collect();
         self.documents.push(document);
-        for Entry { key, value } in entries {
-            self.join_entry(Location { file, key: Some(key), node: value }, key, problems);
+        for YamlEntry { key, value } in entries {
+            self.join_entry(SpecLocation { file, key: Some(key), node: value }, key, problems);
         }
     }
 
-    fn join_entry(&mut self, location: Location, key: NodeId, problems: &mut Vec<Diagnostic>) {
+    fn join_entry(&mut self, location: SpecLocation, key: NodeId, problems: &mut Vec<Diagnostic>) {
         let name = self.documents[location.file].text(key).to_owned();
         let joined = LISTS.contains(&name.as_str()) || MAPS.contains(&name.as_str());
         if !joined && !SINGLE.contains(&name.as_str()) {
-            problems.push(self.unknown_key(&name, Location { node: key, ..location }));
+            problems.push(self.unknown_key(&name, SpecLocation { node: key, ..location }));
         } else if let Some(first) =
             self.top.get(&name).and_then(|known| known.first()).filter(|first| !joined && first.file != location.file)
         {
@@ -107,10 +107,10 @@ impl Tree {
         }
     }
 
-    fn unknown_key(&self, name: &str, key: Location) -> Diagnostic {
+    fn unknown_key(&self, name: &str, key: SpecLocation) -> Diagnostic {
         let known = || SINGLE.iter().chain(&LISTS).chain(&MAPS).copied();
         let name = one_line(name, 60);
-        let label = nearest(&name, known()).map_or("nothing reads this".to_owned(), |near| format!("did you mean `{near}`?"));
+        let label = find_nearest_word(&name, known()).map_or("nothing reads this".to_owned(), |near| format!("did you mean `{near}`?"));
         Diagnostic::error("RW0105", format!("unknown key `{name}`"))
             .labelled(self.label(key, &label))
             .next(format!("keys that can stand here: {}", known().collect::<Vec<_>>().join(", ")))
@@ -128,36 +128,36 @@ impl Tree {
     }
 
     /// The files that hold a top-level key.
-    pub fn sections(&self, key: &str) -> &[Location] {
+    pub fn sections(&self, key: &str) -> &[SpecLocation] {
         self.top.get(key).map_or(&[], Vec::as_slice)
     }
 
     /// Notes where an item of a joined list came from; called in the order of the model's list.
-    pub fn note_item(&mut self, list: &'static str, item: Location) {
+    pub fn note_item(&mut self, list: &'static str, item: SpecLocation) {
         self.items.entry(list).or_default().push(item);
     }
 
     /// The file of a location and the node in it.
-    pub fn document(&self, location: Location) -> (&Document, NodeId) {
+    pub fn document(&self, location: SpecLocation) -> (&YamlDocument, NodeId) {
         (&self.documents[location.file], location.node)
     }
 
     /// The items of the list at a location.
-    pub fn items(&self, location: Location) -> Vec<Location> {
+    pub fn items(&self, location: SpecLocation) -> Vec<SpecLocation> {
         let (document, node) = self.document(location);
-        document.items(node).map(|node| Location { file: location.file, key: None, node }).collect()
+        document.items(node).map(|node| SpecLocation { file: location.file, key: None, node }).collect()
     }
 
     /// The entries of the mapping at a location.
-    pub fn entries(&self, location: Location) -> Vec<(String, Location)> {
+    pub fn entries(&self, location: SpecLocation) -> Vec<(String, SpecLocation)> {
         let (document, node) = self.document(location);
-        let locate = |entry: Entry| Location { file: location.file, key: Some(entry.key), node: entry.value };
+        let locate = |entry: YamlEntry| SpecLocation { file: location.file, key: Some(entry.key), node: entry.value };
         document.entries(node).map(|entry| (document.text(entry.key).to_owned(), locate(entry))).collect()
     }
 
     /// The value at a path such as `fabric.mtu`, `nodes[0].nics.netdev` or `modules["a.b"].enabled`; nothing where the
     /// files do not say it.
-    pub fn find(&self, path: &str) -> Option<Location> {
+    pub fn find(&self, path: &str) -> Option<SpecLocation> {
         let (first, rest) = first_segment(path)?;
         let Segment::Key(name) = first else { return None };
         let (start, mut rest) = match first_segment(rest) {
@@ -174,47 +174,47 @@ impl Tree {
         rest.is_empty().then_some(location)
     }
 
-    fn child(&self, location: Location, segment: &Segment) -> Option<Location> {
+    fn child(&self, location: SpecLocation, segment: &Segment) -> Option<SpecLocation> {
         let (document, node) = self.document(location);
         match segment {
-            Segment::Index(index) => document.items(node).nth(*index).map(|node| Location { key: None, node, ..location }),
+            Segment::Index(index) => document.items(node).nth(*index).map(|node| SpecLocation { key: None, node, ..location }),
             Segment::Key(key) => {
                 let entry = document.entry(node, key)?;
-                Some(Location { key: Some(entry.key), node: entry.value, ..location })
+                Some(SpecLocation { key: Some(entry.key), node: entry.value, ..location })
             }
         }
     }
 
     /// The bytes that a caret marks for a location, and their file: a scalar in full, the key or start of anything larger.
-    pub fn caret(&self, location: Location) -> (&Document, Range<usize>) {
+    pub fn caret(&self, location: SpecLocation) -> (&YamlDocument, Range<usize>) {
         let (document, node) = self.document(location);
-        let collection = matches!(document.kind(node), Kind::Mapping | Kind::Sequence);
+        let collection = matches!(document.kind(node), YamlNodeKind::Mapping | YamlNodeKind::Sequence);
         let node = if collection { location.key.unwrap_or(node) } else { node };
         (document, document.caret(node))
     }
 
     /// A caret at a location.
-    pub fn label(&self, location: Location, text: &str) -> Label {
+    pub fn label(&self, location: SpecLocation, text: &str) -> Label {
         let (document, span) = self.caret(location);
         Label { file: document.source().name().to_owned(), span, text: text.to_owned() }
     }
 
     /// A caret at the key of a location.
-    pub fn key_label(&self, location: Location, text: &str) -> Label {
-        self.label(Location { node: location.key.unwrap_or(location.node), key: None, ..location }, text)
+    pub fn key_label(&self, location: SpecLocation, text: &str) -> Label {
+        self.label(SpecLocation { node: location.key.unwrap_or(location.node), key: None, ..location }, text)
     }
 
     /// A caret at a part of the text of the scalar at a location.
-    pub fn label_within(&self, location: Location, part: Range<usize>, text: &str) -> Label {
+    pub fn label_within(&self, location: SpecLocation, part: Range<usize>, text: &str) -> Label {
         let (document, node) = self.document(location);
         Label { file: document.source().name().to_owned(), span: document.span_within(node, part), text: text.to_owned() }
     }
 
     /// Line and column of a path.
-    pub fn place(&self, path: &str) -> Option<Place> {
+    pub fn place(&self, path: &str) -> Option<SourceLocation> {
         let (document, span) = self.caret(self.find(path)?);
         let (line, column) = document.source().line_column(span.start);
-        Some(Place { file: document.source().name().to_owned(), line, column, path: path.to_owned() })
+        Some(SourceLocation { file: document.source().name().to_owned(), line, column, path: path.to_owned() })
     }
 }
 

@@ -72,7 +72,7 @@ pub struct Window {
 
 /// The key of a window that cannot be read, with what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unread {
+pub struct WindowParseError {
     /// `from`, `for` or `zone`.
     pub key: &'static str,
     /// In one line.
@@ -95,7 +95,7 @@ pub struct Opening {
 
 /// How it stands with all windows at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum WindowState {
     /// Open; closed from then on.
     Open {
         /// When the last of the windows that are open or follow without a gap closes.
@@ -110,8 +110,8 @@ pub enum Standing {
 
 impl Window {
     /// The window with its texts read.
-    pub fn read(&self) -> Result<Opening, Unread> {
-        let unread = |key, why: String, fix: &str| Unread { key, why, fix: fix.to_owned() };
+    pub fn read(&self) -> Result<Opening, WindowParseError> {
+        let unread = |key, why: String, fix: &str| WindowParseError { key, why, fix: fix.to_owned() };
         let clock = || unread("from", "it is no time of day".to_owned(), "write hours and minutes, such as `22:00`");
         let from = match self.from.split_once(':') {
             Some((hours, minutes)) if is_two_digits(hours) && is_two_digits(minutes) => {
@@ -120,7 +120,8 @@ impl Window {
             }
             _ => return Err(clock()),
         };
-        let lasts = duration(&self.lasts).ok_or_else(|| unread("for", "it is no duration".to_owned(), "write such as `6h`, `90m`"))?;
+        let lasts =
+            parse_duration(&self.lasts).ok_or_else(|| unread("for", "it is no duration".to_owned(), "write such as `6h`, `90m`"))?;
         if lasts > SignedDuration::from_hours(24 * WEEK_DAYS) {
             return Err(unread("for", "it is longer than a week".to_owned(), "leave the windows out where steps may begin at any time"));
         }
@@ -143,7 +144,7 @@ fn is_two_digits(text: &str) -> bool {
 }
 
 /// A duration as people write it (`4h`, `1h 30m`): more than nothing, less than a hundred years.
-pub fn duration(text: &str) -> Option<SignedDuration> {
+pub fn parse_duration(text: &str) -> Option<SignedDuration> {
     let duration: SignedDuration = text.trim().parse().ok()?;
     (duration.is_positive() && duration < SignedDuration::from_hours(876_000)).then_some(duration)
 }
@@ -166,7 +167,7 @@ impl Opening {
 }
 
 /// How it stands with windows at a moment. Windows that touch or overlap are one.
-pub fn standing(openings: &[Opening], now: Timestamp) -> Standing {
+pub fn compute_window_state(openings: &[Opening], now: Timestamp) -> WindowState {
     let mut times: Vec<(Timestamp, Timestamp)> = openings.iter().flat_map(|opening| opening.about(now)).collect();
     times.sort();
     let mut open: Option<Timestamp> = None;
@@ -178,13 +179,13 @@ pub fn standing(openings: &[Opening], now: Timestamp) -> Standing {
         }
     }
     match open {
-        Some(until) => Standing::Open { until },
-        None => Standing::Closed { opens: times.iter().map(|(from, _)| *from).find(|from| *from > now) },
+        Some(until) => WindowState::Open { until },
+        None => WindowState::Closed { opens: times.iter().map(|(from, _)| *from).find(|from| *from > now) },
     }
 }
 
 /// A moment as people of a zone say it: `Sun 2026-03-29 22:00 CEST`.
-pub fn local(at: Timestamp, zone: &str) -> String {
+pub fn format_local_time(at: Timestamp, zone: &str) -> String {
     match TimeZoneDatabase::bundled().get(zone) {
         Ok(zone) => at.to_zoned(zone).strftime("%a %Y-%m-%d %H:%M %Z").to_string(),
         Err(_) => at.to_string(),
@@ -201,9 +202,9 @@ mod tests {
 
     fn at(windows: &[Window], now: &str) -> String {
         let openings: Vec<Opening> = windows.iter().map(|window| window.read().unwrap()).collect();
-        match standing(&openings, now.parse().unwrap()) {
-            Standing::Open { until } => format!("until {until}"),
-            Standing::Closed { opens } => format!("from {}", opens.unwrap()),
+        match compute_window_state(&openings, now.parse().unwrap()) {
+            WindowState::Open { until } => format!("until {until}"),
+            WindowState::Closed { opens } => format!("from {}", opens.unwrap()),
         }
     }
 
@@ -261,12 +262,12 @@ mod tests {
             assert_eq!(key(Window { zone: zone.to_owned(), ..good.clone() }), "zone", "{zone}");
         }
         for (text, seconds) in [("4h", 14_400), ("1h 30m", 5400), ("90 minutes", 5400), (" 20s ", 20)] {
-            assert_eq!(duration(text).unwrap().as_secs(), seconds);
+            assert_eq!(parse_duration(text).unwrap().as_secs(), seconds);
         }
     }
 
     #[test]
     fn a_moment_is_said_in_the_words_of_the_zone() {
-        assert_eq!(local("2026-03-29T01:30:00Z".parse().unwrap(), "Europe/Berlin"), "Sun 2026-03-29 03:30 CEST");
+        assert_eq!(format_local_time("2026-03-29T01:30:00Z".parse().unwrap(), "Europe/Berlin"), "Sun 2026-03-29 03:30 CEST");
     }
 }

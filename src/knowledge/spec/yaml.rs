@@ -8,7 +8,7 @@ mod syntax;
 
 pub use build::AliasBudget;
 
-use super::source::Source;
+use super::source::SourceText;
 use railwright_base::Diagnostic;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub type NodeId = u32;
 
 /// What a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum YamlNodeKind {
     /// Text without quotes: it may stand for a number, a bool or nothing.
     Plain,
     /// Text in quotes or in a block: always text.
@@ -36,8 +36,8 @@ const TEXT_IS_SPAN: u32 = u32::MAX;
 const TEXT_IS_SPAN_IN_QUOTES: u32 = u32::MAX - 1;
 
 #[derive(Debug, Clone, Copy)]
-struct Node {
-    kind: Kind,
+struct YamlNode {
+    kind: YamlNodeKind,
     /// True for a mapping with a merge key `<<`.
     merges: bool,
     start: u32,
@@ -49,32 +49,32 @@ struct Node {
 
 /// One parsed file.
 #[derive(Debug, Clone)]
-pub struct Document {
-    source: Arc<Source>,
-    nodes: Vec<Node>,
+pub struct YamlDocument {
+    source: Arc<SourceText>,
+    nodes: Vec<YamlNode>,
     /// Texts that differ from the bytes in the file: escapes, folded blocks.
     owned: Vec<String>,
 }
 
 /// A key with its value.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct YamlEntry {
     /// The key's scalar.
     pub key: NodeId,
     /// The value as it stands there, possibly an alias.
     pub value: NodeId,
 }
 
-impl Document {
+impl YamlDocument {
     /// Reads a file. What is wrong with it goes to `problems`; a document comes back even then, if there is any sense
     /// in reading on, so that one run shows all errors.
     /// Its aliases are paid from the budget of the files that are read together.
-    pub fn parse(source: Arc<Source>, aliases: &mut AliasBudget, problems: &mut Vec<Diagnostic>) -> Option<Document> {
-        build::build(source, aliases, problems)
+    pub fn parse(source: Arc<SourceText>, aliases: &mut AliasBudget, problems: &mut Vec<Diagnostic>) -> Option<YamlDocument> {
+        build::build_document(source, aliases, problems)
     }
 
     /// The file.
-    pub fn source(&self) -> &Arc<Source> {
+    pub fn source(&self) -> &Arc<SourceText> {
         &self.source
     }
 
@@ -83,18 +83,18 @@ impl Document {
         (!self.nodes.is_empty()).then_some(0)
     }
 
-    fn node(&self, id: NodeId) -> &Node {
+    fn node(&self, id: NodeId) -> &YamlNode {
         &self.nodes[id as usize]
     }
 
     /// What a node is, aliases followed.
-    pub fn kind(&self, id: NodeId) -> Kind {
+    pub fn kind(&self, id: NodeId) -> YamlNodeKind {
         self.node(self.resolved(id)).kind
     }
 
     /// The node that an alias stands for; any other node itself.
     pub fn resolved(&self, mut id: NodeId) -> NodeId {
-        while self.node(id).kind == Kind::Alias {
+        while self.node(id).kind == YamlNodeKind::Alias {
             id = self.node(id).extra;
         }
         id
@@ -105,16 +105,18 @@ impl Document {
         let node = self.node(self.resolved(id));
         let (start, end) = (node.start as usize, node.end as usize);
         match (node.kind, node.extra) {
-            (Kind::Plain | Kind::Quoted, TEXT_IS_SPAN) => self.source.text().get(start..end).unwrap_or(""),
-            (Kind::Plain | Kind::Quoted, TEXT_IS_SPAN_IN_QUOTES) => self.source.text().get(start + 1..end - 1).unwrap_or(""),
-            (Kind::Plain | Kind::Quoted, index) => self.owned.get(index as usize).map_or("", String::as_str),
+            (YamlNodeKind::Plain | YamlNodeKind::Quoted, TEXT_IS_SPAN) => self.source.text().get(start..end).unwrap_or(""),
+            (YamlNodeKind::Plain | YamlNodeKind::Quoted, TEXT_IS_SPAN_IN_QUOTES) => {
+                self.source.text().get(start + 1..end - 1).unwrap_or("")
+            }
+            (YamlNodeKind::Plain | YamlNodeKind::Quoted, index) => self.owned.get(index as usize).map_or("", String::as_str),
             _ => "",
         }
     }
 
     /// True for a plain scalar that stands for nothing: empty, `~` or `null`.
     pub fn is_null(&self, id: NodeId) -> bool {
-        self.kind(id) == Kind::Plain && matches!(self.text(id), "" | "~" | "null" | "Null" | "NULL")
+        self.kind(id) == YamlNodeKind::Plain && matches!(self.text(id), "" | "~" | "null" | "Null" | "NULL")
     }
 
     /// The bytes of a node where it stands (for an alias those of `*name`); never empty where there is text to show.
@@ -127,10 +129,10 @@ impl Document {
     pub fn caret(&self, id: NodeId) -> Range<usize> {
         let span = self.span(id);
         match self.node(id).kind {
-            Kind::Mapping if self.source.text().as_bytes().get(span.start) != Some(&b'{') && id + 1 < self.node(id).after => {
+            YamlNodeKind::Mapping if self.source.text().as_bytes().get(span.start) != Some(&b'{') && id + 1 < self.node(id).after => {
                 self.caret(id + 1)
             }
-            Kind::Sequence | Kind::Mapping => span.start..(span.start + 1).min(span.end),
+            YamlNodeKind::Sequence | YamlNodeKind::Mapping => span.start..(span.start + 1).min(span.end),
             _ => span,
         }
     }
@@ -151,7 +153,7 @@ impl Document {
     pub fn items(&self, id: NodeId) -> Children<'_> {
         let id = self.resolved(id);
         match self.node(id).kind {
-            Kind::Sequence => Children { document: self, next: id + 1, end: self.node(id).after },
+            YamlNodeKind::Sequence => Children { document: self, next: id + 1, end: self.node(id).after },
             _ => Children { document: self, next: id, end: id },
         }
     }
@@ -160,8 +162,8 @@ impl Document {
     pub fn entries(&self, id: NodeId) -> Entries<'_> {
         let id = self.resolved(id);
         match self.node(id) {
-            Node { kind: Kind::Mapping, merges: false, .. } => self.own_entries(id),
-            Node { kind: Kind::Mapping, .. } => {
+            YamlNode { kind: YamlNodeKind::Mapping, merges: false, .. } => self.own_entries(id),
+            YamlNode { kind: YamlNodeKind::Mapping, .. } => {
                 let mut entries = Vec::new();
                 let mut seen = std::collections::HashSet::new();
                 self.merge_into(id, &mut entries, &mut seen);
@@ -177,17 +179,18 @@ impl Document {
     }
 
     /// `build` bounds how deep and how wide merging can go, so this recursion ends soon.
-    fn merge_into<'a>(&'a self, mapping: NodeId, entries: &mut Vec<Entry>, seen: &mut std::collections::HashSet<&'a str>) {
+    fn merge_into<'a>(&'a self, mapping: NodeId, entries: &mut Vec<YamlEntry>, seen: &mut std::collections::HashSet<&'a str>) {
         let mut merged = Vec::new();
-        for Entry { key, value } in self.own_entries(mapping) {
+        for YamlEntry { key, value } in self.own_entries(mapping) {
             if self.is_merge_key(key) {
                 let value = self.resolved(value);
                 match self.node(value).kind {
-                    Kind::Mapping => merged.push(value),
-                    _ => merged.extend(self.items(value).map(|item| self.resolved(item)).filter(|i| self.node(*i).kind == Kind::Mapping)),
+                    YamlNodeKind::Mapping => merged.push(value),
+                    _ => merged
+                        .extend(self.items(value).map(|item| self.resolved(item)).filter(|i| self.node(*i).kind == YamlNodeKind::Mapping)),
                 }
             } else if seen.insert(self.text(key)) {
-                entries.push(Entry { key, value });
+                entries.push(YamlEntry { key, value });
             }
         }
         for mapping in merged {
@@ -196,11 +199,11 @@ impl Document {
     }
 
     fn is_merge_key(&self, key: NodeId) -> bool {
-        self.node(key).kind == Kind::Plain && self.text(key) == "<<"
+        self.node(key).kind == YamlNodeKind::Plain && self.text(key) == "<<"
     }
 
     /// The entry with this key.
-    pub fn entry(&self, mapping: NodeId, key: &str) -> Option<Entry> {
+    pub fn entry(&self, mapping: NodeId, key: &str) -> Option<YamlEntry> {
         self.entries(mapping).find(|entry| self.text(entry.key) == key)
     }
 }
@@ -208,7 +211,7 @@ impl Document {
 /// The direct children of a node.
 #[derive(Debug, Clone)]
 pub struct Children<'a> {
-    document: &'a Document,
+    document: &'a YamlDocument,
     next: NodeId,
     end: NodeId,
 }
@@ -231,14 +234,14 @@ pub enum Entries<'a> {
     /// No merge key: straight from the arena.
     Own(Children<'a>),
     /// With what was merged in.
-    Merged(std::vec::IntoIter<Entry>),
+    Merged(std::vec::IntoIter<YamlEntry>),
 }
 
 impl Iterator for Entries<'_> {
-    type Item = Entry;
-    fn next(&mut self) -> Option<Entry> {
+    type Item = YamlEntry;
+    fn next(&mut self) -> Option<YamlEntry> {
         match self {
-            Entries::Own(children) => Some(Entry { key: children.next()?, value: children.next()? }),
+            Entries::Own(children) => Some(YamlEntry { key: children.next()?, value: children.next()? }),
             Entries::Merged(entries) => entries.next(),
         }
     }

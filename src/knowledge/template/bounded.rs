@@ -12,8 +12,8 @@ pub const TEXT_MAX: usize = 8 << 20;
 pub const TOO_MUCH: &str = "this makes more than 8 MiB of text";
 
 /// The text, unless it is too long.
-pub fn within(text: String) -> TeraResult<String> {
-    work::made(&text)?;
+pub fn limit_text_length(text: String) -> TeraResult<String> {
+    work::charge_text(&text)?;
     Ok(text)
 }
 
@@ -21,28 +21,28 @@ fn not_longer(text: String) -> TeraResult<String> {
     if text.len() > TEXT_MAX { Err(Error::message(TOO_MUCH)) } else { Ok(text) }
 }
 
-fn text(value: &Value) -> TeraResult<&str> {
+fn expect_text(value: &Value) -> TeraResult<&str> {
     value.as_str().ok_or_else(|| Error::message("this filter takes text"))
 }
 
 /// Tera's `replace`, which would do it first and look at nothing.
-pub fn replace(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
-    let (value, from, to) = (text(&value)?, arguments.must_get::<String>("from")?, arguments.must_get::<String>("to")?);
-    work::made(&from)?;
-    work::made(&to)?;
+pub fn replace_in_text(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
+    let (value, from, to) = (expect_text(&value)?, arguments.must_get::<String>("from")?, arguments.must_get::<String>("to")?);
+    work::charge_text(&from)?;
+    work::charge_text(&to)?;
     let longer = value.matches(from.as_str()).count().saturating_mul(to.len().saturating_sub(from.len()));
     if value.len().saturating_add(longer) > TEXT_MAX {
         return Err(Error::message(TOO_MUCH));
     }
-    work::charge((value.len() / 8) as u64)?;
-    within(value.replace(&from, &to))
+    work::charge_units((value.len() / 8) as u64)?;
+    limit_text_length(value.replace(&from, &to))
 }
 
 /// Tera's `join`.
-pub fn join(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
+pub fn join_list_items(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
     let items = value.as_array().ok_or_else(|| Error::message("this filter takes a list"))?;
     let between = arguments.get::<String>("sep")?.unwrap_or_default();
-    work::made(&between)?;
+    work::charge_text(&between)?;
     let mut out = String::new();
     for (n, item) in items.iter().enumerate() {
         if n > 0 {
@@ -51,18 +51,18 @@ pub fn join(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
         out.push_str(&item.to_string());
         out = not_longer(out)?;
     }
-    within(out)
+    limit_text_length(out)
 }
 
 /// Tera's `indent`: all lines but the first and the empty ones, unless it is told otherwise.
-pub fn indent(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
+pub fn indent_text(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> {
     let (first, blank) = (arguments.get::<bool>("first")?.unwrap_or(false), arguments.get::<bool>("blank")?.unwrap_or(false));
     let width = arguments.get::<usize>("width")?.unwrap_or(4).min(1000);
     let indentation = arguments.get::<String>("indentation")?.unwrap_or_else(|| " ".to_owned());
     if indentation.chars().count() != 1 {
         return Err(Error::message("The `indentation` argument must contain exactly one character"));
     }
-    let (value, indentation) = (text(&value)?, indentation.repeat(width));
+    let (value, indentation) = (expect_text(&value)?, indentation.repeat(width));
     let mut out = String::new();
     for (n, line) in value.lines().enumerate() {
         if n > 0 {
@@ -77,21 +77,21 @@ pub fn indent(value: Value, arguments: Kwargs, _: &State) -> TeraResult<String> 
     if value.ends_with('\n') {
         out.push('\n');
     }
-    within(out)
+    limit_text_length(out)
 }
 
 /// Where a template is written to.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct TemplateOutputBuffer {
     bytes: Vec<u8>,
     /// There was more than a text may have.
     pub is_over: bool,
 }
 
-impl Page {
+impl TemplateOutputBuffer {
     /// Charges for all that was written: an output without filter or operator is charged for nothing else.
     pub fn charge(&self) -> TeraResult<()> {
-        work::charge(self.bytes.len() as u64 / work::BYTES_A_UNIT)
+        work::charge_units(self.bytes.len() as u64 / work::BYTES_A_UNIT)
     }
 
     /// What was written.
@@ -100,7 +100,7 @@ impl Page {
     }
 }
 
-impl Write for Page {
+impl Write for TemplateOutputBuffer {
     fn write(&mut self, more: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + more.len() > TEXT_MAX {
             self.is_over = true;

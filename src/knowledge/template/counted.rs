@@ -1,7 +1,7 @@
 //! A template as Tera is given it: the author's text, with filters in it that charge (`work`) for what loops, filters and operators do.
 
-use super::names::{closing, is_keyword};
-use super::token::{Piece, Placed, Token, pieces};
+use super::names::{find_closing_bracket, is_keyword};
+use super::token::{Placed, TemplatePiece, Token, split_into_pieces};
 use super::work::{BYTES_A_UNIT, ELEMENTS_FILTER, TEXT_FILTER, TURNS_FILTER, WHOLE_FILTER};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,25 +29,25 @@ struct Insert {
 
 /// A template as Tera is given it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedTemplate {
     /// The text, with what counts in it.
     pub text: String,
     inserted: Vec<Insert>,
 }
 
-impl Counted {
+impl CountedTemplate {
     /// A template with what counts in its loops, before its filters and behind the values of its operators.
     pub fn of(template: &str) -> Self {
-        let pieces = pieces(template);
+        let pieces = split_into_pieces(template);
         let bodies = loop_bodies(&pieces);
         let mut inserts: Vec<Insert> = Vec::new();
         for (at, piece) in pieces.iter().enumerate() {
-            let (Piece::Tag(_, words) | Piece::Output(_, words)) = piece else { continue };
+            let (TemplatePiece::Tag(_, words) | TemplatePiece::Output(_, words)) = piece else { continue };
             let expression = expression_of(piece);
             let (Some(first), Some(last)) = (expression.first(), expression.last()) else { continue };
             count_expression(expression, &mut inserts);
             let charge = match words.first() {
-                Some((word, _)) if matches!(piece, Piece::Output(..)) || word.is_word("if") || word.is_word("elif") => continue,
+                Some((word, _)) if matches!(piece, TemplatePiece::Output(..)) || word.is_word("if") || word.is_word("elif") => continue,
                 Some((word, _)) if word.is_word("for") => {
                     format!(")|{TURNS_FILTER}(body={})", bodies.get(&at).copied().unwrap_or_default())
                 }
@@ -66,7 +66,7 @@ impl Counted {
             from = insert.at;
         }
         text.push_str(&template[from..]);
-        Counted { text, inserted: inserts }
+        CountedTemplate { text, inserted: inserts }
     }
 
     /// The bytes of the template that these bytes of the counted text were; what was put in stands for what it charges for.
@@ -91,17 +91,17 @@ impl Counted {
 
 /// Where in a template the tag or output stands that holds this byte.
 pub fn piece_around(template: &str, at: usize) -> Option<Range<usize>> {
-    pieces(template).into_iter().find_map(|piece| match piece {
-        Piece::Tag(span, _) | Piece::Output(span, _) if span.contains(&at) => Some(span),
+    split_into_pieces(template).into_iter().find_map(|piece| match piece {
+        TemplatePiece::Tag(span, _) | TemplatePiece::Output(span, _) if span.contains(&at) => Some(span),
         _ => None,
     })
 }
 
 /// The expression of an output or a tag.
-fn expression_of(piece: &Piece) -> &[Placed] {
+fn expression_of(piece: &TemplatePiece) -> &[Placed] {
     let (words, begins) = match piece {
-        Piece::Output(_, words) => (words, Some(0)),
-        Piece::Tag(_, words) => {
+        TemplatePiece::Output(_, words) => (words, Some(0)),
+        TemplatePiece::Tag(_, words) => {
             let behind = |is_split: &dyn Fn(&Token) -> bool| words.iter().position(|(word, _)| is_split(word)).map(|at| at + 1);
             let begins = match words.first() {
                 Some((word, _)) if word.is_word("if") || word.is_word("elif") => Some(1),
@@ -111,20 +111,21 @@ fn expression_of(piece: &Piece) -> &[Placed] {
             };
             (words, begins)
         }
-        Piece::Content(_) | Piece::Comment => return &[],
+        TemplatePiece::Content(_) | TemplatePiece::Comment => return &[],
     };
     begins.and_then(|at| words.get(at..)).unwrap_or_default()
 }
 
 fn count_expression(words: &[Placed], inserts: &mut Vec<Insert>) {
-    let copies = copies(words);
+    let copies = count_copies(words);
     let whole = if copies > 1 { format!("|{WHOLE_FILTER}(times={copies})") } else { format!("|{WHOLE_FILTER}") };
     let has_operators = (0..words.len()).any(|at| is_operator(words, at));
     for (at, (word, span)) in words.iter().enumerate() {
         if word.is("|") {
             inserts.push(Insert { at: span.start, text: format!("|{}", charge_of_filter(words.get(at + 1))), of: span.start..span.start });
             // The value goes on through the filter: an operator behind the last one handles what that makes.
-            let end = if words.get(at + 2).is_some_and(|(word, _)| word.is("(")) { closing(words, at + 2) + 1 } else { at + 2 };
+            let end =
+                if words.get(at + 2).is_some_and(|(word, _)| word.is("(")) { find_closing_bracket(words, at + 2) + 1 } else { at + 2 };
             if has_operators && !words.get(end).is_some_and(|(word, _)| word.is("|")) {
                 let of = span.end..words[end.min(words.len()) - 1].1.end;
                 inserts.push(Insert { at: of.end, text: whole.clone(), of });
@@ -136,7 +137,7 @@ fn count_expression(words: &[Placed], inserts: &mut Vec<Insert>) {
 }
 
 /// How often a text or list can be copied in an expression on its way from value to value.
-fn copies(words: &[Placed]) -> u64 {
+fn count_copies(words: &[Placed]) -> u64 {
     words.iter().filter(|(word, _)| word.is("~") || word.is("...") || word.is(":")).count() as u64
 }
 
@@ -181,8 +182,8 @@ fn count_path(words: &[Placed], start: usize, whole: &str, inserts: &mut Vec<Ins
     while let Some((Token::Symbol(symbol), _)) = words.get(end) {
         match *symbol {
             "." | "?." => (end, brackets) = (end + 2, None),
-            "?[" => (end, brackets, has_brackets) = (closing(words, end) + 1, None, true),
-            "[" => (end, brackets, has_brackets) = (closing(words, end) + 1, brackets.or(Some(end)), true),
+            "?[" => (end, brackets, has_brackets) = (find_closing_bracket(words, end) + 1, None, true),
+            "[" => (end, brackets, has_brackets) = (find_closing_bracket(words, end) + 1, brackets.or(Some(end)), true),
             _ => break,
         }
     }
@@ -221,11 +222,11 @@ fn is_only_tested(words: &[Placed], mut start: usize, mut end: usize) -> bool {
 }
 
 /// The steps of the body of each loop, by the index of its tag.
-fn loop_bodies(pieces: &[Piece]) -> BTreeMap<usize, u64> {
+fn loop_bodies(pieces: &[TemplatePiece]) -> BTreeMap<usize, u64> {
     let (mut open, mut all, mut bodies) = (Vec::new(), 0, BTreeMap::new());
     for (at, piece) in pieces.iter().enumerate() {
-        all += steps(piece);
-        let Piece::Tag(_, words) = piece else { continue };
+        all += compute_piece_cost(piece);
+        let TemplatePiece::Tag(_, words) = piece else { continue };
         match words.first() {
             Some((word, _)) if word.is_word("for") => open.push((at, all)),
             Some((word, _)) if word.is_word("endfor") => bodies.extend(open.pop().map(|(tag, before)| (tag, all - before))),
@@ -236,14 +237,14 @@ fn loop_bodies(pieces: &[Piece]) -> BTreeMap<usize, u64> {
     bodies
 }
 
-fn steps(piece: &Piece) -> u64 {
+fn compute_piece_cost(piece: &TemplatePiece) -> u64 {
     match piece {
-        Piece::Content(span) => 1 + span.len() as u64 / BYTES_A_UNIT,
+        TemplatePiece::Content(span) => 1 + span.len() as u64 / BYTES_A_UNIT,
         // Texts that stand in an expression are copied with it.
-        Piece::Tag(span, words) | Piece::Output(span, words) => {
-            1 + words.len() as u64 + span.len() as u64 / BYTES_A_UNIT * (1 + copies(words))
+        TemplatePiece::Tag(span, words) | TemplatePiece::Output(span, words) => {
+            1 + words.len() as u64 + span.len() as u64 / BYTES_A_UNIT * (1 + count_copies(words))
         }
-        Piece::Comment => 0,
+        TemplatePiece::Comment => 0,
     }
 }
 
@@ -254,7 +255,7 @@ mod tests {
     #[test]
     fn what_counts_is_put_in_and_places_are_found_again() {
         let template = "a{% for x in list %}{{ x.y | lower }}é{% endfor %}";
-        let counted = Counted::of(template);
+        let counted = CountedTemplate::of(template);
         assert_eq!(counted.text, "a{% for x in (list)|_turns(body=9) %}{{ x.y |_text| lower }}é{% endfor %}");
         for word in ["list", "x.y", "lower", "endfor"] {
             let (here, there) = (template.find(word).unwrap(), counted.text.find(word).unwrap());
@@ -279,16 +280,16 @@ mod tests {
             ("{{ 1 if x else [a, a] }}", "{{ 1 if x else [a|_whole, a|_whole] }}"),
             ("{% for a, b in c | pairs %}{% endfor %}", "{% for a, b in (c |_elements| pairs)|_turns(body=2) %}{% endfor %}"),
         ] {
-            assert_eq!(Counted::of(template).text, counted);
+            assert_eq!(CountedTemplate::of(template).text, counted);
         }
-        let nested = Counted::of(&"{% for a in b %}".repeat(3)).text;
+        let nested = CountedTemplate::of(&"{% for a in b %}".repeat(3)).text;
         assert_eq!(nested, "{% for a in (b)|_turns(body=10) %}{% for a in (b)|_turns(body=5) %}{% for a in (b)|_turns(body=0) %}");
     }
 
     proptest::proptest! {
         #[test]
         fn no_template_panics_and_no_byte_of_it_is_lost(text in "([{}%#a'\"\\\\. |é\n(]|for |in |set |=|~|\\[|:|\\]|is |endfor){0,30}") {
-            let counted = Counted::of(&text);
+            let counted = CountedTemplate::of(&text);
             let mut left = counted.text.clone();
             for insert in &counted.inserted {
                 left.replace_range(insert.at..insert.at + insert.text.len(), "");

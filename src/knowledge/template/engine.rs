@@ -2,13 +2,13 @@
 //! and errors that name the place in the file that the module's author wrote.
 
 use super::bounded;
-use super::counted::{self, Counted};
+use super::counted::{self, CountedTemplate};
 use super::filters;
-use super::names::Problem;
-use super::token::{self, Unread};
+use super::names::TemplateProblem;
+use super::token::{self, TemplateReadError};
 use super::work;
-use crate::spec::source::Source;
-use crate::spec::yaml::{Document, NodeId};
+use crate::spec::source::SourceText;
+use crate::spec::yaml::{NodeId, YamlDocument};
 use railwright_base::{Diagnostic, secret};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,11 +18,11 @@ use tera::{Context, ErrorKind, Tera};
 
 /// Where the text of a template stands.
 #[derive(Debug, Clone)]
-pub enum Origin {
+pub enum TemplateOrigin {
     /// A value of `module.yaml`.
     Manifest(NodeId),
     /// A file of its own.
-    File(Arc<Source>),
+    File(Arc<SourceText>),
 }
 
 /// What a template makes.
@@ -46,10 +46,10 @@ pub struct Snippet {
     /// What it makes.
     pub makes: Makes,
     /// The paths of the context that it uses; filled by the lint.
-    pub uses: Vec<super::names::Use>,
+    pub uses: Vec<super::names::TemplatePathUse>,
     /// The lint found something: Tera need not say it again.
     pub faulty: bool,
-    origin: Origin,
+    origin: TemplateOrigin,
     /// The template: the author's text, or the expression wrapped. Tera is given it with what counts its work.
     text: String,
     /// Bytes that were put before the author's expression.
@@ -60,7 +60,7 @@ pub struct Snippet {
 
 impl Snippet {
     /// The template of a text: one that is exactly one expression keeps its type, unless it is shell.
-    pub fn new(name: &str, text: &str, origin: Origin, makes: Makes) -> Self {
+    pub fn new(name: &str, text: &str, origin: TemplateOrigin, makes: Makes) -> Self {
         let whole = 0..text.len();
         let (name, text, before, inner, makes) = match makes {
             Makes::Shell => (format!("{name}.sh"), text.to_owned(), 0, whole, makes),
@@ -75,7 +75,7 @@ impl Snippet {
     }
 
     /// The same, but always text: for what is written to a file.
-    pub fn verbatim(name: &str, text: &str, origin: Origin) -> Self {
+    pub fn verbatim(name: &str, text: &str, origin: TemplateOrigin) -> Self {
         let inner = 0..text.len();
         Snippet {
             name: name.to_owned(),
@@ -95,7 +95,7 @@ impl Snippet {
     }
 
     /// The file and the bytes in it that belong to a part of the template.
-    pub fn place(&self, document: &Document, part: &Range<usize>) -> (String, Range<usize>) {
+    pub fn place(&self, document: &YamlDocument, part: &Range<usize>) -> (String, Range<usize>) {
         let back = |at: usize| (self.inner.start + at.saturating_sub(self.before)).clamp(self.inner.start, self.inner.end);
         let mut part = back(part.start)..back(part.end);
         if part.is_empty() {
@@ -103,13 +103,13 @@ impl Snippet {
             part = self.inner.clone();
         }
         match &self.origin {
-            Origin::Manifest(node) => (document.source().name().to_owned(), within_scalar(document, *node, part)),
-            Origin::File(source) => (source.name().to_owned(), part),
+            TemplateOrigin::Manifest(node) => (document.source().name().to_owned(), within_scalar(document, *node, part)),
+            TemplateOrigin::File(source) => (source.name().to_owned(), part),
         }
     }
 
     /// A problem of the lint as a diagnostic.
-    pub fn diagnostic(&self, document: &Document, problem: &Problem) -> Diagnostic {
+    pub fn diagnostic(&self, document: &YamlDocument, problem: &TemplateProblem) -> Diagnostic {
         let (file, span) = self.place(document, &problem.span);
         let diagnostic = Diagnostic::error(problem.code, problem.message.clone()).at(file, span, problem.fix.clone().unwrap_or_default());
         match problem.code {
@@ -120,7 +120,7 @@ impl Snippet {
 }
 
 /// The bytes of a part of a scalar's text. A block (`|`) stands in the file line by line, each behind its indentation.
-fn within_scalar(document: &Document, node: NodeId, part: Range<usize>) -> Range<usize> {
+fn within_scalar(document: &YamlDocument, node: NodeId, part: Range<usize>) -> Range<usize> {
     let (source, whole, text) = (document.source(), document.span(node), document.text(node));
     let found = document.span_within(node, part.clone());
     let before = text.get(..part.start).unwrap_or_default();
@@ -158,43 +158,43 @@ impl std::fmt::Debug for Engine {
 
 impl Engine {
     /// Compiles the templates; what Tera cannot read becomes diagnostics.
-    pub fn new(snippets: &[&Snippet], document: &Document) -> Result<Self, Vec<Diagnostic>> {
+    pub fn new(snippets: &[&Snippet], document: &YamlDocument) -> Result<Self, Vec<Diagnostic>> {
         let mut tera = Tera::new();
         tera.autoescape_on([".sh"]);
         tera.set_escape_fn(|value, out| out.write_all(secret::shell_word(value).as_bytes()));
-        filters::register(&mut tera);
-        work::register(&mut tera);
+        filters::register_filters(&mut tera);
+        work::register_charging_filters(&mut tera);
         let (mut errors, mut sound) = (Vec::new(), Vec::new());
         for snippet in snippets.iter().filter(|snippet| !snippet.faulty) {
-            match token::read(&snippet.text).unread {
-                Some((at, why)) if why != Unread::Malformed => errors.push(unreadable(snippet, document, at, why)),
-                unread => sound.push((snippet, Counted::of(&snippet.text).text, unread)),
+            match token::read_template(&snippet.text).unread {
+                Some((at, why)) if why != TemplateReadError::Malformed => {
+                    errors.push(new_unreadable_template_error(snippet, document, at, why))
+                }
+                unread => sound.push((snippet, CountedTemplate::of(&snippet.text).text, unread)),
             }
         }
         // All at once, because Tera looks at all of them again with each call; one by one only to tell which it cannot read.
         match tera.add_raw_templates(sound.iter().map(|(snippet, text, _)| (&snippet.name, text))) {
             Ok(()) => errors.extend(sound.iter().filter_map(|(snippet, _, unread)| {
                 let (at, why) = (*unread)?;
-                Some(unreadable(snippet, document, at, why))
+                Some(new_unreadable_template_error(snippet, document, at, why))
             })),
-            Err(_) => {
-                errors.extend(sound.iter().filter_map(|(snippet, text, _)| {
-                    Some(diagnostic(snippet, document, &tera.add_raw_template(&snippet.name, text).err()?))
-                }))
-            }
+            Err(_) => errors.extend(sound.iter().filter_map(|(snippet, text, _)| {
+                Some(diagnose_tera_error(snippet, document, &tera.add_raw_template(&snippet.name, text).err()?))
+            })),
         }
         if errors.is_empty() { Ok(Engine { tera, spent: Arc::default() }) } else { Err(errors) }
     }
 
     /// The text that a template makes.
-    pub fn text(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<String> {
+    pub fn text(&self, snippet: &Snippet, context: &Context, document: &YamlDocument) -> Rendered<String> {
         if let Some(known) = self.spent().get(&snippet.name) {
             return Err(Box::new(known.clone()));
         }
-        let mut page = bounded::Page::default();
-        work::begin();
+        let mut page = bounded::TemplateOutputBuffer::default();
+        work::begin_rendering();
         let made = self.tera.render_to(&snippet.name, context, &mut page).and_then(|()| page.charge());
-        match (made, work::end()) {
+        match (made, work::end_rendering()) {
             (Ok(()), _) => Ok(page.text()),
             (Err(_), _) if page.is_over => Err(Box::new(too_much(snippet.place(document, &(0..snippet.text.len()))))),
             (Err(error), Some(said)) => {
@@ -202,7 +202,7 @@ impl Engine {
                 self.spent().insert(snippet.name.clone(), problem.clone());
                 Err(Box::new(problem))
             }
-            (Err(error), None) => Err(Box::new(diagnostic(snippet, document, &error))),
+            (Err(error), None) => Err(Box::new(diagnose_tera_error(snippet, document, &error))),
         }
     }
 
@@ -211,36 +211,37 @@ impl Engine {
     }
 
     /// The value that a template makes; text where it is not one lone expression.
-    pub fn value(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<Value> {
+    pub fn value(&self, snippet: &Snippet, context: &Context, document: &YamlDocument) -> Rendered<Value> {
         let text = self.text(snippet, context, document)?;
         if snippet.makes != Makes::Value {
             return Ok(Value::String(text));
         }
-        serde_json::from_str(&text).map_err(|error| Box::new(plain(snippet, document, format!("the value cannot be used: {error}"))))
+        serde_json::from_str(&text)
+            .map_err(|error| Box::new(new_unusable_template_error(snippet, document, format!("the value cannot be used: {error}"))))
     }
 
     /// Whether a condition holds.
-    pub fn holds(&self, snippet: &Snippet, context: &Context, document: &Document) -> Rendered<bool> {
+    pub fn holds(&self, snippet: &Snippet, context: &Context, document: &YamlDocument) -> Rendered<bool> {
         Ok(self.text(snippet, context, document)? == "1")
     }
 }
 
-fn plain(snippet: &Snippet, document: &Document, message: String) -> Diagnostic {
+fn new_unusable_template_error(snippet: &Snippet, document: &YamlDocument, message: String) -> Diagnostic {
     let (file, span) = snippet.place(document, &(0..snippet.text.len()));
     Diagnostic::error("RW0204", "a template cannot be used").at(file, span, message)
 }
 
 /// A template that was not read to its end can be neither checked nor counted.
-fn unreadable(snippet: &Snippet, document: &Document, at: usize, why: Unread) -> Diagnostic {
+fn new_unreadable_template_error(snippet: &Snippet, document: &YamlDocument, at: usize, why: TemplateReadError) -> Diagnostic {
     let (file, span) = snippet.place(document, &(at..(at + 2).min(snippet.text.len())));
     let label = match why {
-        Unread::TooLong => format!("it has more than {} KiB", token::TEMPLATE_MAX >> 10),
-        Unread::TooManyTags => format!("more than {} outputs and tags stand in it, up to here", token::TAGS_MAX),
-        Unread::TooDeep => format!("`if`, `elif`, `for` or brackets are open here more than {} deep", token::DEPTH_MAX),
-        Unread::Malformed => "what comes from here on cannot be checked".to_owned(),
+        TemplateReadError::TooLong => format!("it has more than {} KiB", token::TEMPLATE_MAX >> 10),
+        TemplateReadError::TooManyTags => format!("more than {} outputs and tags stand in it, up to here", token::TAGS_MAX),
+        TemplateReadError::TooDeep => format!("`if`, `elif`, `for` or brackets are open here more than {} deep", token::DEPTH_MAX),
+        TemplateReadError::Malformed => "what comes from here on cannot be checked".to_owned(),
     };
     let diagnostic = Diagnostic::error("RW0204", "a template cannot be read").at(file, span, label);
-    if why == Unread::Malformed {
+    if why == TemplateReadError::Malformed {
         diagnostic
     } else {
         diagnostic.next("divide it into several files, or bring what is large with a package")
@@ -255,7 +256,7 @@ fn too_much((file, span): (String, Range<usize>)) -> Diagnostic {
 }
 
 /// Tera tells the byte of what counted; it is the loop or output around it that works too much.
-fn too_much_work(snippet: &Snippet, document: &Document, error: &tera::Error, said: &str) -> Diagnostic {
+fn too_much_work(snippet: &Snippet, document: &YamlDocument, error: &tera::Error, said: &str) -> Diagnostic {
     let part = match error.kind() {
         ErrorKind::RenderingError(report) => in_template(snippet, &report.span().range),
         _ => 0..0,
@@ -270,10 +271,10 @@ fn too_much_work(snippet: &Snippet, document: &Document, error: &tera::Error, sa
 
 /// The bytes of the template that Tera means.
 fn in_template(snippet: &Snippet, part: &Range<usize>) -> Range<usize> {
-    Counted::of(&snippet.text).place(part)
+    CountedTemplate::of(&snippet.text).place(part)
 }
 
-fn diagnostic(snippet: &Snippet, document: &Document, error: &tera::Error) -> Diagnostic {
+fn diagnose_tera_error(snippet: &Snippet, document: &YamlDocument, error: &tera::Error) -> Diagnostic {
     match error.kind() {
         ErrorKind::RenderingError(report) if report.message().contains(bounded::TOO_MUCH) => {
             too_much(snippet.place(document, &in_template(snippet, &report.span().range)))
@@ -287,15 +288,15 @@ fn diagnostic(snippet: &Snippet, document: &Document, error: &tera::Error) -> Di
             };
             Diagnostic::error("RW0204", what).at(file, span, railwright_base::text::one_line(report.message(), 200))
         }
-        other => plain(snippet, document, railwright_base::text::one_line(&other.to_string(), 200)),
+        other => new_unusable_template_error(snippet, document, railwright_base::text::one_line(&other.to_string(), 200)),
     }
 }
 
 /// A context of these values.
-pub fn context(values: &BTreeMap<String, Value>) -> Context {
+pub fn build_context(values: &BTreeMap<String, Value>) -> Context {
     let mut context = Context::new();
     for (name, value) in values {
-        add(&mut context, name, value);
+        add_context_value(&mut context, name, value);
     }
     context
 }
@@ -308,10 +309,10 @@ pub fn too_much_kept((file, span): (String, Range<usize>)) -> Diagnostic {
         .next("take out the loop that repeats it; bring what is large with a package")
 }
 
-pub use work::{SharedAllowance, is_allowance_used_up, keep, share_allowance, take_shared};
+pub use work::{SharedAllowance, is_allowance_used_up, share_allowance, take_kept_bytes, take_shared};
 
 /// Puts another value into a context.
-pub fn add(context: &mut Context, name: &str, value: &Value) {
+pub fn add_context_value(context: &mut Context, name: &str, value: &Value) {
     context.insert(name.to_owned(), value);
 }
 
@@ -323,17 +324,17 @@ mod tests {
     use serde_json::json;
 
     fn render(text: &str, makes: Makes, value: Value) -> Result<Value, String> {
-        let source = Arc::new(Source::new(SourceFile { name: "t".into(), text: text.to_owned() }));
-        let document = Document::parse(
-            Arc::new(Source::new(SourceFile { name: "m".into(), text: "a: b".into() })),
+        let source = Arc::new(SourceText::new(SourceFile { name: "t".into(), text: text.to_owned() }));
+        let document = YamlDocument::parse(
+            Arc::new(SourceText::new(SourceFile { name: "m".into(), text: "a: b".into() })),
             &mut AliasBudget::default(),
             &mut Vec::new(),
         )
         .unwrap();
-        let snippet = Snippet::new("t", text, Origin::File(source), makes);
+        let snippet = Snippet::new("t", text, TemplateOrigin::File(source), makes);
         let shown = |d: &Diagnostic| d.labels.iter().map(|l| format!("{:?}: {}", &text[l.span.clone()], l.text)).collect::<String>();
         let engine = Engine::new(&[&snippet], &document).map_err(|errors| errors.iter().map(shown).collect::<String>())?;
-        engine.value(&snippet, &context(&BTreeMap::from([("x".to_owned(), value)])), &document).map_err(|error| shown(&error))
+        engine.value(&snippet, &build_context(&BTreeMap::from([("x".to_owned(), value)])), &document).map_err(|error| shown(&error))
     }
 
     #[test]
@@ -563,12 +564,12 @@ mod tests {
             let made = |text: &str| {
                 let mut tera = Tera::new();
                 tera.autoescape_on(Vec::<&str>::new());
-                filters::register(&mut tera);
-                work::register(&mut tera);
-                work::begin();
+                filters::register_filters(&mut tera);
+                work::register_charging_filters(&mut tera);
+                work::begin_rendering();
                 tera.add_raw_template("t", text).map(|()| tera.render("t", &Context::from_serialize(&values).unwrap()).ok()).ok()
             };
-            let (plain, counted) = (made(&text), made(&Counted::of(&text).text));
+            let (plain, counted) = (made(&text), made(&CountedTemplate::of(&text).text));
             if plain.is_some() {
                 proptest::prop_assert_eq!(plain, counted, "{}", text);
             }

@@ -8,60 +8,60 @@ use tera::{Kwargs, State, Tera, TeraResult};
 pub const VALUE_FILTER: &str = "_value";
 
 /// Puts them in the place of Tera's.
-pub fn register(tera: &mut Tera) {
-    tera.register_filter(VALUE_FILTER, json);
+pub fn register_filters(tera: &mut Tera) {
+    tera.register_filter(VALUE_FILTER, format_json);
     tera.register_filter("json", |value: tera::Value, more: Kwargs, state: &State| {
         without_secret(&value)?;
-        json(value, more, state)
+        format_json(value, more, state)
     });
-    tera.register_filter("sh", sh);
-    tera.register_filter("systemd", systemd);
-    tera.register_filter("replace", bounded::replace);
-    tera.register_filter("join", bounded::join);
-    tera.register_filter("indent", bounded::indent);
+    tera.register_filter("sh", quote_shell_word);
+    tera.register_filter("systemd", quote_systemd_word);
+    tera.register_filter("replace", bounded::replace_in_text);
+    tera.register_filter("join", bounded::join_list_items);
+    tera.register_filter("indent", bounded::indent_text);
     tera.register_test("version_before", version_before);
     tera.register_test("whole_number", whole_number);
 }
 
-fn defined(value: &tera::Value) -> TeraResult<()> {
+fn check_defined(value: &tera::Value) -> TeraResult<()> {
     if value.is_undefined() { Err(tera::Error::message("the value is not there")) } else { Ok(()) }
 }
 
 /// What is written between quotes needs escapes, and a secret is filled in only after the filter has run.
 fn without_secret(value: &tera::Value) -> TeraResult<()> {
-    match secret::reserved(&value.to_string()) {
+    match secret::find_mark_character(&value.to_string()) {
         None => Ok(()),
         Some(_) => Err(tera::Error::message("a secret cannot go through this filter: it is filled in later, as it is")),
     }
 }
 
-fn json(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
-    defined(&value)?;
-    bounded::within(serde_json::to_string(&value).map_err(|error| tera::Error::message(error.to_string()))?)
+fn format_json(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
+    check_defined(&value)?;
+    bounded::limit_text_length(serde_json::to_string(&value).map_err(|error| tera::Error::message(error.to_string()))?)
 }
 
-fn sh(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
-    defined(&value)?;
-    bounded::within(secret::shell_word(&value.to_string()))
+fn quote_shell_word(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
+    check_defined(&value)?;
+    bounded::limit_text_length(secret::shell_word(&value.to_string()))
 }
 
 /// `5.4 is version_before(than="5.12")`: part by part as numbers; what is no number at the end of a part (`5.15-generic`) is
 /// left out.
 fn version_before(value: tera::Value, more: Kwargs, _: &State) -> TeraResult<bool> {
-    defined(&value)?;
+    check_defined(&value)?;
     let than: String = more.must_get("than")?;
-    Ok(railwright_base::version::parts(&value.to_string()) < railwright_base::version::parts(&than))
+    Ok(railwright_base::version::parse_version_numbers(&value.to_string()) < railwright_base::version::parse_version_numbers(&than))
 }
 
 /// `"22" is whole_number`: what `int` can turn into a number.
 fn whole_number(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<bool> {
-    defined(&value)?;
+    check_defined(&value)?;
     Ok(value.to_string().trim().parse::<i64>().is_ok())
 }
 
 /// One word of an `Exec` line of a systemd unit (systemd.service(5), systemd.unit(5)): `%` and `$` doubled, C escapes.
-fn systemd(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
-    defined(&value)?;
+fn quote_systemd_word(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
+    check_defined(&value)?;
     without_secret(&value)?;
     let mut out = String::from("\"");
     for c in value.to_string().chars() {
@@ -75,5 +75,5 @@ fn systemd(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
         }
     }
     out.push('"');
-    bounded::within(out)
+    bounded::limit_text_length(out)
 }

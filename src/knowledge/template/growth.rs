@@ -2,8 +2,8 @@
 //! list of a `for` that lengthens a text may not name what was lengthened before. What one expression makes is held by
 //! `bounded`.
 
-use super::names::{Problem, is_keyword};
-use super::token::{Piece, Placed, Token, pieces};
+use super::names::{TemplateProblem, is_keyword};
+use super::token::{Placed, TemplatePiece, Token, split_into_pieces};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -11,33 +11,33 @@ use std::ops::Range;
 const LENGTHENS: [&str; 8] = ["group_by", "indent", "join", "json", "pairs", "replace", "sh", "systemd"];
 
 /// Names that a tag gives to what an expression makes.
-struct Binding<'a> {
+struct TemplateBinding<'a> {
     names: Vec<&'a str>,
     expression: &'a [Placed],
     span: Range<usize>,
 }
 
 /// Every `set` and `for` of the template that would make a made text longer.
-pub fn check(text: &str) -> Vec<Problem> {
-    let pieces = pieces(text);
-    let bindings: Vec<Binding> = pieces.iter().filter_map(binding).collect();
-    let mut users: BTreeMap<&str, Vec<&Binding>> = BTreeMap::new();
+pub fn check_text_growth(text: &str) -> Vec<TemplateProblem> {
+    let pieces = split_into_pieces(text);
+    let bindings: Vec<TemplateBinding> = pieces.iter().filter_map(parse_binding).collect();
+    let mut users: BTreeMap<&str, Vec<&TemplateBinding>> = BTreeMap::new();
     for binding in &bindings {
         names_in(binding.expression).for_each(|name| users.entry(name).or_default().push(binding));
     }
     // Loops come round again, so what is made further down counts further up as well.
-    let mut open: Vec<&str> = bindings.iter().filter(|b| lengthens(b.expression)).flat_map(|b| b.names.iter().copied()).collect();
+    let mut open: Vec<&str> = bindings.iter().filter(|b| may_lengthen_text(b.expression)).flat_map(|b| b.names.iter().copied()).collect();
     let mut made: BTreeSet<&str> = open.iter().copied().collect();
     while let Some(name) = open.pop() {
         let reached = users.remove(name).into_iter().flatten().flat_map(|binding| binding.names.iter().copied());
         open.extend(reached.filter(|name| made.insert(name)));
     }
-    let wrong = bindings.iter().filter(|b| lengthens(b.expression));
-    wrong.filter_map(|b| Some(problem(named(b.expression, &made)?, &b.span))).collect()
+    let wrong = bindings.iter().filter(|b| may_lengthen_text(b.expression));
+    wrong.filter_map(|b| Some(new_growth_problem(find_used_name(b.expression, &made)?, &b.span))).collect()
 }
 
-fn problem(name: &str, span: &Range<usize>) -> Problem {
-    Problem {
+fn new_growth_problem(name: &str, span: &Range<usize>) -> TemplateProblem {
+    TemplateProblem {
         code: "RW0205",
         span: span.clone(),
         message: format!("`{name}` was made of other text already; making it longer could go on until the memory is full"),
@@ -45,19 +45,19 @@ fn problem(name: &str, span: &Range<usize>) -> Problem {
     }
 }
 
-fn binding(piece: &Piece) -> Option<Binding<'_>> {
-    let Piece::Tag(span, words) = piece else { return None };
+fn parse_binding(piece: &TemplatePiece) -> Option<TemplateBinding<'_>> {
+    let TemplatePiece::Tag(span, words) = piece else { return None };
     let split = match words.first()? {
         (word, _) if word.is_word("set") || word.is_word("set_global") => words.iter().position(|(word, _)| word.is("="))?,
         (word, _) if word.is_word("for") => words.iter().position(|(word, _)| word.is_word("in"))?,
         _ => return None,
     };
     let names = words[1..split].iter().filter_map(|(word, _)| if let Token::Ident(name) = word { Some(name.as_str()) } else { None });
-    Some(Binding { names: names.collect(), expression: &words[split + 1..], span: span.clone() })
+    Some(TemplateBinding { names: names.collect(), expression: &words[split + 1..], span: span.clone() })
 }
 
 /// Joins texts, puts values into a list, or takes a filter that lengthens.
-fn lengthens(words: &[Placed]) -> bool {
+fn may_lengthen_text(words: &[Placed]) -> bool {
     words.iter().enumerate().any(|(at, (word, _))| {
         let before = at.checked_sub(1).map(|at| &words[at].0);
         match word {
@@ -76,7 +76,7 @@ fn lengthens(words: &[Placed]) -> bool {
 }
 
 /// The first of these names that the expression takes a value from.
-fn named<'a>(words: &'a [Placed], made: &BTreeSet<&str>) -> Option<&'a str> {
+fn find_used_name<'a>(words: &'a [Placed], made: &BTreeSet<&str>) -> Option<&'a str> {
     names_in(words).find(|name| made.contains(name))
 }
 
@@ -117,7 +117,7 @@ mod tests {
             ("{% set m = [['k', 1]] | group_by(attribute='0') %}{% set m = m | pairs %}", Some("{% set m = m | pairs %}")),
             ("{% set a = {'k': 'x'} %}{% set b = {'k': a} %}", Some("{% set b = {'k': a} %}")),
         ] {
-            let found = check(text);
+            let found = check_text_growth(text);
             assert_eq!(found.first().map(|problem| &text[problem.span.clone()]), wrong, "{text}: {found:?}");
         }
     }

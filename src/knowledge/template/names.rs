@@ -3,21 +3,21 @@
 //! its place. The language of modules is a part of Tera's: output, `if`, `for`, `set`, `raw`, and a fixed list of filters.
 
 use super::growth;
-use super::shape::{EACH, Shape};
-use super::token::{Piece, Placed, Token, pieces};
+use super::shape::{ContextShape, EACH};
+use super::token::{Placed, TemplatePiece, Token, split_into_pieces};
 use railwright_base::suggest;
 use std::ops::Range;
 
 /// A path of the context that a template uses, loop variables resolved: `host.rails.*.netdev`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Use {
+pub struct TemplatePathUse {
     /// The segments; `*` is each element of a list.
     pub path: Vec<String>,
 }
 
 /// What is wrong in a template, by bytes of the template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct TemplateProblem {
     /// The code of `docs/codes`.
     pub code: &'static str,
     /// Where.
@@ -36,7 +36,7 @@ pub struct Local {
     /// The path of the context that it stands for, if it stands for one.
     pub path: Option<Vec<String>>,
     /// Its shape.
-    pub shape: Shape,
+    pub shape: ContextShape,
 }
 
 /// Filters that modules may use: Tera's that keep to text, numbers and lists, and ours (`sh`, `json`, `systemd`).
@@ -110,31 +110,31 @@ pub(super) fn is_keyword(word: &str) -> bool {
 
 /// All uses and all problems of one template. `root` is the shape of the context, a map; `locals` are names in scope
 /// from outside (the variable of a resource's `for`).
-pub fn check(text: &str, root: &Shape, locals: &[Local]) -> (Vec<Use>, Vec<Problem>) {
-    let mut checker = Checker { root, scopes: vec![locals.to_vec()], uses: Vec::new(), problems: Vec::new() };
-    for piece in pieces(text) {
+pub fn check_template_names(text: &str, root: &ContextShape, locals: &[Local]) -> (Vec<TemplatePathUse>, Vec<TemplateProblem>) {
+    let mut checker = TemplateNameChecker { root, scopes: vec![locals.to_vec()], uses: Vec::new(), problems: Vec::new() };
+    for piece in split_into_pieces(text) {
         match piece {
-            Piece::Output(_, words) => checker.expression(&words),
-            Piece::Tag(span, words) => checker.tag(&span, &words),
-            Piece::Content(_) | Piece::Comment => {}
+            TemplatePiece::Output(_, words) => checker.expression(&words),
+            TemplatePiece::Tag(span, words) => checker.tag(&span, &words),
+            TemplatePiece::Content(_) | TemplatePiece::Comment => {}
         }
     }
-    checker.problems.extend(growth::check(text));
+    checker.problems.extend(growth::check_text_growth(text));
     checker.uses.sort();
     checker.uses.dedup();
     (checker.uses, checker.problems)
 }
 
-struct Checker<'a> {
-    root: &'a Shape,
+struct TemplateNameChecker<'a> {
+    root: &'a ContextShape,
     scopes: Vec<Vec<Local>>,
-    uses: Vec<Use>,
-    problems: Vec<Problem>,
+    uses: Vec<TemplatePathUse>,
+    problems: Vec<TemplateProblem>,
 }
 
-impl Checker<'_> {
+impl TemplateNameChecker<'_> {
     fn problem(&mut self, code: &'static str, span: &Range<usize>, message: String, fix: Option<String>) {
-        self.problems.push(Problem { code, span: span.clone(), message, fix });
+        self.problems.push(TemplateProblem { code, span: span.clone(), message, fix });
     }
 
     fn tag(&mut self, span: &Range<usize>, words: &[Placed]) {
@@ -166,12 +166,12 @@ impl Checker<'_> {
         let names: Vec<String> =
             names.iter().filter_map(|(word, _)| if let Token::Ident(name) = word { Some(name.clone()) } else { None }).collect();
         let (path, shape) = self.element_of(rest, names.len());
-        let counters = ["index", "index0", "first", "last", "length"].map(|name| (name, Shape::Scalar));
-        let mut scope = vec![Local { name: "loop".into(), path: None, shape: Shape::map(counters) }];
+        let counters = ["index", "index0", "first", "last", "length"].map(|name| (name, ContextShape::Scalar));
+        let mut scope = vec![Local { name: "loop".into(), path: None, shape: ContextShape::map(counters) }];
         match names.as_slice() {
             [name] => scope.push(Local { name: name.clone(), path, shape }),
             [key, value] => {
-                scope.push(Local { name: key.clone(), path: None, shape: Shape::Any });
+                scope.push(Local { name: key.clone(), path: None, shape: ContextShape::Any });
                 scope.push(Local { name: value.clone(), path, shape });
             }
             _ => {}
@@ -180,17 +180,17 @@ impl Checker<'_> {
     }
 
     /// What one turn of a loop over this expression sees; known only when the expression is a plain path.
-    fn element_of(&self, words: &[Placed], names: usize) -> (Option<Vec<String>>, Shape) {
-        let Some((mut path, shape)) = self.plain_path(words) else { return (None, Shape::Any) };
+    fn element_of(&self, words: &[Placed], names: usize) -> (Option<Vec<String>>, ContextShape) {
+        let Some((mut path, shape)) = self.plain_path(words) else { return (None, ContextShape::Any) };
         path.push(EACH.to_owned());
         match shape {
-            Shape::List(element) => (Some(path), *element),
-            Shape::Open(value) if names == 2 => (Some(path), *value),
-            _ => (Some(path), Shape::Any),
+            ContextShape::List(element) => (Some(path), *element),
+            ContextShape::Open(value) if names == 2 => (Some(path), *value),
+            _ => (Some(path), ContextShape::Any),
         }
     }
 
-    fn plain_path(&self, words: &[Placed]) -> Option<(Vec<String>, Shape)> {
+    fn plain_path(&self, words: &[Placed]) -> Option<(Vec<String>, ContextShape)> {
         let mut segments = Vec::new();
         for (at, (word, _)) in words.iter().enumerate() {
             match word {
@@ -220,14 +220,14 @@ impl Checker<'_> {
             }
         }
         let known = value.and_then(|value| self.plain_path(value));
-        let (path, shape) = known.map_or((None, Shape::Any), |(path, shape)| (Some(path), shape));
+        let (path, shape) = known.map_or((None, ContextShape::Any), |(path, shape)| (Some(path), shape));
         if let Some(scope) = self.scopes.last_mut() {
             scope.push(Local { name: name.clone(), path, shape });
         }
     }
 
     /// The absolute path (none for a local that is no part of the context) and the shape of a dotted name.
-    fn resolve(&self, segments: &[String]) -> Result<(Option<Vec<String>>, Shape), super::shape::NoSuchName> {
+    fn resolve(&self, segments: &[String]) -> Result<(Option<Vec<String>>, ContextShape), super::shape::NoSuchName> {
         let first = segments.first().map(String::as_str).unwrap_or_default();
         let local = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev()).find(|local| local.name == first);
         match local {
@@ -286,7 +286,7 @@ impl Checker<'_> {
             "safe" => "`safe` would let a value reach a shell unquoted, so modules cannot use it".to_owned(),
             _ => format!("there is no {what} `{word}` in the language of modules"),
         };
-        let fix = suggest::nearest(word, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        let fix = suggest::find_nearest_word(word, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
         let span = span.clone();
         self.problem("RW0205", &span, message, fix);
     }
@@ -308,7 +308,7 @@ impl Checker<'_> {
                     _ => break,
                 },
                 Some(Token::Symbol("[" | "?[")) => {
-                    let close = closing(words, at);
+                    let close = find_closing_bracket(words, at);
                     let inner = words.get(at + 1..close).unwrap_or_default();
                     let span = inner.first().map_or(words[at].1.clone(), |(_, span)| span.clone());
                     match inner {
@@ -329,12 +329,12 @@ impl Checker<'_> {
         at
     }
 
-    fn take(&mut self, segments: &[(String, Range<usize>)]) -> Option<Shape> {
+    fn take(&mut self, segments: &[(String, Range<usize>)]) -> Option<ContextShape> {
         let names: Vec<String> = segments.iter().map(|(name, _)| name.clone()).collect();
         match self.resolve(&names) {
             Ok((path, shape)) => {
                 if let Some(path) = path {
-                    self.uses.push(Use { path });
+                    self.uses.push(TemplatePathUse { path });
                 }
                 Some(shape)
             }
@@ -350,7 +350,7 @@ impl Checker<'_> {
                 if error.segment == 0 {
                     known.extend(self.scopes.iter().flatten().map(|local| local.name.as_str()));
                 }
-                let near = suggest::nearest(wrong, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+                let near = suggest::find_nearest_word(wrong, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
                 let fix = near.or_else(|| (!known.is_empty()).then(|| format!("there are: {}", known.join(", "))));
                 self.problem("RW0203", span, message, fix);
                 None
@@ -359,22 +359,23 @@ impl Checker<'_> {
     }
 
     /// `fabric.kind == "rocev3"` would be false for ever: words that a choice does not have are errors.
-    fn compared(&mut self, words: &[Placed], at: usize, shape: &Shape) {
-        let Shape::Choice(choices) = shape else { return };
+    fn compared(&mut self, words: &[Placed], at: usize, shape: &ContextShape) {
+        let ContextShape::Choice(choices) = shape else { return };
         let after = |n: usize| words.get(at + n).map(|(word, _)| word);
         let texts: &[Placed] = match after(0) {
             Some(Token::Symbol("==" | "!=")) => words.get(at + 1..at + 2).unwrap_or_default(),
             Some(Token::Ident(word)) if word == "in" || word == "not" => {
                 let open = if word == "in" { at + 1 } else { at + 2 };
                 let list = words.get(open).is_some_and(|(word, _)| word.is("["));
-                if list { words.get(open + 1..closing(words, open)).unwrap_or_default() } else { &[] }
+                if list { words.get(open + 1..find_closing_bracket(words, open)).unwrap_or_default() } else { &[] }
             }
             _ => &[],
         };
         for (token, span) in texts {
             let Token::Text(word) = token else { continue };
             if !choices.contains(word) {
-                let near = suggest::nearest(word, choices.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+                let near =
+                    suggest::find_nearest_word(word, choices.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
                 let fix = near.or_else(|| Some(format!("it is one of: {}", choices.join(", "))));
                 self.problem("RW0203", span, format!("this is never `{word}`"), fix);
             }
@@ -383,7 +384,7 @@ impl Checker<'_> {
 }
 
 /// The index of the bracket that closes the one at `open`, or the end.
-pub(super) fn closing(words: &[Placed], open: usize) -> usize {
+pub(super) fn find_closing_bracket(words: &[Placed], open: usize) -> usize {
     let mut depth = 0usize;
     for (at, (word, _)) in words.iter().enumerate().skip(open) {
         match word {

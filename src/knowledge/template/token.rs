@@ -34,7 +34,7 @@ pub type Placed = (Token, Range<usize>);
 
 /// A stretch of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum TemplatePiece {
     /// Text that is written as it stands; a `raw` block too.
     Content(Range<usize>),
     /// `{{ ... }}`.
@@ -54,7 +54,7 @@ pub const DEPTH_MAX: usize = 64;
 
 /// Why the reading of a template ended before its text did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unread {
+pub enum TemplateReadError {
     /// It has more than `TEMPLATE_MAX` bytes.
     TooLong,
     /// It has more than `TAGS_MAX` outputs and tags.
@@ -67,11 +67,11 @@ pub enum Unread {
 
 /// A template, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct TemplateReadResult {
     /// Its pieces, as far as it was read.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<TemplatePiece>,
     /// The byte where the reading ended, and why, if that is not the end of the text.
-    pub unread: Option<(usize, Unread)>,
+    pub unread: Option<(usize, TemplateReadError)>,
 }
 
 const SYMBOLS: [&str; 31] = [
@@ -81,37 +81,37 @@ const SYMBOLS: [&str; 31] = [
 
 /// Reads a template, byte by byte as the lexer of Tera 2.4 does (`parsing/lexer.rs` there): only what it takes for white space or a
 /// name is one here, it looks for the end of a comment behind its mark, and for `raw` before it looks for words.
-pub fn read(text: &str) -> Reading {
+pub fn read_template(text: &str) -> TemplateReadResult {
     if text.len() > TEMPLATE_MAX {
-        return Reading { pieces: Vec::new(), unread: Some((0, Unread::TooLong)) };
+        return TemplateReadResult { pieces: Vec::new(), unread: Some((0, TemplateReadError::TooLong)) };
     }
     let (mut pieces, mut at, mut tags, mut depth) = (Vec::new(), 0, 0, Depth::default());
     let ended = loop {
         if at >= text.len() {
             break None;
         }
-        let (piece, end) = match piece(text, at) {
+        let (piece, end) = match read_piece(text, at) {
             Ok(read) => read,
             Err(why) => break Some((at, why)),
         };
-        tags += usize::from(matches!(piece, Piece::Output(..) | Piece::Tag(..)));
+        tags += usize::from(matches!(piece, TemplatePiece::Output(..) | TemplatePiece::Tag(..)));
         if tags > TAGS_MAX {
-            break Some((at, Unread::TooManyTags));
+            break Some((at, TemplateReadError::TooManyTags));
         }
-        if let Piece::Tag(_, words) = &piece
+        if let TemplatePiece::Tag(_, words) = &piece
             && depth.follow(words) > DEPTH_MAX
         {
-            break Some((at, Unread::TooDeep));
+            break Some((at, TemplateReadError::TooDeep));
         }
         pieces.push(piece);
         at = end;
     };
-    Reading { pieces, unread: ended }
+    TemplateReadResult { pieces, unread: ended }
 }
 
 /// The pieces of a template, as far as it can be read.
-pub fn pieces(text: &str) -> Vec<Piece> {
-    read(text).pieces
+pub fn split_into_pieces(text: &str) -> Vec<TemplatePiece> {
+    read_template(text).pieces
 }
 
 /// How many `if`, `elif` and `for` are open.
@@ -143,23 +143,23 @@ impl Depth {
 }
 
 /// The piece that begins at this byte, and the byte after it.
-fn piece(text: &str, at: usize) -> Result<(Piece, usize), Unread> {
+fn read_piece(text: &str, at: usize) -> Result<(TemplatePiece, usize), TemplateReadError> {
     let mark = text.get(at..at + 2).filter(|mark| ["{{", "{%", "{#"].contains(mark));
     let Some(mark) = mark else {
         let end = next_mark(text, at);
-        return Ok((Piece::Content(at..end), end));
+        return Ok((TemplatePiece::Content(at..end), end));
     };
     // `{{-`, `{%-` and `{#-` trim white space; the dash is no operator.
     let inside = at + mark.len() + usize::from(text[at + mark.len()..].starts_with('-'));
     match mark {
         "{#" => match text[inside..].find("#}") {
-            Some(end) => Ok((Piece::Comment, inside + end + 2)),
-            None => Err(Unread::Malformed),
+            Some(end) => Ok((TemplatePiece::Comment, inside + end + 2)),
+            None => Err(TemplateReadError::Malformed),
         },
-        "{{" => tokens(text, inside, "}}").map(|(words, end)| (Piece::Output(at..end, words), end)),
+        "{{" => read_tokens(text, inside, "}}").map(|(words, end)| (TemplatePiece::Output(at..end, words), end)),
         _ => match marker_length(&text[inside..], "raw") {
             Some(length) => raw_block(text, inside + length),
-            None => tokens(text, inside, "%}").map(|(words, end)| (Piece::Tag(at..end, words), end)),
+            None => read_tokens(text, inside, "%}").map(|(words, end)| (TemplatePiece::Tag(at..end, words), end)),
         },
     }
 }
@@ -178,8 +178,8 @@ pub fn is_template(text: &str) -> bool {
 pub fn sole_expression(text: &str) -> Option<Range<usize>> {
     let trimmed = text.trim();
     let start = text.len() - text.trim_start().len();
-    match pieces(trimmed).as_slice() {
-        [Piece::Output(range, _)] if range.end == trimmed.len() => {
+    match split_into_pieces(trimmed).as_slice() {
+        [TemplatePiece::Output(range, _)] if range.end == trimmed.len() => {
             let inner = start + 2..start + trimmed.len() - 2;
             let plain = !text[inner.clone()].starts_with('-') && !text[inner.clone()].ends_with('-');
             plain.then_some(inner)
@@ -197,20 +197,20 @@ fn marker_length(rest: &str, name: &str) -> Option<usize> {
 }
 
 /// What stands between `raw`, which ends at this byte, and the next `endraw`.
-fn raw_block(text: &str, start: usize) -> Result<(Piece, usize), Unread> {
+fn raw_block(text: &str, start: usize) -> Result<(TemplatePiece, usize), TemplateReadError> {
     let mut from = start;
     while let Some(before) = text[from..].find("{%") {
         let mark = from + before;
         from = mark + 2;
         if let Some(length) = marker_length(&text[from..], "endraw") {
-            return Ok((Piece::Content(start..mark), from + length));
+            return Ok((TemplatePiece::Content(start..mark), from + length));
         }
     }
-    Err(Unread::Malformed)
+    Err(TemplateReadError::Malformed)
 }
 
 /// The tokens up to the closing mark, and the byte after it.
-fn tokens(text: &str, from: usize, close: &str) -> Result<(Vec<Placed>, usize), Unread> {
+fn read_tokens(text: &str, from: usize, close: &str) -> Result<(Vec<Placed>, usize), TemplateReadError> {
     let (mut out, mut at, mut depth) = (Vec::new(), from, 0usize);
     loop {
         at = text.len() - text[at..].trim_ascii_start().len();
@@ -218,14 +218,14 @@ fn tokens(text: &str, from: usize, close: &str) -> Result<(Vec<Placed>, usize), 
         if rest.strip_prefix('-').unwrap_or(rest).starts_with(close) {
             return Ok((out, at + usize::from(rest.starts_with('-')) + close.len()));
         }
-        let (token, length) = token(rest).ok_or(Unread::Malformed)?;
+        let (token, length) = read_token(rest).ok_or(TemplateReadError::Malformed)?;
         match &token {
             Token::Symbol("(" | "[" | "?[" | "{") => depth += 1,
             Token::Symbol(")" | "]" | "}") => depth = depth.saturating_sub(1),
             _ => {}
         }
         if depth > DEPTH_MAX {
-            return Err(Unread::TooDeep);
+            return Err(TemplateReadError::TooDeep);
         }
         out.push((token, at..at + length));
         at += length;
@@ -233,11 +233,11 @@ fn tokens(text: &str, from: usize, close: &str) -> Result<(Vec<Placed>, usize), 
 }
 
 /// The first token of a text that begins with no white space, and its length.
-fn token(rest: &str) -> Option<(Token, usize)> {
+fn read_token(rest: &str) -> Option<(Token, usize)> {
     let first = rest.chars().next()?;
     match first {
-        '\'' | '"' | '`' => quoted(rest, first),
-        '0'..='9' => number(rest),
+        '\'' | '"' | '`' => read_quoted_token(rest, first),
+        '0'..='9' => read_number_token(rest),
         'a'..='z' | 'A'..='Z' | '_' => {
             let length = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
             Some((Token::Ident(rest[..length].to_owned()), length))
@@ -247,7 +247,7 @@ fn token(rest: &str) -> Option<(Token, usize)> {
 }
 
 /// Digits with one point at most; whole ones have to fit into 64 bits.
-fn number(rest: &str) -> Option<(Token, usize)> {
+fn read_number_token(rest: &str) -> Option<(Token, usize)> {
     let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let whole = digits(rest);
     match rest[whole..].strip_prefix('.') {
@@ -256,7 +256,7 @@ fn number(rest: &str) -> Option<(Token, usize)> {
     }
 }
 
-fn quoted(rest: &str, quote: char) -> Option<(Token, usize)> {
+fn read_quoted_token(rest: &str, quote: char) -> Option<(Token, usize)> {
     let mut value = String::new();
     let mut characters = rest.char_indices().skip(1);
     while let Some((at, c)) = characters.next() {
@@ -282,13 +282,13 @@ mod tests {
     #[test]
     fn a_template_falls_into_content_outputs_and_tags() {
         let text = "a {{ x.y }}{# no #}{% if z %}b{% endif %}{% raw %}{{ not }}{% endraw %}";
-        let shapes: Vec<String> = pieces(text)
+        let shapes: Vec<String> = split_into_pieces(text)
             .iter()
             .map(|piece| match piece {
-                Piece::Content(range) => format!("content {:?}", &text[range.clone()]),
-                Piece::Output(range, words) => format!("output {:?} of {}", &text[range.clone()], words.len()),
-                Piece::Tag(range, words) => format!("tag {:?} of {}", &text[range.clone()], words.len()),
-                Piece::Comment => "comment".to_owned(),
+                TemplatePiece::Content(range) => format!("content {:?}", &text[range.clone()]),
+                TemplatePiece::Output(range, words) => format!("output {:?} of {}", &text[range.clone()], words.len()),
+                TemplatePiece::Tag(range, words) => format!("tag {:?} of {}", &text[range.clone()], words.len()),
+                TemplatePiece::Comment => "comment".to_owned(),
             })
             .collect();
         insta::assert_snapshot!(shapes.join("\n"), @r#"
@@ -318,7 +318,9 @@ mod tests {
 
     #[test]
     fn comments_raw_blocks_and_words_end_where_tera_ends_them() {
-        let code = |text: &str| pieces(text).iter().filter(|piece| matches!(piece, Piece::Output(..) | Piece::Tag(..))).count();
+        let code = |text: &str| {
+            split_into_pieces(text).iter().filter(|piece| matches!(piece, TemplatePiece::Output(..) | TemplatePiece::Tag(..))).count()
+        };
         for (text, seen) in [
             ("{#} {% raw %} #}{{ secret }}{# {% endraw %} #}", 1),
             ("{#-#}{{ secret }}", 1),
@@ -327,10 +329,10 @@ mod tests {
             ("{% raw %}{%-- endraw %}{{ no }}{% endraw %}{{ secret }}", 1),
             ("{% raw - %}{% endraw %}", 2),
         ] {
-            assert_eq!((code(text), read(text).unread), (seen, None), "{text}");
+            assert_eq!((code(text), read_template(text).unread), (seen, None), "{text}");
         }
         for text in ["{{ a\u{a0} }}", "{{ é }}", "{{ a & b }}", "{{ 'a\\d' }}", "{{ 9223372036854775808 }}", "{% raw %}", "{# ", "{{ a"] {
-            assert_eq!(read(text).unread, Some((0, Unread::Malformed)), "{text}");
+            assert_eq!(read_template(text).unread, Some((0, TemplateReadError::Malformed)), "{text}");
         }
     }
 
@@ -338,27 +340,27 @@ mod tests {
     #[test]
     fn a_template_has_an_end_in_every_direction() {
         for (text, at, why) in [
-            ("x".repeat(TEMPLATE_MAX + 1), 0, Unread::TooLong),
-            (format!("{{% raw %}}{}", "{% a ".repeat(20_000)), 0, Unread::Malformed),
-            ("{%if 1%}x{%endif%}".repeat(9000), 0, Unread::TooManyTags),
-            ("{% for a in b %}".repeat(4000), 0, Unread::TooDeep),
-            (format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(4000)), 0, Unread::TooDeep),
-            (format!("{{{{ {} }}}}", "a[".repeat(70)), 0, Unread::TooDeep),
+            ("x".repeat(TEMPLATE_MAX + 1), 0, TemplateReadError::TooLong),
+            (format!("{{% raw %}}{}", "{% a ".repeat(20_000)), 0, TemplateReadError::Malformed),
+            ("{%if 1%}x{%endif%}".repeat(9000), 0, TemplateReadError::TooManyTags),
+            ("{% for a in b %}".repeat(4000), 0, TemplateReadError::TooDeep),
+            (format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(4000)), 0, TemplateReadError::TooDeep),
+            (format!("{{{{ {} }}}}", "a[".repeat(70)), 0, TemplateReadError::TooDeep),
         ] {
-            let unread = read(&text).unread.unwrap();
+            let unread = read_template(&text).unread.unwrap();
             assert_eq!((unread.1, unread.0 >= at), (why, true), "{}", &text[..40]);
         }
         let most = "{% if a %}{% elif b %}{% endif %}{{ [(1)] }}".repeat(1000);
-        assert_eq!(read(&most).unread, None);
+        assert_eq!(read_template(&most).unread, None);
     }
 
     /// What Tera makes of a template whose code is known: an output writes the text in it, a tag nothing. White space is left out, because a
     /// dash in a mark trims it.
-    fn made_of(pieces: &[Piece], text: &str) -> String {
+    fn made_of(pieces: &[TemplatePiece], text: &str) -> String {
         let made = pieces.iter().map(|piece| match piece {
-            Piece::Content(span) => text[span.clone()].to_owned(),
-            Piece::Output(_, words) => words.iter().map(|(word, _)| if let Token::Text(text) = word { text } else { "" }).collect(),
-            Piece::Tag(..) | Piece::Comment => String::new(),
+            TemplatePiece::Content(span) => text[span.clone()].to_owned(),
+            TemplatePiece::Output(_, words) => words.iter().map(|(word, _)| if let Token::Text(text) = word { text } else { "" }).collect(),
+            TemplatePiece::Tag(..) | TemplatePiece::Comment => String::new(),
         });
         made.collect::<String>().split_whitespace().collect()
     }
@@ -411,7 +413,7 @@ mod tests {
             let mut tera = tera::Tera::new();
             tera.autoescape_on(Vec::<&str>::new());
             if tera.add_raw_template("t", &text).is_ok() {
-                let Reading { pieces, unread } = read(&text);
+                let TemplateReadResult { pieces, unread } = read_template(&text);
                 proptest::prop_assert_eq!(unread, None, "{}", &text);
                 if let Ok(made) = tera.render("t", &tera::Context::new()) {
                     proptest::prop_assert_eq!(made.split_whitespace().collect::<String>(), made_of(&pieces, &text), "{}", text);
@@ -421,7 +423,7 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in "[{}%#a'\"\\\\. |\\-é\n]{0,40}") {
-            let _ = pieces(&text);
+            let _ = split_into_pieces(&text);
             let _ = sole_expression(&text);
         }
     }

@@ -64,7 +64,7 @@ enum Spent {
 }
 
 #[derive(Clone, Copy)]
-struct Budget {
+struct RenderBudget {
     left: u64,
     spent: Option<Spent>,
     charges: u32,
@@ -72,15 +72,15 @@ struct Budget {
     until: Option<i64>,
 }
 
-impl Budget {
+impl RenderBudget {
     const fn new(left: u64) -> Self {
-        Budget { left, spent: None, charges: 0, until: None }
+        RenderBudget { left, spent: None, charges: 0, until: None }
     }
 }
 
 thread_local! {
     /// Of the rendering that goes on in this thread: Tera's filters cannot be handed anything else that changes.
-    static BUDGET: Cell<Budget> = const { Cell::new(Budget::new(WORK_MAX)) };
+    static BUDGET: Cell<RenderBudget> = const { Cell::new(RenderBudget::new(WORK_MAX)) };
 
     /// What the templates that this thread fills in may still take together, while they share an allowance.
     static SHARED: Cell<Option<u64>> = const { Cell::new(None) };
@@ -99,13 +99,13 @@ pub struct SharedAllowance {
 pub fn share_allowance(targets: usize) -> SharedAllowance {
     let is_outermost = SHARED.get().is_none();
     if is_outermost {
-        SHARED.set(Some(allowance(targets)));
+        SHARED.set(Some(compute_allowance(targets)));
         KEPT.set(KEPT_A_TARGET.saturating_mul(targets as u64).saturating_add(KEPT_MIN));
     }
     SharedAllowance { is_outermost }
 }
 
-fn allowance(targets: usize) -> u64 {
+fn compute_allowance(targets: usize) -> u64 {
     TOGETHER_A_TARGET.saturating_mul(targets as u64).saturating_add(TOGETHER_MIN).min(TOGETHER_MAX)
 }
 
@@ -125,7 +125,7 @@ pub fn take_shared(units: u64) -> bool {
 }
 
 /// Takes bytes that are kept until all targets are done; false when that is more than is left, and then the shared allowance is used up.
-pub fn keep(bytes: usize) -> bool {
+pub fn take_kept_bytes(bytes: usize) -> bool {
     let left = KEPT.get().checked_sub(bytes as u64);
     match left {
         _ if SHARED.get().is_none() => true,
@@ -146,12 +146,12 @@ pub fn is_allowance_used_up() -> bool {
 }
 
 /// Begins a rendering.
-pub fn begin() {
-    BUDGET.set(Budget::new(SHARED.get().map_or(WORK_MAX, |shared| shared.min(WORK_MAX))));
+pub fn begin_rendering() {
+    BUDGET.set(RenderBudget::new(SHARED.get().map_or(WORK_MAX, |shared| shared.min(WORK_MAX))));
 }
 
 /// Ends the rendering in this thread: what is said where it took more than it may.
-pub fn end() -> Option<&'static str> {
+pub fn end_rendering() -> Option<&'static str> {
     let budget = BUDGET.get();
     let shared = SHARED.get();
     if let Some(shared) = shared {
@@ -167,7 +167,7 @@ pub fn end() -> Option<&'static str> {
 }
 
 /// Takes units away.
-pub fn charge(units: u64) -> TeraResult<()> {
+pub fn charge_units(units: u64) -> TeraResult<()> {
     let mut budget = BUDGET.get();
     if budget.left < units {
         budget.spent.get_or_insert(Spent::Units);
@@ -191,45 +191,45 @@ fn processor_time() -> Option<i64> {
 }
 
 /// A text was made or is handled.
-pub fn made(text: &str) -> TeraResult<()> {
+pub fn charge_text(text: &str) -> TeraResult<()> {
     if text.len() > bounded::TEXT_MAX {
         return Err(Error::message(bounded::TOO_MUCH));
     }
-    charge(1 + text.len() as u64 / BYTES_A_UNIT)
+    charge_units(1 + text.len() as u64 / BYTES_A_UNIT)
 }
 
 /// Puts the filters that charge into an engine, and those of Tera's that would take more time than what they are given shows.
-pub fn register(tera: &mut Tera) {
-    tera.register_filter(TURNS_FILTER, turns);
-    tera.register_filter(TEXT_FILTER, text);
-    tera.register_filter(ELEMENTS_FILTER, elements);
-    tera.register_filter(WHOLE_FILTER, whole);
-    tera.register_filter("split", split);
-    tera.register_filter("unique", unique);
-    tera.register_function("range", range);
+pub fn register_charging_filters(tera: &mut Tera) {
+    tera.register_filter(TURNS_FILTER, charge_loop_turns);
+    tera.register_filter(TEXT_FILTER, charge_text_value);
+    tera.register_filter(ELEMENTS_FILTER, charge_elements);
+    tera.register_filter(WHOLE_FILTER, charge_whole_value);
+    tera.register_filter("split", split_text);
+    tera.register_filter("unique", remove_duplicates);
+    tera.register_function("range", build_range);
 }
 
-fn turns(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Value> {
-    charge(length(&value).saturating_mul(arguments.must_get::<u64>("body")?))?;
+fn charge_loop_turns(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Value> {
+    charge_units(measure_value(&value).saturating_mul(arguments.must_get::<u64>("body")?))?;
     Ok(value)
 }
 
-fn text(value: Value, _: Kwargs, _: &State) -> TeraResult<Value> {
-    made(value.as_str().unwrap_or_default())?;
+fn charge_text_value(value: Value, _: Kwargs, _: &State) -> TeraResult<Value> {
+    charge_text(value.as_str().unwrap_or_default())?;
     Ok(value)
 }
 
-fn elements(value: Value, _: Kwargs, _: &State) -> TeraResult<Value> {
-    made(value.as_str().unwrap_or_default())?;
+fn charge_elements(value: Value, _: Kwargs, _: &State) -> TeraResult<Value> {
+    charge_text(value.as_str().unwrap_or_default())?;
     if value.as_str().is_none() {
-        charge(length(&value))?;
+        charge_units(measure_value(&value))?;
     }
     Ok(value)
 }
 
-fn whole(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Value> {
+fn charge_whole_value(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Value> {
     let times = arguments.get::<u64>("times")?.unwrap_or(1);
-    made(value.as_str().unwrap_or_default())?;
+    charge_text(value.as_str().unwrap_or_default())?;
     let (mut open, mut parts) = (vec![&value], 0);
     while let Some(value) = open.pop() {
         parts += 1 + value.as_str().map_or(0, str::len) as u64 / BYTES_A_PART;
@@ -237,33 +237,33 @@ fn whole(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Value> {
         open.extend(value.as_map().into_iter().flat_map(|map| map.values()));
         // Now and then, so that it ends with the budget.
         if parts >= 1 << 12 {
-            charge((parts / PARTS_A_UNIT).saturating_mul(times))?;
+            charge_units((parts / PARTS_A_UNIT).saturating_mul(times))?;
             parts = 0;
         }
     }
-    charge((parts / PARTS_A_UNIT).saturating_mul(times))?;
+    charge_units((parts / PARTS_A_UNIT).saturating_mul(times))?;
     Ok(value)
 }
 
 /// Bytes of a text, elements of anything else.
-fn length(value: &Value) -> u64 {
+fn measure_value(value: &Value) -> u64 {
     value.as_str().map_or_else(|| value.len().unwrap_or_default(), str::len) as u64
 }
 
 /// Tera's `split`, charged for every part.
-fn split(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Vec<Value>> {
+fn split_text(value: Value, arguments: Kwargs, _: &State) -> TeraResult<Vec<Value>> {
     let text = value.as_str().ok_or_else(|| Error::message("this filter takes text"))?;
     let between = arguments.must_get::<String>("pat")?;
-    made(&between)?;
-    text.split(&between).map(|part| charge(2).map(|()| Value::from(part))).collect()
+    charge_text(&between)?;
+    text.split(&between).map(|part| charge_units(2).map(|()| Value::from(part))).collect()
 }
 
 /// Tera's `unique` compares every element with every other.
-fn unique(value: Value, _: Kwargs, _: &State) -> TeraResult<Vec<Value>> {
+fn remove_duplicates(value: Value, _: Kwargs, _: &State) -> TeraResult<Vec<Value>> {
     let items = value.as_array().ok_or_else(|| Error::message("this filter takes a list"))?;
     let mut out: Vec<Value> = Vec::new();
     for item in items {
-        charge((1 + out.len() as u64 / 2).saturating_mul(1 + length(item) / PARTS_A_UNIT))?;
+        charge_units((1 + out.len() as u64 / 2).saturating_mul(1 + measure_value(item) / PARTS_A_UNIT))?;
         if !out.contains(item) {
             out.push(item.clone());
         }
@@ -272,14 +272,14 @@ fn unique(value: Value, _: Kwargs, _: &State) -> TeraResult<Vec<Value>> {
 }
 
 /// Tera's `range`, charged for its length.
-fn range(arguments: Kwargs, _: &State) -> TeraResult<Vec<i64>> {
+fn build_range(arguments: Kwargs, _: &State) -> TeraResult<Vec<i64>> {
     let (start, end) = (arguments.get::<i64>("start")?.unwrap_or_default(), arguments.must_get::<i64>("end")?);
     let step = arguments.get::<i64>("step_by")?.unwrap_or(1);
     if step == 0 || (start > end && step > 0) {
         return Err(Error::message("`range` needs a `start` that is not behind its `end`, and a `step_by` that is not 0"));
     }
     let length = if step > 0 || start > end { start.abs_diff(end).div_ceil(step.unsigned_abs()) } else { 0 };
-    charge(length)?;
+    charge_units(length)?;
     Ok((0..length).map(|n| start.saturating_add((n as i64).saturating_mul(step))).collect())
 }
 
@@ -290,19 +290,19 @@ mod tests {
     #[test]
     fn the_clock_ends_what_is_dearer_than_it_is_charged_for() {
         let shared = share_allowance(100_000);
-        begin();
-        (0..1000).for_each(|_| charge(1).unwrap());
-        let late = Budget { until: Some(-1), ..BUDGET.get() };
+        begin_rendering();
+        (0..1000).for_each(|_| charge_units(1).unwrap());
+        let late = RenderBudget { until: Some(-1), ..BUDGET.get() };
         BUDGET.set(late);
-        assert!((0..CHARGES_A_LOOK).any(|_| charge(0).is_err()));
-        assert_eq!(end(), Some(TOO_LONG));
+        assert!((0..CHARGES_A_LOOK).any(|_| charge_units(0).is_err()));
+        assert_eq!(end_rendering(), Some(TOO_LONG));
         assert_eq!(SHARED.get(), Some(TOGETHER_MAX - UNITS_OF_TIME_MAX), "it took its time from the others");
         drop(shared);
     }
 
     #[test]
     fn what_all_may_take_has_an_end_however_many_the_targets_are() {
-        assert!(allowance(1) < allowance(100) && allowance(100) < allowance(6000));
-        assert_eq!((allowance(100_000), allowance(usize::MAX)), (TOGETHER_MAX, TOGETHER_MAX));
+        assert!(compute_allowance(1) < compute_allowance(100) && compute_allowance(100) < compute_allowance(6000));
+        assert_eq!((compute_allowance(100_000), compute_allowance(usize::MAX)), (TOGETHER_MAX, TOGETHER_MAX));
     }
 }

@@ -1,11 +1,11 @@
 //! What each command of a script says: by the first translation that holds, word for word; what no translation takes is
 //! told as not understood.
 
-use super::load::{Covers, Dictionary, Entry, Family, Kind, filled, text_of};
-use super::merge::{self, Conflict};
+use super::load::{Covers, Dictionary, TranslationEntry, TranslationFamily, TranslationKind, fill_template_value, text_of};
+use super::merge::{self, TranslationConflict};
 use super::pattern::Captures;
 use super::prose;
-use super::script::{self, Command};
+use super::script::{self, ScriptCommand};
 use railwright_base::Diagnostic;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +17,7 @@ const STEPS_APART_MAX: usize = 12;
 
 /// A command of the script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Said {
+pub struct ScriptCommandText {
     /// Its line, from 1.
     pub line: usize,
     /// As it is written, in one line.
@@ -27,7 +27,7 @@ pub struct Said {
 /// What commands are to the spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Sort {
+pub enum TranslationCategory {
     /// They set something.
     Set,
     /// They only look.
@@ -42,11 +42,11 @@ pub enum Sort {
 
 /// What one or several commands say.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Answer {
+pub struct TranslationAnswer {
     /// The commands: those that say the same, or mean one thing together.
-    pub commands: Vec<Said>,
+    pub commands: Vec<ScriptCommandText>,
     /// What they are to the spec.
-    pub sort: Sort,
+    pub sort: TranslationCategory,
     /// The name of the translation.
     pub translation: Option<String>,
     /// Spec lines that say the same.
@@ -71,17 +71,17 @@ pub struct Translation {
     /// Lines that are text around the commands, and none.
     pub prose: Vec<usize>,
     /// In the order of the script.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<TranslationAnswer>,
     /// The spec lines of all of them together, the better ones where there are any.
     pub spec: Value,
     /// Where commands say different things.
-    pub conflicts: Vec<Conflict>,
+    pub conflicts: Vec<TranslationConflict>,
 }
 
-impl Answer {
+impl TranslationAnswer {
     /// Nothing is left open.
     pub fn is_understood(&self) -> bool {
-        self.left.is_empty() && !matches!(self.sort, Sort::Open | Sort::Unknown)
+        self.left.is_empty() && !matches!(self.sort, TranslationCategory::Open | TranslationCategory::Unknown)
     }
 
     /// The spec lines to write: the better ones where there are any.
@@ -90,9 +90,9 @@ impl Answer {
     }
 
     /// Whether another command says the same. Its commands are not looked at: they may be all of the script.
-    fn same_as(&self, other: &Answer) -> bool {
-        let Answer { commands: _, sort, translation, spec, better, does, why, source, covers, left } = self;
-        *sort != Sort::Unknown
+    fn same_as(&self, other: &TranslationAnswer) -> bool {
+        let TranslationAnswer { commands: _, sort, translation, spec, better, does, why, source, covers, left } = self;
+        *sort != TranslationCategory::Unknown
             && (sort, translation, spec, better) == (&other.sort, &other.translation, &other.spec, &other.better)
             && (does, why, source, covers, left) == (&other.does, &other.why, &other.source, &other.covers, &other.left)
     }
@@ -101,34 +101,34 @@ impl Answer {
 impl Translation {
     /// Every command was understood.
     pub fn is_understood(&self) -> bool {
-        self.answers.iter().all(Answer::is_understood)
+        self.answers.iter().all(TranslationAnswer::is_understood)
     }
 }
 
 /// What a script says, by these translations; an error where its words cannot be told apart.
-pub fn translate(script: &str, dictionary: &Dictionary) -> Result<Translation, Diagnostic> {
-    let (commands, prose): (Vec<Command>, Vec<Command>) =
-        script::commands(script)?.into_iter().partition(|one| !prose::is_prose(one, dictionary));
-    let mut found: Vec<(usize, Answer)> = Vec::new();
+pub fn translate_script(script: &str, dictionary: &Dictionary) -> Result<Translation, Diagnostic> {
+    let (commands, prose): (Vec<ScriptCommand>, Vec<ScriptCommand>) =
+        script::parse_script_commands(script)?.into_iter().partition(|one| !prose::is_prose(one, dictionary));
+    let mut found: Vec<(usize, TranslationAnswer)> = Vec::new();
     let mut done = vec![false; commands.len()];
     for entry in dictionary.entries().filter(|entry| !entry.steps.is_empty()) {
         for start in 0..commands.len() {
-            if let Some(answer) = together(entry, &commands, start, &mut done) {
+            if let Some(answer) = match_command_steps(entry, &commands, start, &mut done) {
                 found.push((start, answer));
             }
         }
     }
     for (at, command) in commands.iter().enumerate().filter(|(at, _)| !done[*at]) {
-        found.extend(alone(command, dictionary).into_iter().map(|answer| (at, answer)));
+        found.extend(translate_command(command, dictionary).into_iter().map(|answer| (at, answer)));
     }
     found.sort_by_key(|(at, _)| *at);
     let mut prose: Vec<usize> = prose.into_iter().map(|command| command.line).collect();
     prose.dedup();
-    Ok(Translation { prose, ..folded(found.into_iter().map(|(_, answer)| answer)) })
+    Ok(Translation { prose, ..merge_equal_answers(found.into_iter().map(|(_, answer)| answer)) })
 }
 
 /// Commands that say the same are told once, and all spec lines are put together.
-fn folded(answers: impl Iterator<Item = Answer>) -> Translation {
+fn merge_equal_answers(answers: impl Iterator<Item = TranslationAnswer>) -> Translation {
     let mut translation =
         Translation { prose: Vec::new(), answers: Vec::new(), spec: Value::Object(serde_json::Map::new()), conflicts: Vec::new() };
     let mut seen: std::collections::HashMap<String, Vec<usize>> = std::collections::HashMap::new();
@@ -142,7 +142,7 @@ fn folded(answers: impl Iterator<Item = Answer>) -> Translation {
             None => {
                 known.push(translation.answers.len());
                 if let Some(lines) = answer.lines() {
-                    merge::put(&mut translation.spec, lines, "", &mut translation.conflicts);
+                    merge::merge_spec_value(&mut translation.spec, lines, "", &mut translation.conflicts);
                 }
                 translation.answers.push(answer);
             }
@@ -151,15 +151,15 @@ fn folded(answers: impl Iterator<Item = Answer>) -> Translation {
     translation
 }
 
-fn said(command: &Command) -> Said {
-    Said { line: command.line, text: command.text.clone() }
+fn describe_command(command: &ScriptCommand) -> ScriptCommandText {
+    ScriptCommandText { line: command.line, text: command.text.clone() }
 }
 
 /// Commands that mean one thing together: the first one, and whichever of the others follow it.
-fn together(entry: &Entry, commands: &[Command], start: usize, done: &mut [bool]) -> Option<Answer> {
+fn match_command_steps(entry: &TranslationEntry, commands: &[ScriptCommand], start: usize, done: &mut [bool]) -> Option<TranslationAnswer> {
     let (first, others) = entry.steps.split_first()?;
     let (mut captures, used) = first.matches(&commands[start].words).filter(|_| !done[start])?;
-    let mut left = rest(entry, &commands[start].words, &used);
+    let mut left = list_untranslated_words(entry, &commands[start].words, &used);
     let mut taken = vec![start];
     for step in others {
         let after = *taken.last()? + 1;
@@ -167,50 +167,50 @@ fn together(entry: &Entry, commands: &[Command], start: usize, done: &mut [bool]
         let next = near.filter(|at| !done[*at]).find_map(|at| Some((at, step.matches(&commands[at].words)?)));
         if let Some((at, (more, used))) = next {
             captures.extend(more);
-            left.extend(rest(entry, &commands[at].words, &used));
+            left.extend(list_untranslated_words(entry, &commands[at].words, &used));
             taken.push(at);
         }
     }
-    let places = entry.steps.iter().flat_map(super::pattern::Pattern::places);
+    let places = entry.steps.iter().flat_map(super::pattern::CommandPattern::places);
     if taken.len() < 2 || places.into_iter().any(|place| !captures.contains_key(place)) {
         return None;
     }
     taken.iter().for_each(|at| done[*at] = true);
-    let commands = taken.iter().map(|at| said(&commands[*at])).collect();
-    Some(answer(entry, commands, &captures, left))
+    let commands = taken.iter().map(|at| describe_command(&commands[*at])).collect();
+    Some(build_translation_answer(entry, commands, &captures, left))
 }
 
 /// What one command says by itself. What sets something is asked first, then what looks, then the rest.
-pub(super) fn alone(command: &Command, dictionary: &Dictionary) -> Vec<Answer> {
+pub(super) fn translate_command(command: &ScriptCommand, dictionary: &Dictionary) -> Vec<TranslationAnswer> {
     let mut answers = Vec::new();
     let mut taken = vec![false; command.words.len()];
     for found in dictionary.families.iter().filter_map(|family| each_word(family, command)) {
         answers.extend(found);
         taken.fill(true);
     }
-    for kind in [Kind::Set, Kind::Look, Kind::Open, Kind::Aside] {
+    for kind in [TranslationKind::Set, TranslationKind::Look, TranslationKind::Open, TranslationKind::Aside] {
         for entry in dictionary.entries().filter(|entry| entry.kind == kind) {
             let Some((captures, used)) = entry.words.iter().find_map(|pattern| pattern.matches(&command.words)) else { continue };
             if used.iter().zip(&taken).all(|(used, taken)| !used || *taken) {
                 continue;
             }
-            let left = rest(entry, &command.words, &used);
+            let left = list_untranslated_words(entry, &command.words, &used);
             let left: HashSet<&String> = left.iter().collect();
             let read = command.words.iter().zip(&used).map(|(word, used)| *used || !left.contains(word));
             taken.iter_mut().zip(read).for_each(|(taken, read)| *taken |= read);
-            answers.push(answer(entry, vec![said(command)], &captures, Vec::new()));
+            answers.push(build_translation_answer(entry, vec![describe_command(command)], &captures, Vec::new()));
         }
     }
     let left: Vec<String> = command.words.iter().zip(&taken).filter(|(_, taken)| !**taken).map(|(word, _)| word.clone()).collect();
     match answers.last_mut() {
         Some(last) => last.left.extend(left),
-        None => answers.push(unknown(command, Vec::new())),
+        None => answers.push(new_unknown_answer(command, Vec::new())),
     }
     answers
 }
 
 /// A command that says the same of each of its words: what it says of them; nothing where it is another command.
-fn each_word(family: &Family, command: &Command) -> Option<Vec<Answer>> {
+fn each_word(family: &TranslationFamily, command: &ScriptCommand) -> Option<Vec<TranslationAnswer>> {
     let mut plain: Vec<&String> = Vec::new();
     let mut words = command.words.iter();
     while let Some(word) = words.next() {
@@ -225,7 +225,7 @@ fn each_word(family: &Family, command: &Command) -> Option<Vec<Answer>> {
     if !family.head.iter().zip(head).all(|(pattern, word)| pattern.matches(word, &mut nothing)) {
         return None;
     }
-    let mut answers: Vec<Answer> = Vec::new();
+    let mut answers: Vec<TranslationAnswer> = Vec::new();
     let mut left = Vec::new();
     for word in &plain[family.head.len()..] {
         let found = family.entries.iter().find_map(|entry| {
@@ -233,18 +233,20 @@ fn each_word(family: &Family, command: &Command) -> Option<Vec<Answer>> {
             entry.items.iter().any(|item| item.matches(word, &mut captures)).then_some((entry, captures))
         });
         match found {
-            Some((entry, captures)) => answers.push(answer(entry, vec![said(command)], &captures, Vec::new())),
+            Some((entry, captures)) => {
+                answers.push(build_translation_answer(entry, vec![describe_command(command)], &captures, Vec::new()))
+            }
             None => left.push((*word).clone()),
         }
     }
     if !left.is_empty() {
-        answers.push(unknown(command, left));
+        answers.push(new_unknown_answer(command, left));
     }
     (!answers.is_empty()).then_some(answers)
 }
 
 /// Words of a command that a translation neither takes nor passes over. What a command writes into a file is never passed over.
-fn rest(entry: &Entry, words: &[String], used: &[bool]) -> Vec<String> {
+fn list_untranslated_words(entry: &TranslationEntry, words: &[String], used: &[bool]) -> Vec<String> {
     let redirects = |word: &String| word.starts_with(['>', '<']);
     let to_file = |at: usize| words.get(at).is_some_and(redirects) || at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(redirects);
     let passed = |word: &String| entry.aside.iter().any(|aside| aside.matches(word, &mut Captures::new()));
@@ -252,10 +254,10 @@ fn rest(entry: &Entry, words: &[String], used: &[bool]) -> Vec<String> {
     left.map(|(_, word)| word.clone()).collect()
 }
 
-fn unknown(command: &Command, left: Vec<String>) -> Answer {
-    Answer {
-        commands: vec![said(command)],
-        sort: Sort::Unknown,
+fn new_unknown_answer(command: &ScriptCommand, left: Vec<String>) -> TranslationAnswer {
+    TranslationAnswer {
+        commands: vec![describe_command(command)],
+        sort: TranslationCategory::Unknown,
         translation: None,
         spec: None,
         better: None,
@@ -267,23 +269,28 @@ fn unknown(command: &Command, left: Vec<String>) -> Answer {
     }
 }
 
-fn answer(entry: &Entry, commands: Vec<Said>, captures: &Captures, mut left: Vec<String>) -> Answer {
+fn build_translation_answer(
+    entry: &TranslationEntry,
+    commands: Vec<ScriptCommandText>,
+    captures: &Captures,
+    mut left: Vec<String>,
+) -> TranslationAnswer {
     let text = |template: &str| text_of(template, captures).unwrap_or_else(|| template.to_owned());
     // What stands in a variable of the shell is not known here.
-    let in_variable = |(name, captured): &(&String, &super::pattern::Captured)| {
-        captured.said.contains(['$', '`']) && names(&entry.spec, name) | names(&entry.better, name)
+    let in_variable = |(name, captured): &(&String, &super::pattern::CapturedValue)| {
+        captured.said.contains(['$', '`']) && has_placeholder(&entry.spec, name) | has_placeholder(&entry.better, name)
     };
     let variables: Vec<String> = captures.iter().filter(in_variable).map(|(_, captured)| captured.said.clone()).collect();
-    let lines = |template: &Value| filled(template, captures).filter(|_| !template.is_null() && variables.is_empty());
+    let lines = |template: &Value| fill_template_value(template, captures).filter(|_| !template.is_null() && variables.is_empty());
     let (spec, better) = (lines(&entry.spec), lines(&entry.better));
     left.extend(variables);
-    Answer {
+    TranslationAnswer {
         commands,
         sort: match entry.kind {
-            Kind::Set => Sort::Set,
-            Kind::Look => Sort::Look,
-            Kind::Aside => Sort::Aside,
-            Kind::Open => Sort::Open,
+            TranslationKind::Set => TranslationCategory::Set,
+            TranslationKind::Look => TranslationCategory::Look,
+            TranslationKind::Aside => TranslationCategory::Aside,
+            TranslationKind::Open => TranslationCategory::Open,
         },
         translation: Some(entry.id.clone()),
         spec,
@@ -297,12 +304,12 @@ fn answer(entry: &Entry, commands: Vec<Said>, captures: &Captures, mut left: Vec
 }
 
 /// Whether a template has a place of this name.
-fn names(template: &Value, name: &str) -> bool {
+fn has_placeholder(template: &Value, name: &str) -> bool {
     let has = |text: &str| text.contains(&format!("{{{name}}}")) || text.contains(&format!("{{{name}.said}}"));
     match template {
         Value::String(text) => has(text),
-        Value::Array(items) => items.iter().any(|item| names(item, name)),
-        Value::Object(fields) => fields.iter().any(|(key, value)| has(key) || names(value, name)),
+        Value::Array(items) => items.iter().any(|item| has_placeholder(item, name)),
+        Value::Object(fields) => fields.iter().any(|(key, value)| has(key) || has_placeholder(value, name)),
         _ => false,
     }
 }

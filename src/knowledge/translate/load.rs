@@ -1,10 +1,10 @@
 //! From the files of translations to entries that can be asked: every pattern read, every place of a template taken by it.
 
-use super::pattern::{Captures, Pattern, Word};
+use super::pattern::{Captures, CommandPattern, PatternWord};
 use crate::shipped::yaml_files;
-use crate::spec::decode::sound;
-use crate::spec::source::{Source, SourceFile, Sources};
-use crate::spec::yaml::{AliasBudget, Document, NodeId};
+use crate::spec::decode::decode_or_report;
+use crate::spec::source::{SourceFile, SourceText, Sources};
+use crate::spec::yaml::{AliasBudget, NodeId, YamlDocument};
 use railwright_base::{Diagnostic, Severity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub struct Covers {
 /// What a command is to the spec.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum TranslationKind {
     /// It sets something.
     #[default]
     Set,
@@ -52,7 +52,7 @@ pub(super) enum Kind {
 #[cfg_attr(not(test), allow(dead_code, reason = "read by the tests that hold each entry to its own example"))]
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Case {
+pub(super) struct TranslationCase {
     /// The command, or several.
     pub input: String,
     /// The spec lines.
@@ -62,10 +62,10 @@ pub(super) struct Case {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawTranslation {
     id: String,
     #[serde(default)]
-    kind: Kind,
+    kind: TranslationKind,
     #[serde(default)]
     words: Vec<Vec<String>>,
     #[serde(default)]
@@ -83,12 +83,12 @@ struct Written {
     source: String,
     #[serde(default)]
     covers: Covers,
-    case: Case,
+    case: TranslationCase,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Each {
+struct EachWordRule {
     head: String,
     #[serde(default)]
     valued: Vec<String>,
@@ -96,20 +96,20 @@ struct Each {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct TranslationFileHeader {
     #[serde(rename = "family")]
     _family: String,
     #[serde(rename = "summary")]
     _summary: String,
     #[serde(default)]
-    each: Option<Each>,
+    each: Option<EachWordRule>,
     #[serde(rename = "translations")]
     _translations: Vec<Value>,
 }
 
 /// One translation.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct TranslationEntry {
     /// Its name.
     pub id: String,
     /// What railwright does instead.
@@ -120,53 +120,53 @@ pub struct Entry {
     pub source: String,
     /// What does it.
     pub covers: Covers,
-    pub(super) kind: Kind,
+    pub(super) kind: TranslationKind,
     /// Patterns of one command, of which one must hold.
-    pub(super) words: Vec<Pattern>,
+    pub(super) words: Vec<CommandPattern>,
     /// Patterns of commands that follow each other, of which the first must hold and another one.
-    pub(super) steps: Vec<Pattern>,
+    pub(super) steps: Vec<CommandPattern>,
     /// Patterns of one word of a command that says the same of each word.
-    pub(super) items: Vec<Word>,
+    pub(super) items: Vec<PatternWord>,
     /// Words that say nothing to the spec.
-    pub(super) aside: Vec<Word>,
+    pub(super) aside: Vec<PatternWord>,
     pub(super) spec: Value,
     pub(super) better: Value,
     #[cfg_attr(not(test), allow(dead_code, reason = "read by the same tests"))]
-    pub(super) case: Case,
+    pub(super) case: TranslationCase,
 }
 
 /// A file of translations.
 #[derive(Debug, Clone)]
-pub(super) struct Family {
+pub(super) struct TranslationFamily {
     /// The words that begin its commands, where each further word is asked alone.
-    pub head: Vec<Word>,
+    pub head: Vec<PatternWord>,
     /// Options that take the next word.
     pub valued: Vec<String>,
     /// Its translations, the first that holds wins.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TranslationEntry>,
 }
 
 /// All translations.
 #[derive(Debug, Clone, Default)]
 pub struct Dictionary {
-    pub(super) families: Vec<Family>,
+    pub(super) families: Vec<TranslationFamily>,
 }
 
 impl Dictionary {
     /// All of them.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &TranslationEntry> {
         self.families.iter().flat_map(|family| &family.entries)
     }
 }
 
 /// The shipped translations; what is wrong with them, and the files that it points into, where they are not sound.
-pub fn load() -> Result<Dictionary, (Vec<Diagnostic>, Sources)> {
-    read(yaml_files(TRANSLATIONS_FOLDER))
+pub fn load_translations() -> Result<Dictionary, (Vec<Diagnostic>, Sources)> {
+    parse_translation_files(yaml_files(TRANSLATIONS_FOLDER))
 }
 
 /// Translations of these files, each with its name.
-pub(super) fn read(files: Vec<(String, String)>) -> Result<Dictionary, (Vec<Diagnostic>, Sources)> {
-    let mut reading = Reading::default();
+pub(super) fn parse_translation_files(files: Vec<(String, String)>) -> Result<Dictionary, (Vec<Diagnostic>, Sources)> {
+    let mut reading = TranslationLoader::default();
     for (name, text) in files {
         reading.file(name, text);
     }
@@ -177,7 +177,7 @@ pub(super) fn read(files: Vec<(String, String)>) -> Result<Dictionary, (Vec<Diag
 }
 
 #[derive(Default)]
-struct Reading {
+struct TranslationLoader {
     aliases: AliasBudget,
     dictionary: Dictionary,
     sources: Sources,
@@ -185,23 +185,23 @@ struct Reading {
     ids: BTreeSet<String>,
 }
 
-impl Reading {
+impl TranslationLoader {
     fn file(&mut self, name: String, text: String) {
-        let source = Arc::new(Source::new(SourceFile { name, text }));
+        let source = Arc::new(SourceText::new(SourceFile { name, text }));
         self.sources.add(Arc::clone(&source));
-        let Some(document) = Document::parse(source, &mut self.aliases, &mut self.problems) else { return };
+        let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems) else { return };
         let Some(root) = document.root() else { return };
-        let Some(head) = sound::<Head>(&document, root, &mut self.problems) else { return };
-        let each = head.each.map(|each| (each.head.split_whitespace().map(Word::read).collect::<Result<Vec<_>, _>>(), each.valued));
+        let Some(head) = decode_or_report::<TranslationFileHeader>(&document, root, &mut self.problems) else { return };
+        let each = head.each.map(|each| (each.head.split_whitespace().map(PatternWord::read).collect::<Result<Vec<_>, _>>(), each.valued));
         let (words, valued) = each.unwrap_or((Ok(Vec::new()), Vec::new()));
         let Some(words) = self.sound(&document, root, words) else { return };
         let list = document.entry(root, "translations").map(|entry| entry.value);
         let nodes: Vec<NodeId> = list.map(|list| document.items(list).collect()).unwrap_or_default();
         let entries = nodes.into_iter().filter_map(|node| self.entry(&document, node)).collect();
-        self.dictionary.families.push(Family { head: words, valued, entries });
+        self.dictionary.families.push(TranslationFamily { head: words, valued, entries });
     }
 
-    fn sound<T>(&mut self, document: &Document, node: NodeId, read: Result<T, String>) -> Option<T> {
+    fn sound<T>(&mut self, document: &YamlDocument, node: NodeId, read: Result<T, String>) -> Option<T> {
         read.map_err(|why| {
             let problem = Diagnostic::error("RW1035", "a translation is not written as it must be");
             self.problems.push(problem.at(document.source().name(), document.caret(node), why));
@@ -209,23 +209,24 @@ impl Reading {
         .ok()
     }
 
-    fn entry(&mut self, document: &Document, node: NodeId) -> Option<Entry> {
-        let written: Written = sound(document, node, &mut self.problems)?;
+    fn entry(&mut self, document: &YamlDocument, node: NodeId) -> Option<TranslationEntry> {
+        let written: RawTranslation = decode_or_report(document, node, &mut self.problems)?;
         let known = !self.ids.insert(written.id.clone());
-        let entry = compiled(written).and_then(|entry| if known { Err("two translations have this id".to_owned()) } else { Ok(entry) });
+        let entry =
+            compile_translation(written).and_then(|entry| if known { Err("two translations have this id".to_owned()) } else { Ok(entry) });
         self.sound(document, node, entry)
     }
 }
 
-fn compiled(written: Written) -> Result<Entry, String> {
-    let patterns = |groups: &[Vec<String>]| groups.iter().map(|groups| Pattern::read(groups)).collect::<Result<Vec<_>, _>>();
-    let words = |texts: &[String]| texts.iter().map(|text| Word::read(text)).collect::<Result<Vec<_>, _>>();
+fn compile_translation(written: RawTranslation) -> Result<TranslationEntry, String> {
+    let patterns = |groups: &[Vec<String>]| groups.iter().map(|groups| CommandPattern::read(groups)).collect::<Result<Vec<_>, _>>();
+    let words = |texts: &[String]| texts.iter().map(|text| PatternWord::read(text)).collect::<Result<Vec<_>, _>>();
     for (key, text) in [("id", &written.id), ("does", &written.does), ("why", &written.why), ("source", &written.source)] {
         if text.trim().is_empty() {
             return Err(format!("`{key}` is empty"));
         }
     }
-    Ok(Entry {
+    Ok(TranslationEntry {
         words: patterns(&written.words)?,
         steps: patterns(&written.steps)?,
         items: words(&written.items)?,
@@ -244,7 +245,7 @@ fn compiled(written: Written) -> Result<Entry, String> {
 
 /// A template with what a pattern took in its places: a text that is one place has the value's own type, and one whose
 /// place took nothing is left out.
-pub(super) fn filled(template: &Value, captures: &Captures) -> Option<Value> {
+pub(super) fn fill_template_value(template: &Value, captures: &Captures) -> Option<Value> {
     match template {
         Value::String(text) => {
             let place = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).filter(|place| !place.contains('{'));
@@ -253,9 +254,9 @@ pub(super) fn filled(template: &Value, captures: &Captures) -> Option<Value> {
                 _ => text_of(text, captures).map(Value::from),
             }
         }
-        Value::Array(items) => Some(items.iter().filter_map(|item| filled(item, captures)).collect()),
+        Value::Array(items) => Some(items.iter().filter_map(|item| fill_template_value(item, captures)).collect()),
         Value::Object(fields) => {
-            let field = |(key, value): (&String, &Value)| Some((text_of(key, captures)?, filled(value, captures)?));
+            let field = |(key, value): (&String, &Value)| Some((text_of(key, captures)?, fill_template_value(value, captures)?));
             Some(Value::Object(fields.iter().filter_map(field).collect::<Map<_, _>>()))
         }
         other => Some(other.clone()),

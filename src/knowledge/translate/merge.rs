@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Two commands that say different things in the same place.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Conflict {
+pub struct TranslationConflict {
     /// The place: `fabric.mtu`.
     pub path: String,
     /// What an earlier command said.
@@ -17,13 +17,13 @@ pub struct Conflict {
 }
 
 /// Puts `more` into `spec`; what it says stands over what was there.
-pub(super) fn put(spec: &mut Value, more: &Value, path: &str, conflicts: &mut Vec<Conflict>) {
+pub(super) fn merge_spec_value(spec: &mut Value, more: &Value, path: &str, conflicts: &mut Vec<TranslationConflict>) {
     match (spec, more) {
         (Value::Object(spec), Value::Object(more)) => {
             for (key, value) in more {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 match spec.get_mut(key) {
-                    Some(there) => put(there, value, &path, conflicts),
+                    Some(there) => merge_spec_value(there, value, &path, conflicts),
                     None => drop(spec.insert(key.clone(), value.clone())),
                 }
             }
@@ -31,14 +31,14 @@ pub(super) fn put(spec: &mut Value, more: &Value, path: &str, conflicts: &mut Ve
         (Value::Array(spec), Value::Array(more)) => {
             for (at, value) in more.iter().enumerate() {
                 match spec.get_mut(at) {
-                    Some(there) => put(there, value, &format!("{path}[{at}]"), conflicts),
+                    Some(there) => merge_spec_value(there, value, &format!("{path}[{at}]"), conflicts),
                     None => spec.push(value.clone()),
                 }
             }
         }
         (spec, more) if spec == more => {}
         (spec, more) => {
-            conflicts.push(Conflict { path: path.to_owned(), earlier: spec.clone(), later: more.clone() });
+            conflicts.push(TranslationConflict { path: path.to_owned(), earlier: spec.clone(), later: more.clone() });
             *spec = more.clone();
         }
     }

@@ -12,7 +12,7 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Answer, Said, Sort, Translation, translate};
-pub use load::{Covers, Dictionary, Entry, TRANSLATIONS_FOLDER, load};
-pub use merge::Conflict;
-pub use script::Command;
+pub use answer::{ScriptCommandText, Translation, TranslationAnswer, TranslationCategory, translate_script};
+pub use load::{Covers, Dictionary, TRANSLATIONS_FOLDER, TranslationEntry, load_translations};
+pub use merge::TranslationConflict;
+pub use script::ScriptCommand;

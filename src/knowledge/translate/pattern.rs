@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 /// A longer word is none of a command that we know.
 const WORD_MAX: usize = 300;
 /// Names, sorts and texts of what a pattern took.
-pub type Captures = BTreeMap<String, Captured>;
+pub type Captures = BTreeMap<String, CapturedValue>;
 
 /// What a place in a pattern took.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Captured {
+pub struct CapturedValue {
     /// As it is written.
     pub said: String,
     /// As the spec has it.
@@ -21,7 +21,7 @@ pub struct Captured {
 
 /// What may stand in a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum PlaceholderType {
     /// Any text.
     Text,
     /// A whole number; the spec has a number.
@@ -41,61 +41,61 @@ enum Form {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum PatternWordPart {
     Text(String),
     Any,
-    Place(String, Form),
+    Place(String, PlaceholderType),
 }
 
 /// What one word must be: one of several.
 #[derive(Debug, Clone)]
-pub struct Word(Vec<Vec<Part>>);
+pub struct PatternWord(Vec<Vec<PatternWordPart>>);
 
 #[derive(Debug, Clone)]
-struct Group {
+struct PatternGroup {
     optional: bool,
-    words: Vec<Word>,
+    words: Vec<PatternWord>,
 }
 
 /// A pattern of a whole command.
 #[derive(Debug, Clone)]
-pub struct Pattern(Vec<Group>);
+pub struct CommandPattern(Vec<PatternGroup>);
 
-impl Word {
+impl PatternWord {
     /// Reads one.
-    pub fn read(text: &str) -> Result<Word, String> {
-        text.split('|').map(parts).collect::<Result<_, _>>().map(Word)
+    pub fn read(text: &str) -> Result<PatternWord, String> {
+        text.split('|').map(parse_word_parts).collect::<Result<_, _>>().map(PatternWord)
     }
 
     /// Whether a word is one of these; what it gives comes into `captures`.
     pub fn matches(&self, word: &str, captures: &mut Captures) -> bool {
-        word.len() <= WORD_MAX && self.0.iter().any(|parts| fits(parts, word, captures))
+        word.len() <= WORD_MAX && self.0.iter().any(|parts| match_word_parts(parts, word, captures))
     }
 
     fn places(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().flatten().filter_map(|part| if let Part::Place(name, _) = part { Some(name.as_str()) } else { None })
+        self.0.iter().flatten().filter_map(|part| if let PatternWordPart::Place(name, _) = part { Some(name.as_str()) } else { None })
     }
 }
 
-impl Pattern {
+impl CommandPattern {
     /// Reads one from its groups.
-    pub fn read(groups: &[String]) -> Result<Pattern, String> {
+    pub fn read(groups: &[String]) -> Result<CommandPattern, String> {
         let group = |text: &String| {
             let bare = text.trim_start_matches('?');
             let words = shlex::split(bare).filter(|words| !words.is_empty()).ok_or("a group has no words")?;
-            let words = words.iter().map(|word| Word::read(word)).collect::<Result<_, _>>()?;
-            Ok(Group { optional: bare.len() < text.len(), words })
+            let words = words.iter().map(|word| PatternWord::read(word)).collect::<Result<_, _>>()?;
+            Ok(PatternGroup { optional: bare.len() < text.len(), words })
         };
-        let groups: Vec<Group> = groups.iter().map(group).collect::<Result<_, String>>()?;
+        let groups: Vec<PatternGroup> = groups.iter().map(group).collect::<Result<_, String>>()?;
         match groups.first() {
-            Some(first) if !first.optional => Ok(Pattern(groups)),
+            Some(first) if !first.optional => Ok(CommandPattern(groups)),
             _ => Err("a pattern begins with a group that must be there".to_owned()),
         }
     }
 
     /// The names of what it takes in any case.
     pub fn places(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(|group| !group.optional).flat_map(|group| &group.words).flat_map(Word::places)
+        self.0.iter().filter(|group| !group.optional).flat_map(|group| &group.words).flat_map(PatternWord::places)
     }
 
     /// What a command gives, and which of its words were taken; nothing where it is another command.
@@ -118,7 +118,7 @@ impl Pattern {
     }
 }
 
-impl Group {
+impl PatternGroup {
     /// What the group takes at this place, and how many words.
     fn at(&self, words: &[String], used: &[bool], at: usize) -> Option<(Captures, usize, usize)> {
         let mut captures = Captures::new();
@@ -139,62 +139,62 @@ impl Group {
     }
 }
 
-fn parts(text: &str) -> Result<Vec<Part>, String> {
+fn parse_word_parts(text: &str) -> Result<Vec<PatternWordPart>, String> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(['{', '*']) {
         if at > 0 {
-            parts.push(Part::Text(rest[..at].to_owned()));
+            parts.push(PatternWordPart::Text(rest[..at].to_owned()));
         }
         if rest[at..].starts_with('*') {
-            parts.push(Part::Any);
+            parts.push(PatternWordPart::Any);
             rest = &rest[at + 1..];
             continue;
         }
         let (place, after) = rest[at + 1..].split_once('}').ok_or_else(|| format!("`{text}` has a brace that is not closed"))?;
         let (name, form) = place.split_once(':').unwrap_or((place, "text"));
-        parts.push(Part::Place(name.to_owned(), Form::read(form)?));
+        parts.push(PatternWordPart::Place(name.to_owned(), PlaceholderType::read(form)?));
         rest = after;
     }
     if !rest.is_empty() {
-        parts.push(Part::Text(rest.to_owned()));
+        parts.push(PatternWordPart::Text(rest.to_owned()));
     }
     Ok(parts)
 }
 
 /// Whether the parts make up the whole text.
-fn fits(parts: &[Part], text: &str, captures: &mut Captures) -> bool {
+fn match_word_parts(parts: &[PatternWordPart], text: &str, captures: &mut Captures) -> bool {
     let Some((first, rest)) = parts.split_first() else { return text.is_empty() };
     match first {
-        Part::Text(literal) => text.strip_prefix(literal.as_str()).is_some_and(|after| fits(rest, after, captures)),
-        Part::Any => ends(text).any(|end| fits(rest, &text[end..], captures)),
-        Part::Place(name, form) => ends(text).filter(|end| *end > 0).any(|end| {
+        PatternWordPart::Text(literal) => text.strip_prefix(literal.as_str()).is_some_and(|after| match_word_parts(rest, after, captures)),
+        PatternWordPart::Any => list_cut_positions(text).any(|end| match_word_parts(rest, &text[end..], captures)),
+        PatternWordPart::Place(name, form) => list_cut_positions(text).filter(|end| *end > 0).any(|end| {
             let Some(value) = form.value(&text[..end]) else { return false };
-            if !fits(rest, &text[end..], captures) {
+            if !match_word_parts(rest, &text[end..], captures) {
                 return false;
             }
-            captures.insert(name.clone(), Captured { said: text[..end].to_owned(), value });
+            captures.insert(name.clone(), CapturedValue { said: text[..end].to_owned(), value });
             true
         }),
     }
 }
 
 /// The places where a text can be cut, its end among them.
-fn ends(text: &str) -> impl Iterator<Item = usize> {
+fn list_cut_positions(text: &str) -> impl Iterator<Item = usize> {
     text.char_indices().map(|(at, _)| at).chain([text.len()])
 }
 
-impl Form {
-    fn read(name: &str) -> Result<Form, String> {
+impl PlaceholderType {
+    fn read(name: &str) -> Result<PlaceholderType, String> {
         Ok(match name {
-            "text" => Form::Text,
-            "number" => Form::Number,
-            "digits" => Form::Digits,
-            "release" => Form::Release,
-            "mask" => Form::Mask,
-            "class" => Form::Class,
-            "ecn-class" => Form::EcnClass,
-            "server" => Form::Server,
+            "text" => PlaceholderType::Text,
+            "number" => PlaceholderType::Number,
+            "digits" => PlaceholderType::Digits,
+            "release" => PlaceholderType::Release,
+            "mask" => PlaceholderType::Mask,
+            "class" => PlaceholderType::Class,
+            "ecn-class" => PlaceholderType::EcnClass,
+            "server" => PlaceholderType::Server,
             other => return Err(format!("there is no sort `{other}` of places")),
         })
     }
@@ -205,23 +205,23 @@ impl Form {
         let number = || text.parse::<u32>().ok().filter(|_| digits);
         let class = |ecn: u32| number().filter(|class| *class < 256 && class % 4 == ecn).map(|class| Value::from(class / 4));
         match self {
-            Form::Text => Some(Value::from(text)),
-            Form::Number => number().map(Value::from),
-            Form::Digits => digits.then(|| Value::from(text)),
-            Form::Release => {
+            PlaceholderType::Text => Some(Value::from(text)),
+            PlaceholderType::Number => number().map(Value::from),
+            PlaceholderType::Digits => digits.then(|| Value::from(text)),
+            PlaceholderType::Release => {
                 let numbers: Vec<&str> = text.split(['-', '.']).collect();
                 let sound = numbers.iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
                 sound.then(|| Value::from(numbers.join(".")))
             }
-            Form::Mask => {
+            PlaceholderType::Mask => {
                 let switches: Vec<&str> = text.split(',').collect();
                 let sound = switches.len() == 8 && switches.iter().all(|switch| ["0", "1"].contains(switch));
                 let on = switches.iter().position(|switch| *switch == "1")?;
                 (sound && switches.iter().filter(|switch| **switch == "1").count() == 1).then(|| Value::from(on))
             }
-            Form::Class => class(0),
-            Form::EcnClass => class(2),
-            Form::Server => {
+            PlaceholderType::Class => class(0),
+            PlaceholderType::EcnClass => class(2),
+            PlaceholderType::Server => {
                 let named = text.starts_with(|c: char| c.is_ascii_alphanumeric())
                     && text.contains(|c: char| c.is_ascii_alphabetic() || ".:".contains(c));
                 named.then(|| Value::from(text))

@@ -1,16 +1,17 @@
 //! What of a page is text around the commands: a script has none of it, a wiki page is mostly that. A line that some translation
 //! knows is a command, whatever it looks like; of the rest those are text that no shell would find a program for.
 
-use super::answer::{Sort, alone};
+use super::answer::{TranslationCategory, translate_command};
 use super::load::Dictionary;
-use super::script::Command;
+use super::script::ScriptCommand;
 
 /// From so many plain words on that end like a sentence they are one.
 const SENTENCE: usize = 4;
 
 /// True for a line that is no command.
-pub(super) fn is_prose(command: &Command, dictionary: &Dictionary) -> bool {
-    looks_like_text(&command.words) && alone(command, dictionary).iter().all(|answer| answer.sort == Sort::Unknown)
+pub(super) fn is_prose(command: &ScriptCommand, dictionary: &Dictionary) -> bool {
+    looks_like_text(&command.words)
+        && translate_command(command, dictionary).iter().all(|answer| answer.sort == TranslationCategory::Unknown)
 }
 
 fn looks_like_text(words: &[String]) -> bool {

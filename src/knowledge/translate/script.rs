@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct ScriptCommand {
     /// Its line in the script, from 1.
     pub line: usize,
     /// As it is written, in one line.
@@ -19,7 +19,7 @@ pub struct Command {
 pub(super) const TEXT_MAX: usize = 1000;
 
 /// A text that is no longer than that.
-fn shortened(text: String) -> String {
+fn truncate_command_text(text: String) -> String {
     match text.char_indices().nth(TEXT_MAX) {
         None => text,
         Some(_) => text.chars().take(TEXT_MAX - 3).chain("...".chars()).collect(),
@@ -27,7 +27,7 @@ fn shortened(text: String) -> String {
 }
 
 /// What stands between two separators of the shell.
-struct Piece {
+struct ScriptPiece {
     line: usize,
     text: String,
     /// It reads what the one before it writes.
@@ -37,18 +37,18 @@ struct Piece {
 }
 
 /// The commands of a script; what is wrong where a quote stays open.
-pub fn commands(script: &str) -> Result<Vec<Command>, Diagnostic> {
-    let mut found: Vec<Command> = Vec::new();
-    for piece in Splitter::new(script).pieces() {
-        let Some(words) = shlex::split(&piece.text) else { return Err(unclosed(&piece)) };
+pub fn parse_script_commands(script: &str) -> Result<Vec<ScriptCommand>, Diagnostic> {
+    let mut found: Vec<ScriptCommand> = Vec::new();
+    for piece in ScriptSplitter::new(script).pieces() {
+        let Some(words) = shlex::split(&piece.text) else { return Err(new_unclosed_quote_error(&piece)) };
         let words = without_frame(words);
         if words.is_empty() {
             continue;
         }
-        let text = shortened(piece.text.split_whitespace().collect::<Vec<_>>().join(" "));
-        let command = Command { line: piece.line, text, words };
+        let text = truncate_command_text(piece.text.split_whitespace().collect::<Vec<_>>().join(" "));
+        let command = ScriptCommand { line: piece.line, text, words };
         if piece.piped
-            && let Some(before) = found.last_mut().filter(|before| writes(before) && command.words[0] == "tee")
+            && let Some(before) = found.last_mut().filter(|before| is_echo_command(before) && command.words[0] == "tee")
         {
             into_file(before, &command);
             continue;
@@ -56,10 +56,10 @@ pub fn commands(script: &str) -> Result<Vec<Command>, Diagnostic> {
         let lines = if piece.body.is_empty() { Vec::new() } else { of_body(&command, &piece.body) };
         if lines.is_empty() { found.push(command) } else { found.extend(lines) }
     }
-    Ok(found.into_iter().flat_map(unfolded).collect())
+    Ok(found.into_iter().flat_map(expand_command).collect())
 }
 
-fn unclosed(piece: &Piece) -> Diagnostic {
+fn new_unclosed_quote_error(piece: &ScriptPiece) -> Diagnostic {
     Diagnostic::error("RW1034", format!("a quote of the command in line {} is not closed", piece.line))
         .state("nothing was run")
         .next("close it; what follows it cannot be told apart")
@@ -67,7 +67,7 @@ fn unclosed(piece: &Piece) -> Diagnostic {
 
 /// Without what stands before a command and says only how it is run.
 fn without_frame(words: Vec<String>) -> Vec<String> {
-    let mut words: VecDeque<String> = quiet(words).into();
+    let mut words: VecDeque<String> = drop_output_redirects(words).into();
     loop {
         match words.front().map(String::as_str) {
             Some("sudo" | "env") => {
@@ -91,7 +91,7 @@ fn without_frame(words: Vec<String>) -> Vec<String> {
 }
 
 /// Without output that is thrown away, or goes where other output goes.
-fn quiet(words: Vec<String>) -> Vec<String> {
+fn drop_output_redirects(words: Vec<String>) -> Vec<String> {
     let mut out = Vec::with_capacity(words.len());
     let mut words = words.into_iter().peekable();
     while let Some(word) = words.next() {
@@ -105,48 +105,48 @@ fn quiet(words: Vec<String>) -> Vec<String> {
     out
 }
 
-fn writes(command: &Command) -> bool {
+fn is_echo_command(command: &ScriptCommand) -> bool {
     ["echo", "printf"].contains(&command.words[0].as_str())
 }
 
 /// `echo TEXT | tee FILE` as `echo TEXT > FILE`.
-fn into_file(echo: &mut Command, tee: &Command) {
+fn into_file(echo: &mut ScriptCommand, tee: &ScriptCommand) {
     let appends = tee.words.iter().any(|word| word == "-a" || word == "--append");
     let file = tee.words.iter().skip(1).find(|word| !word.starts_with('-'));
     if let Some(file) = file {
         echo.words.extend([if appends { ">>" } else { ">" }.to_owned(), file.clone()]);
     }
-    echo.text = shortened(format!("{} | {}", echo.text, tee.text));
+    echo.text = truncate_command_text(format!("{} | {}", echo.text, tee.text));
 }
 
 /// The lines of a here-document, where they go into a file whose lines we know.
-fn of_body(command: &Command, body: &[(usize, String)]) -> Vec<Command> {
+fn of_body(command: &ScriptCommand, body: &[(usize, String)]) -> Vec<ScriptCommand> {
     let Some(file) = command.words.iter().rev().find(|word| word.starts_with('/')) else { return Vec::new() };
     let line = |(line, text): &(usize, String)| {
         let words = line_of(file, text)?;
-        Some(Command { line: *line, text: shortened(format!("{}   (into {file})", text.trim())), words })
+        Some(ScriptCommand { line: *line, text: truncate_command_text(format!("{}   (into {file})", text.trim())), words })
     };
     body.iter().filter_map(line).collect()
 }
 
 /// Assignments before a command as commands of their own, and the lines that `echo` writes into a file that we know.
-fn unfolded(command: Command) -> Vec<Command> {
+fn expand_command(command: ScriptCommand) -> Vec<ScriptCommand> {
     let assigned = command.words.iter().take_while(|word| is_assignment(word)).count();
     if assigned > 0 {
         let words = command.words.iter();
         let export = std::iter::once("export".to_owned()).chain(words.clone().take(assigned).cloned()).collect();
         let rest: Vec<String> = words.skip(assigned).cloned().collect();
-        let exported = Command { words: export, ..command.clone() };
-        return std::iter::once(exported).chain((!rest.is_empty()).then_some(Command { words: rest, ..command })).collect();
+        let exported = ScriptCommand { words: export, ..command.clone() };
+        return std::iter::once(exported).chain((!rest.is_empty()).then_some(ScriptCommand { words: rest, ..command })).collect();
     }
-    let Some((file, words)) = command.words.split_last().filter(|_| writes(&command)) else { return vec![command] };
+    let Some((file, words)) = command.words.split_last().filter(|_| is_echo_command(&command)) else { return vec![command] };
     let Some((_, words)) = words.split_last().filter(|(redirect, _)| redirect.starts_with('>')) else { return vec![command] };
     let words = words.get(1..).unwrap_or_default();
     let text = words.iter().filter(|word| *word != "-e" && *word != "-n").cloned().collect::<Vec<_>>().join(" ").replace("\\n", "\n");
-    let lines: Vec<Command> = text
+    let lines: Vec<ScriptCommand> = text
         .lines()
         .filter_map(|line| line_of(file, line))
-        .map(|words| Command { line: command.line, text: command.text.clone(), words })
+        .map(|words| ScriptCommand { line: command.line, text: command.text.clone(), words })
         .collect();
     if lines.is_empty() { vec![command] } else { lines }
 }
@@ -176,23 +176,23 @@ fn line_of(file: &str, line: &str) -> Option<Vec<String>> {
 }
 
 /// Walks over a script character by character.
-struct Splitter<'a> {
+struct ScriptSplitter<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
     line: usize,
-    pieces: Vec<Piece>,
+    pieces: Vec<ScriptPiece>,
     text: String,
     begin: usize,
     piped: bool,
     documents: VecDeque<String>,
 }
 
-impl<'a> Splitter<'a> {
+impl<'a> ScriptSplitter<'a> {
     fn new(script: &'a str) -> Self {
         let rest = script.chars().peekable();
-        Splitter { rest, line: 1, pieces: Vec::new(), text: String::new(), begin: 1, piped: false, documents: VecDeque::new() }
+        ScriptSplitter { rest, line: 1, pieces: Vec::new(), text: String::new(), begin: 1, piped: false, documents: VecDeque::new() }
     }
 
-    fn pieces(mut self) -> Vec<Piece> {
+    fn pieces(mut self) -> Vec<ScriptPiece> {
         let mut quote = None;
         while let Some(c) = self.next() {
             match (quote, c) {
@@ -373,7 +373,7 @@ impl<'a> Splitter<'a> {
     /// The piece is over; `piped` says whether the next one reads what it writes.
     fn end(&mut self, piped: bool) {
         let text = std::mem::take(&mut self.text);
-        let piece = Piece { line: self.begin, text, piped: self.piped, body: Vec::new() };
+        let piece = ScriptPiece { line: self.begin, text, piped: self.piped, body: Vec::new() };
         self.begin = self.line;
         if !piece.text.trim().is_empty() {
             self.pieces.push(piece);

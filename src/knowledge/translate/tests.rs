@@ -1,18 +1,18 @@
 //! Each translation held to its own example, and to modules, rules, checks and kinds that there are; hostile scripts.
 
-use super::answer::{Translation, translate};
-use super::load::{self, Dictionary, Entry};
+use super::answer::{Translation, translate_script};
+use super::load::{self, Dictionary, TranslationEntry};
 use super::merge;
 use crate::spec::source::SourceFile;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn dictionary() -> Dictionary {
-    load::load().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
+    load::load_translations().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
 }
 
 fn of(script: &str) -> Translation {
-    translate(script, &dictionary()).unwrap()
+    translate_script(script, &dictionary()).unwrap()
 }
 
 /// The spec lines of one answer, as a part of a whole spec.
@@ -26,17 +26,17 @@ fn decodes(lines: &Value) -> Result<(), String> {
     if lines.pointer("/fabric/lossless").is_some() {
         whole["fabric"]["lossless"] = json!({ "priority": 3, "dscp": 26 });
     }
-    merge::put(&mut whole, lines, "", &mut Vec::new());
+    merge::merge_spec_value(&mut whole, lines, "", &mut Vec::new());
     let text = serde_json::to_string_pretty(&whole).unwrap();
-    crate::spec::load(vec![SourceFile { name: "spec.yaml".to_owned(), text: text.clone() }])
+    crate::spec::load_spec(vec![SourceFile { name: "spec.yaml".to_owned(), text: text.clone() }])
         .map(drop)
         .map_err(|problems| format!("{text}\n{:?}", problems.diagnostics.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()))
 }
 
 /// What is wrong with an entry.
-fn faults(entry: &Entry, dictionary: &Dictionary) -> Vec<String> {
+fn faults(entry: &TranslationEntry, dictionary: &Dictionary) -> Vec<String> {
     let mut faults = Vec::new();
-    let translation = translate(&entry.case.input, dictionary).unwrap();
+    let translation = translate_script(&entry.case.input, dictionary).unwrap();
     let mine = translation.answers.iter().find(|answer| answer.translation.as_deref() == Some(&entry.id));
     let Some(answer) = mine else { return vec![format!("{}: the case is not its own: {:#?}", entry.id, translation.answers)] };
     if !answer.left.is_empty() || translation.answers.iter().any(|other| !other.left.is_empty()) {
@@ -67,9 +67,11 @@ fn each_entry_translates_its_own_case() {
 
 #[test]
 fn what_an_entry_names_is_there() {
-    let modules: Vec<String> =
-        crate::module::shipped().iter().filter_map(|module| module.folder.strip_prefix("modules/").map(str::to_owned)).collect();
-    let rules = crate::rules::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let modules: Vec<String> = crate::module::collect_shipped_modules()
+        .iter()
+        .filter_map(|module| module.folder.strip_prefix("modules/").map(str::to_owned))
+        .collect();
+    let rules = crate::rules::load_rules("", []).map_err(|problems| problems.diagnostics).unwrap();
     let checks = [
         "connection",
         "netdev",
@@ -137,7 +139,7 @@ fn what_is_not_understood_is_told() {
         assert_eq!(told, left, "{script}");
     }
     assert_eq!(of("ip link set dev $IF mtu 9000").spec, json!({}), "a variable is no name of a netdev");
-    assert_eq!(translate("echo 'a", &dictionary()).unwrap_err().code, "RW1034");
+    assert_eq!(translate_script("echo 'a", &dictionary()).unwrap_err().code, "RW1034");
 }
 
 #[test]
@@ -159,7 +161,7 @@ fn a_file_that_is_not_sound_is_refused_with_its_place() {
         (entry("words: [['a {b:colour}']]"), "RW1035"),
         (entry("words: [['a {b']]"), "RW1035"),
     ] {
-        let (problems, _) = load::read(vec![("f.yaml".to_owned(), text.clone())]).unwrap_err();
+        let (problems, _) = load::parse_translation_files(vec![("f.yaml".to_owned(), text.clone())]).unwrap_err();
         assert_eq!(problems[0].code, code, "{text}");
         assert!(!problems[0].labels.is_empty(), "{text}");
     }
@@ -226,8 +228,8 @@ const WORDS: &[&str] = &[
 fn check(script: &str) {
     static DICTIONARY: std::sync::OnceLock<Dictionary> = std::sync::OnceLock::new();
     let dictionary = DICTIONARY.get_or_init(dictionary);
-    if let Ok(translation) = translate(script, dictionary) {
-        assert_eq!(translate(script, dictionary).unwrap(), translation);
+    if let Ok(translation) = translate_script(script, dictionary) {
+        assert_eq!(translate_script(script, dictionary).unwrap(), translation);
     }
 }
 

@@ -2,16 +2,16 @@
 
 use super::authority;
 use crate::folder::fabric_ip;
-use crate::machine::Machine;
+use crate::machine::LabMachine;
 use crate::{Result, assets, guest};
 use railwright_base::{Diagnostic, text};
 
 /// Writes what a kubelet needs into the machine and starts it. Keys travel on standard input, so that no list of processes has them.
-pub fn join(machine: &Machine<'_>, nodes: usize) -> Result<()> {
+pub fn join_node(machine: &LabMachine<'_>, nodes: usize) -> Result<()> {
     let (folder, number, name) = (machine.lab, machine.number, machine.name());
     let port = folder.kubelet_port(number).to_string();
-    let read = |file: &str| authority::read(folder, file);
-    let settings = |file: &str| assets::text(file).replace("@PORT@", &port).replace("@NUMBER@", &number.to_string());
+    let read = |file: &str| authority::read_cluster_file(folder, file);
+    let settings = |file: &str| assets::read_asset_text(file).replace("@PORT@", &port).replace("@NUMBER@", &number.to_string());
     let files = [
         ("/etc/kubernetes/ca.crt", read("ca.crt")?),
         ("/etc/kubernetes/node.crt", read(&format!("{name}.crt"))?),

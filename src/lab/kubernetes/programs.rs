@@ -1,7 +1,7 @@
 //! The programs of the cluster, built once from pinned Go modules: Debian has none of them.
 
-use crate::event::{Listener, Step, timed};
-use crate::folder::Folder;
+use crate::event::{LabStep, Listener, run_timed_step};
+use crate::folder::LabFolder;
 use crate::recipe::Flavour;
 use crate::{Result, assets, logged};
 use railwright_base::{Diagnostic, Digest};
@@ -17,18 +17,18 @@ pub struct Programs {
 
 impl Programs {
     /// Where they lie in a lab's cache, built or not.
-    pub fn of(folder: &Folder) -> Self {
+    pub fn of(folder: &LabFolder) -> Self {
         Programs { folder: folder.cache().join("kubernetes/programs") }
     }
 
     /// The programs, where machines are to be nodes, built where the cache has none of these versions.
-    pub fn ensure(folder: &Folder, flavour: Flavour, listener: Listener<'_>) -> Result<Option<Self>> {
+    pub fn ensure(folder: &LabFolder, flavour: Flavour, listener: Listener<'_>) -> Result<Option<Self>> {
         if !flavour.kubernetes {
             return Ok(None);
         }
-        let (programs, key) = (Programs::of(folder), key());
+        let (programs, key) = (Programs::of(folder), compute_build_key());
         if !files::read_limited(&programs.folder.join("key"), 200).is_ok_and(|text| text == key.as_str().as_bytes()) {
-            timed(listener, Step::Kubernetes, || build(folder, &key, listener))?;
+            run_timed_step(listener, LabStep::Kubernetes, || build_programs(folder, &key, listener))?;
         }
         Ok(Some(programs))
     }
@@ -49,31 +49,31 @@ impl Programs {
     }
 
     /// kubectl as the cluster's administrator, with nothing of the user's own configuration.
-    pub fn kubectl(&self, folder: &Folder) -> Program {
+    pub fn kubectl(&self, folder: &LabFolder) -> Program {
         self.program("kubectl").argument("--kubeconfig").argument(folder.kubeconfig().to_string_lossy())
     }
 }
 
 /// Names the versions of the modules, and where built programs are taken from.
-fn key() -> Digest {
-    let mut text = process::variable("KUBEBUILDER_ASSETS").unwrap_or_default();
+fn compute_build_key() -> Digest {
+    let mut text = process::read_variable("KUBEBUILDER_ASSETS").unwrap_or_default();
     for (path, bytes) in assets::files_below("kubernetes/modules") {
         text.push_str(&format!("\n{path} {}", Digest::of_bytes(bytes)));
     }
     Digest::of_bytes(text.as_bytes())
 }
 
-fn build(folder: &Folder, key: &Digest, listener: Listener<'_>) -> Result<()> {
+fn build_programs(folder: &LabFolder, key: &Digest, listener: Listener<'_>) -> Result<()> {
     let cache = folder.cache().join("kubernetes");
     let recipe = cache.join("recipe");
     assets::write_out(&recipe)?;
     let log = folder.path("kubernetes.log");
     let program = Program::new("sh").argument(recipe.join("kubernetes/build.sh").to_string_lossy()).argument(cache.to_string_lossy());
     let program = program.argument(key.as_str());
-    logged::run(&program, Step::Kubernetes, &log, listener)?.map_err(|how| failed(&how, &log))
+    logged::run_logged_build(&program, LabStep::Kubernetes, &log, listener)?.map_err(|how| new_build_error(&how, &log))
 }
 
-fn failed(how: &str, log: &Path) -> Box<Diagnostic> {
+fn new_build_error(how: &str, log: &Path) -> Box<Diagnostic> {
     Diagnostic::error("RW0911", format!("building Kubernetes {how}"))
         .effect("the control plane, kubelet and the device plugin are built from their Go modules, by Go's own module proxy (GOPROXY)")
         .state("no machine was started; what was built so far stays in Go's own cache")

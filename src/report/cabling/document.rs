@@ -1,11 +1,11 @@
 //! `verify cabling --json`.
 
-use super::fold::{code, single};
-use super::words::told;
+use super::fold::{build_single_entry, select_finding_code};
+use super::words::describe_cabling_entry;
 use railwright_base::text::one_line;
-use railwright_knowledge::spec::cabling::End;
-use railwright_verify::Verdict;
-use railwright_verify::cabling::{Comparison, Counts, Finding, Kind, Plug};
+use railwright_knowledge::spec::cabling::CableEnd;
+use railwright_verify::CheckVerdict;
+use railwright_verify::cabling::{CablingComparison, CablingCounts, CablingFinding, CablingFindingKind, Plug};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,19 +25,19 @@ pub struct CablingDocument<'a> {
     /// The switches that were.
     switches: &'a [String],
     /// The worst of all: `failed` where a cable is known to be wrong, `unknown` where nobody can tell, else `passed`.
-    verdict: Verdict,
+    verdict: CheckVerdict,
     /// How many cables are how.
-    counts: Counts,
+    counts: CablingCounts,
     /// What is not as the file has it, or unknown: one by one.
-    findings: Vec<FindingDocument<'a>>,
+    findings: Vec<CablingFindingDocument<'a>>,
 }
 
 /// One thing that is not as the file has it, or unknown.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct FindingDocument<'a> {
-    kind: Kind,
+pub struct CablingFindingDocument<'a> {
+    kind: CablingFindingKind,
     /// `failed` or `unknown`.
-    verdict: Verdict,
+    verdict: CheckVerdict,
     /// A code of `railwright explain`.
     code: &'a str,
     /// What is how, in words.
@@ -53,13 +53,13 @@ pub struct FindingDocument<'a> {
 
 impl<'a> CablingDocument<'a> {
     /// Of a comparison.
-    pub fn of(subject: &super::Subject<'a>, comparison: &'a Comparison) -> Self {
-        let finding = |finding: &'a Finding| {
-            let told = told(&single(finding), subject.inventory, subject.file);
-            FindingDocument {
+    pub fn of(subject: &super::CablingSubject<'a>, comparison: &'a CablingComparison) -> Self {
+        let finding = |finding: &'a CablingFinding| {
+            let told = describe_cabling_entry(&build_single_entry(finding), subject.inventory, subject.file);
+            CablingFindingDocument {
                 kind: finding.kind,
                 verdict: finding.kind.verdict(),
-                code: code(finding),
+                code: select_finding_code(finding),
                 says: one_line(&told.says, 1000),
                 found: one_line(&told.found, 1000),
                 next: told.next,
@@ -80,7 +80,7 @@ impl<'a> CablingDocument<'a> {
 }
 
 /// What a discovery could not see, a line each for `discover cabling`.
-pub fn unseen(nics: &[(End, String)]) -> Vec<String> {
+pub fn describe_unseen_nics(nics: &[(CableEnd, String)]) -> Vec<String> {
     let mut alike: indexmap::IndexMap<(&str, &str), Vec<&str>> = indexmap::IndexMap::new();
     for (nic, why) in nics {
         alike.entry((why, &nic.port)).or_default().push(&nic.device);
@@ -90,7 +90,7 @@ pub fn unseen(nics: &[(End, String)]) -> Vec<String> {
         by_hosts.entry((why, hosts)).or_default().push(nic);
     }
     let line = |((why, hosts), nics): ((&str, Vec<&str>), Vec<&str>)| {
-        format!("{} {}: {why}", railwright_base::nodeset::fold(&hosts), railwright_base::nodeset::fold(&nics))
+        format!("{} {}: {why}", railwright_base::nodeset::fold_node_set(&hosts), railwright_base::nodeset::fold_node_set(&nics))
     };
     by_hosts.into_iter().map(line).collect()
 }

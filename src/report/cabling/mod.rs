@@ -6,16 +6,16 @@ mod fold;
 mod tests;
 mod words;
 
-use super::wrap::{self, rule};
-use fold::Entry;
+use super::wrap::{self, render_heading};
+use fold::CablingEntry;
 use railwright_base::nodeset;
-use railwright_base::text::{counted, one_line};
-use railwright_verify::Verdict;
-use railwright_verify::cabling::{Comparison, Finding, Silent, Why};
+use railwright_base::text::{format_count, one_line};
+use railwright_verify::CheckVerdict;
+use railwright_verify::cabling::{CablingComparison, CablingFinding, Silent, UnknownCableReason};
 
 /// What was compared.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct CablingSubject<'a> {
     /// The inventory, as it was named.
     pub inventory: &'a str,
     /// The cabling file.
@@ -27,61 +27,66 @@ pub struct Subject<'a> {
 }
 
 /// The whole screen.
-pub fn screen(subject: &Subject, comparison: &Comparison) -> String {
+pub fn render_cabling_screen(subject: &CablingSubject, comparison: &CablingComparison) -> String {
     let asked = |names: &[String], one: &str, many: &str| match names.len() {
         0 => String::new(),
         1 => format!("   1 {one}: {}", names[0]),
-        count => format!("   {count} {many}: {}", nodeset::fold(names)),
+        count => format!("   {count} {many}: {}", nodeset::fold_node_set(names)),
     };
     let (hosts, switches) = (asked(subject.hosts, "host", "hosts"), asked(subject.switches, "switch", "switches"));
     let head = format!("verify cabling {}{hosts}{switches}   file {}", subject.inventory, subject.file);
-    let mut out = wrap::labelled("", &head, wrap::COLUMNS);
-    for (verdict, mark, title) in [(Verdict::Failed, '!', "WRONG: not as the file has it"), (Verdict::Unknown, '?', "UNKNOWN: not proven")]
+    let mut out = wrap::wrap_labelled_text("", &head, wrap::COLUMNS);
+    for (verdict, mark, title) in
+        [(CheckVerdict::Failed, '!', "WRONG: not as the file has it"), (CheckVerdict::Unknown, '?', "UNKNOWN: not proven")]
     {
-        let of: Vec<Finding> = comparison.findings.iter().filter(|finding| finding.kind.verdict() == verdict).cloned().collect();
+        let of: Vec<CablingFinding> = comparison.findings.iter().filter(|finding| finding.kind.verdict() == verdict).cloned().collect();
         if !of.is_empty() {
-            out.push_str(&rule(title));
-            out.extend(fold::entries(&of).iter().map(|entry| self::entry(entry, mark, subject)));
+            out.push_str(&render_heading(title));
+            out.extend(fold::fold_cabling_findings(&of).iter().map(|entry| self::render_cabling_entry(entry, mark, subject)));
         }
     }
-    out.push_str(&conclusion(comparison));
+    out.push_str(&render_cabling_conclusion(comparison));
     out
 }
 
-fn entry(entry: &Entry, mark: char, subject: &Subject) -> String {
-    let told = words::told(entry, subject.inventory, subject.file);
-    let mut out = wrap::labelled(&format!(" {mark} "), &format!("{}   {}", told.says, fold::code(entry.finding)), wrap::COLUMNS);
+fn render_cabling_entry(entry: &CablingEntry, mark: char, subject: &CablingSubject) -> String {
+    let told = words::describe_cabling_entry(entry, subject.inventory, subject.file);
+    let mut out = wrap::wrap_labelled_text(
+        &format!(" {mark} "),
+        &format!("{}   {}", told.says, fold::select_finding_code(entry.finding)),
+        wrap::COLUMNS,
+    );
     for (word, text) in [("found", &told.found), ("wanted", &told.wanted), ("means", &told.means)] {
         if !text.is_empty() {
-            out.push_str(&wrap::labelled(&format!("       {word:<8}"), text, wrap::COLUMNS));
+            out.push_str(&wrap::wrap_labelled_text(&format!("       {word:<8}"), text, wrap::COLUMNS));
         }
     }
     for next in &told.next {
         // What is told of a host that cannot be reached is there to be copied, and not broken into lines.
-        if matches!(entry.finding.why, Some(Why::Silent(Silent::Unreached(_)))) {
+        if matches!(entry.finding.why, Some(UnknownCableReason::Silent(Silent::Unreached(_)))) {
             out.push_str(&format!("       {:<8}{}\n", "next", one_line(next, 1500)));
             continue;
         }
-        out.push_str(&wrap::labelled(&format!("       {:<8}", "next"), &one_line(next, 1500), wrap::COLUMNS));
+        out.push_str(&wrap::wrap_labelled_text(&format!("       {:<8}", "next"), &one_line(next, 1500), wrap::COLUMNS));
     }
     out
 }
 
-fn conclusion(comparison: &Comparison) -> String {
+fn render_cabling_conclusion(comparison: &CablingComparison) -> String {
     let counts = comparison.counts;
     let verdict = match comparison.verdict() {
-        Verdict::Failed => "The cables are not as the file has them.",
-        Verdict::Unknown => "The cables are not proven: something could not be found out.",
+        CheckVerdict::Failed => "The cables are not as the file has them.",
+        CheckVerdict::Unknown => "The cables are not proven: something could not be found out.",
         _ => "The cables are as the file has them.",
     };
     let parts = [(counts.right, "right"), (counts.wrong, "wrong"), (counts.unknown, "unknown")];
     let parts: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
     let looked = if parts.is_empty() { "nothing to be looked at".to_owned() } else { parts.join(", ") };
-    let mut out = format!("\n{verdict} {}: {looked}.\n", counted(counts.cables, "cable"));
+    let mut out = format!("\n{verdict} {}: {looked}.\n", format_count(counts.cables, "cable"));
     if counts.not_asked > 0 {
         let was = if counts.not_asked == 1 { "was" } else { "were" };
-        let text = format!("{} {was} not looked at: of devices that were not asked.", counted(counts.not_asked, "other cable"));
-        out.push_str(&wrap::labelled("", &text, wrap::COLUMNS));
+        let text = format!("{} {was} not looked at: of devices that were not asked.", format_count(counts.not_asked, "other cable"));
+        out.push_str(&wrap::wrap_labelled_text("", &text, wrap::COLUMNS));
     }
     out
 }

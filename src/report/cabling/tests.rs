@@ -1,35 +1,35 @@
 //! The screen with one host, and with a thousand.
 
 use super::document::CablingDocument;
-use super::{Subject, screen};
-use railwright_knowledge::spec::cabling::End;
-use railwright_resource::observation::Trouble;
-use railwright_verify::cabling::{Comparison, Counts, Finding, Kind, Plug, Silent, Why};
+use super::{CablingSubject, render_cabling_screen};
+use railwright_knowledge::spec::cabling::CableEnd;
+use railwright_resource::observation::TargetReadFailure;
+use railwright_verify::cabling::{CablingComparison, CablingCounts, CablingFinding, CablingFindingKind, Plug, Silent, UnknownCableReason};
 
 fn plug(host: &str, nic: &str, wanted: Option<(&str, String)>, found: Option<(&str, String)>) -> Plug {
-    let end = |end: Option<(&str, String)>| end.map(|(device, port)| End::new(device, port));
-    Plug { end: End::new(host, nic), wanted: end(wanted), found: end(found), owner: None, line: Some(7) }
+    let end = |end: Option<(&str, String)>| end.map(|(device, port)| CableEnd::new(device, port));
+    Plug { end: CableEnd::new(host, nic), wanted: end(wanted), found: end(found), owner: None, line: Some(7) }
 }
 
-fn finding(kind: Kind, plugs: Vec<Plug>, why: Option<Why>) -> Finding {
-    Finding { kind, plugs, why }
+fn finding(kind: CablingFindingKind, plugs: Vec<Plug>, why: Option<UnknownCableReason>) -> CablingFinding {
+    CablingFinding { kind, plugs, why }
 }
 
 /// Rails 1 and 2 of a host are in each other's leaves.
-fn crossed(host: &str, port: usize) -> Finding {
+fn crossed(host: &str, port: usize) -> CablingFinding {
     let port = format!("Ethernet{port}");
     let plugs = vec![
         plug(host, "ens1f0np0", Some(("leaf2", port.clone())), Some(("leaf3", port.clone()))),
         plug(host, "ens2f0np0", Some(("leaf3", port.clone())), Some(("leaf2", port))),
     ];
-    finding(Kind::Swapped, plugs, None)
+    finding(CablingFindingKind::Swapped, plugs, None)
 }
 
-fn shown(hosts: &[String], findings: Vec<Finding>, counts: Counts) -> String {
+fn shown(hosts: &[String], findings: Vec<CablingFinding>, counts: CablingCounts) -> String {
     let mut findings = findings;
     findings.sort_by_key(|finding| finding.kind);
-    let subject = Subject { inventory: "inventories/a", file: "inventories/a/cabling.csv", hosts, switches: &[] };
-    let text = screen(&subject, &Comparison { findings, counts });
+    let subject = CablingSubject { inventory: "inventories/a", file: "inventories/a/cabling.csv", hosts, switches: &[] };
+    let text = render_cabling_screen(&subject, &CablingComparison { findings, counts });
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     text
 }
@@ -40,20 +40,28 @@ fn one_host_is_told_move_by_move() {
     let findings = vec![
         crossed("gpu01", 0),
         finding(
-            Kind::WrongPort,
-            vec![Plug { owner: Some(End::new("gpu02", "ens0f0np0")), ..plug("gpu01", "ens0f0np0", wanted(0), wanted(4)) }],
+            CablingFindingKind::WrongPort,
+            vec![Plug { owner: Some(CableEnd::new("gpu02", "ens0f0np0")), ..plug("gpu01", "ens0f0np0", wanted(0), wanted(4)) }],
             None,
         ),
         finding(
-            Kind::UnknownDevice,
+            CablingFindingKind::UnknownDevice,
             vec![plug("gpu01", "ens3f0np0", Some(("leaf4", "Ethernet0".into())), Some(("tor9", "swp1".into())))],
             None,
         ),
-        finding(Kind::NoLink, vec![plug("gpu01", "ens4f0np0", Some(("leaf5", "Ethernet0".into())), None)], None),
-        finding(Kind::NotInFile, vec![Plug { line: None, ..plug("gpu01", "ens7f0np0", None, Some(("leaf8", "Ethernet0".into()))) }], None),
-        finding(Kind::Unknown, vec![plug("gpu01", "ens5f0np0", Some(("leaf6", "Ethernet0".into())), None)], Some(Why::HearsNobody)),
+        finding(CablingFindingKind::NoLink, vec![plug("gpu01", "ens4f0np0", Some(("leaf5", "Ethernet0".into())), None)], None),
+        finding(
+            CablingFindingKind::NotInFile,
+            vec![Plug { line: None, ..plug("gpu01", "ens7f0np0", None, Some(("leaf8", "Ethernet0".into()))) }],
+            None,
+        ),
+        finding(
+            CablingFindingKind::Unknown,
+            vec![plug("gpu01", "ens5f0np0", Some(("leaf6", "Ethernet0".into())), None)],
+            Some(UnknownCableReason::HearsNobody),
+        ),
     ];
-    let counts = Counts { cables: 7, right: 1, wrong: 5, unknown: 1, not_asked: 2 };
+    let counts = CablingCounts { cables: 7, right: 1, wrong: 5, unknown: 1, not_asked: 2 };
     insta::assert_snapshot!(shown(&["gpu01".to_owned()], findings, counts), @r#"
     verify cabling inventories/a   1 host: gpu01   file inventories/a/cabling.csv
 
@@ -107,38 +115,46 @@ fn one_host_is_told_move_by_move() {
 #[test]
 fn a_thousand_hosts_are_a_few_entries() {
     let hosts: Vec<String> = (1..=1000).map(|number| format!("gpu{number:04}")).collect();
-    let mut findings: Vec<Finding> = (0..64).map(|place| crossed(&hosts[place], place * 4)).collect();
+    let mut findings: Vec<CablingFinding> = (0..64).map(|place| crossed(&hosts[place], place * 4)).collect();
     let nics: Vec<String> = (0..8).map(|rail| format!("ens{rail}f0np0")).collect();
     for host in &hosts[100..900] {
         for nic in &nics {
-            findings.push(finding(Kind::Unknown, vec![plug(host, nic, Some(("leaf1", "Ethernet0".into())), None)], Some(Why::HearsNobody)));
+            findings.push(finding(
+                CablingFindingKind::Unknown,
+                vec![plug(host, nic, Some(("leaf1", "Ethernet0".into())), None)],
+                Some(UnknownCableReason::HearsNobody),
+            ));
         }
     }
     for host in &hosts[900..950] {
-        findings.push(finding(Kind::Silent, vec![plug(host, "ens0f0np0", None, None)], Some(Why::Silent(Silent::NoLldp))));
+        findings.push(finding(
+            CablingFindingKind::Silent,
+            vec![plug(host, "ens0f0np0", None, None)],
+            Some(UnknownCableReason::Silent(Silent::NoLldp)),
+        ));
     }
     for host in &hosts[950..] {
-        let trouble = Trouble {
+        let trouble = TargetReadFailure {
             code: "RW0401".to_owned(),
             message: format!("{host} is not reachable"),
             alike: "not reachable: Connection refused".to_owned(),
             next: vec!["check that it is up".to_owned()],
         };
         findings.push(finding(
-            Kind::Silent,
+            CablingFindingKind::Silent,
             vec![plug(host, "ens0f0np0", None, None)],
-            Some(Why::Silent(Silent::Unreached(Box::new(trouble)))),
+            Some(UnknownCableReason::Silent(Silent::Unreached(Box::new(trouble)))),
         ));
     }
     // two neighbours in a rack have their first cables in each other's ports
     let pair = |one: &str, other: &str, port: usize| {
         let at = |port: usize| Some(("leaf1", format!("Ethernet{port}")));
         let plugs = vec![plug(one, "ens0f0np0", at(port), at(port + 4)), plug(other, "ens0f0np0", at(port + 4), at(port))];
-        finding(Kind::Swapped, plugs, None)
+        finding(CablingFindingKind::Swapped, plugs, None)
     };
     findings.push(pair("gpu0070", "gpu0071", 280));
     findings.push(pair("gpu0072", "gpu0073", 288));
-    let counts = Counts { cables: 8000, right: 1068, wrong: 132, unknown: 6800, not_asked: 0 };
+    let counts = CablingCounts { cables: 8000, right: 1068, wrong: 132, unknown: 6800, not_asked: 0 };
     insta::assert_snapshot!(shown(&hosts, findings, counts), @r#"
     verify cabling inventories/a   1000 hosts: gpu[0001-1000]   file inventories/a/cabling.csv
 
@@ -178,8 +194,8 @@ fn a_thousand_hosts_are_a_few_entries() {
 
 #[test]
 fn as_json_every_cable_stands_by_itself() {
-    let comparison = Comparison { findings: vec![crossed("gpu01", 0), crossed("gpu02", 4)], counts: Counts::default() };
-    let subject = Subject {
+    let comparison = CablingComparison { findings: vec![crossed("gpu01", 0), crossed("gpu02", 4)], counts: CablingCounts::default() };
+    let subject = CablingSubject {
         inventory: "a",
         file: "a/cabling.csv",
         hosts: &["gpu01".to_owned(), "gpu02".to_owned()],

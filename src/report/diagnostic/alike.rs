@@ -2,13 +2,13 @@
 
 use indexmap::IndexMap;
 use railwright_base::Diagnostic;
-use railwright_base::nodeset::fold as fold_names;
+use railwright_base::nodeset::fold_node_set as fold_names;
 
 /// Stands for the host's name while findings are compared; cannot be in a name.
 const HOST: &str = "\u{1}";
 
 /// The findings in their order, alike ones joined at the place of the first.
-pub fn fold(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
+pub fn fold_diagnostics(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
     let mut groups: IndexMap<String, (Diagnostic, Vec<&str>)> = IndexMap::new();
     for (index, diagnostic) in diagnostics.iter().enumerate() {
         match host_of(diagnostic) {

@@ -1,11 +1,11 @@
 //! The lines of a file around a finding, with carets, drawn by miette. Our own source gives it these lines only: its
 //! built-in one scans the file from the start for every label.
 
-use crate::out::Look;
+use crate::out::ScreenStyle;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use railwright_base::text::{clean_line, one_line, orders};
 use railwright_base::{Diagnostic, Label, Severity};
-use railwright_knowledge::spec::{Source, Sources};
+use railwright_knowledge::spec::{SourceText, Sources};
 use std::fmt;
 use std::ops::Range;
 use unicode_width::UnicodeWidthChar as _;
@@ -22,7 +22,7 @@ const CUT: usize = 80;
 /// A part of a file with its labels.
 #[derive(Debug)]
 pub struct Excerpt<'a> {
-    source: &'a Source,
+    source: &'a SourceText,
     /// The bytes of the file that are shown, and their text with control characters made harmless.
     range: Range<usize>,
     data: String,
@@ -48,7 +48,7 @@ impl<'a> Excerpt<'a> {
         (Some(excerpt), elsewhere.into_iter().map(|label| in_words(label, sources)).collect())
     }
 
-    fn around(source: &'a Source, labels: &[&Label]) -> Excerpt<'a> {
+    fn around(source: &'a SourceText, labels: &[&Label]) -> Excerpt<'a> {
         let lines = labels.iter().map(|label| source.line_of(label.span.start));
         let (top, bottom) = lines.fold((usize::MAX, 0), |(top, bottom), line| (top.min(line), bottom.max(line)));
         let first = source.line_span(top);
@@ -67,26 +67,26 @@ impl<'a> Excerpt<'a> {
             (start..label.span.end.clamp(start, line_end), one_line(&label.text, 200))
         };
         let labels = labels.iter().map(clip).collect();
-        let data = harmless(&source.text()[range.clone()]);
+        let data = replace_control_characters(&source.text()[range.clone()]);
         Excerpt { source, range, data, labels }
     }
 
     /// The lines with their carets.
-    pub fn render(&self, severity: Severity, look: Look) -> String {
+    pub fn render(&self, severity: Severity, look: ScreenStyle) -> String {
         let theme = if look.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
         let handler = GraphicalReportHandler::new_themed(theme).with_width(look.width).with_links(false);
         let mut out = String::new();
         // Drawing into a string cannot fail; were it to, the finding's words still stand above.
-        let drawn = handler.render_report(&mut out, &Drawn { excerpt: self, severity }).is_ok();
+        let drawn = handler.render_report(&mut out, &ExcerptDiagnostic { excerpt: self, severity }).is_ok();
         // The first line is miette's own heading, empty here, because ours holds the code and the message.
         let body = out.split_once('\n').map_or("", |(_, body)| body).trim_end_matches('\n');
-        let body: String = body.lines().map(|line| clipped(line, look.width) + "\n").collect();
+        let body: String = body.lines().map(|line| clip_line(line, look.width) + "\n").collect();
         if drawn { body } else { String::new() }
     }
 }
 
 /// A line of the file in a drawing, cut where the screen ends; what only colours it takes no column. Words below a line stay.
-fn clipped(line: &str, width: usize) -> String {
+fn clip_line(line: &str, width: usize) -> String {
     let mut is_colour = false;
     let mut columns = |c: char| {
         let is_shown = !is_colour && c != '\u{1b}';
@@ -119,7 +119,7 @@ fn in_words(label: &Label, sources: &Sources) -> String {
 }
 
 /// A part of one long line, at character boundaries.
-fn cut_around(source: &Source, line: usize, offset: usize) -> Range<usize> {
+fn cut_around(source: &SourceText, line: usize, offset: usize) -> Range<usize> {
     let span = source.line_span(line);
     let offset = offset.clamp(span.start, span.end);
     let boundary = |wanted: usize| (wanted..=span.end).find(|at| source.text().is_char_boundary(*at)).unwrap_or(span.end);
@@ -129,7 +129,7 @@ fn cut_around(source: &Source, line: usize, offset: usize) -> Range<usize> {
 }
 
 /// The same number of bytes, without anything that a terminal or the runner of a pipeline obeys.
-fn harmless(text: &str) -> String {
+fn replace_control_characters(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
@@ -169,20 +169,20 @@ impl SourceCode for Excerpt<'_> {
 
 /// What miette asks for: no words of its own, only the lines and labels.
 #[derive(Debug)]
-struct Drawn<'a> {
+struct ExcerptDiagnostic<'a> {
     excerpt: &'a Excerpt<'a>,
     severity: Severity,
 }
 
-impl fmt::Display for Drawn<'_> {
+impl fmt::Display for ExcerptDiagnostic<'_> {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 }
 
-impl std::error::Error for Drawn<'_> {}
+impl std::error::Error for ExcerptDiagnostic<'_> {}
 
-impl miette::Diagnostic for Drawn<'_> {
+impl miette::Diagnostic for ExcerptDiagnostic<'_> {
     fn severity(&self) -> Option<miette::Severity> {
         Some(match self.severity {
             Severity::Error => miette::Severity::Error,

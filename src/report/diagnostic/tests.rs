@@ -1,17 +1,17 @@
 //! Screens as they are.
 
 use super::*;
-use railwright_knowledge::spec::{Source, SourceFile};
+use railwright_knowledge::spec::{SourceFile, SourceText};
 use std::sync::Arc;
 
 fn sources(text: &str) -> Sources {
     let mut sources = Sources::default();
-    sources.add(Arc::new(Source::new(SourceFile { name: "a.yaml".into(), text: text.into() })));
+    sources.add(Arc::new(SourceText::new(SourceFile { name: "a.yaml".into(), text: text.into() })));
     sources
 }
 
 fn screen(diagnostics: &[Diagnostic], text_of_file: &str) -> String {
-    text(diagnostics, &sources(text_of_file), Look::PLAIN)
+    render_diagnostics(diagnostics, &sources(text_of_file), ScreenStyle::PLAIN)
 }
 
 #[test]
@@ -134,14 +134,14 @@ fn a_screen_holds_twenty() {
 fn colours_only_where_asked_for() {
     let finding = [Diagnostic::error("RW0105", "unknown key").at("a.yaml", 0..1, "here").next("remove it")];
     let file = sources("a: 1\n");
-    assert!(text(&finding, &file, Look { color: true, ..Look::PLAIN }).contains("\u{1b}["));
-    assert!(!text(&finding, &file, Look::PLAIN).contains('\u{1b}'));
+    assert!(render_diagnostics(&finding, &file, ScreenStyle { color: true, ..ScreenStyle::PLAIN }).contains("\u{1b}["));
+    assert!(!render_diagnostics(&finding, &file, ScreenStyle::PLAIN).contains('\u{1b}'));
 }
 
 #[test]
 fn json_has_lines_and_columns() {
     let finding = Diagnostic::error("RW0112", "out of range").at("a.yaml", 15..20, "68 to 9978").on("host/n1").next("write 9000");
-    insta::assert_snapshot!(serde_json::to_value(findings(&[finding], &sources("fabric:\n  mtu: 90000\n"))).map(|value| format!("{value:#}")).unwrap(), @r#"
+    insta::assert_snapshot!(serde_json::to_value(build_diagnostic_documents(&[finding], &sources("fabric:\n  mtu: 90000\n"))).map(|value| format!("{value:#}")).unwrap(), @r#"
     [
       {
         "code": "RW0112",
@@ -175,8 +175,8 @@ fn json_has_lines_and_columns() {
 proptest::proptest! {
     #[test]
     fn every_error_of_every_text_can_be_shown(text in "(cluster|nodes|- name|fabric|[{}\\[\\]:,*&~'\"|>] ?|\n {0,4}|\r\n|\u{1b}|\u{e9}|[0-9a-z ]){0,40}") {
-        if let Err(problems) = railwright_knowledge::spec::load(vec![SourceFile { name: "a.yaml".into(), text }]) {
-            let shown = super::text(&problems.diagnostics, &problems.sources, Look::PLAIN);
+        if let Err(problems) = railwright_knowledge::spec::load_spec(vec![SourceFile { name: "a.yaml".into(), text }]) {
+            let shown = super::render_diagnostics(&problems.diagnostics, &problems.sources, ScreenStyle::PLAIN);
             proptest::prop_assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "{shown:?}");
         }
     }

@@ -1,10 +1,13 @@
 //! The report for a comment of a pull request: tables folded by node-set, within what a comment may hold.
 
-use super::words::{Alike, acceptance, alike, gone, meaning, outlier, reason as named, said, since, summary};
+use super::words::{
+    FoldedFindings, collect_undeclared_resources, describe_acceptance, describe_drift_reason as named, describe_drift_values,
+    describe_outlier, explain_drift_reason, fold_equal_findings, format_drift_summary, format_finding_ages,
+};
 use crate::unread;
 use indexmap::IndexMap;
-use railwright_base::nodeset::fold;
-use railwright_base::text::{clean_line, counted, one_line};
+use railwright_base::nodeset::fold_node_set;
+use railwright_base::text::{clean_line, format_count, one_line};
 use railwright_drift::{DriftFinding, DriftReport, Outlier};
 
 /// What GitHub takes: "body is too long (maximum is 65536 characters)", as its API says
@@ -17,12 +20,12 @@ const VALUE: usize = 80;
 const HOSTS: usize = 200;
 
 /// A document that never grows beyond its budget: what does not fit any more is counted.
-struct Budgeted {
+struct BudgetedDocument {
     text: String,
     left_out: usize,
 }
 
-impl Budgeted {
+impl BudgetedDocument {
     fn fits(&self, part: &str) -> bool {
         self.left_out == 0 && self.text.len() + part.len() + TAIL <= BUDGET
     }
@@ -43,59 +46,69 @@ impl Budgeted {
 }
 
 /// The whole document.
-pub fn document(report: &DriftReport) -> String {
+pub fn render_markdown_document(report: &DriftReport) -> String {
     let inventory = &report.inventory.word();
-    let targets = counted(report.targets.len(), "target");
-    let (resources, at) = (counted(report.resources, "resource"), clean_line(&report.checked_at));
+    let targets = format_count(report.targets.len(), "target");
+    let (resources, at) = (format_count(report.resources, "resource"), clean_line(&report.checked_at));
     let origin = clean_line(&report.inventory.words());
-    let head = format!("### Drift of {}\n\n**{}** {resources} on {targets}, {origin}, {at}.\n", code(inventory), summary(report));
-    let mut out = Budgeted { text: head, left_out: 0 };
+    let head = format!(
+        "### Drift of {}\n\n**{}** {resources} on {targets}, {origin}, {at}.\n",
+        format_code_span(inventory),
+        format_drift_summary(report)
+    );
+    let mut out = BudgetedDocument { text: head, left_out: 0 };
     // What counts comes first, what is accepted last.
-    let mut groups: IndexMap<String, Vec<Alike<'_>>> = IndexMap::new();
-    let (accepted, counting): (Vec<_>, Vec<_>) = alike(&report.findings).into_iter().partition(|alike| alike.finding.is_accepted());
+    let mut groups: IndexMap<String, Vec<FoldedFindings<'_>>> = IndexMap::new();
+    let (accepted, counting): (Vec<_>, Vec<_>) =
+        fold_equal_findings(&report.findings).into_iter().partition(|alike| alike.finding.is_accepted());
     for alike in counting.into_iter().chain(accepted) {
-        groups.entry(headline(alike.finding)).or_default().push(alike);
+        groups.entry(format_headline(alike.finding)).or_default().push(alike);
     }
     for (headline, members) in &groups {
         let title = format!("\n#### {headline}\n\n| targets | attribute | plane | what | since | spec |\n|---|---|---|---|---|---|\n");
-        out.table(&title, members.iter().map(row));
+        out.table(&title, members.iter().map(render_finding_row));
     }
-    let gone = gone(report);
-    let row = |(resource, who): (&String, &Vec<&str>)| format!("| {} | {} |\n", code(&one_line(&fold(who), HOSTS)), code(resource));
+    let gone = collect_undeclared_resources(report);
+    let row = |(resource, who): (&String, &Vec<&str>)| {
+        format!("| {} | {} |\n", format_code_span(&one_line(&fold_node_set(who), HOSTS)), format_code_span(resource))
+    };
     out.table("\n#### No longer in the spec: applied, and still there\n\n| targets | resource |\n|---|---|\n", gone.iter().map(row));
-    let row = |one: &Outlier| format!("- {}\n", code(&outlier(one)));
+    let row = |one: &Outlier| format!("- {}\n", format_code_span(&describe_outlier(one)));
     out.table("\n#### Outliers: a few hosts of a class differ in what is not managed; no drift\n\n", report.outliers.iter().map(row));
     if !report.not_judged.is_empty() {
-        out.table("\n#### Not judged\n", std::iter::once(block(&unread::entries(&report.not_judged))));
+        out.table("\n#### Not judged\n", std::iter::once(format_code_block(&unread::render_unknown_findings(&report.not_judged))));
     }
     if out.left_out > 0 {
         let left = out.left_out;
-        out.text
-            .push_str(&format!("\nand {left} more, for which there is no room here: {}\n", code(&format!("railwright drift {inventory}"))));
+        out.text.push_str(&format!(
+            "\nand {left} more, for which there is no room here: {}\n",
+            format_code_span(&format!("railwright drift {inventory}"))
+        ));
     }
     out.text
 }
 
-fn headline(finding: &DriftFinding) -> String {
+fn format_headline(finding: &DriftFinding) -> String {
     if finding.is_accepted() {
         return "Accepted: known, and no drift until the day is over".to_owned();
     }
-    format!("{}: {}", named(finding.reason).1, meaning(finding.reason))
+    format!("{}: {}", named(finding.reason).1, explain_drift_reason(finding.reason))
 }
 
-fn row(alike: &Alike<'_>) -> String {
+fn render_finding_row(alike: &FoldedFindings<'_>) -> String {
     let finding = alike.finding;
-    let place = finding.places.first().map_or(String::new(), |place| code(&place.to_string()));
-    let targets = code(&one_line(&alike.targets(), HOSTS));
-    let what = [Some(said(finding, VALUE)), acceptance(finding)].into_iter().flatten().collect::<Vec<_>>().join("; ");
-    let (attribute, plane, what) = (code(&finding.address.within_target()), finding.plane.word(), code(&what));
-    format!("| {targets} | {attribute} | {plane} | {what} | {} | {place} |\n", since(&alike.members).unwrap_or_default())
+    let place = finding.places.first().map_or(String::new(), |place| format_code_span(&place.to_string()));
+    let targets = format_code_span(&one_line(&alike.targets(), HOSTS));
+    let what =
+        [Some(describe_drift_values(finding, VALUE)), describe_acceptance(finding)].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let (attribute, plane, what) = (format_code_span(&finding.address.within_target()), finding.plane.word(), format_code_span(&what));
+    format!("| {targets} | {attribute} | {plane} | {what} | {} | {place} |\n", format_finding_ages(&alike.members).unwrap_or_default())
 }
 
 /// Text as it is, whatever it holds: a code span whose fence is longer than any run of backticks in it
 /// (https://spec.commonmark.org/0.31.2/#code-spans). Within a table a bar must be escaped even there
 /// (https://github.github.com/gfm/#tables-extension-).
-fn code(text: &str) -> String {
+fn format_code_span(text: &str) -> String {
     let text = clean_line(text).replace('|', "\\|");
     if text.trim().is_empty() {
         return String::new();
@@ -107,7 +120,7 @@ fn code(text: &str) -> String {
 }
 
 /// Lines as they are, within a fence that none of them can end.
-fn block(lines: &str) -> String {
+fn format_code_block(lines: &str) -> String {
     let fence = "`".repeat(longest_run(lines).max(2) + 1);
     format!("\n{fence}\n{}\n{fence}\n", lines.trim_end())
 }
@@ -151,7 +164,7 @@ mod tests {
 
     #[test]
     fn alike_findings_are_a_row() {
-        insta::assert_snapshot!(document(&report()), @r"
+        insta::assert_snapshot!(render_markdown_document(&report()), @r"
         ### Drift of `inventories/lab`
 
         **4 attributes not as the spec wants.** 41 resources on 4 targets, not under version control, 2026-01-01T00:00:00Z.
@@ -181,12 +194,15 @@ mod tests {
                n9 is not reachable at 192.0.2.9: connection refused
         ```
         ");
-        assert_eq!(rows(&document(&report()))[0], ["n[1-3]", "link/ens4#mtu", "running", "found 1500, wanted 9000 (as applied)", "", ""]);
+        assert_eq!(
+            rows(&render_markdown_document(&report()))[0],
+            ["n[1-3]", "link/ens4#mtu", "running", "found 1500, wanted 9000 (as applied)", "", ""]
+        );
     }
 
     #[test]
     fn what_is_accepted_comes_last_with_its_reason() {
-        let text = document(&accepted(false));
+        let text = render_markdown_document(&accepted(false));
         let rows = rows(&text);
         assert_eq!(rows[2][3], "found 1500, wanted 9000 (as applied); accepted by ops until 2026-12-31: new cables", "{rows:#?}");
         assert!(text.find("#### Accepted").unwrap() > text.find("#### Unknown").unwrap());
@@ -194,7 +210,7 @@ mod tests {
 
     #[test]
     fn whatever_a_host_says_stays_in_its_cell() {
-        let text = document(&hostile());
+        let text = render_markdown_document(&hostile());
         let rows = rows(&text);
         // The header's cells are no rows for this reader; each finding is alone, as their values were made alike.
         assert!(rows.iter().all(|row| [2, 6].contains(&row.len())), "{rows:#?}");
@@ -208,7 +224,7 @@ mod tests {
         report.findings = (0..10_000)
             .map(|i| finding(&format!("host/n1/sysctl/a.b{i}#value"), Plane::Running, DriftReason::ChangedOutside, Reading::is(i)))
             .collect();
-        let text = document(&report);
+        let text = render_markdown_document(&report);
         assert!(text.len() <= BUDGET && text.len() > BUDGET - 2 * TAIL, "{}", text.len());
         let shown = rows(&text).len();
         assert!(

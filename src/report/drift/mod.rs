@@ -11,12 +11,12 @@ mod words;
 
 use super::document::{self, DriftDocument};
 use railwright_drift::DriftReport;
-pub use text::screen;
-pub use words::summary;
+pub use text::render_drift_screen;
+pub use words::format_drift_summary;
 
 /// The report as JSON.
-pub fn json(report: &DriftReport) -> String {
-    document::text(&DriftDocument::of(report))
+pub fn render_drift_json(report: &DriftReport) -> String {
+    document::render_json_document(&DriftDocument::of(report))
 }
 
 #[cfg(test)]

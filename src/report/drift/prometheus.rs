@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 type Sample = (Vec<(&'static str, String)>, String);
 
 /// The whole document; `duration_s` is how long the look took.
-pub fn document(report: &DriftReport, duration_s: f64) -> String {
+pub fn render_prometheus_document(report: &DriftReport, duration_s: f64) -> String {
     let mut out = String::new();
-    let one = |value: String| vec![(cluster(report), value)];
-    let mut metric = |name: &str, help: &str, samples: Vec<Sample>| out.push_str(&family(name, help, samples));
+    let one = |value: String| vec![(build_cluster_label(report), value)];
+    let mut metric = |name: &str, help: &str, samples: Vec<Sample>| out.push_str(&render_metric_family(name, help, samples));
     metric(
         "findings",
         "Attributes that are not as the spec wants them, by host, resource kind and plane.",
@@ -32,16 +32,20 @@ pub fn document(report: &DriftReport, duration_s: f64) -> String {
     );
     let expired = |finding: &&DriftFinding| finding.is_drift() && finding.accepted.is_some();
     metric("acceptances_expired", "Findings whose acceptance is over.", one(report.findings.iter().filter(expired).count().to_string()));
-    metric("oldest_finding_seconds", "Since when the oldest finding of a host is there; hosts without one are left out.", oldest(report));
+    metric(
+        "oldest_finding_seconds",
+        "Since when the oldest finding of a host is there; hosts without one are left out.",
+        collect_oldest_age_samples(report),
+    );
     let outlier = |one: &Outlier| {
         let labels = vec![("class", one.class.clone()), ("what", one.what.clone())];
-        ([cluster(report), labels].concat(), one.others.iter().map(|held| held.count).sum::<usize>().to_string())
+        ([build_cluster_label(report), labels].concat(), one.others.iter().map(|held| held.count).sum::<usize>().to_string())
     };
     metric("outliers", "Hosts that differ from most of their class in what is not managed.", report.outliers.iter().map(outlier).collect());
     metric("resources_judged", "Resources that were judged.", one(report.resources.to_string()));
     metric("resources_no_longer_in_spec", "Resources that were applied and left the spec.", one(report.no_longer_wished.len().to_string()));
-    metric("host_answered", "1 when the host answered, 0 when it is not known how it is.", answered(report));
-    metric("hosts_unknown", "Hosts that gave no answer.", one(silent(report).len().to_string()));
+    metric("host_answered", "1 when the host answered, 0 when it is not known how it is.", collect_answered_samples(report));
+    metric("hosts_unknown", "Hosts that gave no answer.", one(collect_silent_targets(report).len().to_string()));
     if let Ok(at) = report.checked_at.parse::<jiff::Timestamp>() {
         metric("last_check_timestamp_seconds", "When the hosts were looked at, in seconds since 1970.", one(at.as_second().to_string()));
     }
@@ -49,49 +53,49 @@ pub fn document(report: &DriftReport, duration_s: f64) -> String {
     out
 }
 
-fn cluster(report: &DriftReport) -> Vec<(&'static str, String)> {
+fn build_cluster_label(report: &DriftReport) -> Vec<(&'static str, String)> {
     vec![("cluster", report.cluster.clone())]
 }
 
-fn silent(report: &DriftReport) -> BTreeSet<Target> {
+fn collect_silent_targets(report: &DriftReport) -> BTreeSet<Target> {
     report.not_judged.iter().filter_map(|unread| unread.subject.parse().ok()).collect()
 }
 
-fn answered(report: &DriftReport) -> Vec<Sample> {
-    let silent = silent(report);
+fn collect_answered_samples(report: &DriftReport) -> Vec<Sample> {
+    let silent = collect_silent_targets(report);
     let sample = |target: &Target| {
-        let labels = [cluster(report), vec![("host", target.name.to_string())]].concat();
+        let labels = [build_cluster_label(report), vec![("host", target.name.to_string())]].concat();
         (labels, u8::from(!silent.contains(target)).to_string())
     };
     report.targets.iter().filter(|target| target.kind == TargetKind::Host).map(sample).collect()
 }
 
 /// By host; none where ages are not kept.
-fn oldest(report: &DriftReport) -> Vec<Sample> {
+fn collect_oldest_age_samples(report: &DriftReport) -> Vec<Sample> {
     let mut oldest: BTreeMap<&str, u64> = BTreeMap::new();
     for finding in report.findings.iter().filter(|finding| finding.is_drift()) {
         let Some(seen) = &finding.seen else { continue };
         let age = oldest.entry(&finding.address.target.name).or_default();
         *age = seen.age_s.max(*age);
     }
-    let sample = |(host, age): (&str, u64)| ([cluster(report), vec![("host", host.to_owned())]].concat(), age.to_string());
+    let sample = |(host, age): (&str, u64)| ([build_cluster_label(report), vec![("host", host.to_owned())]].concat(), age.to_string());
     oldest.into_iter().map(sample).collect()
 }
 
 fn by_place<'a>(report: &DriftReport, findings: impl Iterator<Item = &'a DriftFinding>) -> Vec<Sample> {
     let mut counts: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
     for finding in findings {
-        *counts.entry((&finding.address.target.name, finding.address.kind(), plane(finding))).or_default() += 1;
+        *counts.entry((&finding.address.target.name, finding.address.kind(), format_plane_label(finding))).or_default() += 1;
     }
     let sample = |((host, kind, plane), count): ((&str, &str, &str), usize)| {
         let place = vec![("host", host.to_owned()), ("kind", kind.to_owned()), ("plane", plane.to_owned())];
-        ([cluster(report), place].concat(), count.to_string())
+        ([build_cluster_label(report), place].concat(), count.to_string())
     };
     counts.into_iter().map(sample).collect()
 }
 
 /// The plane without a blank, as in the JSON.
-fn plane(finding: &DriftFinding) -> &'static str {
+fn format_plane_label(finding: &DriftFinding) -> &'static str {
     match finding.plane {
         railwright_resource::Plane::Persisted => "persisted",
         railwright_resource::Plane::Running => "running",
@@ -100,17 +104,17 @@ fn plane(finding: &DriftFinding) -> &'static str {
 }
 
 /// All lines of one metric, as one group; a metric without a sample says its type all the same.
-fn family(name: &str, help: &str, samples: Vec<Sample>) -> String {
+fn render_metric_family(name: &str, help: &str, samples: Vec<Sample>) -> String {
     let mut out = format!("# HELP railwright_drift_{name} {help}\n# TYPE railwright_drift_{name} gauge\n");
     for (labels, value) in samples {
-        let labels: Vec<String> = labels.iter().map(|(name, text)| format!("{name}=\"{}\"", escaped(text))).collect();
+        let labels: Vec<String> = labels.iter().map(|(name, text)| format!("{name}=\"{}\"", escape_label_value(text))).collect();
         out.push_str(&format!("railwright_drift_{name}{{{}}} {value}\n", labels.join(",")));
     }
     out
 }
 
 /// Backslash, quote and line feed, as the format wants them; all else may stand as it is.
-fn escaped(text: &str) -> String {
+fn escape_label_value(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn findings_are_counted_by_host_kind_and_plane() {
-        insta::assert_snapshot!(document(&report(), 1.5), @r#"
+        insta::assert_snapshot!(render_prometheus_document(&report(), 1.5), @r#"
         # HELP railwright_drift_findings Attributes that are not as the spec wants them, by host, resource kind and plane.
         # TYPE railwright_drift_findings gauge
         railwright_drift_findings{cluster="lab",host="n1",kind="link",plane="running"} 1
@@ -229,7 +233,7 @@ mod tests {
         # TYPE railwright_drift_check_duration_seconds gauge
         railwright_drift_check_duration_seconds{cluster="lab"} 1.500
         "#);
-        let samples = read(&document(&report(), 1.5));
+        let samples = read(&render_prometheus_document(&report(), 1.5));
         let sum = |name: &str| samples.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum::<f64>();
         assert_eq!((sum("railwright_drift_findings{"), sum("railwright_drift_unknown_attributes{")), (4.0, 1.0));
     }
@@ -237,7 +241,7 @@ mod tests {
     #[test]
     fn what_is_accepted_is_counted_apart() {
         for (expired, counts) in [(false, [1.0, 3.0, 0.0]), (true, [4.0, 0.0, 3.0])] {
-            let samples = read(&document(&accepted(expired), 0.0));
+            let samples = read(&render_prometheus_document(&accepted(expired), 0.0));
             let sum = |name: &str| samples.iter().filter(|(key, _)| key.starts_with(name)).map(|(_, value)| value).sum::<f64>();
             let names = ["railwright_drift_findings{", "railwright_drift_accepted_findings{", "railwright_drift_acceptances_expired{"];
             assert_eq!(names.map(sum), counts, "{expired}");
@@ -248,9 +252,9 @@ mod tests {
     fn the_oldest_finding_of_a_host_is_its_age() {
         let mut report = report();
         for (finding, age_s) in report.findings.iter_mut().zip([7, 3600, 5, 60, 9999]) {
-            finding.seen = Some(railwright_drift::Seen { first: String::new(), last: String::new(), age_s });
+            finding.seen = Some(railwright_drift::FindingAge { first: String::new(), last: String::new(), age_s });
         }
-        let samples = read(&document(&report, 0.0));
+        let samples = read(&render_prometheus_document(&report, 0.0));
         let ages: Vec<f64> = samples.iter().filter(|(key, _)| key.contains("oldest_finding")).map(|(_, age)| *age).collect();
         assert_eq!(ages, [7.0, 3600.0, 5.0], "n1, n2 without what is unknown, n3");
     }
@@ -260,7 +264,7 @@ mod tests {
         let mut report = hostile();
         report.cluster = "a\\b\"c\nd{e}=,".to_owned();
         std::sync::Arc::make_mut(&mut report.findings[0].address.path)[0] = report.cluster.clone();
-        let samples = read(&document(&report, 0.0));
+        let samples = read(&render_prometheus_document(&report, 0.0));
         let nasty = format!("{:?}", report.cluster);
         assert!(samples.keys().any(|key| key.contains(&format!("\"kind\": {nasty}"))), "{samples:?}");
         assert!(samples.keys().all(|key| key.contains(&format!("\"cluster\": {nasty}"))), "{samples:?}");

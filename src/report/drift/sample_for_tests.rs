@@ -1,9 +1,9 @@
 //! One report with something of everything, for the tests of all documents.
 
-use railwright_base::{Address, Place, Target};
+use railwright_base::{Address, SourceLocation, Target};
 use railwright_drift::finding::FORMAT_VERSION;
-use railwright_drift::outliers::{Held, Outlier};
-use railwright_drift::{Accepted, DriftFinding, DriftReason, DriftReport};
+use railwright_drift::outliers::{Outlier, OutlierValue};
+use railwright_drift::{DriftAcceptance, DriftFinding, DriftReason, DriftReport};
 use railwright_plan::{InventoryOrigin, UnknownFinding};
 use railwright_resource::{Plane, Reading};
 
@@ -60,14 +60,14 @@ pub fn report() -> DriftReport {
 pub fn accepted(expired: bool) -> DriftReport {
     let mut report = report();
     for finding in &mut report.findings[..3] {
-        finding.accepted = Some(Accepted { reason: "new cables".into(), owner: "ops".into(), until: "2026-12-31".into(), expired });
+        finding.accepted = Some(DriftAcceptance { reason: "new cables".into(), owner: "ops".into(), until: "2026-12-31".into(), expired });
     }
     report
 }
 
 /// One host of sixteen with another kernel.
 pub fn outlier() -> Outlier {
-    let held = |value: &str, hosts: &str, count| Held { value: Reading::is(value), hosts: hosts.into(), count };
+    let held = |value: &str, hosts: &str, count| OutlierValue { value: Reading::is(value), hosts: hosts.into(), count };
     let (usual, other) = (held("6.1.0-18", "gpu[01-15]", 15), held("6.1.0-17", "gpu16", 1));
     Outlier { class: "gpu[01-16]".into(), what: "kernel".into(), usual, others: vec![other] }
 }
@@ -80,10 +80,10 @@ pub fn hostile() -> DriftReport {
         // On a line of its own, as a value of several lines is shown by their number alone.
         finding.found = Reading::is(NASTY.replace('\n', " "));
         std::sync::Arc::make_mut(&mut finding.address.path)[1] = NASTY.to_owned();
-        finding.places = vec![Place { file: format!("inv entory/{NASTY}.yaml"), line: 7, column: 3, path: NASTY.into() }];
+        finding.places = vec![SourceLocation { file: format!("inv entory/{NASTY}.yaml"), line: 7, column: 3, path: NASTY.into() }];
     }
     report.not_judged[0].reason = NASTY.to_owned();
-    report.outliers = vec![Outlier { usual: Held { value: Reading::is(NASTY), ..outlier().usual }, ..outlier() }];
+    report.outliers = vec![Outlier { usual: OutlierValue { value: Reading::is(NASTY), ..outlier().usual }, ..outlier() }];
     report.no_longer_wished = vec![Address::host("n1", "file", NASTY)];
     report
 }

@@ -2,10 +2,12 @@
 //! line of the spec that wants it otherwise. Types of our own for the small part that is used here: the crate that has
 //! them all brings fourteen others. Alike findings of many targets are one result, so that a review shows it once.
 
-use super::words::{self, Alike, alike, meaning, reason as named, said};
+use super::words::{
+    self, FoldedFindings, describe_drift_reason as named, describe_drift_values, explain_drift_reason, fold_equal_findings,
+};
 use crate::document;
-use railwright_base::text::{clean_line, counted};
-use railwright_base::{Address, Digest, Place};
+use railwright_base::text::{clean_line, format_count};
+use railwright_base::{Address, Digest, SourceLocation};
 use railwright_drift::{DriftFinding, DriftReason, DriftReport};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -30,22 +32,22 @@ const REASONS: [DriftReason; 7] = [
 ];
 
 #[derive(Serialize)]
-struct Log {
+struct SarifLog {
     #[serde(rename = "$schema")]
     schema: &'static str,
     version: &'static str,
-    runs: [Run; 1],
+    runs: [SarifRun; 1],
 }
 
 #[derive(Serialize)]
-struct Run {
-    tool: Tool,
+struct SarifRun {
+    tool: SarifTool,
     invocations: [Invocation; 1],
-    results: Vec<Found>,
+    results: Vec<SarifResult>,
 }
 
 #[derive(Serialize)]
-struct Tool {
+struct SarifTool {
     driver: Driver,
 }
 
@@ -53,19 +55,19 @@ struct Tool {
 struct Driver {
     name: &'static str,
     version: &'static str,
-    rules: Vec<Rule>,
+    rules: Vec<SarifRule>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Rule {
+struct SarifRule {
     id: &'static str,
     short_description: Message,
-    default_configuration: Configuration,
+    default_configuration: SarifRuleConfiguration,
 }
 
 #[derive(Serialize)]
-struct Configuration {
+struct SarifRuleConfiguration {
     level: &'static str,
 }
 
@@ -92,12 +94,12 @@ struct Notification {
 /// A `result` object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct SarifResult {
     rule_id: &'static str,
     rule_index: usize,
     level: &'static str,
     message: Message,
-    locations: Vec<Location>,
+    locations: Vec<SarifLocation>,
     partial_fingerprints: BTreeMap<&'static str, String>,
     occurrence_count: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -114,7 +116,7 @@ struct Suppression {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Location {
+struct SarifLocation {
     #[serde(skip_serializing_if = "Option::is_none")]
     physical_location: Option<PhysicalLocation>,
     logical_locations: Vec<LogicalLocation>,
@@ -147,7 +149,7 @@ struct LogicalLocation {
 }
 
 /// The whole document.
-pub fn document(report: &DriftReport) -> String {
+pub fn render_sarif_document(report: &DriftReport) -> String {
     let notification = |unread: &railwright_plan::UnknownFinding| Notification {
         level: "error",
         message: Message { text: clean_line(&format!("{}: {}", unread.subject, unread.reason)) },
@@ -157,12 +159,16 @@ pub fn document(report: &DriftReport) -> String {
         end_time_utc: report.checked_at.clone(),
         tool_execution_notifications: report.not_judged.iter().map(notification).collect(),
     };
-    let results = alike(&report.findings).iter().map(finding).chain(gone(report)).collect();
-    let driver = Driver { name: "railwright", version: env!("CARGO_PKG_VERSION"), rules: rules() };
-    document::text(&Log { schema: SCHEMA, version: VERSION, runs: [Run { tool: Tool { driver }, invocations: [invocation], results }] })
+    let results = fold_equal_findings(&report.findings).iter().map(build_finding_result).chain(build_undeclared_result(report)).collect();
+    let driver = Driver { name: "railwright", version: env!("CARGO_PKG_VERSION"), rules: list_sarif_rules() };
+    document::render_json_document(&SarifLog {
+        schema: SCHEMA,
+        version: VERSION,
+        runs: [SarifRun { tool: SarifTool { driver }, invocations: [invocation], results }],
+    })
 }
 
-fn level(reason: DriftReason) -> &'static str {
+fn select_sarif_level(reason: DriftReason) -> &'static str {
     match reason {
         DriftReason::ChangedOutside | DriftReason::NotReady | DriftReason::NotGivenBack => "error",
         DriftReason::WillBeLostAtReboot | DriftReason::OwedRestart => "warning",
@@ -170,61 +176,65 @@ fn level(reason: DriftReason) -> &'static str {
     }
 }
 
-fn rules() -> Vec<Rule> {
-    let rule = |id, text: String, level| Rule { id, short_description: Message { text }, default_configuration: Configuration { level } };
+fn list_sarif_rules() -> Vec<SarifRule> {
+    let rule = |id, text: String, level| SarifRule {
+        id,
+        short_description: Message { text },
+        default_configuration: SarifRuleConfiguration { level },
+    };
     let of = |reason: &DriftReason| {
         let (id, headline) = named(*reason);
-        rule(id, format!("{headline}: {}", meaning(*reason)), level(*reason))
+        rule(id, format!("{headline}: {}", explain_drift_reason(*reason)), select_sarif_level(*reason))
     };
     let gone = rule(GONE, "No longer in the spec: applied, and still there".to_owned(), "warning");
     REASONS.iter().map(of).chain([gone]).collect()
 }
 
-fn finding(alike: &Alike<'_>) -> Found {
+fn build_finding_result(alike: &FoldedFindings<'_>) -> SarifResult {
     let finding = alike.finding;
     let what = format!("{}, {}", finding.address.within_target(), finding.plane.word());
     let addresses: Vec<String> = alike.members.iter().map(|member| member.address.to_string()).collect();
     // The targets may come and go: the alert stays the same one.
     let identity = Digest::of(&(named(finding.reason).0, finding.address.within_target(), finding.plane));
-    Found {
+    SarifResult {
         rule_id: named(finding.reason).0,
         rule_index: REASONS.iter().position(|reason| *reason == finding.reason).unwrap_or_default(),
-        level: level(finding.reason),
-        message: Message { text: clean_line(&format!("{}: {what}: {}", alike.targets(), said(finding, VALUE))) },
-        locations: vec![location(finding.places.first(), &addresses)],
+        level: select_sarif_level(finding.reason),
+        message: Message { text: clean_line(&format!("{}: {what}: {}", alike.targets(), describe_drift_values(finding, VALUE))) },
+        locations: vec![build_location(finding.places.first(), &addresses)],
         partial_fingerprints: [("railwright/v1", identity.as_str().to_owned())].into(),
         occurrence_count: addresses.len(),
-        suppressions: suppression(finding).into_iter().collect(),
+        suppressions: build_suppression(finding).into_iter().collect(),
     }
 }
 
 /// An acceptance whose day is over is not one any more.
-fn suppression(finding: &DriftFinding) -> Option<Suppression> {
-    let justification = words::acceptance(finding).filter(|_| finding.is_accepted())?;
+fn build_suppression(finding: &DriftFinding) -> Option<Suppression> {
+    let justification = words::describe_acceptance(finding).filter(|_| finding.is_accepted())?;
     Some(Suppression { kind: "external", status: "accepted", justification })
 }
 
-fn gone(report: &DriftReport) -> Option<Found> {
+fn build_undeclared_result(report: &DriftReport) -> Option<SarifResult> {
     let addresses: Vec<String> = report.no_longer_wished.iter().map(Address::to_string).collect();
-    (!addresses.is_empty()).then(|| Found {
+    (!addresses.is_empty()).then(|| SarifResult {
         rule_id: GONE,
         rule_index: REASONS.len(),
         level: "warning",
-        message: Message { text: format!("{} no longer in the spec, and still there", counted(addresses.len(), "applied resource")) },
-        locations: vec![location(None, &addresses)],
+        message: Message { text: format!("{} no longer in the spec, and still there", format_count(addresses.len(), "applied resource")) },
+        locations: vec![build_location(None, &addresses)],
         partial_fingerprints: [("railwright/v1", Digest::of(&GONE).as_str().to_owned())].into(),
         occurrence_count: addresses.len(),
         suppressions: Vec::new(),
     })
 }
 
-fn location(place: Option<&Place>, addresses: &[String]) -> Location {
+fn build_location(place: Option<&SourceLocation>, addresses: &[String]) -> SarifLocation {
     let logical = |name: &String| LogicalLocation { fully_qualified_name: clean_line(name), kind: "resource" };
-    let physical = |place: &Place| PhysicalLocation {
+    let physical = |place: &SourceLocation| PhysicalLocation {
         artifact_location: ArtifactLocation { uri: words::relative_uri(&place.file) },
         region: Region { start_line: place.line.max(1), start_column: place.column.max(1) },
     };
-    Location { physical_location: place.map(physical), logical_locations: addresses.iter().take(TARGETS_MAX).map(logical).collect() }
+    SarifLocation { physical_location: place.map(physical), logical_locations: addresses.iter().take(TARGETS_MAX).map(logical).collect() }
 }
 
 #[cfg(test)]
@@ -234,7 +244,7 @@ mod tests {
     use serde_json::Value;
 
     fn parsed(report: &DriftReport) -> Value {
-        serde_json::from_str(&document(report)).unwrap()
+        serde_json::from_str(&render_sarif_document(report)).unwrap()
     }
 
     /// What the specification demands of the parts that are used here; the whole schema may be named by the environment
@@ -270,7 +280,8 @@ mod tests {
     fn alike_findings_are_one_result_at_the_line_of_the_spec() {
         let mut report = report();
         for finding in &mut report.findings[..3] {
-            finding.places = vec![Place { file: "inventories/lab/a b.yaml".into(), line: 7, column: 3, path: "fabric.mtu".into() }];
+            finding.places =
+                vec![SourceLocation { file: "inventories/lab/a b.yaml".into(), line: 7, column: 3, path: "fabric.mtu".into() }];
         }
         let log = parsed(&report);
         holds(&log);
@@ -314,6 +325,6 @@ mod tests {
         let results = log["runs"][0]["results"].as_array().unwrap();
         assert_eq!(results.last().unwrap()["ruleId"], "no_longer_in_the_spec");
         assert!(results[0]["message"]["text"].as_str().unwrap().contains("<script>"));
-        assert!(!document(&hostile()).contains("\\u001b"));
+        assert!(!render_sarif_document(&hostile()).contains("\\u001b"));
     }
 }

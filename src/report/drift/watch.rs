@@ -1,6 +1,6 @@
 //! What changed from one look at a host to the next, a plain line each.
 
-use super::words::{acceptance, said, who};
+use super::words::{describe_acceptance, describe_drift_values, format_finding_target};
 use railwright_base::text::{clean_line, one_line};
 use railwright_base::{Address, Target};
 use railwright_drift::DriftReport;
@@ -11,23 +11,23 @@ const VALUE: usize = 60;
 
 /// What the looks so far have told, by host and by what each line is about.
 #[derive(Debug, Default)]
-pub struct Lines {
-    told: BTreeMap<Target, BTreeMap<String, Line>>,
+pub struct DriftWatchHistory {
+    told: BTreeMap<Target, BTreeMap<String, DriftWatchLine>>,
 }
 
 /// One line, and the resource that it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Line {
+struct DriftWatchLine {
     resource: String,
     text: String,
 }
 
-impl Lines {
+impl DriftWatchHistory {
     /// Takes in a look at some targets; says what is new, what is other than before, and what is gone.
     pub fn take(&mut self, report: &DriftReport) -> Vec<String> {
-        let mut now: BTreeMap<Target, BTreeMap<String, Line>> =
+        let mut now: BTreeMap<Target, BTreeMap<String, DriftWatchLine>> =
             report.targets.iter().map(|target| (target.clone(), BTreeMap::new())).collect();
-        for (target, key, line) in lines(report) {
+        for (target, key, line) in collect_report_lines(report) {
             now.entry(target).or_default().insert(key, line);
         }
         let unread: BTreeSet<&str> = report.not_judged.iter().map(|unread| unread.subject.as_str()).collect();
@@ -37,8 +37,8 @@ impl Lines {
             let silent = unread.contains(target.to_string().as_str());
             for (key, line) in &now {
                 match before.get(key) {
-                    None => changes.push(change(report, "new ", line)),
-                    Some(known) if known != line => changes.push(change(report, "now ", line)),
+                    None => changes.push(format_change_line(report, "new ", line)),
+                    Some(known) if known != line => changes.push(format_change_line(report, "now ", line)),
                     Some(_) => {}
                 }
             }
@@ -47,7 +47,7 @@ impl Lines {
                 if silent || unread.contains(line.resource.as_str()) {
                     now.entry(key).or_insert(line);
                 } else if !now.contains_key(&key) {
-                    changes.push(change(report, "gone", &line));
+                    changes.push(format_change_line(report, "gone", &line));
                 }
             }
             self.told.insert(target, now);
@@ -56,30 +56,34 @@ impl Lines {
     }
 }
 
-fn change(report: &DriftReport, word: &str, line: &Line) -> String {
+fn format_change_line(report: &DriftReport, word: &str, line: &DriftWatchLine) -> String {
     format!("{} {word} {}", clean_line(&report.checked_at), line.text)
 }
 
 /// Every line of a report with its target and what it is about.
-fn lines(report: &DriftReport) -> Vec<(Target, String, Line)> {
+fn collect_report_lines(report: &DriftReport) -> Vec<(Target, String, DriftWatchLine)> {
     let mut out = Vec::new();
     for finding in &report.findings {
         let resource = Address { attribute: None, ..finding.address.clone() }.to_string();
-        let accepted = acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
-        let what = format!("{} {}, {}", who(finding), finding.address.within_target(), finding.plane.word());
-        let text = clean_line(&format!("{what}: {}{accepted}", said(finding, VALUE)));
-        out.push((finding.address.target.clone(), format!("{} {}", finding.address, finding.plane.word()), Line { resource, text }));
+        let accepted = describe_acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
+        let what = format!("{} {}, {}", format_finding_target(finding), finding.address.within_target(), finding.plane.word());
+        let text = clean_line(&format!("{what}: {}{accepted}", describe_drift_values(finding, VALUE)));
+        out.push((
+            finding.address.target.clone(),
+            format!("{} {}", finding.address, finding.plane.word()),
+            DriftWatchLine { resource, text },
+        ));
     }
     for address in &report.no_longer_wished {
         let text = clean_line(&format!("{} {}: applied, and no longer in the spec", address.target.name, address.within_target()));
-        out.push((address.target.clone(), address.to_string(), Line { resource: address.to_string(), text }));
+        out.push((address.target.clone(), address.to_string(), DriftWatchLine { resource: address.to_string(), text }));
     }
     for unread in &report.not_judged {
         let Some((target, resource)) = unread.about() else { continue };
         let what = resource.map_or_else(|| target.name.to_string(), |address| format!("{} {}", target.name, address.within_target()));
         let text = format!("{}: not judged: {}", clean_line(&what), one_line(&unread.reason, 200));
         // Being silent is gone as soon as something is said.
-        out.push((target, format!("not judged {}", unread.subject), Line { resource: String::new(), text }));
+        out.push((target, format!("not judged {}", unread.subject), DriftWatchLine { resource: String::new(), text }));
     }
     out
 }
@@ -102,7 +106,7 @@ mod tests {
 
     #[test]
     fn only_what_changed_is_told() {
-        let mut lines = Lines::default();
+        let mut lines = DriftWatchHistory::default();
         let told: Vec<Vec<String>> = [
             look(&[1500], None),
             look(&[1500], None),
@@ -134,10 +138,10 @@ mod tests {
 
     #[test]
     fn hosts_do_not_speak_for_each_other_and_nothing_begins_a_line_of_its_own() {
-        let mut lines = Lines::default();
+        let mut lines = DriftWatchHistory::default();
         assert_eq!(lines.take(&look(&[1500], None)).len(), 1);
         let other = DriftReport { findings: vec![], not_judged: vec![], targets: vec![Target::host("n2")], ..report() };
         assert_eq!(lines.take(&other), Vec::<String>::new());
-        assert!(Lines::default().take(&hostile()).iter().all(|line| line.lines().count() == 1 && !line.contains('\u{1b}')));
+        assert!(DriftWatchHistory::default().take(&hostile()).iter().all(|line| line.lines().count() == 1 && !line.contains('\u{1b}')));
     }
 }

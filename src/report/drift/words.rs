@@ -1,11 +1,11 @@
 //! Words of findings that all documents share.
 
-use crate::value::{differ_unseen, reading};
+use crate::value::{differ_unseen, format_reading};
 use indexmap::IndexMap;
-use railwright_base::nodeset::fold;
-use railwright_base::text::{clean_line, counted};
+use railwright_base::nodeset::fold_node_set;
+use railwright_base::text::{clean_line, format_count};
 use railwright_base::{TargetKind, seal};
-use railwright_drift::outliers::{Held, Outlier};
+use railwright_drift::outliers::{Outlier, OutlierValue};
 use railwright_drift::{DriftFinding, DriftReason, DriftReport};
 
 /// A node-set longer than this is shown by its count.
@@ -15,7 +15,7 @@ const VALUE: usize = 60;
 const VALUES: usize = 5;
 
 /// The reason as a word for programs, and its headline.
-pub fn reason(reason: DriftReason) -> (&'static str, &'static str) {
+pub fn describe_drift_reason(reason: DriftReason) -> (&'static str, &'static str) {
     match reason {
         DriftReason::ChangedOutside => ("changed_outside", "Changed outside"),
         DriftReason::WillBeLostAtReboot => ("will_be_lost_at_reboot", "Will be lost at reboot"),
@@ -28,7 +28,7 @@ pub fn reason(reason: DriftReason) -> (&'static str, &'static str) {
 }
 
 /// What a reason means, after its headline.
-pub fn meaning(reason: DriftReason) -> &'static str {
+pub fn explain_drift_reason(reason: DriftReason) -> &'static str {
     match reason {
         DriftReason::ChangedOutside => "somebody else changed it since it was applied",
         DriftReason::WillBeLostAtReboot => "in effect, but no longer written down",
@@ -41,13 +41,13 @@ pub fn meaning(reason: DriftReason) -> &'static str {
 }
 
 /// What was applied last, in words that stand in brackets.
-pub fn applied(finding: &DriftFinding, width: usize) -> String {
+pub fn describe_last_applied(finding: &DriftFinding, width: usize) -> String {
     let applied = match &finding.last_applied {
         None if finding.reason == DriftReason::NotReady => "no run has seen it so".to_owned(),
         None => "never applied".to_owned(),
         Some(last) if *last == finding.wanted => "as applied".to_owned(),
         Some(last) if differ_unseen(last, &finding.wanted) => "another was applied".to_owned(),
-        Some(last) => format!("applied {}", reading(last, width)),
+        Some(last) => format!("applied {}", format_reading(last, width)),
     };
     match &finding.by {
         Some(by) => format!("{applied}; {}", clean_line(by)),
@@ -56,20 +56,20 @@ pub fn applied(finding: &DriftFinding, width: usize) -> String {
 }
 
 /// `found 1500, wanted 9000 (as applied)`, each value cut at `width` characters; secrets are not shown.
-pub fn said(finding: &DriftFinding, width: usize) -> String {
-    let applied = applied(finding, width);
+pub fn describe_drift_values(finding: &DriftFinding, width: usize) -> String {
+    let applied = describe_last_applied(finding, width);
     if differ_unseen(&finding.found, &finding.wanted) {
         return format!("differs ({}; {applied})", seal::VEIL);
     }
-    format!("found {}, wanted {} ({applied})", reading(&finding.found, width), reading(&finding.wanted, width))
+    format!("found {}, wanted {} ({applied})", format_reading(&finding.found, width), format_reading(&finding.wanted, width))
 }
 
 /// `since 3 h`, `since 3 h to 2 d` where they differ, `new` for what was seen now for the first time; nothing where that
 /// is not kept.
-pub fn since(members: &[&DriftFinding]) -> Option<String> {
+pub fn format_finding_ages(members: &[&DriftFinding]) -> Option<String> {
     let ages = || members.iter().filter_map(|member| member.seen.as_ref()).map(|seen| seen.age_s);
     let (youngest, oldest) = (ages().min()?, ages().max()?);
-    let (youngest, oldest) = (age(youngest), age(oldest));
+    let (youngest, oldest) = (format_age(youngest), format_age(oldest));
     Some(match youngest == oldest {
         true if oldest == "0 min" => "new".to_owned(),
         true => format!("since {oldest}"),
@@ -78,7 +78,7 @@ pub fn since(members: &[&DriftFinding]) -> Option<String> {
 }
 
 /// Seconds as people say them.
-pub fn age(seconds: u64) -> String {
+pub fn format_age(seconds: u64) -> String {
     match seconds / 60 {
         minutes @ 0..=119 => format!("{minutes} min"),
         minutes @ 120..=2879 => format!("{} h", minutes / 60),
@@ -87,17 +87,17 @@ pub fn age(seconds: u64) -> String {
 }
 
 /// `accepted by ops until 2026-12-31: why`; says so where the day is over.
-pub fn acceptance(finding: &DriftFinding) -> Option<String> {
+pub fn describe_acceptance(finding: &DriftFinding) -> Option<String> {
     let accepted = finding.accepted.as_ref().filter(|_| !finding.is_unknown())?;
     let over = if accepted.expired { ", which is over" } else { "" };
     Some(clean_line(&format!("accepted by {} until {}{over}: {}", accepted.owner, accepted.until, accepted.reason)))
 }
 
 /// `kernel: 6.1.0-18 on gpu[01-15], 6.1.0-17 on gpu16`.
-pub fn outlier(outlier: &Outlier) -> String {
-    let held = |held: &Held| {
-        let hosts = if held.hosts.len() <= HOSTS { held.hosts.clone() } else { counted(held.count, "host") };
-        format!("{} on {hosts}", reading(&held.value, VALUE))
+pub fn describe_outlier(outlier: &Outlier) -> String {
+    let held = |held: &OutlierValue| {
+        let hosts = if held.hosts.len() <= HOSTS { held.hosts.clone() } else { format_count(held.count, "host") };
+        format!("{} on {hosts}", format_reading(&held.value, VALUE))
     };
     let all: Vec<String> = std::iter::once(&outlier.usual).chain(&outlier.others).take(VALUES).map(held).collect();
     let more = if outlier.others.len() >= VALUES { ", and more" } else { "" };
@@ -105,41 +105,41 @@ pub fn outlier(outlier: &Outlier) -> String {
 }
 
 /// A target's name on a screen: hosts by their name alone.
-pub fn who(finding: &DriftFinding) -> String {
+pub fn format_finding_target(finding: &DriftFinding) -> String {
     let target = &finding.address.target;
     if target.kind == TargetKind::Host { target.name.to_string() } else { target.to_string() }
 }
 
 /// The findings of many targets that say the same: told once.
-pub struct Alike<'a> {
+pub struct FoldedFindings<'a> {
     /// One of them.
     pub finding: &'a DriftFinding,
     /// All of them.
     pub members: Vec<&'a DriftFinding>,
 }
 
-impl Alike<'_> {
+impl FoldedFindings<'_> {
     /// The targets as a node-set.
     pub fn targets(&self) -> String {
-        fold(&self.members.iter().map(|member| who(member)).collect::<Vec<_>>())
+        fold_node_set(&self.members.iter().map(|member| format_finding_target(member)).collect::<Vec<_>>())
     }
 }
 
 /// Findings folded over targets, in the order of their first members.
-pub fn alike(findings: &[DriftFinding]) -> Vec<Alike<'_>> {
-    let mut folded: IndexMap<String, Alike<'_>> = IndexMap::new();
+pub fn fold_equal_findings(findings: &[DriftFinding]) -> Vec<FoldedFindings<'_>> {
+    let mut folded: IndexMap<String, FoldedFindings<'_>> = IndexMap::new();
     for finding in findings {
         // Values are compared in full, not as a screen cuts them.
         let values =
             serde_json::to_string(&(&finding.found, &finding.wanted, &finding.last_applied, &finding.accepted)).unwrap_or_default();
         let key = format!("{:?} {} {} {values}", finding.reason, finding.address.within_target(), finding.plane.word());
-        folded.entry(key).or_insert(Alike { finding, members: Vec::new() }).members.push(finding);
+        folded.entry(key).or_insert(FoldedFindings { finding, members: Vec::new() }).members.push(finding);
     }
     folded.into_values().collect()
 }
 
 /// What left the spec, with the targets that have it.
-pub fn gone(report: &DriftReport) -> IndexMap<String, Vec<&str>> {
+pub fn collect_undeclared_resources(report: &DriftReport) -> IndexMap<String, Vec<&str>> {
     let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
     for address in &report.no_longer_wished {
         folded.entry(address.within_target()).or_default().push(&address.target.name);
@@ -148,18 +148,18 @@ pub fn gone(report: &DriftReport) -> IndexMap<String, Vec<&str>> {
 }
 
 /// The one line that says how it stands.
-pub fn summary(report: &DriftReport) -> String {
+pub fn format_drift_summary(report: &DriftReport) -> String {
     let drifted = report.findings.iter().filter(|finding| finding.is_drift()).count();
     let gone = report.no_longer_wished.len();
     let accepted = match report.findings.iter().filter(|finding| finding.is_accepted()).count() {
         0 => String::new(),
-        count => format!(" {} accepted.", counted(count, "attribute")),
+        count => format!(" {} accepted.", format_count(count, "attribute")),
     };
     let stands = match (drifted, gone, report.is_partly_unread()) {
         (0, 0, false) => "No drift.".to_owned(),
         (0, 0, true) => "No drift in what could be read.".to_owned(),
-        (0, gone, _) => format!("{} no longer in the spec.", counted(gone, "applied resource")),
-        (count, ..) => format!("{} not as the spec wants.", counted(count, "attribute")),
+        (0, gone, _) => format!("{} no longer in the spec.", format_count(gone, "applied resource")),
+        (count, ..) => format!("{} not as the spec wants.", format_count(count, "attribute")),
     };
     format!("{stands}{accepted}")
 }

@@ -1,9 +1,9 @@
 //! `verify fabric --json`.
 
-use super::{Subject, words};
+use super::{FabricSubject, words};
 use railwright_base::text::one_line;
-use railwright_verify::Verdict;
-use railwright_verify::fabric::{Finding, Kind, LinkReport};
+use railwright_verify::CheckVerdict;
+use railwright_verify::fabric::{FabricFinding, LinkProblemKind, LinkReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,21 +19,21 @@ pub struct FabricDocument<'a> {
     /// When what is judged was recorded, where nobody was asked.
     recorded_at: Option<&'a str>,
     /// The worst of all: `failed` where something is known to be wrong, `unknown` where nobody can tell, else `passed`.
-    verdict: Verdict,
+    verdict: CheckVerdict,
     /// The shortest time between two readings of a device, in seconds; nothing where counters were not looked at.
     seconds: Option<f64>,
     /// What is wrong or unknown, alike ones folded, worst first.
-    findings: Vec<FindingDocument<'a>>,
+    findings: Vec<FabricFindingDocument<'a>>,
     /// Every link, in the order of the cabling file.
     links: Vec<LinkDocument<'a>>,
 }
 
 /// One thing that is wrong or unknown.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct FindingDocument<'a> {
-    kind: Kind,
+pub struct FabricFindingDocument<'a> {
+    kind: LinkProblemKind,
     /// `failed` or `unknown`.
-    verdict: Verdict,
+    verdict: CheckVerdict,
     /// A code of `railwright explain`.
     code: &'static str,
     /// What was found.
@@ -51,18 +51,18 @@ pub struct FindingDocument<'a> {
 /// A link with its verdict.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LinkDocument<'a> {
-    verdict: Verdict,
+    verdict: CheckVerdict,
     #[serde(flatten)]
     report: &'a LinkReport,
 }
 
 impl<'a> FabricDocument<'a> {
     /// Of a report.
-    pub fn of(subject: &Subject<'a>) -> Self {
+    pub fn of(subject: &FabricSubject<'a>) -> Self {
         let report = subject.report;
-        let finding = |finding: &'a Finding| {
-            let told = words::told(finding, subject);
-            FindingDocument {
+        let finding = |finding: &'a FabricFinding| {
+            let told = words::describe_fabric_finding(finding, subject);
+            FabricFindingDocument {
                 kind: finding.kind,
                 verdict: finding.kind.verdict(),
                 code: finding.kind.code(),

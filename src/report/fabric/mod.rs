@@ -9,19 +9,19 @@ mod text;
 pub mod words;
 
 pub use picture::Picture;
-pub use text::screen;
+pub use text::render_fabric_screen;
 
-use railwright_verify::fabric::{Report, Wanted};
+use railwright_verify::fabric::{DesiredFabricSettings, Report};
 
 /// What was looked at.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct FabricSubject<'a> {
     /// The inventory, as it was named.
     pub inventory: &'a str,
     /// The file of recorded observations and when they were recorded, where nobody was asked.
     pub recorded: Option<(&'a str, &'a str)>,
     /// What the spec wants.
-    pub wanted: &'a Wanted,
+    pub wanted: &'a DesiredFabricSettings,
     /// What came out.
     pub report: &'a Report,
 }

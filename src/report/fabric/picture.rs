@@ -1,11 +1,11 @@
 //! The fabric as a picture: which rows of links there are between which devices, alike ones folded. Text and SVG draw the same one.
 
-use railwright_base::nodeset::{fold, natural_order};
+use railwright_base::nodeset::{fold_node_set, natural_order};
 use railwright_knowledge::spec::cabling::write;
 use railwright_resource::Fact;
 use railwright_resource::counters::names::Meter;
-use railwright_verify::fabric::judge::numbers;
-use railwright_verify::fabric::{EndFacts, Kind, LinkReport, Tier, Wanted};
+use railwright_verify::fabric::judge::format_priorities;
+use railwright_verify::fabric::{DesiredFabricSettings, EndFacts, LinkProblemKind, LinkReport, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What makes links alike: what their ends are set to, and what is wrong with them.
@@ -20,7 +20,7 @@ pub struct Cells {
     /// `1000-2000 kB 10 %`.
     pub ecn: String,
     /// What is wrong or unknown.
-    pub kinds: BTreeSet<Kind>,
+    pub kinds: BTreeSet<LinkProblemKind>,
 }
 
 /// How much something rose on several links together.
@@ -49,7 +49,7 @@ pub struct Sums {
 
 /// Links that are alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct FabricLinkRow {
     /// The rails; none between switches.
     pub rails: BTreeSet<u32>,
     /// The links, by their place in the report.
@@ -68,23 +68,23 @@ pub struct Block {
     /// Their leaves.
     pub leaves: BTreeSet<String>,
     /// Their links.
-    pub rows: Vec<Row>,
+    pub rows: Vec<FabricLinkRow>,
 }
 
 /// The whole fabric.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Picture {
     /// Between leaves and spines.
-    pub uplinks: Vec<Row>,
+    pub uplinks: Vec<FabricLinkRow>,
     /// Between switches that stand alike: two leaves, or two spines.
-    pub peers: Vec<Row>,
+    pub peers: Vec<FabricLinkRow>,
     /// Between hosts and leaves.
     pub blocks: Vec<Block>,
 }
 
 impl Picture {
     /// Of these links.
-    pub fn of(links: &[LinkReport], wanted: &Wanted) -> Self {
+    pub fn of(links: &[LinkReport], wanted: &DesiredFabricSettings) -> Self {
         let is_of_host = |place: &usize| links[*place].link.from.tier == Tier::Host;
         let (of_hosts, of_switches): (Vec<usize>, Vec<usize>) = (0..links.len()).partition(is_of_host);
         let mut hosts_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -98,7 +98,7 @@ impl Picture {
         let mut blocks: BTreeMap<_, Block> = BTreeMap::new();
         for (hosts, places) in &pods {
             let leaves: BTreeSet<String> = places.iter().map(|place| links[*place].link.to.device.clone()).collect();
-            let rows = rows(links, places, wanted);
+            let rows = fold_links_into_rows(links, places, wanted);
             let shape: Vec<_> = rows.iter().map(|row| (row.rails.clone(), row.links.len(), row.cells.clone())).collect();
             let none = || Block { pods: 0, hosts: BTreeSet::new(), leaves: BTreeSet::new(), rows: Vec::new() };
             let block = blocks.entry((hosts.len(), leaves.len(), shape)).or_insert_with(none);
@@ -116,33 +116,33 @@ impl Picture {
         // What ends on the same spines stands together.
         let (of_peers, of_uplinks): (Vec<usize>, Vec<usize>) =
             of_switches.into_iter().partition(|place| links[*place].link.from.tier == links[*place].link.to.tier);
-        let mut uplinks = rows(links, &of_uplinks, wanted);
+        let mut uplinks = fold_links_into_rows(links, &of_uplinks, wanted);
         uplinks.sort_by_cached_key(|row| row.side(links, false).0);
-        Picture { uplinks, peers: rows(links, &of_peers, wanted), blocks }
+        Picture { uplinks, peers: fold_links_into_rows(links, &of_peers, wanted), blocks }
     }
 }
 
 /// Links that are alike are one row, in the order of the first of each.
-fn rows(links: &[LinkReport], places: &[usize], wanted: &Wanted) -> Vec<Row> {
-    let mut rows: indexmap::IndexMap<Cells, Row> = indexmap::IndexMap::new();
+fn fold_links_into_rows(links: &[LinkReport], places: &[usize], wanted: &DesiredFabricSettings) -> Vec<FabricLinkRow> {
+    let mut rows: indexmap::IndexMap<Cells, FabricLinkRow> = indexmap::IndexMap::new();
     for place in places {
-        let cells = cells(&links[*place], wanted);
-        let row = rows.entry(cells.clone()).or_insert_with(|| Row { rails: BTreeSet::new(), links: Vec::new(), cells });
+        let cells = build_link_cells(&links[*place], wanted);
+        let row = rows.entry(cells.clone()).or_insert_with(|| FabricLinkRow { rails: BTreeSet::new(), links: Vec::new(), cells });
         row.rails.extend(links[*place].link.rail);
         row.links.push(*place);
     }
     rows.into_values().collect()
 }
 
-fn cells(report: &LinkReport, wanted: &Wanted) -> Cells {
+fn build_link_cells(report: &LinkReport, wanted: &DesiredFabricSettings) -> Cells {
     let ends = [&report.from, &report.to];
-    let each = |say: &dyn Fn(&EndFacts) -> String| both(ends.map(say));
+    let each = |say: &dyn Fn(&EndFacts) -> String| join_both_ends(ends.map(say));
     let map = |map: &BTreeMap<u8, u8>| {
         let one = |dscp: &u8| format!("{dscp}>{}", map.get(dscp).map_or_else(|| "-".to_owned(), u8::to_string));
         wanted.dscp.keys().map(one).collect::<Vec<_>>().join(" ")
     };
     let marking = |facts: &EndFacts| {
-        fact(&facts.marking, |marking| {
+        format_fact(&facts.marking, |marking| {
             let kb = |bytes: u64| bytes.div_ceil(1000);
             format!("{}-{} kB {} %", kb(marking.min_bytes), kb(marking.max_bytes), marking.probability_percent)
         })
@@ -150,23 +150,23 @@ fn cells(report: &LinkReport, wanted: &Wanted) -> Cells {
     let marks: Vec<String> =
         ends.iter().filter(|facts| !matches!(facts.marking, Fact::NotApplicable(_))).map(|facts| marking(facts)).collect();
     Cells {
-        mtu: each(&|facts| fact(&facts.mtu, u64::to_string)),
-        dscp: if wanted.dscp.is_empty() { String::new() } else { each(&|facts| fact(&facts.dscp, map)) },
-        pfc: each(&|facts| fact(&facts.pfc, numbers)),
+        mtu: each(&|facts| format_fact(&facts.mtu, u64::to_string)),
+        dscp: if wanted.dscp.is_empty() { String::new() } else { each(&|facts| format_fact(&facts.dscp, map)) },
+        pfc: each(&|facts| format_fact(&facts.pfc, format_priorities)),
         ecn: match marks.as_slice() {
             [] => String::new(),
             [one] => one.clone(),
-            [one, other, ..] => both([one.clone(), other.clone()]),
+            [one, other, ..] => join_both_ends([one.clone(), other.clone()]),
         },
         kinds: report.troubles.iter().map(|trouble| trouble.kind).collect(),
     }
 }
 
-fn both([one, other]: [String; 2]) -> String {
+fn join_both_ends([one, other]: [String; 2]) -> String {
     if one == other { one } else { format!("{one} | {other}") }
 }
 
-fn fact<T>(fact: &Fact<T>, say: impl Fn(&T) -> String) -> String {
+fn format_fact<T>(fact: &Fact<T>, say: impl Fn(&T) -> String) -> String {
     match fact {
         Fact::Is(value) => say(value),
         Fact::Absent => "-".to_owned(),
@@ -201,17 +201,17 @@ impl std::fmt::Display for Sum {
 }
 
 /// The devices and ports of one side of these links, folded.
-pub fn side(places: &[usize], links: &[LinkReport], is_from: bool) -> (String, String) {
+pub fn fold_link_side(places: &[usize], links: &[LinkReport], is_from: bool) -> (String, String) {
     let ends = places.iter().map(|place| if is_from { &links[*place].link.from } else { &links[*place].link.to });
     let (devices, ports): (BTreeSet<&str>, BTreeSet<&str>) = ends.map(|end| (end.device.as_str(), end.port.as_str())).unzip();
     let mut ports: Vec<&str> = ports.into_iter().collect();
     ports.sort_by(|a, b| natural_order(a, b));
-    (fold(&devices.into_iter().collect::<Vec<_>>()), if is_from { fold(&ports) } else { write::ports(&ports) })
+    (fold_node_set(&devices.into_iter().collect::<Vec<_>>()), if is_from { fold_node_set(&ports) } else { write::fold_port_names(&ports) })
 }
 
-impl Row {
+impl FabricLinkRow {
     /// What the counters of its links did.
-    pub fn sums(&self, links: &[LinkReport], wanted: &Wanted) -> Sums {
+    pub fn sums(&self, links: &[LinkReport], wanted: &DesiredFabricSettings) -> Sums {
         let mut sums = Sums::default();
         for report in self.links.iter().map(|place| &links[*place]) {
             for (tier, facts) in [(report.link.from.tier, &report.from), (report.link.to.tier, &report.to)] {
@@ -223,7 +223,7 @@ impl Row {
 
     /// The devices and ports of one side, folded: `gpu[001-016]`, `ens0f0np0`.
     pub fn side(&self, links: &[LinkReport], is_from: bool) -> (String, String) {
-        side(&self.links, links, is_from)
+        fold_link_side(&self.links, links, is_from)
     }
 
     /// `ok`, or the codes of what is wrong.
@@ -239,7 +239,7 @@ impl Sums {
         self.told_to_wait.values().chain([&self.marked, &self.notified, &self.lost]).any(|sum| sum.is_unsure && sum.is_counted)
     }
 
-    fn add(&mut self, tier: Tier, facts: &EndFacts, wanted: &Wanted) {
+    fn add(&mut self, tier: Tier, facts: &EndFacts, wanted: &DesiredFabricSettings) {
         let waits = self.told_to_wait.entry(tier).or_default();
         let counted = match &facts.counted {
             Fact::Is(counted) => counted,

@@ -1,19 +1,19 @@
 //! The screen and the picture of small and of large fabrics.
 
-use super::{Subject, document::FabricDocument, screen, svg};
+use super::{FabricSubject, document::FabricDocument, render_fabric_screen, svg};
 use quick_xml::events::Event;
-use railwright_verify::fabric::Device;
+use railwright_verify::fabric::FabricDevice;
 use railwright_verify::fabric::sample_for_tests::{Fabric, Size};
 use unicode_width::UnicodeWidthStr as _;
 
-fn with<T>(fabric: &Fabric, show: impl Fn(&Subject) -> T) -> T {
+fn with<T>(fabric: &Fabric, show: impl Fn(&FabricSubject) -> T) -> T {
     let (wanted, report) = fabric.judged();
-    show(&Subject { inventory: "inv", recorded: None, wanted: &wanted, report: &report })
+    show(&FabricSubject { inventory: "inv", recorded: None, wanted: &wanted, report: &report })
 }
 
 /// The screen, of which no line is too long.
 fn shown(fabric: &Fabric) -> String {
-    let text = with(fabric, screen);
+    let text = with(fabric, render_fabric_screen);
     let long: Vec<&str> = text.lines().filter(|line| line.width() > 100).collect();
     assert_eq!(long, [""; 0]);
     text
@@ -51,7 +51,7 @@ fn two_pods_with_something_of_everything() {
     fabric.bend("gpu12", "link_counters:second", "rx_prio3_buf_discard 0", "rx_prio3_buf_discard 17");
     fabric.bend("gpu13", "link_qos:ens6f0np0", "[26,3]", "[26,0]");
     fabric.bend("spine2", "switch_counters:second", "operational", "stormed");
-    fabric.devices.insert("leaf12".to_owned(), Device::Silent("is not reachable: no route to host (RW0401)".to_owned()));
+    fabric.devices.insert("leaf12".to_owned(), FabricDevice::Silent("is not reachable: no route to host (RW0401)".to_owned()));
     insta::assert_snapshot!(shown(&fabric));
 }
 
@@ -82,12 +82,12 @@ fn parses(text: &str) {
 
 #[test]
 fn the_picture_is_xml_whatever_devices_say() {
-    insta::assert_snapshot!("svg_one_host", with(&one_host(), svg::document));
-    parses(&with(&two_pods(), svg::document));
-    parses(&with(&thousand(), svg::document));
+    insta::assert_snapshot!("svg_one_host", with(&one_host(), svg::render_fabric_svg));
+    parses(&with(&two_pods(), svg::render_fabric_svg));
+    parses(&with(&thousand(), svg::render_fabric_svg));
     let mut fabric = one_host();
-    fabric.devices.insert("leaf1".to_owned(), Device::Silent("<b>&\u{1b}[2J\u{ffff}".to_owned()));
-    parses(&with(&fabric, svg::document));
+    fabric.devices.insert("leaf1".to_owned(), FabricDevice::Silent("<b>&\u{1b}[2J\u{ffff}".to_owned()));
+    parses(&with(&fabric, svg::render_fabric_svg));
     assert!(!shown(&fabric).contains('\u{1b}'));
 }
 

@@ -1,15 +1,15 @@
 //! The screen of `job compare` and its JSON: the answer first, then topic by topic, the figures, and the profiler that goes on.
 
-use super::row;
+use super::render_result_row;
 use crate::document as documents;
-use crate::wrap::{COLUMNS, labelled, rule};
+use crate::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::text::clean_line;
 use railwright_knowledge::catalog::job::ProfilerRow;
-use railwright_verify::Verdict;
-use railwright_verify::nccl::compare::{Comparison, Figure, Topic, seconds};
+use railwright_verify::CheckVerdict;
+use railwright_verify::nccl::compare::{Figure, LogComparison, LogComparisonTopic, format_seconds};
 use railwright_verify::nccl::transport::Transport;
-use railwright_verify::nccl::{Proof, Proven};
-use railwright_verify::result::Judgement;
+use railwright_verify::nccl::{NcclProof, Proven};
+use railwright_verify::result::CheckOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,41 +18,41 @@ const FORMAT_VERSION: &str = "1.0";
 
 /// All that is shown.
 #[derive(Debug)]
-pub struct Compared<'a> {
+pub struct JobComparisonView<'a> {
     /// What the logs are called.
     pub names: [&'a str; 2],
     /// What each proves by itself.
-    pub proofs: [&'a Proof; 2],
+    pub proofs: [&'a NcclProof; 2],
     /// What they say together.
-    pub comparison: &'a Comparison,
+    pub comparison: &'a LogComparison,
     /// Profilers that say what a step waits for.
     pub profilers: Vec<&'a ProfilerRow>,
 }
 
 /// The whole screen.
-pub fn screen(compared: &Compared<'_>) -> String {
-    let Compared { names, comparison, profilers, .. } = compared;
+pub fn render_comparison_screen(compared: &JobComparisonView<'_>) -> String {
+    let JobComparisonView { names, comparison, profilers, .. } = compared;
     let mut out = format!("job compare {} and {}\n", names[0], names[1]);
-    out.push_str(&rule(&title(comparison)));
-    out.extend(comparison.topics.iter().map(|(topic, judgement)| row(topic.word(), judgement)));
+    out.push_str(&render_heading(&format_comparison_title(comparison)));
+    out.extend(comparison.topics.iter().map(|(topic, judgement)| render_result_row(topic.word(), judgement)));
     if !comparison.figures.is_empty() {
-        out.push_str(&rule("SECONDS"));
+        out.push_str(&render_heading("SECONDS"));
         out.push_str("   of               rdma         tcp          gain      busbw rdma, tcp (GB/s)\n");
-        out.extend(comparison.figures.iter().map(figure));
+        out.extend(comparison.figures.iter().map(render_figure_row));
     }
     if !profilers.is_empty() {
-        out.push_str(&rule("WHAT A STEP WAITS FOR"));
-        out.extend(profilers.iter().map(|row| profiler(row)));
+        out.push_str(&render_heading("WHAT A STEP WAITS FOR"));
+        out.extend(profilers.iter().map(|row| render_profiler_entry(row)));
     }
     out
 }
 
 /// The same as JSON.
-pub fn json(compared: &Compared<'_>) -> String {
-    documents::text(&ComparisonDocument::of(compared))
+pub fn render_comparison_json(compared: &JobComparisonView<'_>) -> String {
+    documents::render_json_document(&ComparisonDocument::of(compared))
 }
 
-fn title(comparison: &Comparison) -> String {
+fn format_comparison_title(comparison: &LogComparison) -> String {
     match (comparison.proven, comparison.figure()) {
         (Proven::Proven, Some(figure)) => format!("COMPARED: {:.2} times as fast with RDMA", figure.gain),
         (Proven::Proven, None) | (Proven::NotKnown, _) => "NOT KNOWN: the logs do not say enough".to_owned(),
@@ -60,21 +60,21 @@ fn title(comparison: &Comparison) -> String {
     }
 }
 
-fn figure(figure: &Figure) -> String {
+fn render_figure_row(figure: &Figure) -> String {
     let busbw = figure.busbw.map_or(String::new(), |(rdma, tcp)| format!("{rdma}, {tcp}"));
     let line = format!(
         "   {:<16} {:<12} {:<12} {:<9} {busbw}",
         figure.of.word(),
-        seconds(figure.rdma_s),
-        seconds(figure.tcp_s),
+        format_seconds(figure.rdma_s),
+        format_seconds(figure.tcp_s),
         format!("{:.2}", figure.gain)
     );
     format!("{}\n", line.trim_end())
 }
 
-fn profiler(row: &ProfilerRow) -> String {
+fn render_profiler_entry(row: &ProfilerRow) -> String {
     let rows = [("shows", &row.shows), ("run", &row.run), ("source", &row.source)];
-    let below: String = rows.iter().map(|(word, text)| labelled(&format!("       {word:<8}"), text, COLUMNS)).collect();
+    let below: String = rows.iter().map(|(word, text)| wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS)).collect();
     format!("   {}\n{below}", clean_line(&row.name))
 }
 
@@ -87,7 +87,7 @@ pub struct ComparisonDocument<'a> {
     /// Both logs, in the order in which they were named.
     logs: [LogDocument<'a>; 2],
     /// Topic by topic.
-    topics: Vec<TopicDocument<'a>>,
+    topics: Vec<ComparisonTopicDocument<'a>>,
     /// Step by step or size by size, the largest last.
     figures: &'a [Figure],
     /// How many times as fast the job was with RDMA.
@@ -109,9 +109,9 @@ pub struct LogDocument<'a> {
 
 /// One topic.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct TopicDocument<'a> {
-    topic: Topic,
-    verdict: Verdict,
+pub struct ComparisonTopicDocument<'a> {
+    topic: LogComparisonTopic,
+    verdict: CheckVerdict,
     /// What was found, in words.
     measured: String,
     /// What must be, in words; empty where nothing is stated.
@@ -126,7 +126,7 @@ pub struct TopicDocument<'a> {
 
 impl<'a> ComparisonDocument<'a> {
     /// Of two logs.
-    pub fn of(compared: &'a Compared<'a>) -> Self {
+    pub fn of(compared: &'a JobComparisonView<'a>) -> Self {
         let comparison = compared.comparison;
         let log = |place: usize| LogDocument {
             log: compared.names[place],
@@ -137,7 +137,7 @@ impl<'a> ComparisonDocument<'a> {
             format_version: FORMAT_VERSION,
             verdict: comparison.proven,
             logs: [log(0), log(1)],
-            topics: comparison.topics.iter().map(topic).collect(),
+            topics: comparison.topics.iter().map(build_comparison_topic_document).collect(),
             figures: &comparison.figures,
             gain: comparison.figure().map(|figure| figure.gain),
             profilers: &compared.profilers,
@@ -145,8 +145,8 @@ impl<'a> ComparisonDocument<'a> {
     }
 }
 
-fn topic((topic, judgement): &(Topic, Judgement)) -> TopicDocument<'_> {
-    TopicDocument {
+fn build_comparison_topic_document((topic, judgement): &(LogComparisonTopic, CheckOutcome)) -> ComparisonTopicDocument<'_> {
+    ComparisonTopicDocument {
         topic: *topic,
         verdict: judgement.verdict,
         measured: clean_line(&judgement.measured),

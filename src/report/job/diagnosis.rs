@@ -2,12 +2,12 @@
 //! follows from it or comes after it, one line each.
 
 use crate::document as documents;
-use crate::wrap::{COLUMNS, labelled, rule};
-use railwright_base::text::{clean_line, counted};
-use railwright_jobs::doctor::{Diagnosis, Found, Layer};
+use crate::wrap::{COLUMNS, render_heading, wrap_labelled_text};
+use railwright_base::text::{clean_line, format_count};
+use railwright_jobs::doctor::{Diagnosis, Layer, SymptomFinding};
 use railwright_verify::nccl::transport::Transport;
 use railwright_verify::nccl::{Aspect, Proven};
-use railwright_verify::result::Verdict;
+use railwright_verify::result::CheckVerdict;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,39 +15,39 @@ use serde::Serialize;
 const FORMAT_VERSION: &str = "1.0";
 
 /// The whole screen; `name` is what the log is called, `words` those by which a command that goes on finds it.
-pub fn screen(diagnosis: &Diagnosis, name: &str, words: &str) -> String {
+pub fn render_diagnosis_screen(diagnosis: &Diagnosis, name: &str, words: &str) -> String {
     let log = &diagnosis.log;
-    let mut out = format!("doctor {name}   {}, transport {}\n", counted(log.lines as usize, "line"), diagnosis.proof.transport.word());
+    let mut out = format!("doctor {name}   {}, transport {}\n", format_count(log.lines as usize, "line"), diagnosis.proof.transport.word());
     let Some((first, rest)) = diagnosis.found.split_first() else {
-        out.push_str(&nothing(diagnosis, words));
+        out.push_str(&render_no_cause_found(diagnosis, words));
         return out;
     };
-    out.push_str(&rule("FIRST CAUSE"));
+    out.push_str(&render_heading("FIRST CAUSE"));
     let sound: Vec<&str> = diagnosis.sound_layers().map(Layer::word).collect();
     if !sound.is_empty() {
-        out.push_str(&labelled("   layers ", &format!("{}: nothing in the log speaks against them", sound.join(", ")), COLUMNS));
+        out.push_str(&wrap_labelled_text("   layers ", &format!("{}: nothing in the log speaks against them", sound.join(", ")), COLUMNS));
     }
-    out.push_str(&cause(first));
+    out.push_str(&render_first_cause(first));
     if !rest.is_empty() {
-        out.push_str(&rule("FOLLOWS FROM IT, OR COMES AFTER IT"));
-        out.extend(rest.iter().map(after));
+        out.push_str(&render_heading("FOLLOWS FROM IT, OR COMES AFTER IT"));
+        out.extend(rest.iter().map(render_later_symptom));
     }
     out
 }
 
 /// The same as JSON.
-pub fn json(diagnosis: &Diagnosis, name: &str) -> String {
-    documents::text(&DiagnosisDocument::of(diagnosis, name))
+pub fn render_diagnosis_json(diagnosis: &Diagnosis, name: &str) -> String {
+    documents::render_json_document(&DiagnosisDocument::of(diagnosis, name))
 }
 
-fn nothing(diagnosis: &Diagnosis, words: &str) -> String {
+fn render_no_cause_found(diagnosis: &Diagnosis, words: &str) -> String {
     let (title, next) = match diagnosis.proof.proven {
         Proven::Proven if !diagnosis.job_goes() => (
             "NOT KNOWN: RDMA was set up between hosts, and no line that can be read says that the job goes on",
             "take the log again once the job has gone on for a while; of one that hangs, `py-spy dump` or the stacks of its ranks tell more"
                 .to_owned(),
         ),
-        Proven::Proven if doubts(diagnosis).next().is_some() => (
+        Proven::Proven if list_proof_warnings(diagnosis).next().is_some() => (
             "THE JOB GOES: the log proves that RDMA was used, and not all is as it should be",
             format!("railwright job prove {words} tells more"),
         ),
@@ -59,36 +59,36 @@ fn nothing(diagnosis: &Diagnosis, words: &str) -> String {
             ),
         ),
     };
-    let doubts: String = doubts(diagnosis)
-        .map(|(aspect, code, measured)| labelled(&format!(" ~ {:<12} {code}   ", aspect.word()), measured, COLUMNS))
+    let doubts: String = list_proof_warnings(diagnosis)
+        .map(|(aspect, code, measured)| wrap_labelled_text(&format!(" ~ {:<12} {code}   ", aspect.word()), measured, COLUMNS))
         .collect();
-    format!("{}{doubts}{}", rule(title), labelled("   next     ", &next, COLUMNS))
+    format!("{}{doubts}{}", render_heading(title), wrap_labelled_text("   next     ", &next, COLUMNS))
 }
 
 /// What the proof warns of: no cause for a job that does not go, and yet not as it should be.
-fn doubts(diagnosis: &Diagnosis) -> impl Iterator<Item = (Aspect, &'static str, &str)> {
-    let warned = diagnosis.proof.aspects.iter().filter(|(_, judgement)| judgement.verdict == Verdict::Warning);
+fn list_proof_warnings(diagnosis: &Diagnosis) -> impl Iterator<Item = (Aspect, &'static str, &str)> {
+    let warned = diagnosis.proof.aspects.iter().filter(|(_, judgement)| judgement.verdict == CheckVerdict::Warning);
     warned.filter_map(|(aspect, judgement)| Some((*aspect, judgement.code?, judgement.measured.as_str())))
 }
 
-fn cause(found: &Found) -> String {
+fn render_first_cause(found: &SymptomFinding) -> String {
     let symptom = &found.symptom;
-    let mut out = labelled(&format!(" ! {:<12} {}   ", symptom.layer.word(), symptom.code), &symptom.title, COLUMNS);
+    let mut out = wrap_labelled_text(&format!(" ! {:<12} {}   ", symptom.layer.word(), symptom.code), &symptom.title, COLUMNS);
     for seen in &found.lines {
         let often = if seen.lines > 1 { format!(" ({} times)", seen.lines) } else { String::new() };
-        out.push_str(&labelled(&format!("       line {:<5}", seen.line), &format!("{}{often}", seen.text), COLUMNS));
+        out.push_str(&wrap_labelled_text(&format!("       line {:<5}", seen.line), &format!("{}{often}", seen.text), COLUMNS));
     }
     let mut rows = vec![("cause", &symptom.cause), ("means", &symptom.means)];
     rows.extend(symptom.next.iter().map(|next| ("next", next)));
     rows.push(("source", &symptom.source));
-    out.extend(rows.into_iter().map(|(word, text)| labelled(&format!("       {word:<8}"), text, COLUMNS)));
+    out.extend(rows.into_iter().map(|(word, text)| wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS)));
     out
 }
 
-fn after(found: &Found) -> String {
+fn render_later_symptom(found: &SymptomFinding) -> String {
     let symptom = &found.symptom;
     let line = found.lines.first().map_or(String::new(), |seen| format!(" (line {})", seen.line));
-    labelled(&format!(" ~ {:<12} {}   ", symptom.layer.word(), symptom.code), &format!("{}{line}", symptom.title), COLUMNS)
+    wrap_labelled_text(&format!(" ~ {:<12} {}   ", symptom.layer.word(), symptom.code), &format!("{}{line}", symptom.title), COLUMNS)
 }
 
 /// `doctor --json`.
@@ -156,7 +156,7 @@ impl<'a> DiagnosisDocument<'a> {
     }
 }
 
-fn of_found(found: &Found) -> FoundDocument<'_> {
+fn of_found(found: &SymptomFinding) -> FoundDocument<'_> {
     let symptom = &found.symptom;
     FoundDocument {
         id: &symptom.id,

@@ -1,15 +1,15 @@
 //! `job prove --json`.
 
 use railwright_base::text::clean_line;
-use railwright_verify::Verdict;
-use railwright_verify::nccl::collective::{Run, Size};
-use railwright_verify::nccl::devices::{self, Group};
+use railwright_verify::CheckVerdict;
+use railwright_verify::nccl::collective::{CollectiveRun, CollectiveSizeResult};
+use railwright_verify::nccl::devices::{self, HostDeviceGroup};
 use railwright_verify::nccl::direct::{self, Direct};
-use railwright_verify::nccl::failure::{Failure, Trouble};
-use railwright_verify::nccl::message::Link;
+use railwright_verify::nccl::failure::{NcclFailureCause, NcclLogFailure};
+use railwright_verify::nccl::message::RdmaLinkLayer;
 use railwright_verify::nccl::process::Channels;
 use railwright_verify::nccl::transport::Transport;
-use railwright_verify::nccl::{Aspect, Expected, Log, Proof, Proven};
+use railwright_verify::nccl::{Aspect, NcclExpectations, NcclLog, NcclProof, Proven};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ pub struct ProofDocument<'a> {
     /// Variables that NCCL obeyed, with their values; several where ranks differ.
     environment: &'a BTreeMap<String, BTreeSet<String>>,
     /// Runs of nccl-tests.
-    runs: Vec<RunDocument<'a>>,
+    runs: Vec<NcclRunDocument<'a>>,
     /// Progress of a training job.
     training: Option<TrainingDocument>,
     /// `ib_write_bw` between the lines.
@@ -69,7 +69,7 @@ pub struct ProofDocument<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AspectDocument<'a> {
     aspect: Aspect,
-    verdict: Verdict,
+    verdict: CheckVerdict,
     /// What was found, in words.
     measured: String,
     /// What must be, in words; empty where nothing is stated.
@@ -99,12 +99,12 @@ pub struct DevicesDocument {
 pub struct DeviceDocument {
     /// Device and port: `mlx5_0:1`.
     port: String,
-    link: Link,
+    link: RdmaLinkLayer,
 }
 
 /// A run of nccl-tests.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RunDocument<'a> {
+pub struct NcclRunDocument<'a> {
     /// The line that it began with.
     line: u64,
     program: Option<&'a str>,
@@ -115,7 +115,7 @@ pub struct RunDocument<'a> {
     /// Sizes that were measured.
     sizes: u64,
     /// The largest of them; rates in GB/s.
-    largest: Option<Size>,
+    largest: Option<CollectiveSizeResult>,
     /// Elements that arrived wrong.
     wrong: u64,
     /// Over all sizes and both placements, in GB/s.
@@ -147,13 +147,13 @@ pub struct PerftestDocument {
 pub struct FailureDocument<'a> {
     line: u64,
     host: Option<&'a str>,
-    trouble: &'a Trouble,
+    trouble: &'a NcclFailureCause,
     text: &'a str,
 }
 
 impl<'a> ProofDocument<'a> {
     /// Of a log and its judgement.
-    pub fn of(log: &'a Log, proof: &'a Proof, expected: &'a Expected) -> Self {
+    pub fn of(log: &'a NcclLog, proof: &'a NcclProof, expected: &'a NcclExpectations) -> Self {
         let training = &log.training;
         ProofDocument {
             format_version: FORMAT_VERSION,
@@ -161,24 +161,24 @@ impl<'a> ProofDocument<'a> {
             verdict: proof.proven,
             transport: proof.transport,
             gpudirect: direct::of_log(log),
-            aspects: proof.aspects.iter().map(aspect).collect(),
+            aspects: proof.aspects.iter().map(build_aspect_document).collect(),
             lines: log.lines,
             cut_lines: log.cut,
             is_of_ring: log.is_of_ring(),
             versions: &log.versions,
             ranks: log.world,
             hosts: log.hosts(),
-            devices: devices::groups(log).into_iter().map(group).collect(),
+            devices: devices::group_hosts_by_devices(log).into_iter().map(build_devices_document).collect(),
             channels: log.channels(),
             environment: &log.environment,
-            runs: log.runs.iter().map(run).collect(),
+            runs: log.runs.iter().map(build_nccl_run_document).collect(),
             training: (training.lines > 0).then_some(TrainingDocument {
                 lines: training.lines,
                 first_epoch: training.epochs.0,
                 last_epoch: training.epochs.1,
             }),
             perftest: log.perftest.map(|(runs, least_gbps, most_gbps)| PerftestDocument { runs, least_gbps, most_gbps }),
-            failures: log.failures.iter().map(failure).collect(),
+            failures: log.failures.iter().map(build_failure_document).collect(),
             failed_lines: log.failed,
             warnings: log.warnings.0,
             first_warning: log.warnings.1.as_ref().map(|(_, text)| text.as_str()),
@@ -186,7 +186,7 @@ impl<'a> ProofDocument<'a> {
     }
 }
 
-fn aspect((aspect, judgement): &(Aspect, railwright_verify::result::Judgement)) -> AspectDocument<'_> {
+fn build_aspect_document((aspect, judgement): &(Aspect, railwright_verify::result::CheckOutcome)) -> AspectDocument<'_> {
     AspectDocument {
         aspect: *aspect,
         verdict: judgement.verdict,
@@ -198,13 +198,13 @@ fn aspect((aspect, judgement): &(Aspect, railwright_verify::result::Judgement)) 
     }
 }
 
-fn group(group: Group) -> DevicesDocument {
+fn build_devices_document(group: HostDeviceGroup) -> DevicesDocument {
     let devices = group.devices.into_iter().map(|(port, link)| DeviceDocument { port, link }).collect();
     DevicesDocument { hosts: group.hosts, processes: group.processes, ranks: group.ranks, devices }
 }
 
-fn run(run: &Run) -> RunDocument<'_> {
-    RunDocument {
+fn build_nccl_run_document(run: &CollectiveRun) -> NcclRunDocument<'_> {
+    NcclRunDocument {
         line: run.line,
         program: run.program.as_deref(),
         operation: run.operation.as_deref(),
@@ -217,6 +217,6 @@ fn run(run: &Run) -> RunDocument<'_> {
     }
 }
 
-fn failure(failure: &Failure) -> FailureDocument<'_> {
+fn build_failure_document(failure: &NcclLogFailure) -> FailureDocument<'_> {
     FailureDocument { line: failure.line, host: failure.host.as_deref(), trouble: &failure.trouble, text: &failure.text }
 }

@@ -1,9 +1,9 @@
 //! The screen of `doctor --ladder`: a line a trial, and what stands between the last that goes and the first that does not.
 
 use crate::document as documents;
-use crate::wrap::{COLUMNS, labelled, rule};
+use crate::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::text::clean_line;
-use railwright_jobs::doctor::ladder::{Ladder, Outcome, Rung};
+use railwright_jobs::doctor::ladder::{Ladder, Rung, TrialOutcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,20 +11,20 @@ use serde::Serialize;
 const FORMAT_VERSION: &str = "1.0";
 
 /// One trial.
-pub fn rung(rung: Rung, outcome: &Outcome) -> String {
+pub fn render_trial(rung: Rung, outcome: &TrialOutcome) -> String {
     let (mark, found) = match outcome {
-        Outcome::Goes(found) => (' ', found),
-        Outcome::Fails(found) => ('!', found),
-        Outcome::NotKnown(found) => ('?', found),
+        TrialOutcome::Goes(found) => (' ', found),
+        TrialOutcome::Fails(found) => ('!', found),
+        TrialOutcome::NotKnown(found) => ('?', found),
     };
-    labelled(&format!(" {mark} {:<27}", rung.word()), &clean_line(found), COLUMNS)
+    wrap_labelled_text(&format!(" {mark} {:<27}", rung.word()), &clean_line(found), COLUMNS)
 }
 
 /// What all of them say.
-pub fn end(ladder: &Ladder, inventory: &str) -> String {
+pub fn render_ladder_conclusion(ladder: &Ladder, inventory: &str) -> String {
     let rows = |title: &str, rows: &[(&str, &str)]| {
-        let rows = rows.iter().map(|(word, text)| labelled(&format!("   {word:<8}"), text, COLUMNS));
-        format!("\n{}{}", rule(title).trim_start_matches('\n'), rows.collect::<String>())
+        let rows = rows.iter().map(|(word, text)| wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS));
+        format!("\n{}{}", render_heading(title).trim_start_matches('\n'), rows.collect::<String>())
     };
     match ladder.first_that_fails() {
         Some((rung, _)) => {
@@ -57,13 +57,13 @@ pub struct LadderDocument<'a> {
 pub struct TrialDocument<'a> {
     trial: Rung,
     #[serde(flatten)]
-    outcome: &'a Outcome,
+    outcome: &'a TrialOutcome,
 }
 
 /// The same as JSON.
-pub fn json(ladder: &Ladder) -> String {
+pub fn render_ladder_json(ladder: &Ladder) -> String {
     let first = ladder.first_that_fails().map(|(rung, _)| rung);
-    documents::text(&LadderDocument {
+    documents::render_json_document(&LadderDocument {
         format_version: FORMAT_VERSION,
         trials: ladder.rungs.iter().map(|(trial, outcome)| TrialDocument { trial: *trial, outcome }).collect(),
         first_that_fails: first,

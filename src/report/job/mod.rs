@@ -8,68 +8,68 @@ pub mod ladder;
 pub mod ray;
 
 use super::document as documents;
-use super::wrap::{COLUMNS, labelled, rule};
-use railwright_base::text::{counted, one_line};
-use railwright_verify::Verdict;
-use railwright_verify::nccl::{Aspect, Expected, Log, Proof, Proven, devices};
-use railwright_verify::result::Judgement;
+use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
+use railwright_base::text::{format_count, one_line};
+use railwright_verify::CheckVerdict;
+use railwright_verify::nccl::{Aspect, NcclExpectations, NcclLog, NcclProof, Proven, devices};
+use railwright_verify::result::CheckOutcome;
 
 /// The whole screen.
-pub fn screen(log: &Log, proof: &Proof, expected: &Expected) -> String {
-    let mut out = format!("job prove {}   {}\n", expected.log, size(log));
+pub fn render_proof_screen(log: &NcclLog, proof: &NcclProof, expected: &NcclExpectations) -> String {
+    let mut out = format!("job prove {}   {}\n", expected.log, describe_log_size(log));
     let title = match proof.proven {
         Proven::Proven => "PROVEN: RDMA was used",
         Proven::Disproven => "DISPROVEN: not as it must be",
         Proven::NotKnown => "NOT KNOWN: the log does not say enough",
     };
-    out.push_str(&rule(title));
-    out.extend(proof.aspects.iter().map(aspect));
-    let facts = facts(log);
+    out.push_str(&render_heading(title));
+    out.extend(proof.aspects.iter().map(render_aspect));
+    let facts = collect_job_facts(log);
     if !facts.is_empty() {
-        out.push_str(&rule("THE JOB"));
-        out.extend(facts.iter().map(|(word, text)| labelled(&format!("   {word:<12} "), text, COLUMNS)));
+        out.push_str(&render_heading("THE JOB"));
+        out.extend(facts.iter().map(|(word, text)| wrap_labelled_text(&format!("   {word:<12} "), text, COLUMNS)));
     }
     out
 }
 
 /// The same as JSON.
-pub fn json(log: &Log, proof: &Proof, expected: &Expected) -> String {
-    documents::text(&document::ProofDocument::of(log, proof, expected))
+pub fn render_proof_json(log: &NcclLog, proof: &NcclProof, expected: &NcclExpectations) -> String {
+    documents::render_json_document(&document::ProofDocument::of(log, proof, expected))
 }
 
-fn size(log: &Log) -> String {
+fn describe_log_size(log: &NcclLog) -> String {
     let hosts = log.hosts().len();
-    let named = if hosts == 0 { String::new() } else { format!(", {}", counted(hosts, "host")) };
-    let ranks = log.world.map_or(String::new(), |world| format!(", {}", counted(world as usize, "rank")));
-    format!("{}{named}{ranks}", counted(log.lines as usize, "line"))
+    let named = if hosts == 0 { String::new() } else { format!(", {}", format_count(hosts, "host")) };
+    let ranks = log.world.map_or(String::new(), |world| format!(", {}", format_count(world as usize, "rank")));
+    format!("{}{named}{ranks}", format_count(log.lines as usize, "line"))
 }
 
-fn aspect((aspect, judgement): &(Aspect, Judgement)) -> String {
-    row(aspect.word(), judgement)
+fn render_aspect((aspect, judgement): &(Aspect, CheckOutcome)) -> String {
+    render_result_row(aspect.word(), judgement)
 }
 
 /// One judgement below its word.
-fn row(word: &str, judgement: &Judgement) -> String {
+fn render_result_row(word: &str, judgement: &CheckOutcome) -> String {
     let mark = match judgement.verdict {
-        Verdict::Failed => '!',
-        Verdict::Unknown | Verdict::NotRun => '?',
-        Verdict::Warning => '~',
-        Verdict::NotApplicable => '-',
-        Verdict::Passed => ' ',
+        CheckVerdict::Failed => '!',
+        CheckVerdict::Unknown | CheckVerdict::NotRun => '?',
+        CheckVerdict::Warning => '~',
+        CheckVerdict::NotApplicable => '-',
+        CheckVerdict::Passed => ' ',
     };
     let Some(code) = judgement.code else {
-        return labelled(&format!(" {mark} {word:<12} "), &judgement.measured, COLUMNS);
+        return wrap_labelled_text(&format!(" {mark} {word:<12} "), &judgement.measured, COLUMNS);
     };
     let mut out = format!(" {mark} {word:<12} {code}\n");
     let rows = [("found", &judgement.measured), ("wanted", &judgement.expected), ("means", &judgement.effect), ("next", &judgement.next)];
     for (word, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
-        out.push_str(&labelled(&format!("       {word:<8}"), text, COLUMNS));
+        out.push_str(&wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS));
     }
     out
 }
 
 /// What else the log says.
-fn facts(log: &Log) -> Vec<(&'static str, String)> {
+fn collect_job_facts(log: &NcclLog) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if log.is_of_ring() {
         let ring = "a ring of MPI's ranks, with no GPU and no NCCL: of those nothing is proven, of fabric, pods and MPI it is";
@@ -78,11 +78,12 @@ fn facts(log: &Log) -> Vec<(&'static str, String)> {
     if !log.versions.is_empty() {
         facts.push(("NCCL", log.versions.iter().cloned().collect::<Vec<_>>().join(", ")));
     }
-    for group in devices::groups(log).iter().take(8) {
+    for group in devices::group_hosts_by_devices(log).iter().take(8) {
         let on = if group.hosts.is_empty() { String::new() } else { format!(" on {}", one_line(&group.hosts, 300)) };
         let plural = if group.processes == 1 { "" } else { "es" };
         let ranks = if group.ranks.is_empty() { String::new() } else { format!(", rank {}", group.ranks) };
-        facts.push(("devices", format!("{}{on}, {} process{plural}{ranks}", devices::named(&group.devices), group.processes)));
+        facts
+            .push(("devices", format!("{}{on}, {} process{plural}{ranks}", devices::format_device_names(&group.devices), group.processes)));
     }
     let channels = log.channels();
     if channels.all() > 0 {
@@ -102,13 +103,13 @@ fn facts(log: &Log) -> Vec<(&'static str, String)> {
         facts.push(("environment", format!("{name}={value}")));
     }
     if let Some((runs, least, most)) = log.perftest {
-        facts.push(("perftest", format!("{} of ib_write_bw: {least} to {most} Gb/s", counted(runs as usize, "run"))));
+        facts.push(("perftest", format!("{} of ib_write_bw: {least} to {most} Gb/s", format_count(runs as usize, "run"))));
     }
     if let (warnings, Some((line, text))) = &log.warnings {
         facts.push(("warnings", format!("{warnings} of NCCL, the first in line {line}: {text}")));
     }
     if log.cut > 0 {
-        facts.push(("cut", format!("{} too long, looked at in part", counted(log.cut as usize, "line"))));
+        facts.push(("cut", format!("{} too long, looked at in part", format_count(log.cut as usize, "line"))));
     }
     facts
 }

@@ -1,13 +1,13 @@
 //! The screen of `job prove` of a cluster of Ray, and its JSON.
 
-use super::row;
+use super::render_result_row;
 use crate::document as documents;
-use crate::wrap::rule;
+use crate::wrap::render_heading;
 use railwright_base::text::{clean_line, one_line};
-use railwright_verify::Verdict;
+use railwright_verify::CheckVerdict;
 use railwright_verify::nccl::Proven;
-use railwright_verify::ray::{Crossing, Found, Passed, Proof, Topic};
-use railwright_verify::result::Judgement;
+use railwright_verify::ray::{Crossing, DeviceTrafficResult, RayClusterFacts, RayProof, RayProofTopic};
+use railwright_verify::result::CheckOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,19 +16,19 @@ use std::collections::BTreeMap;
 const FORMAT_VERSION: &str = "1.0";
 
 /// The whole screen.
-pub fn screen(namespace: &str, name: &str, proof: &Proof) -> String {
+pub fn render_ray_proof_screen(namespace: &str, name: &str, proof: &RayProof) -> String {
     let title = match proof.proven {
         Proven::Proven => "PROVEN: its pods have RDMA, and it passes between nodes",
         Proven::Disproven => "DISPROVEN: not as it must be",
         Proven::NotKnown => "NOT KNOWN: not all could be found out",
     };
-    let rows: String = proof.topics.iter().map(|(topic, judgement)| row(&topic.word(), judgement)).collect();
-    format!("job prove RayCluster {namespace}/{name}\n{}{rows}", rule(title))
+    let rows: String = proof.topics.iter().map(|(topic, judgement)| render_result_row(&topic.word(), judgement)).collect();
+    format!("job prove RayCluster {namespace}/{name}\n{}{rows}", render_heading(title))
 }
 
 /// The same as JSON.
-pub fn json(namespace: &str, name: &str, found: &Found, proof: &Proof) -> String {
-    documents::text(&RayProofDocument::of(namespace, name, found, proof))
+pub fn render_ray_proof_json(namespace: &str, name: &str, found: &RayClusterFacts, proof: &RayProof) -> String {
+    documents::render_json_document(&RayProofDocument::of(namespace, name, found, proof))
 }
 
 /// `job prove --json` of a RayCluster.
@@ -40,18 +40,18 @@ pub struct RayProofDocument<'a> {
     /// Whether its pods have RDMA and it passes between nodes (exit code 0, 1 or 3).
     verdict: Proven,
     /// Topic by topic.
-    topics: Vec<TopicDocument<'a>>,
+    topics: Vec<RayTopicDocument<'a>>,
     /// Its pods.
-    pods: Vec<PodDocument<'a>>,
+    pods: Vec<RayPodDocument<'a>>,
     /// Traffic between two of them, device by device; none where it was not tried.
-    traffic: Vec<TrafficDocument>,
+    traffic: Vec<RayTrafficDocument>,
 }
 
 /// One topic.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct TopicDocument<'a> {
-    topic: &'a Topic,
-    verdict: Verdict,
+pub struct RayTopicDocument<'a> {
+    topic: &'a RayProofTopic,
+    verdict: CheckVerdict,
     /// What was found, in words.
     measured: String,
     /// What must be, in words; empty where nothing is stated.
@@ -66,7 +66,7 @@ pub struct TopicDocument<'a> {
 
 /// A pod.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PodDocument<'a> {
+pub struct RayPodDocument<'a> {
     name: String,
     node: Option<String>,
     /// `head`, `worker`.
@@ -79,7 +79,7 @@ pub struct PodDocument<'a> {
 
 /// Traffic of one device to one of another pod.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct TrafficDocument {
+pub struct RayTrafficDocument {
     /// The pod that sends, and its device.
     from: [String; 2],
     /// The pod that receives, and its device.
@@ -90,8 +90,8 @@ pub struct TrafficDocument {
 
 impl<'a> RayProofDocument<'a> {
     /// Of a cluster.
-    pub fn of(namespace: &'a str, name: &'a str, found: &'a Found, proof: &'a Proof) -> Self {
-        let pod = |looked: &'a railwright_verify::ray::Looked| PodDocument {
+    pub fn of(namespace: &'a str, name: &'a str, found: &'a RayClusterFacts, proof: &'a RayProof) -> Self {
+        let pod = |looked: &'a railwright_verify::ray::InspectedRayPod| RayPodDocument {
             name: one_line(&looked.pod.name, 253),
             node: looked.pod.node.as_ref().map(|node| one_line(node, 253)),
             role: looked.pod.role.as_ref().map(|role| one_line(role, 40)),
@@ -103,15 +103,15 @@ impl<'a> RayProofDocument<'a> {
             namespace,
             name,
             verdict: proof.proven,
-            topics: proof.topics.iter().map(topic).collect(),
+            topics: proof.topics.iter().map(build_ray_topic_document).collect(),
             pods: found.pods.iter().map(pod).collect(),
-            traffic: traffic(&found.crossing),
+            traffic: build_ray_traffic_documents(&found.crossing),
         }
     }
 }
 
-fn topic((topic, judgement): &(Topic, Judgement)) -> TopicDocument<'_> {
-    TopicDocument {
+fn build_ray_topic_document((topic, judgement): &(RayProofTopic, CheckOutcome)) -> RayTopicDocument<'_> {
+    RayTopicDocument {
         topic,
         verdict: judgement.verdict,
         measured: clean_line(&judgement.measured),
@@ -122,11 +122,11 @@ fn topic((topic, judgement): &(Topic, Judgement)) -> TopicDocument<'_> {
     }
 }
 
-fn traffic(crossing: &Crossing) -> Vec<TrafficDocument> {
+fn build_ray_traffic_documents(crossing: &Crossing) -> Vec<RayTrafficDocument> {
     let Crossing::Tried { pods, passed, .. } = crossing else { return Vec::new() };
-    let one = |passed: &Passed| {
+    let one = |passed: &DeviceTrafficResult| {
         let [from, to] = [0, 1].map(|end| [pods[end].clone(), passed.devices[end].clone()]);
-        TrafficDocument { from, to, gbps: passed.gbps.as_ref().ok().copied() }
+        RayTrafficDocument { from, to, gbps: passed.gbps.as_ref().ok().copied() }
     };
     passed.iter().map(one).collect()
 }

@@ -1,17 +1,17 @@
 //! The lines below the entries: words that need explaining, rules of the rollout, the numbers, and how to go on.
 
-use super::{Next, adopted, entry};
+use super::{PlanNextSteps, count_adopted_resources, entry};
 use crate::wrap;
-use railwright_base::text::{self, clean_line, counted};
+use railwright_base::text::{self, clean_line, format_count};
 use railwright_base::{TargetKind, nodeset};
 use railwright_knowledge::spec::window::Window;
-use railwright_plan::{Member, Node, NodeKind, Plan, Reason};
+use railwright_plan::{Member, NodeKind, Plan, PlanNode, Reason};
 use railwright_resource::Disruption;
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr as _;
 
 /// What the words in brackets mean, where some stand above.
-pub fn planes(open: &[&Node], held: &[&Node]) -> String {
+pub fn render_plane_legend(open: &[&PlanNode], held: &[&PlanNode]) -> String {
     let told = |member: &Member| !matches!(member.reason, Reason::New | Reason::KnownAfter { .. }) && !member.differences.is_empty();
     match open.iter().chain(held).flat_map(|node| node.members()).any(told) {
         true => "planes   persisted: written to disk; running: in effect now; next boot: waits for a boot\n".to_owned(),
@@ -30,16 +30,16 @@ pub fn rollout_rules(plan: &Plan) -> String {
             least => format!("what disturbs as much as a {} or more", least.word().replace('_', " ")),
         };
         let text = format!("{}; for {what}", windows.join("; "));
-        out.push_str(&wrap::labelled("windows  ", &text, 100));
+        out.push_str(&wrap::wrap_labelled_text("windows  ", &text, 100));
     }
     if let Some(seconds) = rollout.deadline_s {
-        out.push_str(&format!("deadline {} after the run begins\n", text::duration(seconds)));
+        out.push_str(&format!("deadline {} after the run begins\n", text::format_duration(seconds)));
     }
     out
 }
 
 /// What comes of it, in numbers.
-pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
+pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) -> String {
     let count = |class: Disruption, kind: TargetKind| {
         let of_class = open.iter().filter(|n| n.disruption == class);
         of_class.filter_map(|n| n.target.as_ref().filter(|t| t.kind == kind)).collect::<BTreeSet<_>>().len()
@@ -47,7 +47,7 @@ pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
     let mut parts = Vec::new();
     let emptied = open.iter().filter(|n| matches!(n.kind, NodeKind::Drain { .. })).count();
     if emptied > 0 {
-        parts.push(format!("{} emptied first", counted(emptied, "node")));
+        parts.push(format!("{} emptied first", format_count(emptied, "node")));
     }
     let link = Disruption::LinkBlip;
     for (class, kind, words) in [
@@ -57,7 +57,7 @@ pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
     ] {
         match count(class, kind) {
             0 => {}
-            n => parts.push(format!("{} will {words}", counted(n, kind.noun()))),
+            n => parts.push(format!("{} will {words}", format_count(n, kind.noun()))),
         }
     }
     let members = || open.iter().flat_map(|n| n.members());
@@ -67,7 +67,7 @@ pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
     let waited = members().filter(|m| m.reason == Reason::NotReady).count();
     let changed = members().count() - looked - removed - forgotten - waited;
     if changed > 0 {
-        parts.push(format!("{} change{}", counted(changed, "resource"), if changed == 1 { "s" } else { "" }));
+        parts.push(format!("{} change{}", format_count(changed, "resource"), if changed == 1 { "s" } else { "" }));
     }
     for (number, words) in [
         (removed, "removed"),
@@ -82,14 +82,14 @@ pub fn summary(plan: &Plan, open: &[&Node], held: &[&Node]) -> String {
         }
     }
     let unchanged: usize = plan.unchanged.values().sum();
-    let noted = adopted(plan);
+    let noted = count_adopted_resources(plan);
     let noted = if noted > 0 { format!(" ({noted} recorded so for the first time)") } else { String::new() };
     parts.push(format!("{unchanged} as they should be{noted}"));
-    format!("summary  {}\n", lines(&parts))
+    format!("summary  {}\n", wrap_comma_list(&parts))
 }
 
 /// Parts joined by commas, on lines of at most 100 columns that begin under the first.
-fn lines(parts: &[String]) -> String {
+fn wrap_comma_list(parts: &[String]) -> String {
     let mut out = String::new();
     let mut column = 9;
     for (n, part) in parts.iter().enumerate() {
@@ -105,7 +105,7 @@ fn lines(parts: &[String]) -> String {
 }
 
 /// The narrowing of this plan for a command line, so that what is copied from the screen is not wider than what was seen.
-pub fn narrowed(plan: &Plan) -> String {
+pub fn format_narrowing(plan: &Plan) -> String {
     match plan.narrowed.len() {
         0 => String::new(),
         1..=3 => format!(" {}", clean_line(&plan.narrowed.join(" "))),
@@ -117,13 +117,13 @@ pub fn narrowed(plan: &Plan) -> String {
 const HELD: &str = "mend what holds it, then plan again";
 
 /// The commands that bring hosts back which an earlier run left out of service, where nothing else is to be done.
-pub fn go_on_with_outages(plan: &Plan, next: &Next) -> String {
+pub fn go_on_with_outages(plan: &Plan, next: &PlanNextSteps) -> String {
     let first = plan.verified_first();
     if first.is_empty() || next.inventory.is_empty() {
         return String::new();
     }
-    let hosts = clean_line(&nodeset::fold(&first.into_iter().collect::<Vec<_>>()));
-    let apply = next.file.clone().unwrap_or_else(|| format!("{}{}", next.inventory, narrowed(plan)));
+    let hosts = clean_line(&nodeset::fold_node_set(&first.into_iter().collect::<Vec<_>>()));
+    let apply = next.file.clone().unwrap_or_else(|| format!("{}{}", next.inventory, format_narrowing(plan)));
     format!(
         "\nnext: railwright apply {apply}   (its gate verifies {hosts})\nor as they are: railwright state return-to-service {} '{hosts}' --reason TEXT\n",
         next.inventory
@@ -131,24 +131,24 @@ pub fn go_on_with_outages(plan: &Plan, next: &Next) -> String {
 }
 
 /// The plan's digest and the commands that go on.
-pub fn go_on(plan: &Plan, next: &Next) -> String {
+pub fn go_on(plan: &Plan, next: &PlanNextSteps) -> String {
     let digest = plan.digest.chars().take(12).collect::<String>();
     // Whoever applies it would be told that there is nothing to do.
     let can_go_on = plan.has_work();
     match &next.file {
         Some(file) => {
             let command = |example: &str| format!("         one resource in full: railwright show {file} {example}\n");
-            let mut examples = plan.nodes.iter().flat_map(|node| node.members()).map(entry::named);
+            let mut examples = plan.nodes.iter().flat_map(|node| node.members()).map(entry::format_member_argument);
             let short = examples.find(|example| command(example).trim_end().width() <= wrap::COLUMNS);
             let example = command(&short.unwrap_or_else(|| "HOST KIND NAME".to_owned()));
             let apply = if can_go_on { format!("railwright apply {file}") } else { HELD.to_owned() };
             format!("digest   {digest}\nnext     {apply}\n{example}")
         }
         None if next.inventory.is_empty() => format!("digest   {digest}\n"),
-        None if !can_go_on => format!("digest   {digest}\nnext     {HELD}: railwright plan {}{}\n", next.inventory, narrowed(plan)),
+        None if !can_go_on => format!("digest   {digest}\nnext     {HELD}: railwright plan {}{}\n", next.inventory, format_narrowing(plan)),
         None => format!(
             "digest   {digest}\nnext     railwright plan {0} -o FILE, then railwright apply FILE\n         or in one go: railwright apply {0}\n",
-            format!("{}{}", next.inventory, narrowed(plan))
+            format!("{}{}", next.inventory, format_narrowing(plan))
         ),
     }
 }

@@ -2,12 +2,12 @@
 
 use super::shape::own_name;
 use super::switch;
-use crate::value::{self, Change};
+use crate::value::{self, ChangeDescription};
 use crate::wrap;
 use railwright_base::text::{self, clean_line};
-use railwright_base::{Place, TargetKind, nodeset, quote};
-use railwright_plan::{Difference, Member, Node, NodeKind, Reason};
-use railwright_resource::{Action, Disruption, Reading, Wish, kubernetes_object};
+use railwright_base::{SourceLocation, TargetKind, nodeset, quote};
+use railwright_plan::{AttributeDifference, Member, NodeKind, PlanNode, Reason};
+use railwright_resource::{Action, DesiredResource, Disruption, Reading, kubernetes_object};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -19,7 +19,7 @@ pub(super) const BELOW: &str = "       ";
 pub const WHO: &str = "\u{1}";
 
 /// The target's name as it is folded: hosts by name alone.
-pub fn who(node: &Node) -> Cow<'_, str> {
+pub fn format_node_target(node: &PlanNode) -> Cow<'_, str> {
     match &node.target {
         Some(target) if target.kind == TargetKind::Host => Cow::Borrowed(&*target.name),
         Some(target) => Cow::Owned(target.to_string()),
@@ -28,19 +28,19 @@ pub fn who(node: &Node) -> Cow<'_, str> {
 }
 
 /// The steps of its host that a reboot comes after.
-pub(super) fn rebooted_for(node: &Node) -> String {
+pub(super) fn rebooted_for(node: &PlanNode) -> String {
     let own = node.after.iter().filter(|id| !id.starts_with("gate/"));
     own.map(|id| without_target(id)).collect::<Vec<_>>().join(", ")
 }
 
 /// Why it is held; a step of the same host that it needs is named as it is called there, alike for all hosts.
-pub(super) fn held(node: &Node) -> Option<String> {
+pub(super) fn format_blocked_reason(node: &PlanNode) -> Option<String> {
     let own = node.target.as_ref().map(|target| format!("{target}/"));
     let held = node.held.as_ref()?;
     Some(own.map_or_else(|| held.clone(), |own| held.replace(&own, "").replace("%2F", "/")))
 }
 
-pub(super) fn kind_word(node: &Node) -> &'static str {
+pub(super) fn kind_word(node: &PlanNode) -> &'static str {
     match node.kind {
         NodeKind::Change { .. } => "change",
         NodeKind::Reboot if node.disruption == Disruption::PowerCycle => "power cycle",
@@ -62,7 +62,7 @@ const GIVEN_BACK: &str = "once a gate has proven the host, and the node is Ready
 
 /// The entry's lines for nodes of one shape, with `WHO` where the node-set goes. Where resources of several names are one entry,
 /// `names` are all of them, folded.
-pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
+pub fn render_entry_body(nodes: &[&PlanNode], names: Option<&str>) -> String {
     let node = nodes[0];
     let called = |text: &str| match (names, node.members()) {
         (Some(all), [member, ..]) => text.replace(own_name(member), all),
@@ -71,58 +71,60 @@ pub fn body(nodes: &[&Node], names: Option<&str>) -> String {
     let mut out = match &node.kind {
         NodeKind::Reboot => {
             let what = if node.disruption == Disruption::PowerCycle { "power cycle, by hand" } else { "reboot, once" };
-            format!(" ! {WHO} {what}\n{}", wrapped("after    ", &rebooted_for(node)))
+            format!(" ! {WHO} {what}\n{}", wrap_entry_line("after    ", &rebooted_for(node)))
         }
         NodeKind::Drain { cluster, .. } => {
             let first = format!("no more pods are put on the node of {cluster}, and it is emptied, before its host is disturbed");
-            format!(" ! {WHO} drain\n{}{}", wrapped("cordons  ", &first), wrapped("back     ", GIVEN_BACK))
+            format!(" ! {WHO} drain\n{}{}", wrap_entry_line("cordons  ", &first), wrap_entry_line("back     ", GIVEN_BACK))
         }
         NodeKind::Uncordon { cluster, .. } => {
             let why = format!("an earlier run cordoned the node of {cluster} and did not give it back");
-            format!(" . {WHO} uncordon\n{}{}", wrapped("back     ", GIVEN_BACK), wrapped("because  ", &why))
+            format!(" . {WHO} uncordon\n{}{}", wrap_entry_line("back     ", GIVEN_BACK), wrap_entry_line("because  ", &why))
         }
         NodeKind::Gate { .. } | NodeKind::Barrier | NodeKind::Adopt { .. } => String::new(),
         NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => looked_again(nodes),
-        NodeKind::Change { actions, .. } if is_of_switch(node) => switch::members(nodes, &called) + &switch::told(actions),
+        NodeKind::Change { actions, .. } if is_of_switch(node) => {
+            switch::render_switch_members(nodes, &called) + &switch::render_switch_edits(actions)
+        }
         NodeKind::Change { members, .. } => {
             let new_packages: Vec<usize> = (0..members.len()).filter(|n| is_new_package(&members[*n])).collect();
             let rest = (0..members.len()).filter(|n| !new_packages.contains(n)).map(|n| one_member(nodes, n, &called));
-            packages(nodes, &new_packages) + &rest.collect::<String>()
+            render_new_packages(nodes, &new_packages) + &rest.collect::<String>()
         }
     };
     if !node.interrupts.is_empty() && node.held.is_none() {
-        let said = if is_of_switch(node) { switch::interrupts(&node.interrupts) } else { node.interrupts.join("; ") };
-        out.push_str(&wrapped("interrupts ", &called(&said)));
+        let said = if is_of_switch(node) { switch::format_port_interrupts(&node.interrupts) } else { node.interrupts.join("; ") };
+        out.push_str(&wrap_entry_line("interrupts ", &called(&said)));
     }
-    for wait in waits(node).filter(|_| node.held.is_none()) {
-        out.push_str(&wrapped("waits    ", &called(&wait)));
+    for wait in list_waits(node).filter(|_| node.held.is_none()) {
+        out.push_str(&wrap_entry_line("waits    ", &called(&wait)));
     }
-    if let Some(guard) = guard(node).filter(|_| node.held.is_none()) {
-        out.push_str(&wrapped("guard    ", &called(&guard)));
+    if let Some(guard) = describe_automatic_rollback(node).filter(|_| node.held.is_none()) {
+        out.push_str(&wrap_entry_line("guard    ", &called(&guard)));
     }
-    if let Some(held) = held(node) {
-        out.push_str(&wrapped("held     ", &called(&held)));
+    if let Some(held) = format_blocked_reason(node) {
+        out.push_str(&wrap_entry_line("held     ", &called(&held)));
     }
     out
 }
 
-fn is_of_switch(node: &Node) -> bool {
+fn is_of_switch(node: &PlanNode) -> bool {
     node.target.as_ref().is_some_and(|target| target.kind == TargetKind::Switch)
 }
 
 /// What it waits for after its last action, and how long.
-pub(super) fn waits(node: &Node) -> impl Iterator<Item = String> {
+pub(super) fn list_waits(node: &PlanNode) -> impl Iterator<Item = String> {
     let actions: &[Action] = if let NodeKind::Change { actions, .. } = &node.kind { actions } else { &[] };
     actions.iter().filter_map(|action| match action {
         Action::Await { until, within_s } => {
-            Some(format!("until {}, for {} at most", clean_line(until), text::duration(u64::from(*within_s))))
+            Some(format!("until {}, for {} at most", clean_line(until), text::format_duration(u64::from(*within_s))))
         }
         _ => None,
     })
 }
 
 /// What watches over a change that can cut our own connection, and why.
-pub(super) fn guard(node: &Node) -> Option<String> {
+pub(super) fn describe_automatic_rollback(node: &PlanNode) -> Option<String> {
     let NodeKind::Change { guard: Some(guard), .. } = &node.kind else { return None };
     let because = clean_line(&guard.because);
     Some(format!("reverts by itself after {} s unless confirmed over a new connection ({because})", guard.seconds))
@@ -133,7 +135,7 @@ pub(super) fn is_new_package(member: &Member) -> bool {
 }
 
 /// New packages of one run are one entry: their names say it all.
-fn packages(nodes: &[&Node], which: &[usize]) -> String {
+fn render_new_packages(nodes: &[&PlanNode], which: &[usize]) -> String {
     let members: Vec<&Member> = which.iter().map(|n| &nodes[0].members()[*n]).collect();
     if members.is_empty() {
         return String::new();
@@ -143,7 +145,7 @@ fn packages(nodes: &[&Node], which: &[usize]) -> String {
     let list = clean_line(&names.join(", "));
     let word = if names.len() == 1 { "package" } else { "packages, in one run" };
     let because = format!("new: {}", modules.into_iter().collect::<Vec<_>>().join(", "));
-    format!(" + {WHO} {word}\n{}{}", wrapped("", &list), wrapped("because  ", &because))
+    format!(" + {WHO} {word}\n{}{}", wrap_entry_line("", &list), wrap_entry_line("because  ", &because))
 }
 
 fn without_target(id: &str) -> String {
@@ -151,7 +153,7 @@ fn without_target(id: &str) -> String {
     clean_line(&shown.replace("%2F", "/"))
 }
 
-fn looked_again(nodes: &[&Node]) -> String {
+fn looked_again(nodes: &[&PlanNode]) -> String {
     let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for member in nodes.iter().flat_map(|node| node.members()) {
         names.entry(clean_line(member.wish.address.kind())).or_default().insert(clean_line(member.wish.address.name()));
@@ -163,52 +165,62 @@ fn looked_again(nodes: &[&Node]) -> String {
     };
     let list = names.iter().flat_map(of_kind).collect::<Vec<_>>().join(", ");
     let first = &nodes[0].members()[0];
-    format!(" = {WHO} looked at again, as it is right now and may be lost\n{}{}", wrapped("", &list), wrapped("because  ", &why(first)))
+    format!(
+        " = {WHO} looked at again, as it is right now and may be lost\n{}{}",
+        wrap_entry_line("", &list),
+        wrap_entry_line("because  ", &describe_reason_with_place(first))
+    )
 }
 
 /// A resource with its host, as it is named on a command line.
-pub fn named(member: &Member) -> String {
-    let (address, shown) = (&member.wish.address, shown(member));
+pub fn format_member_argument(member: &Member) -> String {
+    let (address, shown) = (&member.wish.address, format_member_name(member));
     let plain = address.target.kind == TargetKind::Host && shown.chars().all(|c| c.is_ascii_alphanumeric() || "-_./: ".contains(c));
     if plain { format!("{} {shown}", clean_line(&address.target.name)) } else { clean_line(&address.to_string()) }
 }
 
 /// `kind name` of a resource, as a person would say it.
-fn shown(member: &Member) -> String {
+fn format_member_name(member: &Member) -> String {
     clean_line(&member.wish.address.words())
 }
 
-pub(super) fn one_member(nodes: &[&Node], n: usize, called: &dyn Fn(&str) -> String) -> String {
+pub(super) fn one_member(nodes: &[&PlanNode], n: usize, called: &dyn Fn(&str) -> String) -> String {
     let members: Vec<&Member> = nodes.iter().map(|node| &node.members()[n]).collect();
     let member = members[0];
-    let mut out = format!(" {} {WHO} {}\n", symbol(member), called(&shown(member)));
+    let mut out = format!(" {} {WHO} {}\n", select_change_symbol(member), called(&format_member_name(member)));
     if matches!(member.reason, Reason::New | Reason::KnownAfter { .. }) {
         out.push_str(&new_values(&members));
         out.push_str(&not_previewed(member));
     } else if member.reason == Reason::NotReady {
-        let found = member.differences.iter().map(|difference| value::reading(&difference.found, value::WIDE));
-        out.push_str(&wrapped("now      ", &found.collect::<Vec<_>>().join("; ")));
+        let found = member.differences.iter().map(|difference| value::format_reading(&difference.found, value::WIDE));
+        out.push_str(&wrap_entry_line("now      ", &found.collect::<Vec<_>>().join("; ")));
     } else {
         for (d, difference) in member.differences.iter().enumerate() {
             let by = difference.by.as_ref().map(|by| format!(" ({})", clean_line(by))).unwrap_or_default();
-            out.push_str(&wrap::field(BELOW, &label(difference), &format!("{}{by}", change_of(&members, d)), 99));
+            out.push_str(&wrap::wrap_field_line(
+                BELOW,
+                &format_difference_label(difference),
+                &format!("{}{by}", change_of(&members, d)),
+                99,
+            ));
         }
     }
-    out.push_str(&wrapped("because  ", &called(&why_of(&members))));
+    out.push_str(&wrap_entry_line("because  ", &called(&why_of(&members))));
     for (d, since) in member.since.iter().enumerate() {
-        let changes = members.iter().filter_map(|m| m.since.get(d)).map(|since| value::change(&since.wanted, &since.found, value::NARROW));
+        let changes =
+            members.iter().filter_map(|m| m.since.get(d)).map(|since| value::describe_change(&since.wanted, &since.found, value::NARROW));
         let attribute = format!("{} ({})", since.attribute, since.plane.word());
-        out.push_str(&wrapped(
+        out.push_str(&wrap_entry_line(
             "drops    ",
-            &format!("what somebody changed since we applied it: {attribute} {}", several(changes.collect())),
+            &format!("what somebody changed since we applied it: {attribute} {}", summarize_texts(changes.collect())),
         ));
     }
-    out + &leaves(member, called)
+    out + &render_residue(member, called)
 }
 
 /// What a removal does not take back.
-pub(super) fn leaves(member: &Member, called: &dyn Fn(&str) -> String) -> String {
-    member.residue.iter().filter(|_| member.removal).map(|residue| wrapped("leaves   ", &called(residue))).collect()
+pub(super) fn render_residue(member: &Member, called: &dyn Fn(&str) -> String) -> String {
+    member.residue.iter().filter(|_| member.removal).map(|residue| wrap_entry_line("leaves   ", &called(residue))).collect()
 }
 
 /// How many fields of a new object a plan shows; `show` has them all.
@@ -218,14 +230,14 @@ const FIELDS_OF_OBJECT: usize = 8;
 const MADE: &str = " made";
 
 /// The fields of an object that is made anew, a line each.
-pub(super) fn object_fields(wish: &Wish, most: usize) -> String {
-    let called = quote::sh(&clean_line(&wish.address.words()));
-    let fields = kubernetes_object::fields(wish);
+pub(super) fn object_fields(wish: &DesiredResource, most: usize) -> String {
+    let called = quote::quote_for_shell(&clean_line(&wish.address.words()));
+    let fields = kubernetes_object::list_manifest_fields(wish);
     let line = |(path, value): &(String, serde_json::Value)| {
-        wrap::field(BELOW, path, &value::reading(&Reading::Is(value.clone()), value::WIDE), 99)
+        wrap::wrap_field_line(BELOW, path, &value::format_reading(&Reading::Is(value.clone()), value::WIDE), 99)
     };
     let more = fields.len().saturating_sub(most);
-    let rest = if more > 0 { wrapped("", &format!("... {more} more: railwright show PLAN {called}")) } else { String::new() };
+    let rest = if more > 0 { wrap_entry_line("", &format!("... {more} more: railwright show PLAN {called}")) } else { String::new() };
     fields.iter().take(most).map(line).collect::<String>() + &rest
 }
 
@@ -233,7 +245,7 @@ pub(super) fn object_fields(wish: &Wish, most: usize) -> String {
 pub(super) fn not_previewed(member: &Member) -> String {
     let told = |by: &&String| member.wish.kind == "kubernetes_object" || by.starts_with("not previewed");
     let by = member.differences.iter().filter_map(|difference| difference.by.as_ref()).find(told);
-    by.map(|by| wrapped("preview  ", by)).unwrap_or_default()
+    by.map(|by| wrap_entry_line("preview  ", by)).unwrap_or_default()
 }
 
 /// What is new needs no arrows: the values alone, in one wrapped line.
@@ -241,14 +253,14 @@ fn new_values(members: &[&Member]) -> String {
     if members[0].wish.kind == "kubernetes_object" {
         return object_fields(&members[0].wish, FIELDS_OF_OBJECT);
     }
-    let (made, parts) = made(members[0], new_parts(members));
-    let values = if parts.is_empty() { String::new() } else { wrapped("", &parts.join(", ")) };
-    values + &made.map(|made| wrapped("makes    ", &made)).unwrap_or_default()
+    let (made, parts) = fold_release_objects(members[0], new_parts(members));
+    let values = if parts.is_empty() { String::new() } else { wrap_entry_line("", &parts.join(", ")) };
+    values + &made.map(|made| wrap_entry_line("makes    ", &made)).unwrap_or_default()
 }
 
 /// Objects that a release makes are told by their kinds, where they are many; `show` names them all. The rest of the parts with it, and
 /// hooks by their names: they are run.
-fn made(member: &Member, parts: Vec<String>) -> (Option<String>, Vec<String>) {
+fn fold_release_objects(member: &Member, parts: Vec<String>) -> (Option<String>, Vec<String>) {
     let (made, rest): (Vec<String>, Vec<String>) =
         parts.iter().cloned().partition(|part| part.ends_with(MADE) && !part.starts_with("hook "));
     if member.wish.kind != "helm_release" || made.len() <= FIELDS_OF_OBJECT {
@@ -257,7 +269,7 @@ fn made(member: &Member, parts: Vec<String>) -> (Option<String>, Vec<String>) {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     made.iter().for_each(|part| *kinds.entry(part.split(' ').next().unwrap_or_default()).or_default() += 1);
     let kinds: Vec<String> = kinds.into_iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    let called = quote::sh(&shown(member));
+    let called = quote::quote_for_shell(&format_member_name(member));
     (Some(format!("{} objects: {}; railwright show PLAN {called} names them", made.len(), kinds.join(", "))), rest)
 }
 
@@ -266,8 +278,8 @@ pub fn new_parts(members: &[&Member]) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for (d, difference) in members[0].differences.iter().enumerate() {
         let texts: BTreeSet<String> =
-            members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::reading(&d.wanted, value::NARROW)).collect();
-        let text = several(texts);
+            members.iter().filter_map(|m| m.differences.get(d)).map(|d| value::format_reading(&d.wanted, value::NARROW)).collect();
+        let text = summarize_texts(texts);
         let plain = value::is_presence(&text, &members[0].wish.body) || difference.attribute == "owner";
         let part = format!("{} {text}", difference.attribute);
         if !plain && !parts.contains(&part) {
@@ -279,26 +291,27 @@ pub fn new_parts(members: &[&Member]) -> Vec<String> {
 
 /// The reason of members that are alike; where their places in the spec differ, the first stands for all.
 fn why_of(members: &[&Member]) -> String {
-    let first = why(members[0]);
-    if members.iter().all(|m| why(m) == first) { first } else { format!("{first}, and alike for the others") }
+    let first = describe_reason_with_place(members[0]);
+    if members.iter().all(|m| describe_reason_with_place(m) == first) { first } else { format!("{first}, and alike for the others") }
 }
 
-pub(super) fn label(difference: &Difference) -> String {
+pub(super) fn format_difference_label(difference: &AttributeDifference) -> String {
     format!("{:<22}", format!("{} ({})", clean_line(&difference.attribute), difference.plane.word()))
 }
 
 /// A difference of alike members, by its place among them; as a whole where it is not the same for all of them.
-pub fn change_of(members: &[&Member], place: usize) -> Change {
+pub fn change_of(members: &[&Member], place: usize) -> ChangeDescription {
     let differences = members.iter().filter_map(|member| member.differences.get(place));
-    let mut changes: BTreeSet<Change> = differences.map(|d| value::change(&d.found, &d.wanted, value::NARROW)).collect();
+    let mut changes: BTreeSet<ChangeDescription> =
+        differences.map(|d| value::describe_change(&d.found, &d.wanted, value::NARROW)).collect();
     match changes.pop_first() {
         Some(only) if changes.is_empty() => only,
-        first => Change::Whole(several(first.into_iter().chain(changes).collect())),
+        first => ChangeDescription::Whole(summarize_texts(first.into_iter().chain(changes).collect())),
     }
 }
 
 /// What alike members say: the first and the last of the texts, as people sort, and how many are between them.
-fn several<T: Display>(texts: BTreeSet<T>) -> String {
+fn summarize_texts<T: Display>(texts: BTreeSet<T>) -> String {
     let mut all: Vec<String> = texts.iter().map(T::to_string).collect();
     all.sort_by(|one, other| nodeset::natural_order(one, other));
     match &all[..] {
@@ -308,7 +321,7 @@ fn several<T: Display>(texts: BTreeSet<T>) -> String {
 }
 
 /// What becomes of a resource, as a sign: `+` new, `-` removed, `~` changed, `?` not known yet, `=` as wished, `.` waited for.
-pub fn symbol(member: &Member) -> char {
+pub fn select_change_symbol(member: &Member) -> char {
     match (&member.reason, member.removal) {
         (_, true) => '-',
         (Reason::New, _) => '+',
@@ -320,16 +333,16 @@ pub fn symbol(member: &Member) -> char {
 }
 
 /// Why a resource is in the plan, with the place in the spec.
-pub(super) fn why(member: &Member) -> String {
+pub(super) fn describe_reason_with_place(member: &Member) -> String {
     let places = match &member.reason {
         Reason::SpecChanged { places } => places,
         _ => &member.wish.places,
     };
-    reason_of(member, place(places))
+    reason_of(member, format_spec_places(places))
 }
 
 pub(super) fn reason_of(member: &Member, place: Option<String>) -> String {
-    reason(member, &member.wish.whose_part(), place)
+    describe_reason(member, &member.wish.whose_part(), place)
 }
 
 /// True for a removal that finds nothing to take back.
@@ -338,7 +351,7 @@ pub(super) fn is_forgotten(member: &Member) -> bool {
 }
 
 /// Why a resource is in the plan; `module` names who wants it.
-pub fn reason(member: &Member, module: &str, place: Option<String>) -> String {
+pub fn describe_reason(member: &Member, module: &str, place: Option<String>) -> String {
     match &member.reason {
         Reason::New => place.map_or(format!("new: {module}"), |place| format!("new: {module}, {place}")),
         Reason::Takeover => format!("not ours so far, and other than the spec wants it: {module}"),
@@ -360,13 +373,13 @@ pub fn reason(member: &Member, module: &str, place: Option<String>) -> String {
     }
 }
 
-fn place(places: &[Place]) -> Option<String> {
+fn format_spec_places(places: &[SourceLocation]) -> Option<String> {
     let first = places.first()?;
     let more = if places.len() > 1 { format!(" and {} more", places.len() - 1) } else { String::new() };
     Some(format!("{} ({first}){more}", first.path))
 }
 
 /// A labelled line below an entry.
-pub fn wrapped(label: &str, text: &str) -> String {
-    wrap::labelled(&format!("{BELOW}{label}"), text, 99)
+pub fn wrap_entry_line(label: &str, text: &str) -> String {
+    wrap::wrap_labelled_text(&format!("{BELOW}{label}"), text, 99)
 }

@@ -5,33 +5,33 @@ use super::{entry, list, shape};
 use indexmap::IndexMap;
 use railwright_base::nodeset;
 use railwright_base::text::clean_line;
-use railwright_plan::Node;
+use railwright_plan::PlanNode;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// Nodes that are one entry, or one line of a list.
 #[derive(Default)]
-struct Shape<'a> {
+struct PlanEntryNodes<'a> {
     /// One of each sort that is held apart: nodes with the same parts have the same to say.
-    unlike: Vec<&'a Node>,
+    unlike: Vec<&'a PlanNode>,
     names: Vec<Cow<'a, str>>,
 }
 
 /// First seen, first shown.
-fn shapes<'a>(nodes: &[&'a Node]) -> Vec<Shape<'a>> {
-    let mut shapes: IndexMap<String, Shape> = IndexMap::new();
+fn group_nodes_by_shape<'a>(nodes: &[&'a PlanNode]) -> Vec<PlanEntryNodes<'a>> {
+    let mut shapes: IndexMap<String, PlanEntryNodes> = IndexMap::new();
     let mut known: FxHashMap<shape::Parts<'a>, usize> = FxHashMap::default();
     for node in nodes {
-        let parts = shape::parts(node);
+        let parts = shape::build_shape_parts(node);
         let place = parts.as_ref().and_then(|parts| known.get(parts).copied()).unwrap_or_else(|| {
-            let entry = shapes.entry(shape::shape(node));
+            let entry = shapes.entry(shape::build_node_shape(node));
             let place = entry.index();
             entry.or_default().unlike.push(node);
             known.extend(parts.map(|parts| (parts, place)));
             place
         });
-        shapes[place].names.push(entry::who(node));
+        shapes[place].names.push(entry::format_node_target(node));
     }
     shapes.into_values().collect()
 }
@@ -47,7 +47,7 @@ impl<'a> NodeSets<'a> {
         names.dedup();
         let entry = self.0.entry(names);
         let number = entry.index();
-        entry.or_insert_with_key(|names| nodeset::fold(names));
+        entry.or_insert_with_key(|names| nodeset::fold_node_set(names));
         number
     }
 
@@ -64,18 +64,18 @@ impl<'a> NodeSets<'a> {
 /// Resources of the same hosts with the same to say, whose names count on.
 #[derive(Default)]
 struct ByName<'a> {
-    nodes: Vec<&'a Node>,
+    nodes: Vec<&'a PlanNode>,
     names: Vec<&'a str>,
 }
 
 /// Nodes with the same text, apart from their host, are one entry; first seen, first shown.
-pub fn entries(nodes: &[&Node]) -> String {
+pub fn render_plan_entries(nodes: &[&PlanNode]) -> String {
     let mut sets = NodeSets::default();
-    let mut lists: IndexMap<list::Heading, Vec<list::Line>> = IndexMap::new();
+    let mut lists: IndexMap<list::Heading, Vec<list::PlanListLine>> = IndexMap::new();
     let mut alike = Vec::new();
-    for Shape { unlike, names } in shapes(nodes) {
+    for PlanEntryNodes { unlike, names } in group_nodes_by_shape(nodes) {
         let set = sets.number(names);
-        let heading = list::line(&unlike, set).map(|(heading, line)| {
+        let heading = list::build_list_line(&unlike, set).map(|(heading, line)| {
             lists.entry(heading.clone()).or_default().push(line);
             heading
         });
@@ -86,7 +86,7 @@ pub fn entries(nodes: &[&Node]) -> String {
     let mut by_name: IndexMap<(String, usize), ByName> = IndexMap::new();
     let mut place_of = Vec::with_capacity(alike.len());
     for (unlike, set, heading) in &alike {
-        let nameless = if in_list(heading).is_none() { shape::nameless(unlike) } else { None };
+        let nameless = if in_list(heading).is_none() { shape::build_nameless_shape(unlike) } else { None };
         place_of.push(nameless.map(|(shape, name)| {
             let entry = by_name.entry((shape, *set));
             let place = entry.index();
@@ -102,10 +102,10 @@ pub fn entries(nodes: &[&Node]) -> String {
         let body = match in_list(heading) {
             None => match place.map(|(place, name)| (&by_name[place], name)) {
                 Some((all, name)) if all.names.len() > 1 && all.names[0] != name => continue,
-                Some((all, _)) if all.names.len() > 1 => entry::body(&all.nodes, Some(&nodeset::fold(&all.names))),
-                _ => entry::body(unlike, None),
+                Some((all, _)) if all.names.len() > 1 => entry::render_entry_body(&all.nodes, Some(&nodeset::fold_node_set(&all.names))),
+                _ => entry::render_entry_body(unlike, None),
             },
-            Some((heading, lines)) if listed.insert(heading) => list::body(heading, lines),
+            Some((heading, lines)) if listed.insert(heading) => list::render_list_body(heading, lines),
             Some(_) => continue,
         };
         folded.entry(body).or_default().push(*set);

@@ -1,10 +1,10 @@
 //! Which hosts go in which wave: on one line where there are few, otherwise a line a wave, with waves of the same size in
 //! the order of their hosts' names folded into one.
 
-use crate::wrap::{COLUMNS, labelled};
+use crate::wrap::{COLUMNS, wrap_labelled_text};
 use railwright_base::nodeset;
-use railwright_base::text::{clean_line, counted};
-use railwright_plan::{NodeKind, Plan, Proof, RolloutPolicy};
+use railwright_base::text::{clean_line, format_count};
+use railwright_plan::{GateCoverage, NodeKind, Plan, RolloutPolicy};
 use std::collections::BTreeMap;
 
 /// More waves than this are not put on one line.
@@ -15,50 +15,50 @@ const FOLDED_FROM: usize = 3;
 const LINES: usize = 16;
 
 /// The waves of a plan; nothing when no host is worked on.
-pub fn waves(plan: &Plan) -> String {
+pub fn render_plan_waves(plan: &Plan) -> String {
     let mut gates: BTreeMap<usize, &[String]> = BTreeMap::new();
     for node in &plan.nodes {
         if let NodeKind::Gate { hosts } = &node.kind {
             gates.insert(node.wave, hosts);
         }
     }
-    text(&gates.into_values().collect::<Vec<_>>(), &plan.rollout, plan.proof, !plan.verified_first().is_empty())
+    render_wave_text(&gates.into_values().collect::<Vec<_>>(), &plan.rollout, plan.proof, !plan.verified_first().is_empty())
 }
 
-fn text(waves: &[&[String]], policy: &RolloutPolicy, proof: Proof, verified: bool) -> String {
+fn render_wave_text(waves: &[&[String]], policy: &RolloutPolicy, proof: GateCoverage, verified: bool) -> String {
     if waves.is_empty() {
         return String::new();
     }
     let proves = match proof {
-        Proof::Rdma => "a gate of RDMA checks",
-        Proof::RdmaAndNccl => "a gate of RDMA checks and NCCL's tests",
-        Proof::Nccl => "a gate of NCCL's tests",
-        Proof::ModuleChecks => "a gate of the modules' checks",
-        Proof::Nothing => "a gate with nothing to check (no rails, no checks)",
-        Proof::NotSaid => "a gate",
+        GateCoverage::Rdma => "a gate of RDMA checks",
+        GateCoverage::RdmaAndNccl => "a gate of RDMA checks and NCCL's tests",
+        GateCoverage::Nccl => "a gate of NCCL's tests",
+        GateCoverage::ModuleChecks => "a gate of the modules' checks",
+        GateCoverage::Nothing => "a gate with nothing to check (no rails, no checks)",
+        GateCoverage::NotSaid => "a gate",
     };
     let gate = if waves.len() > 1 { format!("{proves} after each") } else { format!("then {proves}") };
-    let shown: Vec<String> = waves.iter().map(|hosts| clean_line(&nodeset::fold(hosts))).collect();
-    let start = format!("waves    {}   {}", shown.join(" > "), limits(policy));
+    let shown: Vec<String> = waves.iter().map(|hosts| clean_line(&nodeset::fold_node_set(hosts))).collect();
+    let start = format!("waves    {}   {}", shown.join(" > "), format_rollout_limits(policy));
     let between = if start.chars().count() + 3 + gate.chars().count() > COLUMNS { "\n         " } else { "   " };
     let plain = policy.classes.is_empty() && policy.domains.is_empty() && !verified;
     if plain && waves.len() <= ON_ONE_LINE && start.chars().count() <= COLUMNS {
         return format!("{start}{between}{gate}\n");
     }
-    let head = format!("{}, {gate}; {}", counted(waves.len(), "wave"), limits(policy));
-    let lines = lines(waves, policy, usize::from(verified));
+    let head = format!("{}, {gate}; {}", format_count(waves.len(), "wave"), format_rollout_limits(policy));
+    let lines = build_wave_lines(waves, policy, usize::from(verified));
     let more = lines.len().saturating_sub(LINES);
     let shown: String = lines.into_iter().take(if more > 0 { LINES - 1 } else { LINES }).collect();
     let rest = if more > 0 { format!("         and {} more lines: --json has every wave\n", more + 1) } else { String::new() };
-    format!("{}{shown}{rest}", labelled("waves    ", &head, COLUMNS))
+    format!("{}{shown}{rest}", wrap_labelled_text("waves    ", &head, COLUMNS))
 }
 
-fn limits(policy: &RolloutPolicy) -> String {
+fn format_rollout_limits(policy: &RolloutPolicy) -> String {
     let lost = policy.failure_budget.map_or(String::new(), |budget| format!(", stops when {budget} are lost"));
     format!("at most {} out of service{lost}", policy.max_unavailable)
 }
 
-fn lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize) -> Vec<String> {
+fn build_wave_lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize) -> Vec<String> {
     let domain_of = policy.domain_of();
     let domain = |hosts: &[String]| hosts.first().and_then(|host| domain_of.get(host).copied());
     let mut lines = Vec::new();
@@ -69,13 +69,13 @@ fn lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize) -> Vec<St
         let hosts = waves[first..first + alike].concat();
         let many = first > canaries && alike >= FOLDED_FROM && in_order(&hosts);
         let taken = if many { alike } else { 1 };
-        let hosts = if many { nodeset::fold(&hosts) } else { nodeset::fold(waves[first]) };
+        let hosts = if many { nodeset::fold_node_set(&hosts) } else { nodeset::fold_node_set(waves[first]) };
         let number = if many { format!("{}-{}", first + 1, first + taken) } else { (first + 1).to_string() };
         let mut notes = Vec::new();
         if first < canaries {
             notes.push("out of service, verified first".to_owned());
         } else if first == canaries {
-            notes.push(canary(policy));
+            notes.push(describe_canary(policy));
         } else if let Some(domain) = domain(waves[first]) {
             notes.push(domain.to_owned());
         }
@@ -83,13 +83,13 @@ fn lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize) -> Vec<St
             notes.push(format!("{size} at a time, in this order"));
         }
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-        lines.push(labelled(&format!("         {number:<8} "), &format!("{hosts}{notes}"), COLUMNS));
+        lines.push(wrap_labelled_text(&format!("         {number:<8} "), &format!("{hosts}{notes}"), COLUMNS));
         first += taken;
     }
     lines
 }
 
-fn canary(policy: &RolloutPolicy) -> String {
+fn describe_canary(policy: &RolloutPolicy) -> String {
     match policy.classes.len() {
         0 => "canary".to_owned(),
         classes => format!("canary: {} of each of {classes} hardware classes", policy.canary.clamp(1, policy.max_unavailable.max(1))),
@@ -98,7 +98,7 @@ fn canary(policy: &RolloutPolicy) -> String {
 
 /// True when the folded names, unfolded, are in the order that the hosts have.
 fn in_order(hosts: &[String]) -> bool {
-    nodeset::expand(&nodeset::fold(hosts)).is_ok_and(|unfolded| unfolded == hosts)
+    nodeset::expand_node_set(&nodeset::fold_node_set(hosts)).is_ok_and(|unfolded| unfolded == hosts)
 }
 
 #[cfg(test)]
@@ -106,8 +106,8 @@ mod tests {
     use super::*;
 
     fn shown(sets: &[&str], policy: &RolloutPolicy) -> String {
-        let waves: Vec<Vec<String>> = sets.iter().map(|set| nodeset::expand(set).unwrap()).collect();
-        text(&waves.iter().map(Vec::as_slice).collect::<Vec<_>>(), policy, Proof::Rdma, false)
+        let waves: Vec<Vec<String>> = sets.iter().map(|set| nodeset::expand_node_set(set).unwrap()).collect();
+        render_wave_text(&waves.iter().map(Vec::as_slice).collect::<Vec<_>>(), policy, GateCoverage::Rdma, false)
     }
 
     #[test]

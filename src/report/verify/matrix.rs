@@ -1,8 +1,8 @@
 //! What the pairs delivered, rail by rail: every cell for a few hosts, percentiles and the worst pairs for many.
 
-use crate::wrap::rule;
+use crate::wrap::render_heading;
 use railwright_base::nodeset::natural_order;
-use railwright_base::text::counted;
+use railwright_base::text::format_count;
 use railwright_verify::schedule::FULL_MATRIX_HOSTS;
 use railwright_verify::{Measurement, VerifyReport};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const QUANTITIES: [Quantity; 3] = [
 ];
 
 /// The quantities of every rail; GPUDirect only where something was measured.
-pub fn screen(report: &VerifyReport) -> String {
+pub fn render_bandwidth_matrix(report: &VerifyReport) -> String {
     let mut rails: BTreeMap<u32, Vec<&Measurement>> = BTreeMap::new();
     for cell in &report.matrix {
         rails.entry(cell.rail).or_default().push(cell);
@@ -40,11 +40,11 @@ pub fn screen(report: &VerifyReport) -> String {
         let asked = |quantity: &&Quantity| !quantity.title.starts_with("GPUDIRECT") || cells.iter().any(|c| (quantity.value)(c).is_some());
         for quantity in QUANTITIES.iter().filter(asked) {
             if hosts.len() <= FULL_MATRIX_HOSTS {
-                out.push_str(&rule(&format!("{}, {}, rail {rail} (row sends to column)", quantity.title, quantity.unit)));
-                out.push_str(&whole(&hosts, cells, quantity));
+                out.push_str(&render_heading(&format!("{}, {}, rail {rail} (row sends to column)", quantity.title, quantity.unit)));
+                out.push_str(&render_full_matrix(&hosts, cells, quantity));
             } else {
-                out.push_str(&rule(&format!("{}, {}, rail {rail}", quantity.title, quantity.unit)));
-                out.push_str(&percentiles(hosts.len(), cells, quantity));
+                out.push_str(&render_heading(&format!("{}, {}, rail {rail}", quantity.title, quantity.unit)));
+                out.push_str(&render_percentiles(hosts.len(), cells, quantity));
             }
         }
     }
@@ -52,7 +52,7 @@ pub fn screen(report: &VerifyReport) -> String {
 }
 
 /// Every cell. Where names are too long for the screen, columns are numbered.
-fn whole(hosts: &[&str], cells: &[&Measurement], quantity: &Quantity) -> String {
+fn render_full_matrix(hosts: &[&str], cells: &[&Measurement], quantity: &Quantity) -> String {
     let longest = hosts.iter().map(|h| h.chars().count()).max().unwrap_or(0);
     let width = longest.max(8) + 2;
     let named = 4 + longest + hosts.len() * width <= SCREEN;
@@ -83,7 +83,7 @@ fn whole(hosts: &[&str], cells: &[&Measurement], quantity: &Quantity) -> String 
     out
 }
 
-fn percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity) -> String {
+fn render_percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity) -> String {
     let mut valued: Vec<(f64, &Measurement)> = cells.iter().filter_map(|c| Some(((quantity.value)(c)?, *c))).collect();
     valued.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| (&a.1.from, &a.1.to).cmp(&(&b.1.from, &b.1.to))));
     let without = cells.len() - valued.len();
@@ -92,7 +92,7 @@ fn percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity) -> Str
         "   {} of {} directed pairs of {}\n   min {:.2}   p5 {:.2}   median {:.2}   p95 {:.2}   max {:.2}\n",
         cells.len(),
         hosts * (hosts - 1),
-        counted(hosts, "host"),
+        format_count(hosts, "host"),
         at(0),
         at(5),
         at(50),
@@ -100,7 +100,7 @@ fn percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity) -> Str
         at(100)
     );
     if without > 0 {
-        out.push_str(&format!("   {} gave no number\n", counted(without, "pair")));
+        out.push_str(&format!("   {} gave no number\n", format_count(without, "pair")));
     }
     if quantity.more_is_better {
         valued.reverse();

@@ -5,106 +5,110 @@ mod matrix;
 mod subject;
 
 use crate::document::{self, VerifyDocument};
-use crate::wrap::{self, rule};
+use crate::wrap::{self, render_heading};
 use indexmap::IndexMap;
 use railwright_base::nodeset;
-use railwright_base::text::{counted, one_line};
-use railwright_verify::nccl::judge::bytes;
-use railwright_verify::{Check, CheckResult, NcclFigure, Verdict, VerifyReport};
+use railwright_base::text::{format_count, one_line};
+use railwright_verify::nccl::judge::format_bytes;
+use railwright_verify::{CheckResult, CheckVerdict, NcclFigure, VerifyCheck, VerifyReport};
 
 /// The whole screen.
-pub fn screen(report: &VerifyReport) -> String {
-    let mut out = header(report);
-    for verdict in [Verdict::Failed, Verdict::Unknown, Verdict::NotRun, Verdict::Warning] {
+pub fn render_verify_screen(report: &VerifyReport) -> String {
+    let mut out = render_verify_header(report);
+    for verdict in [CheckVerdict::Failed, CheckVerdict::Unknown, CheckVerdict::NotRun, CheckVerdict::Warning] {
         let mut results: Vec<&CheckResult> = report.with(verdict).collect();
         // The order of the checks is from cause to effect.
         results.sort_by(|a, b| a.check.cmp(&b.check));
         if !results.is_empty() {
-            out.push_str(&rule(title(verdict)));
-            out.push_str(&entries(&results));
+            out.push_str(&render_heading(select_verdict_title(verdict)));
+            out.push_str(&render_check_entries(&results));
         }
     }
-    out.push_str(&one_liners(report, Verdict::NotApplicable));
-    out.push_str(&matrix::screen(report));
-    out.push_str(&nccl(report));
-    out.push_str(&one_liners(report, Verdict::Passed));
-    out.push_str(&conclusion(report));
+    out.push_str(&one_liners(report, CheckVerdict::NotApplicable));
+    out.push_str(&matrix::render_bandwidth_matrix(report));
+    out.push_str(&render_nccl_figures(report));
+    out.push_str(&one_liners(report, CheckVerdict::Passed));
+    out.push_str(&render_verify_conclusion(report));
     out
 }
 
 /// What NCCL's tests reached, a line for hosts that ran together.
-fn nccl(report: &VerifyReport) -> String {
+fn render_nccl_figures(report: &VerifyReport) -> String {
     let line = |figure: &NcclFigure| {
         let reached = match (figure.busbw, figure.bytes) {
-            (Some(busbw), Some(size)) => format!("{busbw:.2} GB/s at {}", bytes(size)),
+            (Some(busbw), Some(size)) => format!("{busbw:.2} GB/s at {}", format_bytes(size)),
             _ => "no bandwidth".to_owned(),
         };
-        let ranks = counted(figure.ranks as usize, "rank");
+        let ranks = format_count(figure.ranks as usize, "rank");
         let words = format!("{ranks}   {}   {reached}", figure.transport.word());
-        wrap::labelled(&format!("   {}   ", one_line(&nodeset::fold(&figure.hosts), 48)), &words, wrap::COLUMNS)
+        wrap::wrap_labelled_text(&format!("   {}   ", one_line(&nodeset::fold_node_set(&figure.hosts), 48)), &words, wrap::COLUMNS)
     };
     let lines: String = report.nccl.iter().map(line).collect();
-    if lines.is_empty() { lines } else { format!("{}{lines}", rule("NCCL'S TESTS, bus bandwidth of the largest messages")) }
+    if lines.is_empty() { lines } else { format!("{}{lines}", render_heading("NCCL'S TESTS, bus bandwidth of the largest messages")) }
 }
 
 /// The same as JSON, with the verdict of the whole.
-pub fn json(report: &VerifyReport) -> String {
-    document::text(&VerifyDocument::of(report))
+pub fn render_verify_json(report: &VerifyReport) -> String {
+    document::render_json_document(&VerifyDocument::of(report))
 }
 
-fn header(report: &VerifyReport) -> String {
+fn render_verify_header(report: &VerifyReport) -> String {
     let hosts = report.hosts.len();
-    format!("verify {}   {hosts} host{}: {}\n", report.inventory, if hosts == 1 { "" } else { "s" }, nodeset::fold(&report.hosts))
+    format!("verify {}   {hosts} host{}: {}\n", report.inventory, if hosts == 1 { "" } else { "s" }, nodeset::fold_node_set(&report.hosts))
 }
 
-fn title(verdict: Verdict) -> &'static str {
+fn select_verdict_title(verdict: CheckVerdict) -> &'static str {
     match verdict {
-        Verdict::Failed => "FAILED: not as it must be",
-        Verdict::Unknown => "UNKNOWN: not proven",
-        Verdict::NotRun => "NOT RUN: something else has to be there first",
-        Verdict::Warning => "WARNING: as it must be, but somebody should know",
-        Verdict::NotApplicable => "NOT APPLICABLE",
-        Verdict::Passed => "PASSED",
+        CheckVerdict::Failed => "FAILED: not as it must be",
+        CheckVerdict::Unknown => "UNKNOWN: not proven",
+        CheckVerdict::NotRun => "NOT RUN: something else has to be there first",
+        CheckVerdict::Warning => "WARNING: as it must be, but somebody should know",
+        CheckVerdict::NotApplicable => "NOT APPLICABLE",
+        CheckVerdict::Passed => "PASSED",
     }
 }
 
 /// Checks whose results are numbers of pairs.
-const NUMBERS: [Check; 3] = [Check::Bandwidth, Check::GpuDirect, Check::Latency];
+const NUMBERS: [VerifyCheck; 3] = [VerifyCheck::Bandwidth, VerifyCheck::GpuDirect, VerifyCheck::Latency];
 
 /// What makes two results the same entry. Bandwidth and latency differ from pair to pair: their numbers are joined.
-fn same(result: &CheckResult) -> (Check, Option<&'static str>, &str, &str, &str, &str) {
+fn build_folding_key(result: &CheckResult) -> (VerifyCheck, Option<&'static str>, &str, &str, &str, &str) {
     let number = NUMBERS.contains(&result.check) && matches!(result.code, Some("RW0809" | "RW0810" | "RW0819"));
     let measured = if number { "" } else { result.measured.as_str() };
     (result.check.clone(), result.code, measured, &result.expected, &result.effect, &result.next)
 }
 
-fn entries(results: &[&CheckResult]) -> String {
+fn render_check_entries(results: &[&CheckResult]) -> String {
     let mut folded: IndexMap<_, Vec<&CheckResult>> = IndexMap::new();
     for result in results {
-        folded.entry(same(result)).or_default().push(result);
+        folded.entry(build_folding_key(result)).or_default().push(result);
     }
-    folded.values().map(|members| entry(members)).collect()
+    folded.values().map(|members| render_check_entry(members)).collect()
 }
 
-fn entry(members: &[&CheckResult]) -> String {
+fn render_check_entry(members: &[&CheckResult]) -> String {
     let first = members[0];
     let mark = match first.verdict {
-        Verdict::Failed => '!',
-        Verdict::Unknown | Verdict::NotRun => '?',
+        CheckVerdict::Failed => '!',
+        CheckVerdict::Unknown | CheckVerdict::NotRun => '?',
         _ => '~',
     };
     let code = first.code.map_or(String::new(), |code| format!("   {code}"));
-    let mut out = format!(" {mark} {:<12} {}{code}\n", first.check.word(), subject::of(members));
-    let rows =
-        [("found", measured(members)), ("wanted", first.expected.clone()), ("means", first.effect.clone()), ("next", first.next.clone())];
+    let mut out = format!(" {mark} {:<12} {}{code}\n", first.check.word(), subject::describe_result_subjects(members));
+    let rows = [
+        ("found", format_measured_range(members)),
+        ("wanted", first.expected.clone()),
+        ("means", first.effect.clone()),
+        ("next", first.next.clone()),
+    ];
     for (word, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
-        out.push_str(&wrapped(word, &text));
+        out.push_str(&wrap_check_line(word, &text));
     }
     out
 }
 
 /// What was found; numbers that differ from pair to pair as a range, the lowest first.
-fn measured(members: &[&CheckResult]) -> String {
+fn format_measured_range(members: &[&CheckResult]) -> String {
     let number = |text: &str| text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
     let mut distinct: Vec<&str> = members.iter().map(|m| m.measured.as_str()).collect();
     distinct.sort_by(|a, b| number(a).total_cmp(&number(b)));
@@ -117,16 +121,16 @@ fn measured(members: &[&CheckResult]) -> String {
 }
 
 /// `       found   text`, below a check.
-fn wrapped(word: &str, text: &str) -> String {
-    wrap::labelled(&format!("       {word:<8}"), text, 100)
+fn wrap_check_line(word: &str, text: &str) -> String {
+    wrap::wrap_labelled_text(&format!("       {word:<8}"), text, 100)
 }
 
 /// One line a check; what does not apply says why, and a number that passed what it was judged against.
-fn one_liners(report: &VerifyReport, verdict: Verdict) -> String {
-    let mut by_check: IndexMap<(Check, &str), Vec<&CheckResult>> = IndexMap::new();
+fn one_liners(report: &VerifyReport, verdict: CheckVerdict) -> String {
+    let mut by_check: IndexMap<(VerifyCheck, &str), Vec<&CheckResult>> = IndexMap::new();
     for result in report.with(verdict) {
         let reason = match verdict {
-            Verdict::NotApplicable => result.measured.as_str(),
+            CheckVerdict::NotApplicable => result.measured.as_str(),
             _ if NUMBERS.contains(&result.check) => result.expected.as_str(),
             _ => "",
         };
@@ -135,26 +139,26 @@ fn one_liners(report: &VerifyReport, verdict: Verdict) -> String {
     if by_check.is_empty() {
         return String::new();
     }
-    let mut out = rule(title(verdict));
+    let mut out = render_heading(select_verdict_title(verdict));
     for ((check, reason), members) in by_check {
         let count = members.len();
-        let tail = if verdict == Verdict::NotApplicable { reason.to_owned() } else { format!("{count} passed") };
-        out.push_str(&format!("   {:<12} {}   {tail}\n", check.word(), subject::of(&members)));
-        if verdict == Verdict::Passed && !reason.is_empty() {
-            out.push_str(&wrap::labelled(&format!("   {:<12} ", ""), reason, wrap::COLUMNS));
+        let tail = if verdict == CheckVerdict::NotApplicable { reason.to_owned() } else { format!("{count} passed") };
+        out.push_str(&format!("   {:<12} {}   {tail}\n", check.word(), subject::describe_result_subjects(&members)));
+        if verdict == CheckVerdict::Passed && !reason.is_empty() {
+            out.push_str(&wrap::wrap_labelled_text(&format!("   {:<12} ", ""), reason, wrap::COLUMNS));
         }
     }
     out
 }
 
-fn conclusion(report: &VerifyReport) -> String {
+fn render_verify_conclusion(report: &VerifyReport) -> String {
     let counts = [
-        (Verdict::Failed, "failed"),
-        (Verdict::Unknown, "unknown"),
-        (Verdict::NotRun, "not run"),
-        (Verdict::Warning, "with a warning"),
-        (Verdict::NotApplicable, "not applicable"),
-        (Verdict::Passed, "passed"),
+        (CheckVerdict::Failed, "failed"),
+        (CheckVerdict::Unknown, "unknown"),
+        (CheckVerdict::NotRun, "not run"),
+        (CheckVerdict::Warning, "with a warning"),
+        (CheckVerdict::NotApplicable, "not applicable"),
+        (CheckVerdict::Passed, "passed"),
     ];
     let parts: Vec<String> = counts
         .into_iter()
@@ -163,19 +167,19 @@ fn conclusion(report: &VerifyReport) -> String {
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
     let verdict = match report.verdict() {
-        Verdict::Failed => "The fabric is not as the spec wants it.",
-        Verdict::Unknown => "The fabric is not proven: something could not be found out.",
-        _ if report.with(Verdict::NotRun).next().is_some() => "Proven, but for what was not run.",
+        CheckVerdict::Failed => "The fabric is not as the spec wants it.",
+        CheckVerdict::Unknown => "The fabric is not proven: something could not be found out.",
+        _ if report.with(CheckVerdict::NotRun).next().is_some() => "Proven, but for what was not run.",
         _ => "Proven.",
     };
-    format!("\n{verdict} {}: {}.\n", counted(report.results.len(), "check"), parts.join(", "))
+    format!("\n{verdict} {}: {}.\n", format_count(report.results.len(), "check"), parts.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use railwright_verify::Measurement;
-    use railwright_verify::result::{FORMAT_VERSION, Judgement};
+    use railwright_verify::result::{CheckOutcome, FORMAT_VERSION};
 
     fn report(hosts: usize) -> VerifyReport {
         let names: Vec<String> = (1..=hosts).map(|i| format!("gpu{i:02}")).collect();
@@ -184,24 +188,24 @@ mod tests {
         for (i, name) in names.iter().enumerate() {
             for rail in 0..2 {
                 let netdev = if i == 1 && rail == 1 {
-                    Judgement::failed("RW0803", "ens1 has mtu 1500")
+                    CheckOutcome::failed("RW0803", "ens1 has mtu 1500")
                         .expected("up, mtu 9000")
                         .effect("packets vanish")
                         .next("railwright drift {inventory}")
                 } else {
-                    Judgement::passed("ens1 up, mtu 9000")
+                    CheckOutcome::passed("ens1 up, mtu 9000")
                 };
-                results.push(netdev.on("inventories/lab", &[name], Some(rail), Check::Netdev));
+                results.push(netdev.on("inventories/lab", &[name], Some(rail), VerifyCheck::Netdev));
             }
-            results.push(Judgement::not_applicable("nothing can count the marks here").on("", &[name], Some(0), Check::Marks));
+            results.push(CheckOutcome::not_applicable("nothing can count the marks here").on("", &[name], Some(0), VerifyCheck::Marks));
             for (j, other) in names.iter().enumerate().filter(|(j, _)| *j != i) {
                 let gbps = 97.0 - (i + j) as f64 * 3.0 / (hosts as f64 / 10.0);
                 let judged = if gbps < 80.0 {
-                    Judgement::failed("RW0809", format!("{gbps:.2} Gb/s")).expected("at least 80 Gb/s").effect("slow").next("look")
+                    CheckOutcome::failed("RW0809", format!("{gbps:.2} Gb/s")).expected("at least 80 Gb/s").effect("slow").next("look")
                 } else {
-                    Judgement::passed(format!("{gbps:.2} Gb/s"))
+                    CheckOutcome::passed(format!("{gbps:.2} Gb/s"))
                 };
-                results.push(judged.on("", &[name, other], Some(0), Check::Bandwidth));
+                results.push(judged.on("", &[name, other], Some(0), VerifyCheck::Bandwidth));
                 let latency_us = Some(2.5 + j as f64 / 10.0);
                 matrix.push(Measurement {
                     rail: 0,
@@ -219,7 +223,7 @@ mod tests {
 
     #[test]
     fn few_hosts_show_failures_first_and_the_whole_matrix() {
-        insta::assert_snapshot!(screen(&report(4)), @r"
+        insta::assert_snapshot!(render_verify_screen(&report(4)), @r"
         verify inventories/lab   4 hosts: gpu[01-04]
 
         FAILED: not as it must be -----------------------------------------------------------------------
@@ -262,16 +266,16 @@ mod tests {
     #[test]
     fn what_was_not_run_is_told_with_its_mend_and_what_passed_with_its_measure() {
         let mut told = report(2);
-        told.results.retain(|result| result.check == Check::Latency);
+        told.results.retain(|result| result.check == VerifyCheck::Latency);
         let mend = "install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id), then railwright verify {inventory}";
         for pair in [["gpu01", "gpu02"], ["gpu02", "gpu01"]] {
-            let passed = Judgement::passed("196.10 Gb/s").expected("at least 190 Gb/s, as row `HDR` of the catalogue has it");
-            told.results.push(passed.on("", &pair, Some(0), Check::Bandwidth));
-            let not_run = Judgement::not_run("RW0820", "ib_write_bw is built without CUDA").effect("nothing proves it").next(mend);
-            told.results.push(not_run.on("inventories/lab", &pair, Some(0), Check::GpuDirect));
+            let passed = CheckOutcome::passed("196.10 Gb/s").expected("at least 190 Gb/s, as row `HDR` of the catalogue has it");
+            told.results.push(passed.on("", &pair, Some(0), VerifyCheck::Bandwidth));
+            let not_run = CheckOutcome::not_run("RW0820", "ib_write_bw is built without CUDA").effect("nothing proves it").next(mend);
+            told.results.push(not_run.on("inventories/lab", &pair, Some(0), VerifyCheck::GpuDirect));
         }
         told.matrix.iter_mut().for_each(|cell| cell.gpu_bandwidth_gbps = Some(187.5));
-        let text = screen(&told);
+        let text = render_verify_screen(&told);
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         let (head, tail) = text.split_once("\nBANDWIDTH").unwrap();
         insta::assert_snapshot!(head, @r"
@@ -298,7 +302,7 @@ mod tests {
 
     #[test]
     fn many_hosts_show_percentiles_and_the_worst_pairs_within_100_columns() {
-        let text = screen(&report(20));
+        let text = render_verify_screen(&report(20));
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         insta::assert_snapshot!(text, @r"
         verify inventories/lab   20 hosts: gpu[01-20]
@@ -346,7 +350,7 @@ mod tests {
 
     #[test]
     fn json_has_its_format_and_verdict() {
-        let value: serde_json::Value = serde_json::from_str(&json(&report(2))).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&render_verify_json(&report(2))).unwrap();
         assert_eq!((value["format_version"].as_str(), value["verdict"].as_str()), (Some("1.0"), Some("failed")));
         assert_eq!(value["results"][0]["check"], "netdev");
     }

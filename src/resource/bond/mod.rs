@@ -8,8 +8,8 @@
 mod by_hand;
 
 use super::fields::{Fields, is_netdev};
-use super::link::layers::{self, MODES, OnDisk, Running, Settings};
-use super::{Answers, Assessment, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::link::layers::{self, MODES, OnDisk, RunningLinkLayers, Settings};
+use super::{Assessment, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::units::Milliseconds;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub const HASH_POLICIES: [&str; 6] = ["layer2", "layer2+3", "layer3+4", "encap2+
 /// A checked body.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-struct Body {
+struct BondBody {
     netdev: String,
     members: Vec<String>,
     mode: String,
@@ -33,9 +33,9 @@ struct Body {
     primary: Option<String>,
 }
 
-impl Body {
-    fn of(wish: &Wish) -> Self {
-        let mut body: Body = serde_json::from_value(wish.body.clone()).unwrap_or_default();
+impl BondBody {
+    fn of(wish: &DesiredResource) -> Self {
+        let mut body: BondBody = serde_json::from_value(wish.body.clone()).unwrap_or_default();
         body.members.sort();
         body
     }
@@ -51,7 +51,7 @@ impl Body {
     }
 }
 
-impl Kind for Bond {
+impl ResourceKind for Bond {
     fn name(&self) -> &'static str {
         "bond"
     }
@@ -90,18 +90,18 @@ impl Kind for Bond {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let body = Body::of(wish);
-        layers::reads(&body.netdev, &body.members)
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let body = BondBody::of(wish);
+        layers::build_layer_reads(&body.netdev, &body.members)
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let body = Body::of(wish);
-        let found = layers::running(answers, &body.netdev)
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let body = BondBody::of(wish);
+        let found = layers::decode_running_layers(answers, &body.netdev)
             .and_then(|running| Ok((running, layers::on_disk(answers, &body.netdev, "bond", &body.members)?)));
         let mut assessment = match found {
-            Ok((running, on_disk)) => judge(&body, running.as_ref(), &on_disk),
-            Err(reason) => layers::compare(&body.wanted(), |_, _| Reading::Unknown(reason.clone())),
+            Ok((running, on_disk)) => diff_bond(&body, running.as_ref(), &on_disk),
+            Err(reason) => layers::diff_layer_settings(&body.wanted(), |_, _| Reading::Unknown(reason.clone())),
         };
         if assessment.refusal.is_some() && wish.text("known_after").is_some_and(|_| assessment.is_absent()) {
             assessment.refusal = None;
@@ -111,7 +111,7 @@ impl Kind for Bond {
     }
 
     /// We never made it, so there is nothing to take back.
-    fn undo(&self, _: &Wish, _: &Value, _: &Answers) -> Assessment {
+    fn undo(&self, _: &DesiredResource, _: &Value, _: &ReadResults) -> Assessment {
         Assessment::default()
     }
 
@@ -124,9 +124,9 @@ impl Kind for Bond {
     }
 }
 
-fn judge(body: &Body, running: Option<&Running>, on_disk: &OnDisk) -> Assessment {
+fn diff_bond(body: &BondBody, running: Option<&RunningLinkLayers>, on_disk: &OnDisk) -> Assessment {
     let is_bond = running.is_none_or(|running| running.kind.as_deref() == Some("bond"));
-    let mut assessment = layers::compare(&body.wanted(), |word, plane| {
+    let mut assessment = layers::diff_layer_settings(&body.wanted(), |word, plane| {
         let settings = match plane {
             Plane::Persisted => Some(&on_disk.settings),
             _ => running.map(|running| &running.settings),
@@ -137,7 +137,7 @@ fn judge(body: &Body, running: Option<&Running>, on_disk: &OnDisk) -> Assessment
         return assessment;
     }
     assessment.refusal = Some(match is_bond {
-        true => by_hand::lines(body, running.is_some(), on_disk.manager),
+        true => by_hand::render_manual_bond_steps(body, running.is_some(), on_disk.manager),
         false => format!("{} is there and is no bond; give the bond another name, or that netdev", body.netdev),
     });
     assessment

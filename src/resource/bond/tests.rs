@@ -1,7 +1,7 @@
 //! `bond` by tables: answers in, assessment out.
 
 use super::*;
-use crate::{Answer, AnswerStatus};
+use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
 
 const RUNNING: &str =
@@ -14,20 +14,20 @@ fn body() -> Value {
     json!({ "netdev": "bond0", "members": ["eno1", "eno2"], "mode": "802.3ad", "miimon": 100, "lacp_rate": "fast", "xmit_hash_policy": "layer3+4" })
 }
 
-fn wish(body: Value) -> Wish {
+fn wish(body: Value) -> DesiredResource {
     assert_eq!(Bond.check(&body), [], "{body}");
-    Wish::of(Address::host("n1", "bond", "bond0"), "bond", body)
+    DesiredResource::of(Address::host("n1", "bond", "bond0"), "bond", body)
 }
 
 fn assess(body: Value, layers: &str, managers: &str) -> Assessment {
     let wish = wish(body);
-    let mut answers = Answers::default();
+    let mut answers = ReadResults::default();
     for read in Bond.reads(&wish) {
         let out = match &read {
             Read::LinkManager { netdev } => managers.replace("NAME", netdev),
             _ => layers.to_owned(),
         };
-        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(0), out });
+        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(0), out });
     }
     Bond.assess(&wish, &answers)
 }

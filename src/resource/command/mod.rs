@@ -5,33 +5,37 @@
 
 pub mod script;
 
-use super::body::{Shape, check_fields, demand, error, flag, is_clean_path, is_word, optional, required, scalar, scalar_text};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use super::body::{
+    FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_optional_field, new_required_field, read_flag_field,
+    read_scalar_field, require_condition, scalar_text,
+};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::secret;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The kind.
-pub struct Command;
+pub struct CommandResource;
 
-const FIELDS: &[super::body::Field] = &[
-    required("name", Shape::Text),
-    optional("run", Shape::Text),
-    required("read", Shape::Fields),
-    optional("reboot", Shape::Flag),
-    optional("limit_s", Shape::Number),
-    optional("creates", Shape::Text),
-    optional("convergent", Shape::Flag),
-    optional("environment", Shape::Map),
-    optional("input", Shape::Text),
-    optional("disruption", Shape::Text),
-    optional("by_hand", Shape::Text),
+const FIELDS: &[super::body::BodyField] = &[
+    new_required_field("name", FieldShape::Text),
+    new_optional_field("run", FieldShape::Text),
+    new_required_field("read", FieldShape::Fields),
+    new_optional_field("reboot", FieldShape::Flag),
+    new_optional_field("limit_s", FieldShape::Number),
+    new_optional_field("creates", FieldShape::Text),
+    new_optional_field("convergent", FieldShape::Flag),
+    new_optional_field("environment", FieldShape::Map),
+    new_optional_field("input", FieldShape::Text),
+    new_optional_field("disruption", FieldShape::Text),
+    new_optional_field("by_hand", FieldShape::Text),
 ];
 
 /// What a command may disturb. A reboot is a step of its own.
 const DISRUPTIONS: [Disruption; 5] = [Disruption::None, Disruption::Reload, Disruption::Restart, Disruption::LinkBlip, Disruption::Drain];
 
-const READ_FIELDS: &[super::body::Field] = &[required("probe", Shape::Text), optional("expect", Shape::Scalar)];
+const READ_FIELDS: &[super::body::BodyField] =
+    &[new_required_field("probe", FieldShape::Text), new_optional_field("expect", FieldShape::Scalar)];
 
 /// The longest time that a command may take, in seconds.
 const LONGEST_S: u64 = 7200;
@@ -40,19 +44,19 @@ const LONGEST_S: u64 = 7200;
 /// the host's disk while it runs.
 const LONGEST_WITH_SECRET_S: u64 = 600;
 
-fn probe(wish: &Wish) -> Read {
+fn build_probe_read(wish: &DesiredResource) -> Read {
     Read::Command { script: wish.body["read"]["probe"].as_str().unwrap_or_default().to_owned() }
 }
 
-fn creates(wish: &Wish) -> Option<Read> {
+fn build_created_path_read(wish: &DesiredResource) -> Option<Read> {
     wish.text("creates").map(|path| Read::Modified { paths: vec![path.to_owned()] })
 }
 
 /// What the probe says: its output without white space around it; without `expect`, whether it ended with 0.
-fn probe_reading(wish: &Wish, answers: &Answers) -> (Reading, Reading) {
-    let expect = scalar(&wish.body["read"], "expect");
+fn probe_reading(wish: &DesiredResource, answers: &ReadResults) -> (Reading, Reading) {
+    let expect = read_scalar_field(&wish.body["read"], "expect");
     let wanted = expect.as_ref().map_or(Reading::is("exit 0"), |text| Reading::is(text.trim()));
-    let found = match answers.output(&probe(wish)) {
+    let found = match answers.output(&build_probe_read(wish)) {
         Err(reason) => Reading::Unknown(reason),
         Ok((code, _)) if expect.is_none() => Reading::is(format!("exit {code}")),
         Ok((0, out)) if out.trim().is_empty() && wanted != Reading::is("") => Reading::Absent,
@@ -64,50 +68,50 @@ fn probe_reading(wish: &Wish, answers: &Answers) -> (Reading, Reading) {
     (wanted, found)
 }
 
-fn environment(body: &Value) -> BTreeMap<String, String> {
+fn parse_environment(body: &Value) -> BTreeMap<String, String> {
     let fields = body.get("environment").and_then(Value::as_object);
     fields.into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), scalar_text(value)?))).collect()
 }
 
-fn disruption(body: &Value) -> Option<Disruption> {
+fn parse_disruption(body: &Value) -> Option<Disruption> {
     let Some(word) = body.get("disruption").and_then(Value::as_str) else { return Some(Disruption::None) };
     DISRUPTIONS.into_iter().find(|disruption| disruption.word() == word)
 }
 
-fn needs_reboot(wish: &Wish) -> bool {
-    flag(&wish.body, "reboot") == Some(true)
+fn needs_reboot(wish: &DesiredResource) -> bool {
+    read_flag_field(&wish.body, "reboot") == Some(true)
 }
 
-fn by_hand(wish: &Wish) -> Option<&str> {
+fn by_hand(wish: &DesiredResource) -> Option<&str> {
     wish.text("by_hand")
 }
 
 /// A command runs something, or waits for a reboot, which is a step of its own, or for somebody: then it runs nothing.
 fn check_means(body: &Value, errors: &mut Vec<BodyError>) {
-    let (runs, reboots) = (body.get("run").is_some(), flag(body, "reboot") == Some(true));
+    let (runs, reboots) = (body.get("run").is_some(), read_flag_field(body, "reboot") == Some(true));
     let by_hand = body.get("by_hand").is_some();
     let help = "a script, or `reboot: true` where a reboot mends it, or `by_hand`: what somebody has to do";
-    demand(errors, runs || reboots || by_hand || !body.is_object(), "", "`run` is missing", help);
+    require_condition(errors, runs || reboots || by_hand || !body.is_object(), "", "`run` is missing", help);
     let idle = ["run", "creates", "environment", "input", "limit_s", "disruption"].into_iter().filter(|field| body.get(*field).is_some());
     for field in idle.filter(|_| reboots || by_hand) {
         let how = if by_hand { ("somebody does it by hand", "by_hand") } else { ("a reboot mends it", "reboot") };
         let help = format!("leave it out, or leave out `{}`", how.1);
-        errors.push(error(&format!("/{field}"), &format!("nothing is run where {}", how.0), Some(&help)));
+        errors.push(new_body_error(&format!("/{field}"), &format!("nothing is run where {}", how.0), Some(&help)));
     }
-    demand(errors, !(reboots && by_hand), "/by_hand", "either a reboot mends it or somebody", "leave one of the two out");
+    require_condition(errors, !(reboots && by_hand), "/by_hand", "either a reboot mends it or somebody", "leave one of the two out");
 }
 
 fn check_environment(body: &Value, errors: &mut Vec<BodyError>) {
-    let environment = environment(body);
+    let environment = parse_environment(body);
     for name in environment.keys() {
         let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         let fine = first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        demand(errors, fine, "/environment", "a variable's name is letters, digits and `_`", "for example TOKEN");
+        require_condition(errors, fine, "/environment", "a variable's name is letters, digits and `_`", "for example TOKEN");
     }
     let input = body.get("input").and_then(Value::as_str);
-    let holds = environment.values().map(String::as_str).chain(input).any(|text| !secret::names(text).is_empty());
+    let holds = environment.values().map(String::as_str).chain(input).any(|text| !secret::list_secret_names(text).is_empty());
     let limit = body.get("limit_s").and_then(Value::as_u64).unwrap_or_default();
-    demand(
+    require_condition(
         errors,
         !holds || limit <= LONGEST_WITH_SECRET_S,
         "/limit_s",
@@ -116,9 +120,9 @@ fn check_environment(body: &Value, errors: &mut Vec<BodyError>) {
     );
 }
 
-impl Kind for Command {
-    fn asks_alike(&self, applied: &Wish, wish: &Wish) -> bool {
-        probe(applied) == probe(wish)
+impl ResourceKind for CommandResource {
+    fn asks_alike(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
+        build_probe_read(applied) == build_probe_read(wish)
     }
 
     fn name(&self) -> &'static str {
@@ -132,13 +136,13 @@ impl Kind for Command {
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
         if let Some(name) = body.get("name").and_then(Value::as_str) {
-            demand(&mut errors, is_word(name, "._-"), "/name", "the name is one word", "for example subnet-manager");
+            require_condition(&mut errors, is_word(name, "._-"), "/name", "the name is one word", "for example subnet-manager");
         }
         match body.get("read") {
             Some(read) if read.is_object() => {
                 errors.extend(check_fields(read, "/read", READ_FIELDS));
                 let empty = read.get("probe").and_then(Value::as_str).is_some_and(|probe| probe.trim().is_empty());
-                demand(
+                require_condition(
                     &mut errors,
                     !empty,
                     "/read/probe",
@@ -149,13 +153,19 @@ impl Kind for Command {
             _ => {}
         }
         if let Some(limit) = body.get("limit_s").and_then(Value::as_u64) {
-            demand(&mut errors, (1..=LONGEST_S).contains(&limit), "/limit_s", "the limit is out of range", "1 to 7200 seconds");
+            require_condition(&mut errors, (1..=LONGEST_S).contains(&limit), "/limit_s", "the limit is out of range", "1 to 7200 seconds");
         }
         if let Some(path) = body.get("creates").and_then(Value::as_str) {
-            demand(&mut errors, is_clean_path(path), "/creates", "this is no absolute path", "for example /opt/tool/done");
+            require_condition(&mut errors, is_clean_path(path), "/creates", "this is no absolute path", "for example /opt/tool/done");
         }
         let known = DISRUPTIONS.map(Disruption::word).join(", ");
-        demand(&mut errors, disruption(body).is_some(), "/disruption", "it disturbs in no known way", &format!("one of: {known}"));
+        require_condition(
+            &mut errors,
+            parse_disruption(body).is_some(),
+            "/disruption",
+            "it disturbs in no known way",
+            &format!("one of: {known}"),
+        );
         check_means(body, &mut errors);
         check_environment(body, &mut errors);
         errors
@@ -165,15 +175,15 @@ impl Kind for Command {
         pointer == "/input" || pointer.starts_with("/environment/")
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        std::iter::once(probe(wish)).chain(creates(wish)).collect()
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        std::iter::once(build_probe_read(wish)).chain(build_created_path_read(wish)).collect()
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
         let (wanted, found) = probe_reading(wish, answers);
         assessment.attributes.insert("probe".to_owned(), Attribute::in_plane(Plane::Running, wanted, found));
-        if let (Some(read), Some(path)) = (creates(wish), wish.text("creates")) {
+        if let (Some(read), Some(path)) = (build_created_path_read(wish), wish.text("creates")) {
             let found = match answers.output(&read) {
                 Err(reason) => Reading::Unknown(reason),
                 Ok((_, out)) if out.lines().any(|line| line.split_once(' ').is_some_and(|(_, there)| there == path)) => Reading::is(path),
@@ -193,14 +203,14 @@ impl Kind for Command {
         if !assessment.is_met() {
             let limit_s = wish.body.get("limit_s").and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()).unwrap_or(120);
             let (script, input) = (wish.text("run").unwrap_or_default().to_owned(), wish.text("input").map(str::to_owned));
-            assessment.disruption = disruption(&wish.body).unwrap_or_default();
-            assessment.actions.push(Action::RunCommand { script, limit_s, environment: environment(&wish.body), input });
+            assessment.disruption = parse_disruption(&wish.body).unwrap_or_default();
+            assessment.actions.push(Action::RunCommand { script, limit_s, environment: parse_environment(&wish.body), input });
         }
         assessment.residue.push("what the command did stays: railwright cannot know how to take it back".to_owned());
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, _before: &Value, _answers: &ReadResults) -> Assessment {
         if needs_reboot(last_applied) || by_hand(last_applied).is_some() {
             return Assessment::default();
         }
@@ -212,8 +222,8 @@ impl Kind for Command {
         false
     }
 
-    fn is_convergent(&self, wish: &Wish) -> bool {
-        flag(&wish.body, "convergent") == Some(true) || needs_reboot(wish) || by_hand(wish).is_some()
+    fn is_convergent(&self, wish: &DesiredResource) -> bool {
+        read_flag_field(&wish.body, "convergent") == Some(true) || needs_reboot(wish) || by_hand(wish).is_some()
     }
 }
 
@@ -225,60 +235,65 @@ mod tests {
 
     #[test]
     fn only_a_command_with_a_probe_is_taken() {
-        assert_eq!(Command.check(&json!({ "name": "a", "run": "true" }))[0].message, "`read` is missing");
-        assert_eq!(Command.check(&json!({ "name": "a", "read": { "probe": "x" } }))[0].message, "`run` is missing");
-        let both = Command.check(&json!({ "name": "a", "run": "x", "read": { "probe": "x" }, "reboot": true, "limit_s": 5 }));
+        assert_eq!(CommandResource.check(&json!({ "name": "a", "run": "true" }))[0].message, "`read` is missing");
+        assert_eq!(CommandResource.check(&json!({ "name": "a", "read": { "probe": "x" } }))[0].message, "`run` is missing");
+        let both = CommandResource.check(&json!({ "name": "a", "run": "x", "read": { "probe": "x" }, "reboot": true, "limit_s": 5 }));
         assert_eq!(both.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/run", "/limit_s"]);
-        let empty = Command.check(&json!({ "name": "a", "run": "true", "read": { "probe": " ", "expct": 1 } }));
+        let empty = CommandResource.check(&json!({ "name": "a", "run": "true", "read": { "probe": " ", "expct": 1 } }));
         assert_eq!(empty.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/read/expct", "/read/probe"]);
-        let loud = Command.check(&json!({ "name": "a", "run": "x", "read": { "probe": "x" }, "disruption": "reboot" }));
+        let loud = CommandResource.check(&json!({ "name": "a", "run": "x", "read": { "probe": "x" }, "disruption": "reboot" }));
         assert_eq!(loud.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/disruption"], "a reboot is a step of its own");
     }
 
     #[test]
     fn it_runs_only_while_the_probe_says_so() {
-        let wish = wish(&Command, json!({ "name": "a", "run": "do", "read": { "probe": "cat /x", "expect": 9000 }, "limit_s": 5 }));
-        let read = &Command.reads(&wish)[0];
+        let wish = wish(&CommandResource, json!({ "name": "a", "run": "do", "read": { "probe": "cat /x", "expect": 9000 }, "limit_s": 5 }));
+        let read = &CommandResource.reads(&wish)[0];
         for (code, out, found) in [
             (0, "9000\n", Reading::is("9000")),
             (0, "1500\n", Reading::is("1500")),
             (1, "", Reading::Absent),
             (127, "sh: cat: not found", Reading::is("exit 127: sh: cat: not found")),
         ] {
-            let assessment = Command.assess(&wish, &answered(&[(read, code, out)]));
+            let assessment = CommandResource.assess(&wish, &answered(&[(read, code, out)]));
             assert_eq!(assessment.attributes["probe"].found.running, Some(found.clone()));
             assert_eq!(assessment.actions.is_empty(), found == Reading::is("9000"));
         }
-        assert!(!Command.is_convergent(&wish));
+        assert!(!CommandResource.is_convergent(&wish));
         let mut loud = wish.clone();
         std::sync::Arc::make_mut(&mut loud.want).body["disruption"] = "drain".into();
-        assert_eq!(Command.assess(&loud, &answered(&[(read, 1, "")])).disruption, Disruption::Drain);
-        assert_eq!(Command.assess(&loud, &answered(&[(read, 0, "9000")])).disruption, Disruption::None);
+        assert_eq!(CommandResource.assess(&loud, &answered(&[(read, 1, "")])).disruption, Disruption::Drain);
+        assert_eq!(CommandResource.assess(&loud, &answered(&[(read, 0, "9000")])).disruption, Disruption::None);
     }
 
     #[test]
     fn what_a_reboot_mends_runs_nothing_and_asks_for_one() {
-        let wish = wish(&Command, json!({ "name": "a", "read": { "probe": "x" }, "reboot": true }));
-        let read = &Command.reads(&wish)[0];
+        let wish = wish(&CommandResource, json!({ "name": "a", "read": { "probe": "x" }, "reboot": true }));
+        let read = &CommandResource.reads(&wish)[0];
         for (code, reboot) in [(1, true), (0, false)] {
-            let assessment = Command.assess(&wish, &answered(&[(read, code, "")]));
+            let assessment = CommandResource.assess(&wish, &answered(&[(read, code, "")]));
             assert_eq!((assessment.needs_reboot, assessment.is_met(), assessment.actions.len()), (reboot, !reboot, 0));
         }
-        let unread = Command.assess(&wish, &Answers::default());
+        let unread = CommandResource.assess(&wish, &ReadResults::default());
         assert!(!unread.needs_reboot && unread.has_unknown());
-        assert!(Command.undo(&wish, &Value::Null, &Answers::default()).residue.is_empty());
+        assert!(CommandResource.undo(&wish, &Value::Null, &ReadResults::default()).residue.is_empty());
     }
 
     #[test]
     fn what_somebody_does_by_hand_runs_nothing_and_says_what_it_is() {
-        let wish = wish(&Command, json!({ "name": "a", "read": { "probe": "x", "expect": "static" }, "by_hand": "set the policy" }));
-        let read = &Command.reads(&wish)[0];
-        let open = Command.assess(&wish, &answered(&[(read, 0, "none")]));
+        let wish =
+            wish(&CommandResource, json!({ "name": "a", "read": { "probe": "x", "expect": "static" }, "by_hand": "set the policy" }));
+        let read = &CommandResource.reads(&wish)[0];
+        let open = CommandResource.assess(&wish, &answered(&[(read, 0, "none")]));
         assert_eq!(open.refusal.as_deref(), Some("by hand: set the policy; a plan after that proves it"));
         assert!(open.actions.is_empty() && !open.is_met());
-        assert_eq!(Command.assess(&wish, &answered(&[(read, 0, "static")])).refusal, None);
-        assert_eq!(Command.assess(&wish, &Answers::default()).refusal, None, "nobody knows yet whether there is anything to do");
-        let twice = Command.check(&json!({ "name": "a", "run": "x", "reboot": true, "read": { "probe": "x" }, "by_hand": "y" }));
+        assert_eq!(CommandResource.assess(&wish, &answered(&[(read, 0, "static")])).refusal, None);
+        assert_eq!(
+            CommandResource.assess(&wish, &ReadResults::default()).refusal,
+            None,
+            "nobody knows yet whether there is anything to do"
+        );
+        let twice = CommandResource.check(&json!({ "name": "a", "run": "x", "reboot": true, "read": { "probe": "x" }, "by_hand": "y" }));
         assert_eq!(twice.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(), ["/run", "/by_hand"]);
     }
 }

@@ -1,22 +1,22 @@
 //! `configfs_value` by tables: answers in, assessment out.
 
 use super::*;
-use crate::{Answer, AnswerStatus};
+use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
 
 const DEVICE: &str = "== device rocep193s0\n|parent=ens1\n\n== port 1\n|state:4: ACTIVE\n";
 
-fn wish(body: Value) -> Wish {
+fn wish(body: Value) -> DesiredResource {
     assert_eq!(ConfigfsValue.check(&body), [], "{body}");
     let name = ConfigfsValue.address_name(&body).unwrap();
     assert_eq!(name, "ens1.default_roce_tos");
-    Wish::of(Address::host("n1", "configfs_value", &name), "configfs_value", body)
+    DesiredResource::of(Address::host("n1", "configfs_value", &name), "configfs_value", body)
 }
 
 /// Answers with this device, this tree of configfs, and our files as an earlier run left them, or none.
-fn answers(wish: &Wish, device: &str, tree: &str, kept: bool) -> Answers {
-    let mut answers = Answers::default();
-    let ours = keeper(wish).write(&Kept::default());
+fn answers(wish: &DesiredResource, device: &str, tree: &str, kept: bool) -> ReadResults {
+    let mut answers = ReadResults::default();
+    let ours = build_configfs_unit(wish).write(&PersistenceUnitFiles::default());
     for read in ConfigfsValue.reads(wish) {
         let file = |path: &str| {
             ours.iter().find_map(|action| match action {
@@ -32,12 +32,12 @@ fn answers(wish: &Wish, device: &str, tree: &str, kept: bool) -> Answers {
             Read::File { path } => file(path).map_or((1, String::new()), |text| (0, text)),
             _ => (1, String::new()),
         };
-        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out });
+        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out });
     }
     answers
 }
 
-fn tos() -> Wish {
+fn tos() -> DesiredResource {
     wish(json!({ "netdev": "ens1", "attribute": "default_roce_tos", "value": 104 }))
 }
 

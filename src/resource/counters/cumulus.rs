@@ -1,7 +1,7 @@
 //! What Cumulus Linux counts: `nv show interface PORT counters qos -o json`, which was `... qos counters` up to 5.4, and `... qos pfc-watchdog
 //! status` from 5.6 on (CumulusNetworks/docs: content/nvue-reference/Show-Commands/QoS.md).
 
-use railwright_base::quote::{sh, sh_words};
+use railwright_base::quote::{quote_for_shell, sh_words};
 use railwright_base::text::one_line;
 use serde_json::Value;
 
@@ -21,12 +21,12 @@ const KEPT: [&str; 8] = [
 const PROGRAM: &str = include_str!("nvue_counters.py");
 
 /// The section. Exit 69 where the host has no NVUE.
-pub fn script(ports: &[String]) -> String {
+pub fn render_cumulus_counters_script(ports: &[String]) -> String {
     format!(
         "command -v nv >/dev/null || exit 69\n\
          u=; {{ read -r u _ <\"$R/proc/uptime\"; }} 2>/dev/null; printf 'uptime %s\\n' \"$u\"\n\
          python3 -c {} {}\n",
-        sh(PROGRAM),
+        quote_for_shell(PROGRAM),
         sh_words(ports.iter().map(String::as_str))
     )
 }
@@ -42,23 +42,23 @@ pub fn rest_lines(port: &str, counters: Option<&Value>, watchdog: Option<&Value>
     let mut lines = Vec::new();
     let watchdog = watchdog.unwrap_or(&Value::Null);
     for tree in [counters, watchdog] {
-        rows(tree, &mut lines);
+        collect_numbered_rows(tree, &mut lines);
     }
     format!("port {port}\n{}", lines.concat())
 }
 
 /// Tables of rows by their number, below each other or not.
-fn rows(tree: &Value, lines: &mut Vec<String>) {
+fn collect_numbered_rows(tree: &Value, lines: &mut Vec<String>) {
     for (key, row) in tree.as_object().into_iter().flatten().filter(|(_, row)| row.is_object()) {
         if key.bytes().all(|byte| byte.is_ascii_digit()) {
             let told = KEPT.iter().filter_map(|name| Some((name, row.get(name)?)));
-            lines.extend(told.map(|(name, value)| format!("{name}/{key} {}\n", word(value))));
+            lines.extend(told.map(|(name, value)| format!("{name}/{key} {}\n", format_counter_value(value))));
         } else {
-            rows(row, lines);
+            collect_numbered_rows(row, lines);
         }
     }
 }
 
-fn word(value: &Value) -> String {
+fn format_counter_value(value: &Value) -> String {
     one_line(value.as_str().map_or_else(|| value.to_string(), str::to_owned).as_str(), 80)
 }

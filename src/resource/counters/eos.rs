@@ -5,29 +5,29 @@
 //! `VerifyInterfacesVoqAndEgressQueueDrops`, `VerifyInterfaceDiscards`). A switch without such counters refuses the command, and each chip
 //! knows one of the two that tell what queues dropped.
 
-use railwright_base::quote::{sh, sh_words};
+use railwright_base::quote::{quote_for_shell, sh_words};
 
 /// Asks once for all ports, and picks these.
 const PROGRAM: &str = include_str!("eos_counters.py");
 
 /// The section. Exit 69 where the host is no switch with EOS.
-pub fn script(ports: &[String]) -> String {
+pub fn render_eos_counters_script(ports: &[String]) -> String {
     format!(
         "command -v FastCli >/dev/null || exit 69\n\
          u=; {{ read -r u _ <\"$R/proc/uptime\"; }} 2>/dev/null; printf 'uptime %s\\n' \"$u\"\n\
          $(command -v python3 || echo python) -c {} {}\n",
-        sh(PROGRAM),
+        quote_for_shell(PROGRAM),
         sh_words(ports.iter().map(String::as_str))
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::{self, Key, Meter};
-    use super::super::{Movement, Reading, Sample, movement, parse};
+    use super::super::names::{self, CounterKey, Meter};
+    use super::super::{CounterSampleOrdinal, Movement, TargetCounterSample, diff_counter_samples, parse_counter_sample};
     use super::*;
-    use crate::switch::System;
-    use crate::{Answer, AnswerStatus, Answers, Fact, Read};
+    use crate::switch::SwitchSystem;
+    use crate::{AnswerStatus, Fact, Read, ReadResult, ReadResults};
     use std::process::Command;
 
     const PFC: &str = "show priority-flow-control counters detail";
@@ -45,24 +45,24 @@ mod tests {
         write("FastCli", "#!/bin/sh\ncat \"${0%/*}/$4\" 2>/dev/null || echo '% Invalid input'\n");
         std::fs::set_permissions(folder.path().join("FastCli"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         answers.iter().for_each(|(command, text)| write(&format!("{command} | json"), text));
-        let script = script(&["Ethernet1/1".to_owned(), "Ethernet2/1".to_owned()]);
+        let script = render_eos_counters_script(&["Ethernet1/1".to_owned(), "Ethernet2/1".to_owned()]);
         let path = format!("{}:/usr/bin:/bin", folder.path().display());
         let out = Command::new("sh").args(["-c", &script]).env("PATH", path).env("R", "/nowhere").output().unwrap();
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
     }
 
-    fn read(answers: &[(&str, &str)]) -> Reading {
-        parse(&printed(answers))
+    fn read(answers: &[(&str, &str)]) -> TargetCounterSample {
+        parse_counter_sample(&printed(answers))
     }
 
     fn between(first: &[(&str, &str)], second: &[(&str, &str)]) -> Movement {
-        let read = |sample| Read::SwitchCounters { system: System::Eos, ports: Vec::new(), sample };
-        let mut answers = Answers::default();
-        for (sample, said) in [(Sample::First, first), (Sample::Second, second)] {
-            answers.insert(read(sample).key(), Answer { status: AnswerStatus::Exit(0), out: printed(said) });
+        let read = |sample| Read::SwitchCounters { system: SwitchSystem::Eos, ports: Vec::new(), sample };
+        let mut answers = ReadResults::default();
+        for (sample, said) in [(CounterSampleOrdinal::First, first), (CounterSampleOrdinal::Second, second)] {
+            answers.insert(read(sample).key(), ReadResult { status: AnswerStatus::Exit(0), out: printed(said) });
         }
-        movement(&answers, names::of_switch(System::Eos), read).unwrap()
+        diff_counter_samples(&answers, names::of_switch(SwitchSystem::Eos), read).unwrap()
     }
 
     /// All commands in the forms of the sources, with these numbers.
@@ -102,7 +102,7 @@ mod tests {
         let (first, second) = (whole(0), whole(5));
         let found = between(&lent(&first), &lent(&second));
         let moved = found.ports["Ethernet1/1"].value().unwrap();
-        let rose = |meter, priority| moved.rose(Key::of(meter, priority));
+        let rose = |meter, priority| moved.rose(CounterKey::of(meter, priority));
         assert_eq!(
             (rose(Meter::PauseReceived, 3), rose(Meter::PauseSent, 3), rose(Meter::PauseReceived, 4)),
             (Fact::Is(5), Fact::Is(0), Fact::Is(0))
@@ -111,12 +111,12 @@ mod tests {
         assert_eq!((rose(Meter::Storms, 3), rose(Meter::Storms, 2)), (Fact::Is(5), Fact::Is(0)));
         assert_eq!((rose(Meter::Lost, 3), rose(Meter::Lost, 1), rose(Meter::Lost, 5)), (Fact::Is(10), Fact::Is(5), Fact::Absent));
         assert_eq!((rose(Meter::Marked, 3), rose(Meter::Marked, 0)), (Fact::Is(5), Fact::Absent), "a dash is no zero");
-        assert_eq!(moved.rose(Key::whole(Meter::Discarded)), Fact::Is(5));
+        assert_eq!(moved.rose(CounterKey::whole(Meter::Discarded)), Fact::Is(5));
         // The other port is in none of the answers but in that of the watchdog, where it is not before its first event.
         let other = found.ports["Ethernet2/1"].value().unwrap();
-        assert_eq!(other.rose(Key::of(Meter::Storms, 3)), Fact::Is(0));
+        assert_eq!(other.rose(CounterKey::of(Meter::Storms, 3)), Fact::Is(0));
         for (meter, command) in [(Meter::PauseReceived, PFC), (Meter::Lost, QUEUES), (Meter::Discarded, DISCARDS)] {
-            assert_eq!(other.rose(Key::whole(meter)), Fact::Unknown(format!("`{command}` tells nothing of the port")));
+            assert_eq!(other.rose(CounterKey::whole(meter)), Fact::Unknown(format!("`{command}` tells nothing of the port")));
         }
     }
 

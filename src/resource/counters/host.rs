@@ -4,7 +4,7 @@ use super::names::HW_COUNTERS;
 use railwright_base::quote::sh_words;
 
 /// `ethtool -S` has thousands of lines on a ConnectX: filtered on the host. A device is found by its netdev; a soft one says it in `parent`.
-pub fn script(netdevs: &[String]) -> String {
+pub fn render_host_counters_script(netdevs: &[String]) -> String {
     let files: Vec<&str> = HW_COUNTERS.iter().map(|row| row.name).collect();
     format!(
         r#"u=; {{ read -r u _ <"$R/proc/uptime"; }} 2>/dev/null; printf 'uptime %s\n' "$u"

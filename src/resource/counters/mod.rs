@@ -10,9 +10,9 @@ mod sonic;
 #[cfg(test)]
 mod tests;
 
-use super::switch::System;
-use super::{Answers, Fact, Read};
-use names::{Key, Row, Width};
+use super::switch::SwitchSystem;
+use super::{Fact, Read, ReadResults};
+use names::{CounterKey, VendorCounter, Width};
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,19 +20,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which of the two readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sample {
+pub enum CounterSampleOrdinal {
     /// The one before the time that is looked at.
     First,
     /// The one after it.
     Second,
 }
 
-impl Sample {
+impl CounterSampleOrdinal {
     /// The word in the key of its answer.
     pub fn word(self) -> &'static str {
         match self {
-            Sample::First => "first",
-            Sample::Second => "second",
+            CounterSampleOrdinal::First => "first",
+            CounterSampleOrdinal::Second => "second",
         }
     }
 }
@@ -45,21 +45,21 @@ const COUNTERS_MAX: usize = 4096;
 
 /// The section that asks a host for the counters of these netdevs.
 pub fn host_script(netdevs: &[String]) -> String {
-    host::script(netdevs)
+    host::render_host_counters_script(netdevs)
 }
 
 /// The section that asks a switch for those of these ports.
-pub fn switch_script(system: System, ports: &[String]) -> String {
+pub fn switch_script(system: SwitchSystem, ports: &[String]) -> String {
     match system {
-        System::Sonic => sonic::script(ports),
-        System::Cumulus => cumulus::script(ports),
-        System::Eos => eos::script(ports),
+        SwitchSystem::Sonic => sonic::render_sonic_counters_script(ports),
+        SwitchSystem::Cumulus => cumulus::render_cumulus_counters_script(ports),
+        SwitchSystem::Eos => eos::render_eos_counters_script(ports),
     }
 }
 
 /// A port in one reading.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Port {
+struct PortCounterSample {
     /// Its counters, by their vendor's names; nothing where what stood there is no number.
     counts: BTreeMap<String, Option<u64>>,
     /// The priorities whose queues the watchdog holds down at this moment.
@@ -74,26 +74,26 @@ struct Port {
 
 /// All ports of a target in one reading.
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Reading {
+struct TargetCounterSample {
     /// Seconds since it was started.
     uptime_s: Option<f64>,
     /// What it says instead, where that is no time.
     odd_uptime: Option<String>,
-    ports: BTreeMap<String, Port>,
+    ports: BTreeMap<String, PortCounterSample>,
 }
 
 /// How the counters of a port rose between the readings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Moved {
+pub struct PortCounterIncrease {
     /// By what they count; what nobody counts there is not in it.
-    pub by: BTreeMap<Key, Fact<u64>>,
+    pub by: BTreeMap<CounterKey, Fact<u64>>,
     /// The priorities whose queues a watchdog holds down at the end.
     pub stormed: BTreeSet<u8>,
 }
 
-impl Moved {
+impl PortCounterIncrease {
     /// How much something rose.
-    pub fn rose(&self, key: Key) -> Fact<u64> {
+    pub fn rose(&self, key: CounterKey) -> Fact<u64> {
         self.by.get(&key).cloned().unwrap_or(Fact::Absent)
     }
 }
@@ -104,17 +104,21 @@ pub struct Movement {
     /// Seconds.
     pub seconds: Option<f64>,
     /// By port.
-    pub ports: BTreeMap<String, Fact<Moved>>,
+    pub ports: BTreeMap<String, Fact<PortCounterIncrease>>,
 }
 
 /// The movement between the two readings of a target; the error fits after "unknown:". `read` is the read of a sample.
-pub fn movement(answers: &Answers, rows: &[Row], read: impl Fn(Sample) -> Read) -> Result<Movement, String> {
+pub fn diff_counter_samples(
+    answers: &ReadResults,
+    rows: &[VendorCounter],
+    read: impl Fn(CounterSampleOrdinal) -> Read,
+) -> Result<Movement, String> {
     let reading = |sample| match answers.output(&read(sample))? {
-        (0, out) => Ok(parse(out)),
+        (0, out) => Ok(parse_counter_sample(out)),
         (69, _) => Err("the program that tells its counters is not there".to_owned()),
         (code, _) => Err(format!("the read of its counters ended with status {code}")),
     };
-    let (first, second) = (reading(Sample::First)?, reading(Sample::Second)?);
+    let (first, second) = (reading(CounterSampleOrdinal::First)?, reading(CounterSampleOrdinal::Second)?);
     if let Some(odd) = first.odd_uptime.as_ref().or(second.odd_uptime.as_ref()) {
         return Err(format!("its uptime makes no sense, and it may have been started anew between the readings: `{odd}`"));
     }
@@ -122,14 +126,14 @@ pub fn movement(answers: &Answers, rows: &[Row], read: impl Fn(Sample) -> Read) 
     if seconds.is_some_and(|seconds| seconds < 0.0) {
         return Err("it was started anew between the readings".to_owned());
     }
-    let absent = Port { is_absent: true, ..Port::default() };
+    let absent = PortCounterSample { is_absent: true, ..PortCounterSample::default() };
     let names: BTreeSet<&String> = first.ports.keys().chain(second.ports.keys()).collect();
     let of = |name: &String| [&first, &second].map(|reading| reading.ports.get(name).unwrap_or(&absent));
-    let ports = names.into_iter().map(|name| (name.clone(), moved(of(name), rows))).collect();
+    let ports = names.into_iter().map(|name| (name.clone(), diff_port_counters(of(name), rows))).collect();
     Ok(Movement { seconds, ports })
 }
 
-fn moved([first, second]: [&Port; 2], rows: &[Row]) -> Fact<Moved> {
+fn diff_port_counters([first, second]: [&PortCounterSample; 2], rows: &[VendorCounter]) -> Fact<PortCounterIncrease> {
     if let Some(why) = first.unread.as_ref().or(second.unread.as_ref()) {
         return Fact::Unknown(why.clone());
     }
@@ -138,24 +142,24 @@ fn moved([first, second]: [&Port; 2], rows: &[Row]) -> Fact<Moved> {
         (false, false) => {}
         _ => return Fact::Unknown("the port came or went between the readings".to_owned()),
     }
-    let mut by: BTreeMap<Key, Fact<u64>> = BTreeMap::new();
+    let mut by: BTreeMap<CounterKey, Fact<u64>> = BTreeMap::new();
     let all: BTreeSet<&String> = first.counts.keys().chain(second.counts.keys()).collect();
     for name in all {
-        let Some((key, width)) = names::meaning(rows, name) else { continue };
-        let rise = rise(first.counts.get(name).copied(), second.counts.get(name).copied(), width);
-        let sum = by.remove(&key).map_or(rise.clone(), |other| both(other, rise));
+        let Some((key, width)) = names::find_counter_meaning(rows, name) else { continue };
+        let rise = compute_counter_increase(first.counts.get(name).copied(), second.counts.get(name).copied(), width);
+        let sum = by.remove(&key).map_or(rise.clone(), |other| merge_counter_increases(other, rise));
         by.insert(key, sum);
     }
     for (name, why) in first.untold.iter().chain(&second.untold) {
-        if let Some(meter) = names::meter(rows, name) {
-            by.insert(Key::whole(meter), Fact::Unknown(why.clone()));
+        if let Some(meter) = names::find_meter_by_name(rows, name) {
+            by.insert(CounterKey::whole(meter), Fact::Unknown(why.clone()));
         }
     }
-    Fact::Is(Moved { by, stormed: second.stormed.clone() })
+    Fact::Is(PortCounterIncrease { by, stormed: second.stormed.clone() })
 }
 
 /// How much one counter rose. `None` outside is a counter that is not there, inside one that is no number.
-fn rise(first: Option<Option<u64>>, second: Option<Option<u64>>, width: Width) -> Fact<u64> {
+fn compute_counter_increase(first: Option<Option<u64>>, second: Option<Option<u64>>, width: Width) -> Fact<u64> {
     let (first, second) = match (first, second) {
         (None, None) => return Fact::Absent,
         (Some(Some(first)), Some(Some(second))) => (first, second),
@@ -177,7 +181,7 @@ fn has_wrapped(first: u64, second: u64) -> bool {
 }
 
 /// Two counters of the same thing: what rose is known whatever the other says, that nothing rose is known only of both.
-fn both(one: Fact<u64>, other: Fact<u64>) -> Fact<u64> {
+fn merge_counter_increases(one: Fact<u64>, other: Fact<u64>) -> Fact<u64> {
     match (one, other) {
         (Fact::Is(one), Fact::Is(other)) => Fact::Is(one.saturating_add(other)),
         (Fact::Is(rise), Fact::Unknown(_)) | (Fact::Unknown(_), Fact::Is(rise)) if rise > 0 => Fact::Is(rise),
@@ -187,8 +191,8 @@ fn both(one: Fact<u64>, other: Fact<u64>) -> Fact<u64> {
     }
 }
 
-fn parse(text: &str) -> Reading {
-    let mut reading = Reading::default();
+fn parse_counter_sample(text: &str) -> TargetCounterSample {
+    let mut reading = TargetCounterSample::default();
     let mut name: Option<String> = None;
     for line in text.lines() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -207,7 +211,7 @@ fn parse(text: &str) -> Reading {
     reading
 }
 
-impl Port {
+impl PortCounterSample {
     fn line(&mut self, word: &str, rest: &str) {
         match word.split_once('/') {
             _ if word == "absent" => self.is_absent = true,
@@ -216,13 +220,13 @@ impl Port {
             Some((name, priority)) if names::STORMED.contains(&(name, rest)) => {
                 self.stormed.extend(priority.parse::<u8>().ok().filter(|priority| *priority < 8));
             }
-            _ if self.counts.len() < COUNTERS_MAX => drop(self.counts.insert(word.to_owned(), number(rest))),
+            _ if self.counts.len() < COUNTERS_MAX => drop(self.counts.insert(word.to_owned(), parse_counter_number(rest))),
             _ => {}
         }
     }
 }
 
 /// A whole number, behind which NVUE writes `Bytes`; one that was rounded to a unit (`18.98 KB`) cannot be subtracted.
-fn number(text: &str) -> Option<u64> {
+fn parse_counter_number(text: &str) -> Option<u64> {
     text.strip_suffix(" Bytes").unwrap_or(text).parse().ok()
 }

@@ -1,6 +1,6 @@
 //! What vendors call their counters: data, each table with its source. `{p}` stands for a priority, a queue or a priority group, 0 to 7.
 
-use crate::switch::System;
+use crate::switch::SwitchSystem;
 use serde::Serialize;
 
 /// What a counter counts.
@@ -27,22 +27,22 @@ pub enum Meter {
 
 /// What counts as one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct CounterKey {
     /// What.
     pub meter: Meter,
     /// Of which priority; nothing where it is of the whole port.
     pub priority: Option<u8>,
 }
 
-impl Key {
+impl CounterKey {
     /// Of one priority.
     pub fn of(meter: Meter, priority: u8) -> Self {
-        Key { meter, priority: Some(priority) }
+        CounterKey { meter, priority: Some(priority) }
     }
 
     /// Of the whole port.
     pub fn whole(meter: Meter) -> Self {
-        Key { meter, priority: None }
+        CounterKey { meter, priority: None }
     }
 }
 
@@ -57,7 +57,7 @@ pub enum Width {
 
 /// A counter of a vendor.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct VendorCounter {
     /// Its name.
     pub name: &'static str,
     /// What it counts.
@@ -66,74 +66,74 @@ pub struct Row {
     pub width: Width,
 }
 
-const fn row(name: &'static str, meter: Meter) -> Row {
-    Row { name, meter, width: Width::Bits64 }
+const fn new_64_bit_counter(name: &'static str, meter: Meter) -> VendorCounter {
+    VendorCounter { name, meter, width: Width::Bits64 }
 }
 
-const fn narrow(name: &'static str, meter: Meter) -> Row {
-    Row { name, meter, width: Width::Bits32 }
+const fn new_32_bit_counter(name: &'static str, meter: Meter) -> VendorCounter {
+    VendorCounter { name, meter, width: Width::Bits32 }
 }
 
 /// Files of `hw_counters` of mlx5 (torvalds/linux: drivers/infiniband/hw/mlx5/counters.c). Those of a queue counter are read as 32 bits,
 /// those of congestion as 64 (there, `mlx5_ib_query_q_counters` and `mlx5_ib_get_hw_stats`).
-pub const HW_COUNTERS: &[Row] = &[
-    narrow("out_of_buffer", Meter::Lost),
-    row("np_ecn_marked_roce_packets", Meter::Marked),
-    row("np_cnp_sent", Meter::CnpSent),
-    row("rp_cnp_handled", Meter::CnpHandled),
+pub const HW_COUNTERS: &[VendorCounter] = &[
+    new_32_bit_counter("out_of_buffer", Meter::Lost),
+    new_64_bit_counter("np_ecn_marked_roce_packets", Meter::Marked),
+    new_64_bit_counter("np_cnp_sent", Meter::CnpSent),
+    new_64_bit_counter("rp_cnp_handled", Meter::CnpHandled),
 ];
 
 /// Of `ethtool -S`.
-const ETHTOOL: &[Row] = &[
+const ETHTOOL: &[VendorCounter] = &[
     // mlx5 (torvalds/linux: Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst)
-    row("rx_prio{p}_pause", Meter::PauseReceived),
-    row("tx_prio{p}_pause", Meter::PauseSent),
-    row("rx_prio{p}_buf_discard", Meter::Lost),
-    row("rx_prio{p}_cong_discard", Meter::Lost),
-    row("rx_discards_phy", Meter::Lost),
-    row("tx_pause_storm_warning_events", Meter::Storms),
-    row("tx_pause_storm_error_events", Meter::Storms),
+    new_64_bit_counter("rx_prio{p}_pause", Meter::PauseReceived),
+    new_64_bit_counter("tx_prio{p}_pause", Meter::PauseSent),
+    new_64_bit_counter("rx_prio{p}_buf_discard", Meter::Lost),
+    new_64_bit_counter("rx_prio{p}_cong_discard", Meter::Lost),
+    new_64_bit_counter("rx_discards_phy", Meter::Lost),
+    new_64_bit_counter("tx_pause_storm_warning_events", Meter::Storms),
+    new_64_bit_counter("tx_pause_storm_error_events", Meter::Storms),
     // bnxt_en (torvalds/linux: drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c)
-    row("rx_pfc_ena_frames_pri{p}", Meter::PauseReceived),
-    row("tx_pfc_ena_frames_pri{p}", Meter::PauseSent),
+    new_64_bit_counter("rx_pfc_ena_frames_pri{p}", Meter::PauseReceived),
+    new_64_bit_counter("tx_pfc_ena_frames_pri{p}", Meter::PauseSent),
     // ice (torvalds/linux: drivers/net/ethernet/intel/ice/ice_ethtool.c)
-    row("rx_priority_{p}_xoff.nic", Meter::PauseReceived),
-    row("tx_priority_{p}_xoff.nic", Meter::PauseSent),
+    new_64_bit_counter("rx_priority_{p}_xoff.nic", Meter::PauseReceived),
+    new_64_bit_counter("tx_priority_{p}_xoff.nic", Meter::PauseSent),
 ];
 
 /// COUNTERS_DB (sonic-net/sonic-utilities: tests/mock_tables/counters_db.json; sonic-net/SONiC: doc/qos/ECN_and_WRED_statistics_HLD.md;
 /// sonic-net/sonic-swss: orchagent/pfcactionhandler.cpp), with the queue or the group behind a `/`.
-pub const SONIC: &[Row] = &[
-    row("SAI_PORT_STAT_PFC_{p}_RX_PKTS", Meter::PauseReceived),
-    row("SAI_PORT_STAT_PFC_{p}_TX_PKTS", Meter::PauseSent),
-    row("SAI_QUEUE_STAT_DROPPED_PACKETS/{p}", Meter::Lost),
-    row("SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/{p}", Meter::Marked),
-    row("PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/{p}", Meter::Storms),
-    row("SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS/{p}", Meter::Lost),
+pub const SONIC: &[VendorCounter] = &[
+    new_64_bit_counter("SAI_PORT_STAT_PFC_{p}_RX_PKTS", Meter::PauseReceived),
+    new_64_bit_counter("SAI_PORT_STAT_PFC_{p}_TX_PKTS", Meter::PauseSent),
+    new_64_bit_counter("SAI_QUEUE_STAT_DROPPED_PACKETS/{p}", Meter::Lost),
+    new_64_bit_counter("SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/{p}", Meter::Marked),
+    new_64_bit_counter("PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/{p}", Meter::Storms),
+    new_64_bit_counter("SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS/{p}", Meter::Lost),
 ];
 
 /// `nv show interface PORT counters qos` and `... qos pfc-watchdog status`: the words are the columns of the tables in CumulusNetworks/docs,
 /// content/nvue-reference/Show-Commands/QoS.md. The manual shows no JSON of them; that a row is keyed by its first column is what
 /// NVUE does with all its collections. Discards of a buffer are in bytes there.
-const CUMULUS: &[Row] = &[
-    row("rx-pause-frames/{p}", Meter::PauseReceived),
-    row("tx-pause-frames/{p}", Meter::PauseSent),
-    row("rx-buffer-discards/{p}", Meter::Lost),
-    row("tx-uc-buffer-discards/{p}", Meter::Lost),
-    row("wred-discards/{p}", Meter::Lost),
-    row("ecn-marked-frames/{p}", Meter::Marked),
-    row("deadlock-count/{p}", Meter::Storms),
+const CUMULUS: &[VendorCounter] = &[
+    new_64_bit_counter("rx-pause-frames/{p}", Meter::PauseReceived),
+    new_64_bit_counter("tx-pause-frames/{p}", Meter::PauseSent),
+    new_64_bit_counter("rx-buffer-discards/{p}", Meter::Lost),
+    new_64_bit_counter("tx-uc-buffer-discards/{p}", Meter::Lost),
+    new_64_bit_counter("wred-discards/{p}", Meter::Lost),
+    new_64_bit_counter("ecn-marked-frames/{p}", Meter::Marked),
+    new_64_bit_counter("deadlock-count/{p}", Meter::Storms),
 ];
 
 /// Lines of `eos_counters.py`, by the members of what EOS prints (`eos`): `dropped` is what the queues of a class dropped, together. A class has the
 /// queue of its number unless the switch maps it elsewhere.
-const EOS: &[Row] = &[
-    row("rxFrames/{p}", Meter::PauseReceived),
-    row("txFrames/{p}", Meter::PauseSent),
-    row("dropped/{p}", Meter::Lost),
-    row("inDiscards", Meter::Discarded),
-    row("marked/{p}", Meter::Marked),
-    row("stuckCount/{p}", Meter::Storms),
+const EOS: &[VendorCounter] = &[
+    new_64_bit_counter("rxFrames/{p}", Meter::PauseReceived),
+    new_64_bit_counter("txFrames/{p}", Meter::PauseSent),
+    new_64_bit_counter("dropped/{p}", Meter::Lost),
+    new_64_bit_counter("inDiscards", Meter::Discarded),
+    new_64_bit_counter("marked/{p}", Meter::Marked),
+    new_64_bit_counter("stuckCount/{p}", Meter::Storms),
 ];
 
 /// What a watchdog says of a queue that it holds down: SONiC (sonic-net/sonic-swss: orchagent/pfcactionhandler.cpp), Cumulus Linux
@@ -141,26 +141,26 @@ const EOS: &[Row] = &[
 pub const STORMED: &[(&str, &str)] = &[("PFC_WD_STATUS", "stormed"), ("status", "DEADLOCK")];
 
 /// What a host counts.
-pub fn of_host() -> Vec<Row> {
+pub fn of_host() -> Vec<VendorCounter> {
     [ETHTOOL, HW_COUNTERS].concat()
 }
 
 /// What a switch counts.
-pub fn of_switch(system: System) -> &'static [Row] {
+pub fn of_switch(system: SwitchSystem) -> &'static [VendorCounter] {
     match system {
-        System::Sonic => SONIC,
-        System::Cumulus => CUMULUS,
-        System::Eos => EOS,
+        SwitchSystem::Sonic => SONIC,
+        SwitchSystem::Cumulus => CUMULUS,
+        SwitchSystem::Eos => EOS,
     }
 }
 
 /// What counters of this name count, of whatever priority.
-pub fn meter(rows: &[Row], name: &str) -> Option<Meter> {
+pub fn find_meter_by_name(rows: &[VendorCounter], name: &str) -> Option<Meter> {
     rows.iter().find(|row| row.name.trim_end_matches("/{p}") == name).map(|row| row.meter)
 }
 
 /// What a counter of this name counts.
-pub fn meaning(rows: &[Row], name: &str) -> Option<(Key, Width)> {
+pub fn find_counter_meaning(rows: &[VendorCounter], name: &str) -> Option<(CounterKey, Width)> {
     rows.iter().find_map(|row| {
         let priority = match row.name.split_once("{p}") {
             None => (row.name == name).then_some(None),
@@ -169,6 +169,6 @@ pub fn meaning(rows: &[Row], name: &str) -> Option<(Key, Width)> {
                 Some(Some(digit.parse::<u8>().ok().filter(|priority| *priority < 8 && digit.len() == 1)?))
             }
         }?;
-        Some((Key { meter: row.meter, priority }, row.width))
+        Some((CounterKey { meter: row.meter, priority }, row.width))
     })
 }

@@ -2,7 +2,7 @@
 //! (sonic-net/sonic-utilities: scripts/fast-reboot, `backup_database`); one call a counter would take minutes. The script has `hget` alone.
 
 use super::names::SONIC;
-use railwright_base::quote::{sh, sh_words};
+use railwright_base::quote::{quote_for_shell, sh_words};
 
 /// Where ports, queues and groups are found by their names, and how a counter's name begins that is kept there.
 const MAPS: [(&str, &str); 3] = [
@@ -12,18 +12,18 @@ const MAPS: [(&str, &str); 3] = [
 ];
 
 /// The section. Exit 69 where the host is no SONiC.
-pub fn script(ports: &[String]) -> String {
+pub fn render_sonic_counters_script(ports: &[String]) -> String {
     format!(
         "command -v sonic-db-cli >/dev/null || exit 69\n\
          u=; {{ read -r u _ <\"$R/proc/uptime\"; }} 2>/dev/null; printf 'uptime %s\\n' \"$u\"\n\
          sonic-db-cli COUNTERS_DB EVAL {lua} 0 {ports}\n",
-        lua = sh(&lua()),
+        lua = quote_for_shell(&render_counters_lua()),
         ports = sh_words(ports.iter().map(String::as_str))
     )
 }
 
 /// Names of counters of a port have the priority in them; those of queues and groups stand behind a `/`.
-fn lua() -> String {
+fn render_counters_lua() -> String {
     let of_queue = |name: &&str| name.starts_with("SAI_QUEUE_") || name.starts_with("PFC_WD_");
     let bare = SONIC.iter().map(|row| row.name.trim_end_matches("/{p}")).chain(["PFC_WD_STATUS"]);
     let list = |keep: &dyn Fn(&&str) -> bool| -> String {

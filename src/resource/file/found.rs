@@ -2,7 +2,7 @@
 //! Every kind that owns a file below /etc goes through here.
 
 use super::base64;
-use crate::{Action, Answers, Read, Reading};
+use crate::{Action, Read, ReadResults, Reading};
 use railwright_base::{Digest, secret};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +15,7 @@ const SHOWN_LIMIT_BYTES: usize = 16 * 1024;
 /// A file's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Content {
+pub enum FileContent {
     /// UTF-8.
     Text(String),
     /// Anything else.
@@ -36,13 +36,13 @@ pub struct Regular {
     /// The group's name, or number when it has none.
     pub group: String,
     /// What is in it.
-    pub content: Content,
+    pub content: FileContent,
 }
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Found {
+pub enum FileState {
     /// Nothing; `folder` is the deepest folder above it that is there.
     Absent { folder: Option<String> },
     /// A regular file.
@@ -58,31 +58,31 @@ pub fn answer_of_private(text: &str) -> String {
     format!("600 root root {} regular file\n{text}", text.len())
 }
 
-impl Found {
+impl FileState {
     /// What stands at this path, by the answers.
-    pub fn at(path: &str, answers: &Answers) -> Self {
-        Found::by(&Read::File { path: path.to_owned() }, answers)
+    pub fn at(path: &str, answers: &ReadResults) -> Self {
+        FileState::by(&Read::File { path: path.to_owned() }, answers)
     }
 
     /// The same of a file that may hold a secret: of its content only the seal.
-    pub fn at_sealed(path: &str, answers: &Answers) -> Self {
-        Found::by(&Read::SealedFile { path: path.to_owned() }, answers)
+    pub fn at_sealed(path: &str, answers: &ReadResults) -> Self {
+        FileState::by(&Read::SealedFile { path: path.to_owned() }, answers)
     }
 
     /// What this read of a file found.
-    pub fn by(read: &Read, answers: &Answers) -> Self {
+    pub fn by(read: &Read, answers: &ReadResults) -> Self {
         match answers.output(read) {
-            Err(reason) => Found::Unknown { reason },
-            Ok((1, out)) => Found::Absent { folder: out.lines().find_map(|l| l.strip_prefix("folder ")).map(str::to_owned) },
-            Ok((0, out)) => decode(out),
-            Ok((code, _)) => Found::Unknown { reason: format!("the file could not be read (exit {code})") },
+            Err(reason) => FileState::Unknown { reason },
+            Ok((1, out)) => FileState::Absent { folder: out.lines().find_map(|l| l.strip_prefix("folder ")).map(str::to_owned) },
+            Ok((0, out)) => parse_file_state(out),
+            Ok((code, _)) => FileState::Unknown { reason: format!("the file could not be read (exit {code})") },
         }
     }
 
     /// What a kind kept in `before`.
     pub fn remembered(before: Option<&Value>) -> Self {
         let kept = before.and_then(|value| serde_json::from_value(value.clone()).ok());
-        kept.unwrap_or_else(|| Found::Unknown { reason: "what was there before was not recorded".to_owned() })
+        kept.unwrap_or_else(|| FileState::Unknown { reason: "what was there before was not recorded".to_owned() })
     }
 
     /// For `before`.
@@ -93,7 +93,7 @@ impl Found {
     /// The text, where it is a regular file with text.
     pub fn text(&self) -> Option<&str> {
         match self {
-            Found::Regular(Regular { content: Content::Text(text), .. }) => Some(text),
+            FileState::Regular(Regular { content: FileContent::Text(text), .. }) => Some(text),
             _ => None,
         }
     }
@@ -106,38 +106,38 @@ impl Found {
     /// One side of a regular file as a reading.
     pub fn reading(&self, side: impl Fn(&Regular) -> String) -> Reading {
         match self {
-            Found::Absent { .. } => Reading::Absent,
-            Found::Regular(file) => Reading::is(side(file)),
-            Found::Other { what } => Reading::is(format!("a {what}")),
-            Found::Unknown { reason } => Reading::Unknown(reason.clone()),
+            FileState::Absent { .. } => Reading::Absent,
+            FileState::Regular(file) => Reading::is(side(file)),
+            FileState::Other { what } => Reading::is(format!("a {what}")),
+            FileState::Unknown { reason } => Reading::Unknown(reason.clone()),
         }
     }
 
     /// What puts this back at the path, given what is there now; the second part is what cannot be put back.
-    pub fn restore(&self, path: &str, now: &Found) -> (Vec<Action>, Option<String>) {
+    pub fn restore(&self, path: &str, now: &FileState) -> (Vec<Action>, Option<String>) {
         match self {
             _ if self == now => (Vec::new(), None),
-            Found::Absent { folder } => (removal(path, folder.as_deref(), now), None),
-            Found::Regular(file) => restore_regular(path, file),
-            Found::Other { what } => (Vec::new(), Some(format!("{path} was a {what} before; what is there now stays"))),
-            Found::Unknown { reason } => (Vec::new(), Some(format!("{path} stays as it is: {reason}"))),
+            FileState::Absent { folder } => (plan_file_removal(path, folder.as_deref(), now), None),
+            FileState::Regular(file) => restore_regular(path, file),
+            FileState::Other { what } => (Vec::new(), Some(format!("{path} was a {what} before; what is there now stays"))),
+            FileState::Unknown { reason } => (Vec::new(), Some(format!("{path} stays as it is: {reason}"))),
         }
     }
 
     /// The reading that `restore` leads to: what it cannot put back stays as it is now.
-    pub fn restored_reading(&self, now: &Found) -> Reading {
+    pub fn restored_reading(&self, now: &FileState) -> Reading {
         match self {
-            Found::Absent { .. } => Reading::Absent,
-            Found::Regular(Regular { content: Content::Text(_) | Content::Base64(_), .. }) => self.content_reading(),
+            FileState::Absent { .. } => Reading::Absent,
+            FileState::Regular(Regular { content: FileContent::Text(_) | FileContent::Base64(_), .. }) => self.content_reading(),
             _ => now.content_reading(),
         }
     }
 }
 
-fn removal(path: &str, folder: Option<&str>, now: &Found) -> Vec<Action> {
+fn plan_file_removal(path: &str, folder: Option<&str>, now: &FileState) -> Vec<Action> {
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-    let below = folder.filter(|folder| *folder != parent && *now != Found::Absent { folder: Some((*folder).to_owned()) });
-    if below.is_none() && matches!(now, Found::Absent { .. }) {
+    let below = folder.filter(|folder| *folder != parent && *now != FileState::Absent { folder: Some((*folder).to_owned()) });
+    if below.is_none() && matches!(now, FileState::Absent { .. }) {
         return Vec::new();
     }
     vec![Action::RemoveFile { path: path.to_owned(), below: below.map(str::to_owned) }]
@@ -147,15 +147,15 @@ fn restore_regular(path: &str, file: &Regular) -> (Vec<Action>, Option<String>) 
     let (path, mode, owner, group) = (path.to_owned(), file.mode.clone(), file.owner.clone(), file.group.clone());
     match &file.content {
         // What stood on a host is given back as it was: a mark in it is no wish of ours, and no secret is filled in there.
-        Content::Text(content) if secret::reserved(content).is_some() => {
-            (vec![Action::WriteBinaryFile { path, base64: base64::encode(content.as_bytes()), mode, owner, group }], None)
+        FileContent::Text(content) if secret::find_mark_character(content).is_some() => {
+            (vec![Action::WriteBinaryFile { path, base64: base64::encode_base64_text(content.as_bytes()), mode, owner, group }], None)
         }
-        Content::Text(content) => (vec![Action::WriteFile { path, content: content.clone(), mode, owner, group }], None),
-        Content::Base64(base64) => (vec![Action::WriteBinaryFile { path, base64: base64.clone(), mode, owner, group }], None),
-        Content::TooLarge { bytes, .. } => {
+        FileContent::Text(content) => (vec![Action::WriteFile { path, content: content.clone(), mode, owner, group }], None),
+        FileContent::Base64(base64) => (vec![Action::WriteBinaryFile { path, base64: base64.clone(), mode, owner, group }], None),
+        FileContent::TooLarge { bytes, .. } => {
             (Vec::new(), Some(format!("{path} stays: its earlier content ({bytes} bytes) was too large to be kept")))
         }
-        Content::Sealed(_) => (
+        FileContent::Sealed(_) => (
             Vec::new(),
             Some(format!(
                 "{path} stays, with the secret in it: its earlier content was not kept, because it may be a secret too; \
@@ -166,7 +166,7 @@ fn restore_regular(path: &str, file: &Regular) -> (Vec<Action>, Option<String>) 
 }
 
 /// Writes a configuration file of ours: root's, readable by all.
-pub fn put(path: &str, content: String) -> Action {
+pub fn build_config_file_action(path: &str, content: String) -> Action {
     let root = || "root".to_owned();
     Action::WriteFile { path: path.to_owned(), content, mode: "0644".to_owned(), owner: root(), group: root() }
 }
@@ -177,51 +177,51 @@ pub fn normal_mode(mode: &str) -> String {
 }
 
 /// The content as it is compared and shown. A function of the content alone, so that equal contents look equal.
-pub fn shown_content(content: &Content) -> String {
+pub fn shown_content(content: &FileContent) -> String {
     match content {
-        Content::Text(text) if is_showable(text) => text.clone(),
-        Content::Text(text) => format!("sha256:{} ({} bytes)", Digest::of_bytes(text.as_bytes()), text.len()),
-        Content::Base64(text) => {
-            let bytes = base64::decode(text).unwrap_or_default();
+        FileContent::Text(text) if is_showable(text) => text.clone(),
+        FileContent::Text(text) => format!("sha256:{} ({} bytes)", Digest::of_bytes(text.as_bytes()), text.len()),
+        FileContent::Base64(text) => {
+            let bytes = base64::decode_base64_text(text).unwrap_or_default();
             format!("sha256:{} ({} bytes)", Digest::of_bytes(&bytes), bytes.len())
         }
-        Content::TooLarge { sha256, bytes } => format!("sha256:{sha256} ({bytes} bytes)"),
-        Content::Sealed(seal) => seal.clone(),
+        FileContent::TooLarge { sha256, bytes } => format!("sha256:{sha256} ({bytes} bytes)"),
+        FileContent::Sealed(seal) => seal.clone(),
     }
 }
 
 fn is_showable(text: &str) -> bool {
-    text.len() <= SHOWN_LIMIT_BYTES && railwright_base::text::clean(text) == text
+    text.len() <= SHOWN_LIMIT_BYTES && railwright_base::text::sanitize_text(text) == text
 }
 
 /// The answer of `Read::File`: a line `mode owner group size type[, encoding]`, then the content.
-fn decode(out: &str) -> Found {
+fn parse_file_state(out: &str) -> FileState {
     let (head, body) = out.split_once('\n').unwrap_or((out, ""));
     let words: Vec<&str> = head.splitn(5, ' ').collect();
     let [mode, owner, group, bytes, what] = words[..] else {
-        return Found::Unknown { reason: "the answer makes no sense".to_owned() };
+        return FileState::Unknown { reason: "the answer makes no sense".to_owned() };
     };
     let (what, encoding) = what.split_once(", ").unwrap_or((what, ""));
     if !what.starts_with("regular") {
-        return Found::Other { what: railwright_base::text::one_line(what, 40) };
+        return FileState::Other { what: railwright_base::text::one_line(what, 40) };
     }
     let content = match encoding {
         "base64" => decode_base64(body),
-        "sealed" => Some(Content::Sealed(body.trim_end().to_owned())),
-        "sha256" => Some(Content::TooLarge { sha256: body.trim().to_owned(), bytes: bytes.parse().unwrap_or(0) }),
-        _ => Some(Content::Text(body.to_owned())),
+        "sealed" => Some(FileContent::Sealed(body.trim_end().to_owned())),
+        "sha256" => Some(FileContent::TooLarge { sha256: body.trim().to_owned(), bytes: bytes.parse().unwrap_or(0) }),
+        _ => Some(FileContent::Text(body.to_owned())),
     };
     match content {
-        None => Found::Unknown { reason: "the content came damaged".to_owned() },
-        Some(content) => Found::Regular(Regular { mode: normal_mode(mode), owner: owner.to_owned(), group: group.to_owned(), content }),
+        None => FileState::Unknown { reason: "the content came damaged".to_owned() },
+        Some(content) => FileState::Regular(Regular { mode: normal_mode(mode), owner: owner.to_owned(), group: group.to_owned(), content }),
     }
 }
 
-fn decode_base64(body: &str) -> Option<Content> {
-    let bytes = base64::decode(body)?;
+fn decode_base64(body: &str) -> Option<FileContent> {
+    let bytes = base64::decode_base64_text(body)?;
     Some(match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Content::Text(text),
-        _ => Content::Base64(body.split_whitespace().collect()),
+        Ok(text) if !text.contains('\0') => FileContent::Text(text),
+        _ => FileContent::Base64(body.split_whitespace().collect()),
     })
 }
 
@@ -231,20 +231,20 @@ mod tests {
 
     #[test]
     fn decodes_every_form_of_the_answer() {
-        let regular = |content| Found::Regular(Regular { mode: "0644".into(), owner: "root".into(), group: "root".into(), content });
-        let other = |what: &str| Found::Other { what: what.into() };
+        let regular = |content| FileState::Regular(Regular { mode: "0644".into(), owner: "root".into(), group: "root".into(), content });
+        let other = |what: &str| FileState::Other { what: what.into() };
         for (out, found) in [
-            ("644 root root 2 regular file\na\n", regular(Content::Text("a\n".into()))),
-            ("644 root root 0 regular empty file\n", regular(Content::Text(String::new()))),
-            ("644 root root 3 regular file, base64\nw7x4\n", regular(Content::Text("üx".into()))),
-            ("644 root root 2 regular file, base64\n/wA=\n", regular(Content::Base64("/wA=".into()))),
-            ("644 root root 9 regular file, sha256\nabc\n", regular(Content::TooLarge { sha256: "abc".into(), bytes: 9 })),
+            ("644 root root 2 regular file\na\n", regular(FileContent::Text("a\n".into()))),
+            ("644 root root 0 regular empty file\n", regular(FileContent::Text(String::new()))),
+            ("644 root root 3 regular file, base64\nw7x4\n", regular(FileContent::Text("üx".into()))),
+            ("644 root root 2 regular file, base64\n/wA=\n", regular(FileContent::Base64("/wA=".into()))),
+            ("644 root root 9 regular file, sha256\nabc\n", regular(FileContent::TooLarge { sha256: "abc".into(), bytes: 9 })),
             ("755 root root 4096 directory\n", other("directory")),
             ("777 root root 4 symbolic link\n", other("symbolic link")),
         ] {
-            assert_eq!(decode(out), found, "{out:?}");
+            assert_eq!(parse_file_state(out), found, "{out:?}");
         }
-        assert!(matches!(decode("nonsense"), Found::Unknown { .. }));
+        assert!(matches!(parse_file_state("nonsense"), FileState::Unknown { .. }));
     }
 
     #[test]

@@ -8,30 +8,30 @@ pub mod found;
 pub mod script;
 pub mod sealed;
 
-use super::body::{Shape, check_fields, demand, is_clean_path, is_word, optional, required};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use found::{Content, Found, Regular, normal_mode, shown_content};
+use super::body::{FieldShape, check_fields, is_clean_path, is_word, new_optional_field, new_required_field, require_condition};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use found::{FileContent, FileState, Regular, normal_mode, shown_content};
 use railwright_base::{seal, secret};
 use serde_json::Value;
 
 /// The kind.
 pub struct File;
 
-const FIELDS: &[super::body::Field] = &[
-    required("path", Shape::Text),
-    optional("content", Shape::Text),
-    optional("mode", Shape::Text),
-    optional("owner", Shape::Text),
-    optional("group", Shape::Text),
-    optional("state", Shape::Text),
-    optional("guard", Shape::Flag),
+const FIELDS: &[super::body::BodyField] = &[
+    new_required_field("path", FieldShape::Text),
+    new_optional_field("content", FieldShape::Text),
+    new_optional_field("mode", FieldShape::Text),
+    new_optional_field("owner", FieldShape::Text),
+    new_optional_field("group", FieldShape::Text),
+    new_optional_field("state", FieldShape::Text),
+    new_optional_field("guard", FieldShape::Flag),
 ];
 
 /// Where railwright keeps its record, lock and running steps on a host: a wish that changed those would undo what it is
 /// held by.
 pub const OWN_FOLDER: &str = "/var/lib/railwright";
 
-struct Wanted<'a> {
+struct DesiredFile<'a> {
     path: &'a str,
     content: &'a str,
     mode: String,
@@ -42,16 +42,16 @@ struct Wanted<'a> {
     sealed: Option<Result<&'a str, String>>,
 }
 
-impl<'a> Wanted<'a> {
-    fn of(wish: &'a Wish) -> Self {
-        Wanted {
+impl<'a> DesiredFile<'a> {
+    fn of(wish: &'a DesiredResource) -> Self {
+        DesiredFile {
             path: wish.text("path").unwrap_or_default(),
             content: wish.text("content").unwrap_or_default(),
             mode: normal_mode(wish.text("mode").unwrap_or("0644")),
             owner: wish.text("owner").unwrap_or("root"),
             group: wish.text("group").unwrap_or("root"),
             present: wish.text("state") != Some("absent"),
-            sealed: sealed::wanted(wish),
+            sealed: sealed::find_desired_seal(wish),
         }
     }
 
@@ -62,18 +62,18 @@ impl<'a> Wanted<'a> {
     /// The content as it is compared and shown.
     fn shown(&self) -> String {
         match &self.sealed {
-            None => shown_content(&Content::Text(self.content.to_owned())),
+            None => shown_content(&FileContent::Text(self.content.to_owned())),
             Some(Ok(seal)) => (*seal).to_owned(),
             Some(Err(_)) => seal::VEIL.to_owned(),
         }
     }
 
-    fn attributes(&self, found: &Found) -> Vec<(String, Attribute)> {
+    fn attributes(&self, found: &FileState) -> Vec<(String, Attribute)> {
         let of = |name: &str, wanted: String, found: Reading| {
             (name.to_owned(), Attribute::in_plane(Plane::Persisted, self.reading(wanted), found))
         };
         let content = found.content_reading();
-        let content = self.sealed.iter().fold(content, |content, wanted| sealed::found(wanted, content));
+        let content = self.sealed.iter().fold(content, |content, wanted| sealed::check_seal_comparability(wanted, content));
         vec![
             of("content", self.shown(), content),
             of("mode", self.mode.clone(), found.reading(|file| file.mode.clone())),
@@ -81,10 +81,10 @@ impl<'a> Wanted<'a> {
         ]
     }
 
-    fn actions(&self, found: &Found) -> Vec<Action> {
+    fn actions(&self, found: &FileState) -> Vec<Action> {
         let (path, mode, owner, group) = (self.path.to_owned(), self.mode.clone(), self.owner.to_owned(), self.group.to_owned());
         match found {
-            Found::Absent { .. } if !self.present => Vec::new(),
+            FileState::Absent { .. } if !self.present => Vec::new(),
             _ if !self.present => vec![Action::RemoveFile { path, below: None }],
             // One of which only mode or owner differ is written anew too: whoever has it open could go on writing.
             _ => vec![Action::WriteFile { path, content: self.content.to_owned(), mode, owner, group }],
@@ -92,7 +92,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-impl Kind for File {
+impl ResourceKind for File {
     fn name(&self) -> &'static str {
         "file"
     }
@@ -105,8 +105,14 @@ impl Kind for File {
         let mut errors = check_fields(body, "", FIELDS);
         let text = |field: &str| body.get(field).and_then(Value::as_str);
         if let Some(path) = text("path") {
-            demand(&mut errors, is_clean_path(path), "/path", "the path must be absolute and without `..`", "write it as /etc/name.conf");
-            demand(
+            require_condition(
+                &mut errors,
+                is_clean_path(path),
+                "/path",
+                "the path must be absolute and without `..`",
+                "write it as /etc/name.conf",
+            );
+            require_condition(
                 &mut errors,
                 path != OWN_FOLDER && !path.starts_with(&format!("{OWN_FOLDER}/")),
                 "/path",
@@ -116,28 +122,32 @@ impl Kind for File {
         }
         if let Some(mode) = text("mode") {
             let octal = (3..=5).contains(&mode.len()) && mode.chars().all(|c| ('0'..='7').contains(&c));
-            demand(&mut errors, octal, "/mode", "the mode must be octal digits in quotes", "for example \"0644\"");
+            require_condition(&mut errors, octal, "/mode", "the mode must be octal digits in quotes", "for example \"0644\"");
         }
         for field in ["owner", "group"] {
             if let Some(name) = text(field) {
-                demand(&mut errors, is_word(name, "._-"), &format!("/{field}"), "this is no user or group name", "for example root");
+                require_condition(
+                    &mut errors,
+                    is_word(name, "._-"),
+                    &format!("/{field}"),
+                    "this is no user or group name",
+                    "for example root",
+                );
             }
         }
         match text("state") {
-            None | Some("present") => {
-                demand(
-                    &mut errors,
-                    body.get("content").is_some(),
-                    "",
-                    "`content` is missing",
-                    "give the content, or `template`, or `state: absent`",
-                );
-            }
+            None | Some("present") => require_condition(
+                &mut errors,
+                body.get("content").is_some(),
+                "",
+                "`content` is missing",
+                "give the content, or `template`, or `state: absent`",
+            ),
             Some("absent") => {}
-            Some(_) => errors.push(super::body::error("/state", "the state is `present` or `absent`", None)),
+            Some(_) => errors.push(super::body::new_body_error("/state", "the state is `present` or `absent`", None)),
         }
-        if !secret::names(text("content").unwrap_or_default()).is_empty() {
-            demand(
+        if !secret::list_secret_names(text("content").unwrap_or_default()).is_empty() {
+            require_condition(
                 &mut errors,
                 normal_mode(text("mode").unwrap_or("0644")).ends_with('0'),
                 "/mode",
@@ -146,53 +156,53 @@ impl Kind for File {
             );
         }
         if let Some(content) = text("content") {
-            demand(&mut errors, !content.contains('\0'), "/content", "the content holds a NUL byte", "only text can be written");
+            require_condition(&mut errors, !content.contains('\0'), "/content", "the content holds a NUL byte", "only text can be written");
         }
         errors
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        vec![sealed::read(wish)]
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        vec![sealed::build_file_read(wish)]
     }
 
     fn may_hold_secret(&self, pointer: &str) -> bool {
         pointer == "/content"
     }
 
-    fn is_same_wish(&self, applied: &Wish, wish: &Wish) -> bool {
+    fn is_same_wish(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
         applied.digest() == wish.digest() || sealed::differ_in_being_sealed(applied, wish)
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let wanted = Wanted::of(wish);
-        let found = Found::by(&sealed::read(wish), answers);
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let wanted = DesiredFile::of(wish);
+        let found = FileState::by(&sealed::build_file_read(wish), answers);
         let mut assessment = Assessment { before: found.remember(), ..Assessment::default() };
         assessment.attributes.extend(wanted.attributes(&found));
-        if let Found::Other { what } = &found {
+        if let FileState::Other { what } = &found {
             assessment.refusal = Some(format!("there is a {what} at {}; railwright replaces only regular files", wanted.path));
         } else if let (Some(Err(why)), true) = (&wanted.sealed, wanted.present) {
             assessment.refusal = Some(format!("its content holds a secret that cannot be had now: {why}"));
         } else if !assessment.is_met() {
             assessment.actions = wanted.actions(&found);
         }
-        if let Found::Regular(Regular { content: Content::TooLarge { bytes, .. }, .. }) = &found {
+        if let FileState::Regular(Regular { content: FileContent::TooLarge { bytes, .. }, .. }) = &found {
             assessment.residue.push(format!("the earlier content of {} ({bytes} bytes) is too large to be kept", wanted.path));
         }
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         let path = last_applied.text("path").unwrap_or_default();
-        let (now, earlier) = (Found::by(&sealed::read(last_applied), answers), Found::remembered(Some(before)));
+        let (now, earlier) = (FileState::by(&sealed::build_file_read(last_applied), answers), FileState::remembered(Some(before)));
         let (actions, residue) = earlier.restore(path, &now);
         let mut assessment = Assessment { actions, residue: residue.into_iter().collect(), ..Assessment::default() };
         let mut judge = |name: &str, wanted: Reading, found: Reading| {
             assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
         };
-        let wanted = sealed::before(last_applied, &earlier).unwrap_or_else(|| earlier.restored_reading(&now));
+        let wanted = sealed::find_earlier_content_seal(last_applied, &earlier).unwrap_or_else(|| earlier.restored_reading(&now));
         judge("content", wanted, now.content_reading());
-        if let (Found::Regular(file), Found::Regular(_)) = (&earlier, &now)
-            && !matches!(file.content, Content::TooLarge { .. } | Content::Sealed(_))
+        if let (FileState::Regular(file), FileState::Regular(_)) = (&earlier, &now)
+            && !matches!(file.content, FileContent::TooLarge { .. } | FileContent::Sealed(_))
         {
             judge("mode", Reading::is(file.mode.clone()), now.reading(|f| f.mode.clone()));
             judge("owner", Reading::is(format!("{}:{}", file.owner, file.group)), now.reading(|f| format!("{}:{}", f.owner, f.group)));
@@ -231,7 +241,7 @@ mod tests {
     #[test]
     fn what_was_not_answered_is_unknown_and_not_absent() {
         let wish = wish(&File, json!({ "path": "/etc/a", "content": "x\n" }));
-        let assessment = File.assess(&wish, &Answers::default());
+        let assessment = File.assess(&wish, &ReadResults::default());
         assert!(assessment.has_unknown() && !assessment.is_absent() && !assessment.is_met());
     }
 

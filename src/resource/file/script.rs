@@ -2,10 +2,10 @@
 
 use super::found::CONTENT_LIMIT_BYTES;
 use crate::complaint::{NOT_ROOTS, SAY};
-use crate::read::rooted;
+use crate::read::quote_rooted_path;
 use crate::rights::STAT_FORMAT;
 use crate::shared::HERE;
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 
 /// What `stat` said with `STAT_FORMAT`, as the words `$1` to `$7` and as the first line of an answer. An owner without a name
 /// is told by number.
@@ -20,7 +20,7 @@ const PLAIN: &str = r"\11\12\15\40-\176";
 /// What the reads of all these files ask once: what they are in `$file_stats`, and which hold plain text in `$file_plain`. Only
 /// GNU's grep is asked, which takes a file with NUL in it for what it is, and leaves pipes and devices alone.
 pub fn shared_script(paths: &[&str]) -> String {
-    let paths: String = paths.iter().map(|path| format!(" {}", rooted(path))).collect();
+    let paths: String = paths.iter().map(|path| format!(" {}", quote_rooted_path(path))).collect();
     format!(
         "file_stats=$(stat -c '{STAT_FORMAT}|%n' --{paths} 2>/dev/null)\n\
          case $(grep --version 2>/dev/null) in *GNU*) file_plain=$(grep -aLs -D skip -d skip '[^\t\r -~]' --{paths}) ;; esac\n"
@@ -47,7 +47,7 @@ pub fn read_script(path: &str) -> String {
          else echo ', base64'; base64 <\"$f\" || exit 3\n\
          fi\n\
          ) fi\n",
-        path = rooted(path)
+        path = quote_rooted_path(path)
     )
 }
 
@@ -68,7 +68,7 @@ pub fn read_script_for_others(path: &str) -> String {
          exit 0\n\
          fi\n\
          {open}",
-        path = rooted(path),
+        path = quote_rooted_path(path),
         open = read_script(path),
     )
 }
@@ -77,12 +77,12 @@ pub fn read_script_for_others(path: &str) -> String {
 /// already is left alone, and one of which only mode or owner differ keeps its time: a new one would make services that watch it owe a restart. `cat` writes, because
 /// dash's own `printf` calls a full disk an `I/O error`.
 pub fn write_script(path: &str, content: &str, mode: &str, owner: &str, group: &str) -> String {
-    replace_script(path, &format!("printf %s {} | cat", sh(content)), mode, owner, group)
+    replace_script(path, &format!("printf %s {} | cat", quote_for_shell(content)), mode, owner, group)
 }
 
 /// The same for content that is no text.
 pub fn write_binary_script(path: &str, base64: &str, mode: &str, owner: &str, group: &str) -> String {
-    replace_script(path, &format!("printf %s {} | base64 -d", sh(base64)), mode, owner, group)
+    replace_script(path, &format!("printf %s {} | base64 -d", quote_for_shell(base64)), mode, owner, group)
 }
 
 /// The content is a word of `printf`: where that is a program of its own and not part of the shell, the content would show
@@ -138,27 +138,27 @@ done
 "#;
 
 /// The folder and the name in it of an absolute path, as words of the shell.
-fn parts(path: &str) -> (String, String) {
+fn split_shell_path(path: &str) -> (String, String) {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    (sh(if folder.is_empty() { "/" } else { folder }), sh(name))
+    (quote_for_shell(if folder.is_empty() { "/" } else { folder }), quote_for_shell(name))
 }
 
 fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &str) -> String {
-    let (folder, name) = parts(path);
+    let (folder, name) = split_shell_path(path);
     format!(
         "(set -eu\n{BUILT_IN}{functions}into {folder}; inside; f=../{name}\n{producer} >./new\nchown {owner} ./new\nchmod {mode} ./new\n\
          is_so() {{ [ \"$(stat -c '%a %u:%g' ./new)\" = \"$(stat -c '%a %u:%g' \"$f\")\" ] || {{ touch -r \"$f\" ./new; false; }}; }}\n\
          if [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s ./new \"$f\" && is_so\n\
          then :; else\nsync ./new 2>/dev/null || sync\nmv -fT ./new \"$f\"\nfi\n)\n",
         functions = folder_functions(),
-        mode = sh(mode),
-        owner = sh(&format!("{owner}:{group}")),
+        mode = quote_for_shell(mode),
+        owner = quote_for_shell(&format!("{owner}:{group}")),
     )
 }
 
 /// Removes the file, absent is fine, and then the folders above it up to, not with, `below`, as long as they are empty.
 pub fn remove_script(path: &str, below: Option<&str>) -> String {
-    let (folder, name) = parts(path);
-    let above = below.map(|below| format!("emptied {folder} {}\n", sh(below.trim_end_matches('/'))));
+    let (folder, name) = split_shell_path(path);
+    let above = below.map(|below| format!("emptied {folder} {}\n", quote_for_shell(below.trim_end_matches('/'))));
     format!("(set -eu\n{}(into {folder} stays; rm -f ./{name})\n{})\n", folder_functions(), above.unwrap_or_default())
 }

@@ -3,8 +3,8 @@
 //! two can be compared, planned, recorded and journalled without the secret.
 
 use super::base64;
-use super::found::{CONTENT_LIMIT_BYTES, Content, Found, Regular};
-use crate::{Answer, AnswerStatus, Answers, Read, Reading, Wish};
+use super::found::{CONTENT_LIMIT_BYTES, FileContent, FileState, Regular};
+use crate::{AnswerStatus, DesiredResource, Read, ReadResult, ReadResults, Reading};
 use railwright_base::{SealKey, seal, secret};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ const FIELD: &str = "sealed";
 const BEFORE: &str = "sealed_before";
 
 /// True when this wish's file is read by its seal alone.
-pub fn is_sealed(wish: &Wish) -> bool {
-    wish.body.get(FIELD).is_some() || !secret::names(wish.text("content").unwrap_or_default()).is_empty()
+pub fn is_sealed(wish: &DesiredResource) -> bool {
+    wish.body.get(FIELD).is_some() || !secret::list_secret_names(wish.text("content").unwrap_or_default()).is_empty()
 }
 
 /// What reads the file.
-pub fn read(wish: &Wish) -> Read {
+pub fn build_file_read(wish: &DesiredResource) -> Read {
     let path = wish.text("path").unwrap_or_default().to_owned();
     if is_sealed(wish) { Read::SealedFile { path } } else { Read::File { path } }
 }
 
 /// Puts the seal of the wanted content into a wish, or why it is not known. `before` is what was there before our first
 /// change, as the state has it.
-pub fn seal_wish(wish: &mut Wish, key: Option<&SealKey>, filled: Result<&str, String>, before: Option<&Value>) {
+pub fn seal_wish(wish: &mut DesiredResource, key: Option<&SealKey>, filled: Result<&str, String>, before: Option<&Value>) {
     let path = wish.text("path").unwrap_or_default().to_owned();
     let seal = |bytes: &[u8]| key.map(|key| key.seal(&path, bytes));
     let sealed = match filled {
@@ -38,8 +38,8 @@ pub fn seal_wish(wish: &mut Wish, key: Option<&SealKey>, filled: Result<&str, St
         }
         Ok(text) => seal(text.as_bytes()).map_or_else(|| json!({ "unknown": "the state folder has no key" }), Value::from),
     };
-    let before = match Found::remembered(before) {
-        Found::Regular(file) => plain_bytes(&file.content).and_then(|bytes| seal(&bytes)),
+    let before = match FileState::remembered(before) {
+        FileState::Regular(file) => plain_bytes(&file.content).and_then(|bytes| seal(&bytes)),
         _ => None,
     };
     if let Some(body) = Arc::make_mut(&mut wish.want).body.as_object_mut() {
@@ -50,7 +50,7 @@ pub fn seal_wish(wish: &mut Wish, key: Option<&SealKey>, filled: Result<&str, St
 
 /// True when the two are one wish, of which one has a seal and the other has none: a file is sealed for one more run
 /// after its secret left the template.
-pub fn differ_in_being_sealed(wish: &Wish, other: &Wish) -> bool {
+pub fn differ_in_being_sealed(wish: &DesiredResource, other: &DesiredResource) -> bool {
     wish.body.get(FIELD).is_some() != other.body.get(FIELD).is_some() && without_seals(&wish.body) == without_seals(&other.body)
 }
 
@@ -63,16 +63,16 @@ pub fn without_seals(body: &Value) -> Value {
     body
 }
 
-fn plain_bytes(content: &Content) -> Option<Vec<u8>> {
+fn plain_bytes(content: &FileContent) -> Option<Vec<u8>> {
     match content {
-        Content::Text(text) => Some(text.clone().into_bytes()),
-        Content::Base64(text) => base64::decode(text),
-        Content::TooLarge { .. } | Content::Sealed(_) => None,
+        FileContent::Text(text) => Some(text.clone().into_bytes()),
+        FileContent::Base64(text) => base64::decode_base64_text(text),
+        FileContent::TooLarge { .. } | FileContent::Sealed(_) => None,
     }
 }
 
 /// What is wanted of a sealed file's content: its seal, or why that is not known. None for a file that is not sealed.
-pub fn wanted(wish: &Wish) -> Option<Result<&str, String>> {
+pub fn find_desired_seal(wish: &DesiredResource) -> Option<Result<&str, String>> {
     let said = match wish.body.get(FIELD) {
         Some(Value::String(seal)) => Ok(seal.as_str()),
         Some(other) => Err(other.get("unknown").and_then(Value::as_str).unwrap_or_default().to_owned()),
@@ -83,16 +83,16 @@ pub fn wanted(wish: &Wish) -> Option<Result<&str, String>> {
 }
 
 /// The same content by its seal, where the body has one for it.
-pub fn before(wish: &Wish, earlier: &Found) -> Option<Reading> {
+pub fn find_earlier_content_seal(wish: &DesiredResource, earlier: &FileState) -> Option<Reading> {
     let seal = wish.text(BEFORE)?;
-    matches!(earlier, Found::Regular(Regular { content: Content::Text(_) | Content::Base64(_), .. })).then(|| Reading::is(seal))
+    matches!(earlier, FileState::Regular(Regular { content: FileContent::Text(_) | FileContent::Base64(_), .. })).then(|| Reading::is(seal))
 }
 
 /// A reading of a sealed content beside what is wanted: seals of two keys say nothing about each other.
-pub fn found(wanted: &Result<&str, String>, found: Reading) -> Reading {
+pub fn check_seal_comparability(wanted: &Result<&str, String>, found: Reading) -> Reading {
     match (wanted, &found) {
         (Err(why), Reading::Is(_)) => Reading::Unknown(why.clone()),
-        (Ok(seal), Reading::Is(Value::String(text))) if seal::is_seal(text) && !seal::comparable(seal, text) => {
+        (Ok(seal), Reading::Is(Value::String(text))) if seal::is_seal(text) && !seal::has_same_seal_key(seal, text) => {
             Reading::Unknown("it was read with the key of another state folder".to_owned())
         }
         _ => found,
@@ -101,7 +101,7 @@ pub fn found(wanted: &Result<&str, String>, found: Reading) -> Reading {
 
 /// Replaces the content in the host's answer about a sealed file. Whatever the answer is: nothing of it but its head gets
 /// past here, and that without the length. Without a key nothing can be said of it.
-pub fn seal_answer(path: &str, answer: Answer, key: Option<&SealKey>) -> Answer {
+pub fn seal_answer(path: &str, answer: ReadResult, key: Option<&SealKey>) -> ReadResult {
     let (head, body) = answer.out.split_once('\n').unwrap_or((&answer.out, ""));
     let words: Vec<&str> = head.splitn(5, ' ').collect();
     let regular = matches!(words[..], [_, _, _, _, what] if what.starts_with("regular"));
@@ -112,9 +112,9 @@ pub fn seal_answer(path: &str, answer: Answer, key: Option<&SealKey>) -> Answer 
             if encoding == "sealed" && seal::is_seal(body.trim_end()) {
                 return answer;
             }
-            let bytes = if encoding == "base64" { base64::decode(body) } else { None };
+            let bytes = if encoding == "base64" { base64::decode_base64_text(body) } else { None };
             let bytes = bytes.unwrap_or_else(|| body.as_bytes().to_vec());
-            let Some(seal) = key.map(|key| key.seal(path, &bytes)) else { return unsealed() };
+            let Some(seal) = key.map(|key| key.seal(path, &bytes)) else { return build_missing_seal_answer() };
             format!("{mode} {owner} {group} 0 {what}, sealed\n{seal}\n")
         }
         // What is missing, in our own words.
@@ -122,11 +122,11 @@ pub fn seal_answer(path: &str, answer: Answer, key: Option<&SealKey>) -> Answer 
         (AnswerStatus::Exit(0), [_, _, _, _, _]) => format!("{head}\n"),
         _ => String::new(),
     };
-    Answer { out, ..answer }
+    ReadResult { out, ..answer }
 }
 
 /// The answer about a file that turned out to hold a secret, for whoever shows or keeps it: all but the content and its length.
-pub fn veil_answer(answer: &Answer) -> Answer {
+pub fn veil_answer(answer: &ReadResult) -> ReadResult {
     let head = answer.out.split('\n').next().unwrap_or_default();
     let words: Vec<&str> = head.splitn(5, ' ').collect();
     let out = match words[..] {
@@ -135,24 +135,24 @@ pub fn veil_answer(answer: &Answer) -> Answer {
         }
         _ => String::new(),
     };
-    Answer { status: answer.status.clone(), out }
+    ReadResult { status: answer.status.clone(), out }
 }
 
 /// The host's answer about a file with its content as text, where it is text that came as base64.
-pub fn in_plain(answer: Answer) -> Answer {
+pub fn in_plain(answer: ReadResult) -> ReadResult {
     let plain = answer.out.split_once(", base64\n").and_then(|(head, body)| {
-        let text = String::from_utf8(base64::decode(body)?).ok().filter(|text| !text.contains('\0') && !head.contains('\n'))?;
+        let text = String::from_utf8(base64::decode_base64_text(body)?).ok().filter(|text| !text.contains('\0') && !head.contains('\n'))?;
         Some(format!("{head}\n{text}"))
     });
-    Answer { out: plain.unwrap_or(answer.out), ..answer }
+    ReadResult { out: plain.unwrap_or(answer.out), ..answer }
 }
 
-fn unsealed() -> Answer {
-    Answer { status: AnswerStatus::Exit(2), out: String::new() }
+fn build_missing_seal_answer() -> ReadResult {
+    ReadResult { status: AnswerStatus::Exit(2), out: String::new() }
 }
 
 /// Seals the answer about a file that was read in plain before anybody knew that it holds a secret.
-pub fn seal_plain(path: &str, answers: &mut Answers, key: Option<&SealKey>) {
+pub fn seal_plain(path: &str, answers: &mut ReadResults, key: Option<&SealKey>) {
     let plain = Read::File { path: path.to_owned() };
     if let Some(answer) = answers.remove(&plain) {
         answers.insert(Read::SealedFile { path: path.to_owned() }.key(), seal_answer(path, answer, key));
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::file::File;
     use crate::test_support::{answered, wish};
-    use crate::{Action, Kind as _};
+    use crate::{Action, ResourceKind as _};
     use proptest::prelude::*;
 
     const POISON: &str = "p0is0n-Ünd";
@@ -173,20 +173,20 @@ mod tests {
         SealKey::new(b"k")
     }
 
-    fn sealed(content: &str, filled: Result<&str, String>, before: Option<&Value>) -> Wish {
+    fn sealed(content: &str, filled: Result<&str, String>, before: Option<&Value>) -> DesiredResource {
         let mut wish = wish(&File, json!({ "path": "/etc/a", "content": content, "mode": "0600" }));
         seal_wish(&mut wish, Some(&key()), filled, before);
         wish
     }
 
-    fn with_secret() -> Wish {
-        sealed(&format!("t={}\n", secret::mark("token")), Ok(&format!("t={POISON}\n")), None)
+    fn with_secret() -> DesiredResource {
+        sealed(&format!("t={}\n", secret::new_secret_mark("token")), Ok(&format!("t={POISON}\n")), None)
     }
 
-    fn said(out: &str) -> Answers {
+    fn said(out: &str) -> ReadResults {
         let read = Read::SealedFile { path: "/etc/a".to_owned() };
-        let answer = Answer { status: AnswerStatus::Exit(0), out: out.to_owned() };
-        let mut answers = Answers::default();
+        let answer = ReadResult { status: AnswerStatus::Exit(0), out: out.to_owned() };
+        let mut answers = ReadResults::default();
         answers.insert(read.key(), seal_answer("/etc/a", answer, Some(&key())));
         answers
     }
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn text_that_came_in_base64_is_the_same_text() {
-        let answer = |out: &str| Answer { status: AnswerStatus::Exit(0), out: out.to_owned() };
-        let found = |out: &str| Found::at("/etc/a", &answered(&[(&Read::File { path: "/etc/a".into() }, 0, out)]));
+        let answer = |out: &str| ReadResult { status: AnswerStatus::Exit(0), out: out.to_owned() };
+        let found = |out: &str| FileState::at("/etc/a", &answered(&[(&Read::File { path: "/etc/a".into() }, 0, out)]));
         for (out, same) in [
             ("600 root root 14 regular file, base64\ndD1wMGlzMG4tw5xuZAo=\n", "600 root root 14 regular file\nt=p0is0n-Ünd\n"),
             ("644 root root 2 regular file, base64\n/wA=\n", "644 root root 2 regular file, base64\n/wA=\n"),
@@ -223,11 +223,11 @@ mod tests {
 
     #[test]
     fn without_the_secret_what_is_there_is_unknown_and_nothing_is_done() {
-        let wish = sealed(&secret::mark("token"), Err("TOKEN is not set".to_owned()), None);
+        let wish = sealed(&secret::new_secret_mark("token"), Err("TOKEN is not set".to_owned()), None);
         let there = File.assess(&wish, &said("600 root root 4 regular file\nt=x\n"));
         assert!(there.has_unknown() && there.refusal.unwrap().contains("TOKEN is not set") && there.actions.is_empty());
-        let absent = Answer { status: AnswerStatus::Exit(1), out: "folder /etc\n".into() };
-        let mut answers = Answers::default();
+        let absent = ReadResult { status: AnswerStatus::Exit(1), out: "folder /etc\n".into() };
+        let mut answers = ReadResults::default();
         answers.insert("sealed_file:/etc/a", absent);
         let absent = File.assess(&wish, &answers);
         assert!(absent.is_absent() && absent.refusal.is_some() && absent.actions.is_empty());
@@ -239,16 +239,17 @@ mod tests {
     #[test]
     fn what_was_there_before_is_put_back_where_it_is_known() {
         let now = said(&format!("600 root root 14 regular file\nt={POISON}\n"));
-        let absent = Found::Absent { folder: Some("/etc".into()) }.remember();
+        let absent = FileState::Absent { folder: Some("/etc".into()) }.remember();
         assert_eq!(File.undo(&with_secret(), &absent, &now).actions, [Action::RemoveFile { path: "/etc/a".into(), below: None }]);
         // It was no secret file then, so its content is known; afterwards it is read by its seal all the same.
-        let plain = Found::at("/etc/a", &answered(&[(&Read::File { path: "/etc/a".into() }, 0, "644 root root 4 regular file\nold\n")]));
-        let wish = sealed(&secret::mark("token"), Ok(POISON), Some(&plain.remember()));
+        let plain =
+            FileState::at("/etc/a", &answered(&[(&Read::File { path: "/etc/a".into() }, 0, "644 root root 4 regular file\nold\n")]));
+        let wish = sealed(&secret::new_secret_mark("token"), Ok(POISON), Some(&plain.remember()));
         let undo = File.undo(&wish, &plain.remember(), &now);
         assert_eq!(undo.actions.iter().map(Action::word).collect::<Vec<_>>(), ["write_file"]);
         assert!(File.undo(&wish, &plain.remember(), &said("644 root root 4 regular file\nold\n")).is_met());
         // It held something that was never kept: it stays, and that is said.
-        let unknown = Found::at_sealed("/etc/a", &said("600 root root 4 regular file\nold\n")).remember();
+        let unknown = FileState::at_sealed("/etc/a", &said("600 root root 4 regular file\nold\n")).remember();
         let undo = File.undo(&with_secret(), &unknown, &now);
         assert!(undo.actions.is_empty() && undo.is_met() && undo.residue[0].contains("was not kept"), "{undo:?}");
     }
@@ -258,7 +259,7 @@ mod tests {
         fn law_8_nothing_of_a_sealed_answer_is_kept(head in ".{0,40}", code in 0..4, text in "[a-z\n ]{0,20}") {
             let status = if code == 3 { AnswerStatus::TooLong } else { AnswerStatus::Exit(code) };
             for out in [format!("{head}\n{text}poison{text}"), format!("600 root root 9 regular file{head}\n{text}poison\n")] {
-                let sealed = seal_answer("/etc/a", Answer { status: status.clone(), out }, Some(&key()));
+                let sealed = seal_answer("/etc/a", ReadResult { status: status.clone(), out }, Some(&key()));
                 prop_assert!(!sealed.out.contains("poison"), "{}", sealed.out);
             }
         }

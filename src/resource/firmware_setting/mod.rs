@@ -8,12 +8,12 @@ pub mod table;
 
 use super::fields::Fields;
 use super::link::other_netdevs;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
 use crate::body::{is_word, scalar_text};
 use railwright_base::text::one_line;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use table::{Cell, Firmware, Row};
+use table::{Cell, FirmwareQueryResult, FirmwareSettingRow};
 
 /// The kind.
 pub struct FirmwareSetting;
@@ -21,7 +21,7 @@ pub struct FirmwareSetting;
 /// Until it runs, the firmware does not show what it hides, MAX_ACC_OUT_READ for one.
 const GATE: &str = "ADVANCED_PCI_SETTINGS";
 
-impl Kind for FirmwareSetting {
+impl ResourceKind for FirmwareSetting {
     fn name(&self) -> &'static str {
         "firmware_setting"
     }
@@ -51,44 +51,53 @@ impl Kind for FirmwareSetting {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         // The gate tells a setting that is hidden from one that does not exist.
-        let mut names: Vec<String> = settings(wish).into_keys().chain([GATE.to_owned()]).collect();
+        let mut names: Vec<String> = parse_desired_settings(wish).into_keys().chain([GATE.to_owned()]).collect();
         names.sort_unstable();
         names.dedup();
-        let netdev = netdev(wish).to_owned();
+        let netdev = extract_netdev_name(wish).to_owned();
         vec![Read::FirmwareSettings { netdev: netdev.clone(), settings: names }, Read::Link { netdev }]
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let wanted = settings(wish);
-        match found(wish, answers) {
+        let wanted = parse_desired_settings(wish);
+        match decode_firmware_settings(wish, answers) {
             Err(reason) => {
-                let unknown = |name: &String| (name.clone(), planes(&wanted[name], &Reading::Unknown(reason.clone()), None));
+                let unknown =
+                    |name: &String| (name.clone(), build_two_plane_attribute(&wanted[name], &Reading::Unknown(reason.clone()), None));
                 assessment.attributes = wanted.keys().map(unknown).collect();
             }
-            Ok(Firmware::NoNetdev) => {
-                let others = other_netdevs(answers, netdev(wish));
+            Ok(FirmwareQueryResult::NoNetdev) => {
+                let others = other_netdevs(answers, extract_netdev_name(wish));
                 let others = if others.is_empty() { String::new() } else { format!("; there are {}", others.join(", ")) };
-                absent(&wanted, &mut assessment, wish, format!("there is no netdev {}{others}", netdev(wish)), true);
+                diff_missing_card(
+                    &wanted,
+                    &mut assessment,
+                    wish,
+                    format!("there is no netdev {}{others}", extract_netdev_name(wish)),
+                    true,
+                );
             }
-            Ok(Firmware::NotACard(why)) => absent(&wanted, &mut assessment, wish, format!("{}: {why}", netdev(wish)), false),
-            Ok(Firmware::NoProgram) => {
+            Ok(FirmwareQueryResult::NotACard(why)) => {
+                diff_missing_card(&wanted, &mut assessment, wish, format!("{}: {why}", extract_netdev_name(wish)), false)
+            }
+            Ok(FirmwareQueryResult::NoProgram) => {
                 let why = "neither mlxconfig nor mstconfig (package mstflint) is installed".to_owned();
-                absent(&wanted, &mut assessment, wish, why, true);
+                diff_missing_card(&wanted, &mut assessment, wish, why, true);
             }
-            Ok(Firmware::Settings { device, rows }) => {
-                wanted.iter().for_each(|(name, value)| judge(name, value, rows.get(name), &rows, wish, &mut assessment));
-                assessment.before = before(&rows);
-                act(wish, &device, &mut assessment);
+            Ok(FirmwareQueryResult::Settings { device, rows }) => {
+                wanted.iter().for_each(|(name, value)| diff_firmware_setting(name, value, rows.get(name), &rows, wish, &mut assessment));
+                assessment.before = record_before_values(&rows);
+                plan_firmware_actions(wish, &device, &mut assessment);
             }
         }
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        undo(last_applied, before, answers)
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        plan_firmware_undo(last_applied, before, answers)
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -114,11 +123,11 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-fn netdev(wish: &Wish) -> &str {
+fn extract_netdev_name(wish: &DesiredResource) -> &str {
     wish.text("netdev").unwrap_or_default()
 }
 
-fn settings(wish: &Wish) -> BTreeMap<String, String> {
+fn parse_desired_settings(wish: &DesiredResource) -> BTreeMap<String, String> {
     let map = wish.body.get("settings").and_then(Value::as_object);
     map.into_iter().flatten().filter_map(|(name, value)| Some((name.clone(), value_text(value)?))).collect()
 }
@@ -128,25 +137,26 @@ fn value_text(value: &Value) -> Option<String> {
     value.as_bool().map_or_else(|| scalar_text(value), |flag| Some(u8::from(flag).to_string()))
 }
 
-fn needs_power_cycle(wish: &Wish) -> bool {
+fn needs_power_cycle(wish: &DesiredResource) -> bool {
     wish.text("takes_effect") == Some("power_cycle")
 }
 
-fn found(wish: &Wish, answers: &Answers) -> Result<Firmware, String> {
+fn decode_firmware_settings(wish: &DesiredResource, answers: &ReadResults) -> Result<FirmwareQueryResult, String> {
     let (code, text) = answers.output(&FirmwareSetting.reads(wish)[0])?;
-    table::decode(code, text)
+    table::parse_firmware_answer(code, text)
 }
 
 /// Wanted in both planes that a card has.
-fn planes(value: &str, next_boot: &Reading, running: Option<Reading>) -> Attribute {
+fn build_two_plane_attribute(value: &str, next_boot: &Reading, running: Option<Reading>) -> Attribute {
     let running = running.unwrap_or_else(|| next_boot.clone());
     let wanted = Reading::is(value);
     Attribute::in_plane(Plane::NextBoot, wanted.clone(), next_boot.clone()).and(Plane::Running, wanted, running)
 }
 
 /// Nothing of it is there: it comes with the step that the wish names, or something is wrong.
-fn absent(wanted: &BTreeMap<String, String>, assessment: &mut Assessment, wish: &Wish, why: String, comes: bool) {
-    assessment.attributes = wanted.iter().map(|(name, value)| (name.clone(), planes(value, &Reading::Absent, None))).collect();
+fn diff_missing_card(wanted: &BTreeMap<String, String>, assessment: &mut Assessment, wish: &DesiredResource, why: String, comes: bool) {
+    assessment.attributes =
+        wanted.iter().map(|(name, value)| (name.clone(), build_two_plane_attribute(value, &Reading::Absent, None))).collect();
     match comes {
         true => {
             assessment.wait_or_refuse(wish, &["set_firmware"], || why);
@@ -158,7 +168,14 @@ fn absent(wanted: &BTreeMap<String, String>, assessment: &mut Assessment, wish: 
     }
 }
 
-fn judge(name: &str, wanted: &str, row: Option<&Row>, rows: &BTreeMap<String, Row>, wish: &Wish, assessment: &mut Assessment) {
+fn diff_firmware_setting(
+    name: &str,
+    wanted: &str,
+    row: Option<&FirmwareSettingRow>,
+    rows: &BTreeMap<String, FirmwareSettingRow>,
+    wish: &DesiredResource,
+    assessment: &mut Assessment,
+) {
     let seen = |cell: &Option<Cell>| match cell {
         Some(cell) if cell.is(wanted) => Reading::is(wanted),
         Some(cell) => Reading::is(cell.0.as_str()),
@@ -166,19 +183,21 @@ fn judge(name: &str, wanted: &str, row: Option<&Row>, rows: &BTreeMap<String, Ro
     };
     let attribute = match row {
         None => {
-            let reading = missing(name, rows, wish, assessment);
-            planes(wanted, &reading, None)
+            let reading = build_missing_setting_reading(name, rows, wish, assessment);
+            build_two_plane_attribute(wanted, &reading, None)
         }
         Some(row) => {
             let refused = match row {
-                Row { next_boot: Some(cell), .. } if cell.is_array() => Some(format!("{name} is an array, which this kind does not set")),
-                Row { next_boot: Some(cell), is_read_only: true, .. } if !cell.is(wanted) => {
+                FirmwareSettingRow { next_boot: Some(cell), .. } if cell.is_array() => {
+                    Some(format!("{name} is an array, which this kind does not set"))
+                }
+                FirmwareSettingRow { next_boot: Some(cell), is_read_only: true, .. } if !cell.is(wanted) => {
                     Some(format!("the firmware does not let {name} be written"))
                 }
                 _ => None,
             };
             assessment.refusal = assessment.refusal.take().or(refused);
-            planes(wanted, &seen(&row.next_boot), Some(seen(&row.current)))
+            build_two_plane_attribute(wanted, &seen(&row.next_boot), Some(seen(&row.current)))
         }
     };
     assessment.attributes.insert(name.to_owned(), attribute);
@@ -186,13 +205,18 @@ fn judge(name: &str, wanted: &str, row: Option<&Row>, rows: &BTreeMap<String, Ro
 
 /// A card without a setting that it may lack is as wished; one that hides it shows it after its next boot; for any other the
 /// name is wrong, or the card is.
-fn missing(name: &str, rows: &BTreeMap<String, Row>, wish: &Wish, assessment: &mut Assessment) -> Reading {
+fn build_missing_setting_reading(
+    name: &str,
+    rows: &BTreeMap<String, FirmwareSettingRow>,
+    wish: &DesiredResource,
+    assessment: &mut Assessment,
+) -> Reading {
     let may_lack = wish.body.get("may_lack").and_then(Value::as_array);
     if may_lack.is_some_and(|list| list.iter().any(|lacked| lacked == name)) {
         return Reading::NotApplicable("this card has no such setting".to_owned());
     }
     let hidden = rows.get(GATE).and_then(|gate| gate.current.as_ref()).is_some_and(|gate| gate.is("0"));
-    if hidden && settings(wish).contains_key(GATE) {
+    if hidden && parse_desired_settings(wish).contains_key(GATE) {
         return Reading::NotApplicable(format!("hidden until {GATE} is in effect; a plan after that sets it"));
     }
     let hint = if hidden { format!("; it may be hidden until {GATE} is in effect") } else { String::new() };
@@ -201,14 +225,14 @@ fn missing(name: &str, rows: &BTreeMap<String, Row>, wish: &Wish, assessment: &m
 }
 
 /// All that was there, the factory's values too: a reset to those is no way back.
-fn before(rows: &BTreeMap<String, Row>) -> Value {
-    let column = |cell: fn(&Row) -> &Option<Cell>| -> BTreeMap<&String, &str> {
+fn record_before_values(rows: &BTreeMap<String, FirmwareSettingRow>) -> Value {
+    let column = |cell: fn(&FirmwareSettingRow) -> &Option<Cell>| -> BTreeMap<&String, &str> {
         rows.iter().filter_map(|(name, row)| Some((name, cell(row).as_ref()?.0.as_str()))).collect()
     };
     json!({ "default": column(|row| &row.default), "running": column(|row| &row.current), "next_boot": column(|row| &row.next_boot) })
 }
 
-fn act(wish: &Wish, device: &str, assessment: &mut Assessment) {
+fn plan_firmware_actions(wish: &DesiredResource, device: &str, assessment: &mut Assessment) {
     if assessment.refusal.is_some() || assessment.has_unknown() {
         return;
     }
@@ -236,10 +260,10 @@ fn value_of(reading: &Reading) -> String {
 }
 
 /// What was to come with the next boot before our first change comes with the next one again.
-fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
+fn plan_firmware_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-    let (device, rows) = match found(wish, answers) {
-        Ok(Firmware::Settings { device, rows }) => (device, rows),
+    let (device, rows) = match decode_firmware_settings(wish, answers) {
+        Ok(FirmwareQueryResult::Settings { device, rows }) => (device, rows),
         Ok(_) => return assessment,
         Err(reason) => {
             assessment
@@ -248,7 +272,7 @@ fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
             return assessment;
         }
     };
-    for name in settings(wish).keys() {
+    for name in parse_desired_settings(wish).keys() {
         let earlier = |plane: &str| before.get(plane).and_then(|map| map.get(name)).and_then(Value::as_str);
         let (Some(old), Some(row)) = (earlier("next_boot"), rows.get(name)) else { continue };
         let seen = |cell: &Option<Cell>, old: &str| match cell {
@@ -262,7 +286,7 @@ fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
         }
         assessment.attributes.insert(name.clone(), attribute);
     }
-    act(wish, &device, &mut assessment);
+    plan_firmware_actions(wish, &device, &mut assessment);
     assessment.owed = false;
     assessment
 }

@@ -1,9 +1,9 @@
 //! `mlxconfig` of NVIDIA's firmware tools, or `mstconfig` of the package mstflint, which is the same program: asked and told.
 //! Both take the PCI address; the name of an RDMA device is refused by many versions (Mellanox/mstflint#1930).
 
-use crate::rights::Need;
+use crate::rights::RootAccessNeed;
 use crate::sections::SHELL;
-use railwright_base::quote::{sh, sh_words};
+use railwright_base::quote::{quote_for_shell, sh_words};
 use std::collections::BTreeMap;
 
 /// Asks once for all settings, which takes seconds a card, and lets only those through that were asked for: a ConnectX-6 has
@@ -21,14 +21,14 @@ printf '%s\n' "$o" | grep -E -e '^(Device type|Configurations):' -e '^-E-' -e {r
 break; done
 exit 0
 "#,
-        netdev = sh(netdev),
-        rows = sh(&rows),
+        netdev = quote_for_shell(netdev),
+        rows = quote_for_shell(&rows),
     )
 }
 
 /// The program opens the card's configuration space and its registers.
-pub fn needs() -> Vec<Need> {
-    vec![Need::Root("the firmware settings of a NIC (mlxconfig)".to_owned())]
+pub fn list_firmware_access_needs() -> Vec<RootAccessNeed> {
+    vec![RootAccessNeed::Root("the firmware settings of a NIC (mlxconfig)".to_owned())]
 }
 
 /// Writes settings for the next boot of the card. The program asks to reboot whether anything changed or not
@@ -38,7 +38,7 @@ pub fn set_script(device: &str, settings: &BTreeMap<String, String>) -> String {
     format!(
         "for t in mlxconfig mstconfig; do command -v \"$t\" >/dev/null 2>&1 && exec \"$t\" -d {} --yes set {}; done\n\
          echo 'railwright: neither mlxconfig nor mstconfig is installed' >&2\nexit 127\n",
-        sh(device),
+        quote_for_shell(device),
         sh_words(words.iter().map(String::as_str)),
     )
 }

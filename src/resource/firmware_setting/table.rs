@@ -4,13 +4,13 @@
 //! Sources: output quoted in k8snetworkplumbingwg/sriov-network-operator#358, and in the tests of Mellanox/nic-configuration-operator;
 //! `mlxcfg_ui.cpp` of Mellanox/mstflint for the marks before a row (`*` differs, `RO` cannot be written).
 
-use super::super::sections::{Section, find, parse};
+use super::super::sections::{Section, find_section, parse_sections};
 use railwright_base::text::one_line;
 use std::collections::BTreeMap;
 
 /// One setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct FirmwareSettingRow {
     /// What the factory set, where the firmware tells it.
     pub default: Option<Cell>,
     /// What runs, where the firmware tells it.
@@ -28,7 +28,9 @@ pub struct Cell(pub String);
 impl Cell {
     /// The same value, by its word, its number or both.
     pub fn is(&self, wanted: &str) -> bool {
-        let same = |text: &str| text.eq_ignore_ascii_case(wanted) || number(text).is_some_and(|own| number(wanted) == Some(own));
+        let same = |text: &str| {
+            text.eq_ignore_ascii_case(wanted) || parse_firmware_number(text).is_some_and(|own| parse_firmware_number(wanted) == Some(own))
+        };
         same(&self.0) || self.parts().is_some_and(|(word, number)| same(word) || same(number))
     }
 
@@ -49,7 +51,7 @@ impl Cell {
 }
 
 /// Firmware counts in decimals; specs may write `0x8` or `08`.
-fn number(text: &str) -> Option<u64> {
+fn parse_firmware_number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
@@ -58,7 +60,7 @@ fn number(text: &str) -> Option<u64> {
 
 /// What a host says of the settings of a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Firmware {
+pub enum FirmwareQueryResult {
     /// There is no such netdev.
     NoNetdev,
     /// The netdev is no card, or a virtual function, whose firmware belongs to the physical one; in words.
@@ -66,27 +68,27 @@ pub enum Firmware {
     /// Neither program is installed.
     NoProgram,
     /// The settings that were asked for and exist, and the card's PCI address.
-    Settings { device: String, rows: BTreeMap<String, Row> },
+    Settings { device: String, rows: BTreeMap<String, FirmwareSettingRow> },
 }
 
 /// Reads the answer; what could not be found out in words that fit after "unknown:".
-pub fn decode(code: i32, text: &str) -> Result<Firmware, String> {
+pub fn parse_firmware_answer(code: i32, text: &str) -> Result<FirmwareQueryResult, String> {
     if code != 0 {
-        return Ok(Firmware::NoNetdev);
+        return Ok(FirmwareQueryResult::NoNetdev);
     }
-    let sections = parse(text);
-    let Some(device) = find(&sections, "device").map(|section| section.rest.trim()).filter(|device| is_pci_address(device)) else {
-        return Ok(Firmware::NotACard("it is no PCI device"));
+    let sections = parse_sections(text);
+    let Some(device) = find_section(&sections, "device").map(|section| section.rest.trim()).filter(|device| is_pci_address(device)) else {
+        return Ok(FirmwareQueryResult::NotACard("it is no PCI device"));
     };
-    if find(&sections, "virtual-function").is_some() {
-        return Ok(Firmware::NotACard("it is a virtual function: the firmware belongs to the physical one"));
+    if find_section(&sections, "virtual-function").is_some() {
+        return Ok(FirmwareQueryResult::NotACard("it is a virtual function: the firmware belongs to the physical one"));
     }
-    let Some(query) = find(&sections, "query") else { return Ok(Firmware::NoProgram) };
+    let Some(query) = find_section(&sections, "query") else { return Ok(FirmwareQueryResult::NoProgram) };
     if query.rest.split_whitespace().next() != Some("0") {
         let said = query.lines.iter().find(|line| line.starts_with("-E-"));
         return Err(said.map_or_else(|| "mlxconfig could not ask the card".to_owned(), |line| one_line(line, 120)));
     }
-    Ok(Firmware::Settings { device: device.to_owned(), rows: rows(query)? })
+    Ok(FirmwareQueryResult::Settings { device: device.to_owned(), rows: parse_setting_rows(query)? })
 }
 
 /// `0000:c1:00.0`.
@@ -94,7 +96,7 @@ fn is_pci_address(text: &str) -> bool {
     !text.is_empty() && text.len() <= 16 && text.chars().all(|c| c.is_ascii_hexdigit() || ":.".contains(c)) && text.contains(':')
 }
 
-fn rows(query: &Section<'_>) -> Result<BTreeMap<String, Row>, String> {
+fn parse_setting_rows(query: &Section<'_>) -> Result<BTreeMap<String, FirmwareSettingRow>, String> {
     let header = query.lines.iter().find(|line| line.starts_with("Configurations:")).ok_or("mlxconfig printed no table")?;
     let columns: Vec<&str> = ["Default", "Current", "Next Boot"].into_iter().filter(|column| header.contains(column)).collect();
     let mut rows = BTreeMap::new();
@@ -107,7 +109,7 @@ fn rows(query: &Section<'_>) -> Result<BTreeMap<String, Row>, String> {
             return Err(format!("mlxconfig printed {} in a form that is not known", one_line(name, 60)));
         }
         let cell = |column: &str| columns.iter().position(|known| *known == column).and_then(|at| cells.get(at)).cloned();
-        let row = Row { default: cell("Default"), current: cell("Current"), next_boot: cell("Next Boot"), is_read_only };
+        let row = FirmwareSettingRow { default: cell("Default"), current: cell("Current"), next_boot: cell("Next Boot"), is_read_only };
         rows.insert(name.to_owned(), row);
     }
     Ok(rows)

@@ -8,15 +8,15 @@
 pub mod path;
 pub mod script;
 
-pub use path::because;
+pub use path::find_rollback_reason;
 
 use super::action::NetworkManagerKind;
-use super::body::scalar;
+use super::body::read_scalar_field;
 use super::file::base64;
-use super::switch::System;
+use super::switch::SwitchSystem;
 use super::switch::edit::SwitchEdit;
 use super::sysctl::settings::{key_path, normal_value};
-use super::{Action, Wish};
+use super::{Action, DesiredResource};
 use ipnet::IpNet;
 use railwright_base::{Digest, secret};
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ pub enum Keep {
     /// What a switch runs and has saved, as far as it is of these ports or of our own making: what others change there meanwhile stays.
     Switch {
         /// Its system.
-        system: System,
+        system: SwitchSystem,
         /// The ports.
         ports: BTreeSet<String>,
     },
@@ -97,7 +97,7 @@ pub struct Guard {
 impl Guard {
     /// The guard of these actions, and of all that the same wishes may need after them. What cannot be put back is the
     /// error: the action's word.
-    pub fn over<'a>(actions: &[Action], wishes: impl IntoIterator<Item = &'a Wish>) -> Result<Guard, String> {
+    pub fn over<'a>(actions: &[Action], wishes: impl IntoIterator<Item = &'a DesiredResource>) -> Result<Guard, String> {
         let mut guard = Guard::default();
         for action in actions {
             guard.take(action)?;
@@ -106,10 +106,10 @@ impl Guard {
             let field = |name: &str| wish.text(name).unwrap_or_default().to_owned();
             match wish.kind.as_str() {
                 "file" => guard.keep_file(&field("path"), wish.text("content").unwrap_or_default().as_bytes()),
-                "sysctl" => guard.keep_sysctl(&field("key"), &scalar(&wish.body, "value").unwrap_or_default()),
+                "sysctl" => guard.keep_sysctl(&field("key"), &read_scalar_field(&wish.body, "value").unwrap_or_default()),
                 "link" => guard.keep_link(&field("netdev"), &addresses(wish)),
                 "systemd_unit" => guard.keeps.push(Keep::Unit { name: field("name") }),
-                kind if kind.starts_with("switch_") => guard.keep_switch(super::switch::body::system(wish), [field("port")]),
+                kind if kind.starts_with("switch_") => guard.keep_switch(super::switch::body::extract_switch_system(wish), [field("port")]),
                 other => return Err(other.to_owned()),
             }
         }
@@ -120,7 +120,7 @@ impl Guard {
         Ok(guard)
     }
 
-    fn keep_switch(&mut self, system: System, more: impl IntoIterator<Item = String>) {
+    fn keep_switch(&mut self, system: SwitchSystem, more: impl IntoIterator<Item = String>) {
         let there = self.keeps.iter_mut().find_map(|keep| match keep {
             Keep::Switch { system: of, ports } if *of == system => Some(ports),
             _ => None,
@@ -134,7 +134,7 @@ impl Guard {
     /// Secrets are filled in later, so what a file with one will hold is not known here.
     fn keep_file(&mut self, path: &str, content: &[u8]) {
         self.keeps.push(Keep::File { path: path.to_owned() });
-        if std::str::from_utf8(content).is_ok_and(|text| !secret::names(text).is_empty()) {
+        if std::str::from_utf8(content).is_ok_and(|text| !secret::list_secret_names(text).is_empty()) {
             return;
         }
         self.ours.entry(path.to_owned()).or_default().insert(Digest::of_bytes(content).to_string());
@@ -173,7 +173,7 @@ impl Guard {
                 self.ours.entry(path.clone()).or_default();
             }
             Action::WriteFile { path, content, .. } => self.keep_file(path, content.as_bytes()),
-            Action::WriteBinaryFile { path, base64, .. } => self.keep_file(path, &base64::decode(base64).unwrap_or_default()),
+            Action::WriteBinaryFile { path, base64, .. } => self.keep_file(path, &base64::decode_base64_text(base64).unwrap_or_default()),
             // A folder that was empty holds nothing that anybody could miss.
             other => match other.path() {
                 Some(path) => self.keeps.push(Keep::File { path: path.to_owned() }),
@@ -197,7 +197,7 @@ impl Guard {
     pub fn covers(&self, other: &Guard) -> bool {
         let systemd = self.systemd || !other.systemd;
         let knows = |keep: &Keep| {
-            let name = script::named(keep);
+            let name = script::describe_kept_item(keep);
             self.ours.get(&name).is_none_or(|own| other.ours.get(&name).is_some_and(|ours| own.is_superset(ours)))
         };
         systemd
@@ -206,7 +206,7 @@ impl Guard {
     }
 }
 
-fn addresses(wish: &Wish) -> Vec<String> {
+fn addresses(wish: &DesiredResource) -> Vec<String> {
     let addresses: Vec<IpNet> = wish.body.get("addresses").and_then(|list| serde_json::from_value(list.clone()).ok()).unwrap_or_default();
     addresses.iter().map(ToString::to_string).collect()
 }

@@ -1,7 +1,7 @@
 //! What lies on the path of our own connection: a change of it can end in a host that nobody reaches any more.
 
 use crate::sysctl::settings::key_path;
-use crate::{Action, Assessment, Wish};
+use crate::{Action, Assessment, DesiredResource};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ const PACKAGES: &[(&str, &str)] = &[
 
 /// Why a change of this resource needs a guard; nothing where it needs none. `ours` are the netdevs that carry our own
 /// connection.
-pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) -> Option<String> {
+pub fn find_rollback_reason(wish: &DesiredResource, assessment: &Assessment, ours: &BTreeSet<String>) -> Option<String> {
     let interrupted = assessment.interrupts_netdevs.iter().map(String::as_str).find(|netdev| ours.contains(*netdev));
     let own = wish.text("netdev").filter(|netdev| wish.kind == "link" && ours.contains(*netdev));
     if let Some(netdev) = interrupted.or(own) {
@@ -92,11 +92,11 @@ pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) ->
     match wish.kind.as_str() {
         "file" => {
             let path = wish.text("path")?;
-            file(path).map(|reason| said(path, reason))
+            find_file_reason(path).map(|reason| said(path, reason))
         }
         "systemd_unit" => {
             let name = wish.text("name")?;
-            unit(name.rsplit_once('.').map_or(name, |(bare, _)| bare)).map(|reason| said(name, reason))
+            find_unit_reason(name.rsplit_once('.').map_or(name, |(bare, _)| bare)).map(|reason| said(name, reason))
         }
         "sysctl" => {
             let key = wish.text("key")?;
@@ -112,16 +112,16 @@ pub fn because(wish: &Wish, assessment: &Assessment, ours: &BTreeSet<String>) ->
     }
 }
 
-fn file(path: &str) -> Option<&'static str> {
+fn find_file_reason(path: &str) -> Option<&'static str> {
     if path.ends_with("/.ssh/authorized_keys") {
         return Some(SERVER);
     }
     // `ssh.service` as well as `ssh.service.d/own.conf`.
     let of_unit = UNIT_FOLDERS.iter().find_map(|folder| path.strip_prefix(folder)).and_then(|rest| rest.split_once('.'));
-    let of_unit = of_unit.and_then(|(bare, _)| unit(bare));
+    let of_unit = of_unit.and_then(|(bare, _)| find_unit_reason(bare));
     of_unit.or_else(|| FILES.iter().find(|(start, _)| path.starts_with(start)).map(|(_, reason)| *reason))
 }
 
-fn unit(bare: &str) -> Option<&'static str> {
+fn find_unit_reason(bare: &str) -> Option<&'static str> {
     UNITS.iter().find(|(unit, _)| *unit == bare).map(|(_, reason)| *reason)
 }

@@ -5,31 +5,33 @@ use super::{Guard, Keep};
 use crate::file::script::folder_functions;
 use crate::link::owner::reload_script;
 use crate::sysctl::settings::key_path;
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 
 /// Keeps everything as it is now; ends with another status than 0 where something could not be kept.
 pub fn keep_script(guard: &Guard) -> String {
     let mut out = String::from(KEEP_FILE);
     for (n, keep) in guard.keeps.iter().enumerate() {
         let line = match keep {
-            Keep::File { path } => format!("keep_file {n} {}", sh(path)),
+            Keep::File { path } => format!("keep_file {n} {}", quote_for_shell(path)),
             Keep::Connection { uuid, settings } => {
                 let one = |setting: &String| {
                     format!(
                         "v=$(nmcli -e no -g {s} connection show {u}) || exit 74; printf '%s' \"$v\" >\"$k/{n}.{s}\" || exit 74",
-                        s = sh(setting),
-                        u = sh(uuid)
+                        s = quote_for_shell(setting),
+                        u = quote_for_shell(uuid)
                     )
                 };
                 settings.iter().map(one).collect::<Vec<_>>().join("\n")
             }
             Keep::Sysctl { key } => {
-                let path = sh(&format!("/proc/sys/{}", key_path(key)));
+                let path = quote_for_shell(&format!("/proc/sys/{}", key_path(key)));
                 format!("[ ! -e {path} ] || cat {path} >\"$k/{n}\" || exit 74; n={n}; p={path}\n{KEEP_EACH}")
             }
-            Keep::Link { netdev } => format!("i={}; n={n}\n{ROUTES}{KEEP_LINK}", sh(netdev)),
+            Keep::Link { netdev } => format!("i={}; n={n}\n{ROUTES}{KEEP_LINK}", quote_for_shell(netdev)),
             Keep::Ipv6 => format!("n={n}\n{ROUTES}{KEEP_IPV6}"),
-            Keep::Unit { name } => format!("systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74", sh(name)),
+            Keep::Unit { name } => {
+                format!("systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74", quote_for_shell(name))
+            }
             Keep::Switch { system, .. } => system.keep_script(&n.to_string()),
         };
         out.push_str(&line);
@@ -43,11 +45,11 @@ pub fn restore_script(guard: &Guard) -> String {
     // A difference of many ports of a switch takes minutes, and so does a reload of it.
     let limit_s = if guard.is_of_switch() { 600 } else { 90 };
     let mut out = format!("failed= l={limit_s}\n{TRY}");
-    let mut add = |what: &str, script: &str| out.push_str(&format!("try {} {}\n", sh(what), sh(script)));
+    let mut add = |what: &str, script: &str| out.push_str(&format!("try {} {}\n", quote_for_shell(what), quote_for_shell(script)));
     let files = |keep: &Keep| matches!(keep, Keep::File { .. } | Keep::Connection { .. });
     let kept = || guard.keeps.iter().enumerate();
     for (n, keep) in kept().filter(|(_, keep)| files(keep)) {
-        add(&named(keep), &restore(n, keep, guard));
+        add(&describe_kept_item(keep), &render_restore_commands(n, keep, guard));
     }
     if guard.systemd {
         add("systemd", "systemctl daemon-reload");
@@ -59,7 +61,7 @@ pub fn restore_script(guard: &Guard) -> String {
         add(&format!("configuration of {netdev}"), &reload_script(netdev, *manager));
     }
     for (n, keep) in kept().filter(|(_, keep)| !files(keep)) {
-        add(&named(keep), &restore(n, keep, guard));
+        add(&describe_kept_item(keep), &render_restore_commands(n, keep, guard));
     }
     out
 }
@@ -70,7 +72,7 @@ pub const SERVER_READS: &str = "s=$(command -v sshd || echo /usr/sbin/sshd); [ -
     e=$(\"$s\" -t 2>&1) || { printf '%s\\n' \"$e\" | head -n 1 | tr -d '\\r'; exit 65; }\n\
     for u in ssh sshd; do ! systemctl is-active --quiet \"$u.service\" || { systemctl reload \"$u.service\" 2>&1; exit; }; done\n";
 
-pub(super) fn named(keep: &Keep) -> String {
+pub(super) fn describe_kept_item(keep: &Keep) -> String {
     match keep {
         Keep::File { path } => path.clone(),
         Keep::Connection { uuid, .. } => format!("connection {uuid}"),
@@ -82,29 +84,30 @@ pub(super) fn named(keep: &Keep) -> String {
     }
 }
 
-fn restore(n: usize, keep: &Keep, guard: &Guard) -> String {
+fn render_restore_commands(n: usize, keep: &Keep, guard: &Guard) -> String {
     let ours = |separator: &str| {
-        let of_ours = guard.ours.get(&named(keep)).map(|ours| ours.iter().map(String::as_str).collect::<Vec<_>>().join(separator));
-        of_ours.map(|ours| format!("ours={}\n", sh(&ours)))
+        let of_ours =
+            guard.ours.get(&describe_kept_item(keep)).map(|ours| ours.iter().map(String::as_str).collect::<Vec<_>>().join(separator));
+        of_ours.map(|ours| format!("ours={}\n", quote_for_shell(&ours)))
     };
     match keep {
         Keep::File { path } => {
             let leave = ours(" ").map(|ours| ours + LEAVE_FILE).unwrap_or_default();
-            format!("n={n}; f={}\n{leave}{}{RESTORE_FILE}", sh(path), folder_functions())
+            format!("n={n}; f={}\n{leave}{}{RESTORE_FILE}", quote_for_shell(path), folder_functions())
         }
         Keep::Connection { uuid, settings } => {
-            let words = |s: &String| format!(" {s} \"$(cat \"$k/{n}.{s}\")\"", s = sh(s));
-            format!("nmcli connection modify {}{}", sh(uuid), settings.iter().map(words).collect::<String>())
+            let words = |s: &String| format!(" {s} \"$(cat \"$k/{n}.{s}\")\"", s = quote_for_shell(s));
+            format!("nmcli connection modify {}{}", quote_for_shell(uuid), settings.iter().map(words).collect::<String>())
         }
         Keep::Sysctl { key } => {
-            let path = sh(&format!("/proc/sys/{}", key_path(key)));
+            let path = quote_for_shell(&format!("/proc/sys/{}", key_path(key)));
             format!("n={n}; p={path}\n{}{RESTORE_SYSCTL}", ours("\n").unwrap_or_default())
         }
         Keep::Link { netdev } => {
-            format!("n={n}; i={}\n{}{ROUTES}{ADDRESSES}{RESTORE_LINK}", sh(netdev), ours(" ").unwrap_or_default())
+            format!("n={n}; i={}\n{}{ROUTES}{ADDRESSES}{RESTORE_LINK}", quote_for_shell(netdev), ours(" ").unwrap_or_default())
         }
         Keep::Ipv6 => format!("n={n}\n{ROUTES}{ADDRESSES}{RESTORE_IPV6}"),
-        Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", sh(name)),
+        Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", quote_for_shell(name)),
         Keep::Switch { system, ports } => system.restore_script(&n.to_string(), ports),
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-fn of(kind: &str, body: Value) -> Wish {
+fn of(kind: &str, body: Value) -> DesiredResource {
     wish(kind_named(kind).unwrap(), body)
 }
 
@@ -88,7 +88,7 @@ fn what_the_wishes_may_come_to_need_is_kept_as_well() {
 #[test]
 fn what_lies_on_the_path_is_recognised_with_its_reason() {
     let ours: BTreeSet<String> = ["bond0".to_owned(), "ens1".to_owned()].into();
-    let why = |kind: &str, body: Value| because(&of(kind, body), &Assessment::default(), &ours);
+    let why = |kind: &str, body: Value| find_rollback_reason(&of(kind, body), &Assessment::default(), &ours);
     let file = |path: &str| why("file", json!({ "path": path, "content": "x" }));
     for path in ["/etc/ssh/sshd_config.d/a.conf", "/etc/netplan/1.yaml", "/etc/nftables.conf", "/etc/sudoers.d/x", "/etc/pam.d/sshd"] {
         assert!(file(path).unwrap().starts_with(path));
@@ -116,7 +116,9 @@ fn what_lies_on_the_path_is_recognised_with_its_reason() {
     assert_eq!((link("ens1").as_deref(), link("ens2")), (Some("ens1 carries our own connection"), None));
     let interrupts = Assessment { interrupts_netdevs: vec!["ens9".into(), "bond0".into()], ..Assessment::default() };
     assert!(
-        because(&of("kernel_module", json!({ "name": "mlx5_core", "loaded": true })), &interrupts, &ours).unwrap().starts_with("bond0 ")
+        find_rollback_reason(&of("kernel_module", json!({ "name": "mlx5_core", "loaded": true })), &interrupts, &ours)
+            .unwrap()
+            .starts_with("bond0 ")
     );
     let asked = |guard: bool| why("sysctl", json!({ "key": "net.a", "value": "1", "guard": guard }));
     assert!(asked(true).unwrap().contains("asks for a guard") && asked(false).is_none());
@@ -124,7 +126,8 @@ fn what_lies_on_the_path_is_recognised_with_its_reason() {
 
 #[test]
 fn what_the_change_puts_there_is_known_but_for_secrets() {
-    let actions = [write("/etc/a", "new\n"), remove("/etc/b"), write("/etc/c", &secret::mark("password")), adds("e0", &["10.0.0.3/24"])];
+    let actions =
+        [write("/etc/a", "new\n"), remove("/etc/b"), write("/etc/c", &secret::new_secret_mark("password")), adds("e0", &["10.0.0.3/24"])];
     let wishes = [
         of("sysctl", json!({ "key": "net.a", "value": 2 })),
         of("link", json!({ "netdev": "e0", "addresses": ["10.0.0.2/24", "FD00:0::2/64"] })),
@@ -136,7 +139,11 @@ fn what_the_change_puts_there_is_known_but_for_secrets() {
     assert_eq!(known("e0").as_deref(), Some("10.0.0.2/24 10.0.0.3/24 fd00::2/64"));
     let covers = |action: Action| guard.covers(&Guard::over(&[action], []).unwrap());
     assert!(covers(write("/etc/a", "new\n")) && covers(remove("/etc/b")) && covers(write("/etc/c", "x")) && covers(set_link("e0")));
-    assert!(!covers(write("/etc/a", "other\n")) && !covers(adds("e0", &["10.0.0.4/24"])) && !covers(write("/etc/a", &secret::mark("a"))));
+    assert!(
+        !covers(write("/etc/a", "other\n"))
+            && !covers(adds("e0", &["10.0.0.4/24"]))
+            && !covers(write("/etc/a", &secret::new_secret_mark("a")))
+    );
 }
 
 /// Keeps, does `between`, puts back all; what `look` says before and after.
@@ -172,7 +179,7 @@ fn files_come_back_with_all_that_they_had_and_new_ones_go_with_their_folders() {
     std::os::unix::fs::symlink("target", at("link")).unwrap();
     let changes = [write(&at("odd ' name"), "two\n"), remove(&at("link")), write(&at("new/deep/file"), "x\n")];
     let guard = Guard::over(&changes, []).unwrap();
-    let root = railwright_base::quote::sh(&tree.path().display().to_string());
+    let root = railwright_base::quote::quote_for_shell(&tree.path().display().to_string());
     let look = format!("cd {root} && find . -printf '%p %y %m %l\\n' | sort; sha256sum \"odd ' name\" 2>/dev/null");
     let between = format!(
         "cd {root} && echo two >\"odd ' name\" && chmod 600 \"odd ' name\" && rm link && mkdir -p new/deep && echo x >new/deep/file"
@@ -195,7 +202,7 @@ fn a_file_that_somebody_else_has_written_since_stays_and_is_named() {
         std::fs::write(at(name), "before\n").unwrap();
     }
     let guard = Guard::over(&["theirs", "gone", "ours", "new", "new ours"].map(|name| write(&at(name), "ours\n")), []).unwrap();
-    let root = railwright_base::quote::sh(&tree.path().display().to_string());
+    let root = railwright_base::quote::quote_for_shell(&tree.path().display().to_string());
     let between = format!("cd {root}; echo theirs >theirs; echo theirs >new; rm gone; echo ours >ours; echo ours >'new ours'");
     let [_, after, failed] = put_back(&guard, "", &between, &format!("cd {root}; grep '' *"), "", &["sh", "-c"]);
     assert_eq!(after, "gone:before\nnew:theirs\nours:before\ntheirs:theirs\n");

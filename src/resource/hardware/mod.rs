@@ -5,15 +5,15 @@ pub mod platform;
 pub mod script;
 
 use super::sections::{self, Section};
-use super::{Answers, Read};
-pub use platform::{Iommu, Platform};
+use super::{Read, ReadResults};
+pub use platform::{IommuState, PlatformFacts};
 use std::collections::BTreeMap;
 
 /// The parts of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Hardware {
+pub struct HardwareFacts {
     /// Which machine it is.
-    pub platform: Platform,
+    pub platform: PlatformFacts,
     /// The processor's model.
     pub processor: String,
     /// The revision of its microcode.
@@ -29,20 +29,20 @@ pub struct Hardware {
     /// The version of NVIDIA's driver that runs.
     pub nvidia_driver: String,
     /// Network controllers, display controllers and NVSwitches, in the order of their addresses; no virtual functions.
-    pub functions: Vec<Function>,
+    pub functions: Vec<PciFunctionFacts>,
     /// RDMA devices with their ports.
     pub rdma: Vec<RdmaHardware>,
     /// GPUs as NVIDIA's driver tells them.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<GpuHardware>,
 }
 
 /// A PCI function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Function {
+pub struct PciFunctionFacts {
     /// Domain, bus, device and function: `0000:c1:00.0`.
     pub address: String,
     /// What it is.
-    pub sort: Sort,
+    pub sort: PciFunctionCategory,
     /// Vendor and device: `15b3:101b`.
     pub id: String,
     /// Where it sits, from the host bridge down: `pci0000:c0`, `0000:c0:01.1`, `0000:c1:00.0`.
@@ -65,7 +65,7 @@ pub struct Function {
 
 /// What a PCI function is, by its class code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sort {
+pub enum PciFunctionCategory {
     /// Class 02.
     #[default]
     Nic,
@@ -85,12 +85,12 @@ pub struct RdmaHardware {
     /// The board's identifier, which NVIDIA calls PSID.
     pub board: String,
     /// Its ports.
-    pub ports: Vec<Port>,
+    pub ports: Vec<RdmaPortFacts>,
 }
 
 /// A port of an RDMA device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Port {
+pub struct RdmaPortFacts {
     /// `4: ACTIVE`.
     pub state: String,
     /// `200 Gb/sec (4X HDR)`.
@@ -103,7 +103,7 @@ pub struct Port {
 
 /// A GPU as its driver tells it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Gpu {
+pub struct GpuHardware {
     /// The model's name.
     pub model: String,
     /// The version of its video BIOS.
@@ -122,28 +122,28 @@ pub struct CageModule {
 }
 
 /// Decodes the answer to `Read::Hardware`; the error is a reason that fits after "unknown:".
-pub fn hardware(answers: &Answers) -> Result<Hardware, String> {
-    let mut out = Hardware::default();
-    for section in complete(answers, &Read::Hardware)? {
+pub fn read_hardware_facts(answers: &ReadResults) -> Result<HardwareFacts, String> {
+    let mut out = HardwareFacts::default();
+    for section in parse_complete_sections(answers, &Read::Hardware)? {
         match (section.word, out.rdma.last_mut()) {
             ("platform", _) => of_machine(&section, &mut out),
-            ("pci", _) => out.functions.push(function(&section)),
+            ("pci", _) => out.functions.push(parse_pci_function(&section)),
             ("rdma", _) => out.rdma.push(RdmaHardware {
                 name: section.rest.to_owned(),
-                firmware: text(&section, "fw_ver"),
-                board: text(&section, "board_id"),
+                firmware: find_section_text(&section, "fw_ver"),
+                board: find_section_text(&section, "board_id"),
                 ports: Vec::new(),
             }),
-            ("port", Some(device)) => device.ports.push(Port {
-                state: text(&section, "state"),
-                rate: text(&section, "rate"),
-                link_layer: text(&section, "link_layer"),
-                ipv4_gids: all(&section, "gid_ipv4"),
+            ("port", Some(device)) => device.ports.push(RdmaPortFacts {
+                state: find_section_text(&section, "state"),
+                rate: find_section_text(&section, "rate"),
+                link_layer: find_section_text(&section, "link_layer"),
+                ipv4_gids: collect_section_values(&section, "gid_ipv4"),
             }),
-            ("gpu", _) => out.gpus.push(Gpu {
-                model: text(&section, "model"),
-                video_bios: text(&section, "video_bios"),
-                firmware: text(&section, "firmware"),
+            ("gpu", _) => out.gpus.push(GpuHardware {
+                model: find_section_text(&section, "model"),
+                video_bios: find_section_text(&section, "video_bios"),
+                firmware: find_section_text(&section, "firmware"),
             }),
             _ => {}
         }
@@ -152,37 +152,37 @@ pub fn hardware(answers: &Answers) -> Result<Hardware, String> {
 }
 
 /// Decodes the answer to `Read::CageModules`.
-pub fn cage_modules(answers: &Answers) -> Result<Vec<CageModule>, String> {
-    let sections = complete(answers, &Read::CageModules)?;
+pub fn cage_modules(answers: &ReadResults) -> Result<Vec<CageModule>, String> {
+    let sections = parse_complete_sections(answers, &Read::CageModules)?;
     let module = |section: &Section<'_>| {
-        let part = [text(section, "Vendor name"), text(section, "Vendor PN")].join(" ").trim().to_owned();
+        let part = [find_section_text(section, "Vendor name"), find_section_text(section, "Vendor PN")].join(" ").trim().to_owned();
         CageModule { netdev: section.rest.to_owned(), part }
     };
     Ok(sections.iter().filter(|section| section.word == "module").map(module).collect())
 }
 
 /// The sections of an answer that was not cut off.
-fn complete<'a>(answers: &'a Answers, read: &Read) -> Result<Vec<Section<'a>>, String> {
+fn parse_complete_sections<'a>(answers: &'a ReadResults, read: &Read) -> Result<Vec<Section<'a>>, String> {
     let (_, out) = answers.output(read)?;
-    let sections = sections::parse(out);
+    let sections = sections::parse_sections(out);
     if sections.last().is_some_and(|last| last.word == "end") || out.is_empty() {
         return Ok(sections);
     }
     Err("the answer of the host is not complete".to_owned())
 }
 
-fn text(section: &Section<'_>, key: &str) -> String {
+fn find_section_text(section: &Section<'_>, key: &str) -> String {
     section.value(key).unwrap_or_default().trim().to_owned()
 }
 
-fn all(section: &Section<'_>, key: &str) -> Vec<String> {
+fn collect_section_values(section: &Section<'_>, key: &str) -> Vec<String> {
     let pairs = section.lines.iter().filter_map(|line| line.split_once('='));
     pairs.filter(|(name, _)| *name == key).map(|(_, value)| value.trim().to_owned()).collect()
 }
 
-fn of_machine(section: &Section<'_>, out: &mut Hardware) {
-    let of = |key: &str| text(section, key);
-    out.platform = Platform::of(section);
+fn of_machine(section: &Section<'_>, out: &mut HardwareFacts) {
+    let of = |key: &str| find_section_text(section, key);
+    out.platform = PlatformFacts::of(section);
     out.processor = of("processor");
     out.microcode = of("microcode");
     out.processors_online = of("processors_online");
@@ -190,34 +190,35 @@ fn of_machine(section: &Section<'_>, out: &mut Hardware) {
     out.numa_nodes = of("numa_nodes");
     out.nvidia_driver = of("nvidia_driver");
     // hexadecimal without a prefix (Source: Linux, Documentation/admin-guide/mm/memory-hotplug.rst)
-    let block = u64::from_str_radix(&text(section, "memory_block_bytes"), 16).ok();
-    out.memory_bytes = block.zip(text(section, "memory_blocks").parse().ok()).and_then(|(bytes, blocks)| bytes.checked_mul(blocks));
+    let block = u64::from_str_radix(&find_section_text(section, "memory_block_bytes"), 16).ok();
+    out.memory_bytes =
+        block.zip(find_section_text(section, "memory_blocks").parse().ok()).and_then(|(bytes, blocks)| bytes.checked_mul(blocks));
 }
 
-fn function(section: &Section<'_>) -> Function {
-    let bare = |key: &str| text(section, key).trim_start_matches("0x").to_owned();
-    let class = text(section, "class");
-    Function {
+fn parse_pci_function(section: &Section<'_>) -> PciFunctionFacts {
+    let bare = |key: &str| find_section_text(section, key).trim_start_matches("0x").to_owned();
+    let class = find_section_text(section, "class");
+    PciFunctionFacts {
         address: section.rest.to_owned(),
         sort: match class.get(..4) {
-            Some("0x02") => Sort::Nic,
-            Some("0x03") => Sort::Gpu,
-            _ => Sort::NvSwitch,
+            Some("0x02") => PciFunctionCategory::Nic,
+            Some("0x03") => PciFunctionCategory::Gpu,
+            _ => PciFunctionCategory::NvSwitch,
         },
         id: format!("{}:{}", bare("vendor"), bare("device")),
-        path: text(section, "path").split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
-        numa_node: text(section, "numa_node"),
-        driver: text(section, "driver"),
-        link_speed: (text(section, "current_link_speed"), text(section, "max_link_speed")),
-        link_width: (text(section, "current_link_width"), text(section, "max_link_width")),
-        most_virtual_functions: text(section, "sriov_totalvfs"),
-        netdevs: all(section, "netdev"),
-        virtual_netdevs: all(section, "virtual"),
+        path: find_section_text(section, "path").split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+        numa_node: find_section_text(section, "numa_node"),
+        driver: find_section_text(section, "driver"),
+        link_speed: (find_section_text(section, "current_link_speed"), find_section_text(section, "max_link_speed")),
+        link_width: (find_section_text(section, "current_link_width"), find_section_text(section, "max_link_width")),
+        most_virtual_functions: find_section_text(section, "sriov_totalvfs"),
+        netdevs: collect_section_values(section, "netdev"),
+        virtual_netdevs: collect_section_values(section, "virtual"),
     }
 }
 
 /// How often each thing is there, by its words: what two hosts with the same parts in other places have in common.
-pub fn census(parts: impl Iterator<Item = String>) -> Option<String> {
+pub fn format_part_counts(parts: impl Iterator<Item = String>) -> Option<String> {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for part in parts.filter(|part| !part.is_empty()) {
         *count.entry(part).or_default() += 1;

@@ -1,12 +1,12 @@
 //! `Read::Platform`: which machine a host is, and what its setup program offers the kernel.
 
-use super::{complete, text};
+use super::{find_section_text, parse_complete_sections};
 use crate::sections::Section;
-use crate::{Answers, Read};
+use crate::{Read, ReadResults};
 
 /// A machine as it tells of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Platform {
+pub struct PlatformFacts {
     /// Vendor and product of the machine, as its DMI tables say them.
     pub machine: String,
     /// Vendor, version and date of the BIOS.
@@ -14,13 +14,13 @@ pub struct Platform {
     /// Who made the processors: `GenuineIntel`, `AuthenticAMD`; empty where the kernel does not say it.
     pub processor_vendor: String,
     /// What is known of the unit that translates the addresses of devices.
-    pub iommu: Iommu,
+    pub iommu: IommuState,
 }
 
 /// Whether the machine's BIOS offers an IOMMU, and whether the kernel uses it. The BIOS tells the kernel of one in an ACPI
 /// table: DMAR (Intel), IVRS (AMD) or IORT (Arm) (Source: Linux, Documentation/arch/x86/iommu.rst and drivers/acpi/arm64/iort.c).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Iommu {
+pub enum IommuState {
     /// Nothing tells it.
     #[default]
     Unknown,
@@ -33,25 +33,27 @@ pub enum Iommu {
 }
 
 /// Decodes the answer to `Read::Platform`; the error is a reason that fits after "unknown:".
-pub fn platform(answers: &Answers) -> Result<Platform, String> {
-    let sections = complete(answers, &Read::Platform)?;
-    Ok(sections.iter().find(|section| section.word == "platform").map(Platform::of).unwrap_or_default())
+pub fn read_platform_facts(answers: &ReadResults) -> Result<PlatformFacts, String> {
+    let sections = parse_complete_sections(answers, &Read::Platform)?;
+    Ok(sections.iter().find(|section| section.word == "platform").map(PlatformFacts::of).unwrap_or_default())
 }
 
-impl Platform {
+impl PlatformFacts {
     /// Of the section `platform`, of either read.
-    pub(super) fn of(section: &Section<'_>) -> Platform {
-        let of = |keys: &[&str]| keys.iter().map(|key| text(section, key)).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
+    pub(super) fn of(section: &Section<'_>) -> PlatformFacts {
+        let of = |keys: &[&str]| {
+            keys.iter().map(|key| find_section_text(section, key)).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+        };
         let has = |key: &str| section.value(key).is_some();
-        Platform {
+        PlatformFacts {
             machine: of(&["sys_vendor", "product_name"]),
             bios: of(&["bios_vendor", "bios_version", "bios_date"]),
             processor_vendor: of(&["processor_vendor"]),
             iommu: match (has("iommu_groups"), has("iommu_table"), has("acpi") && has("iommu_known")) {
-                (true, ..) => Iommu::Used,
-                (false, true, _) => Iommu::Unused,
-                (false, false, true) => Iommu::NoTable,
-                (false, false, false) => Iommu::Unknown,
+                (true, ..) => IommuState::Used,
+                (false, true, _) => IommuState::Unused,
+                (false, false, true) => IommuState::NoTable,
+                (false, false, false) => IommuState::Unknown,
             },
         }
     }

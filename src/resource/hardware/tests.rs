@@ -1,7 +1,7 @@
 //! Hardware from the trees of sysfs and procfs, read by real shells, and from answers that no host would give.
 
 use super::*;
-use crate::{Answer, AnswerStatus, program};
+use crate::{AnswerStatus, ReadResult, program};
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -61,12 +61,12 @@ fn tree(root: &Path) {
     write(root, &files.iter().map(|(path, text)| (path.as_str(), *text)).collect::<Vec<_>>());
 }
 
-fn read(shell: &[&str], root: &Path) -> Hardware {
-    let text = program::render(&[Read::Hardware], &root.display().to_string(), "f00d");
+fn read(shell: &[&str], root: &Path) -> HardwareFacts {
+    let text = program::render_read_program(&[Read::Hardware], &root.display().to_string(), "f00d");
     let mut child = Command::new(shell[0]).args(&shell[1..]).arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap().stdout;
-    hardware(&program::parse(&[Read::Hardware], "f00d", &output)).unwrap()
+    read_hardware_facts(&program::parse_program_answers(&[Read::Hardware], "f00d", &output)).unwrap()
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn every_shell_reads_the_same_parts() {
         let found = read(shell, folder.path());
         assert_eq!(found.platform.machine, "NVIDIA DGXA100 920-23687-2530-000", "{shell:?}");
         assert_eq!((found.processor.as_str(), found.microcode.as_str()), ("AMD EPYC 7742 64-Core Processor", "0x830107b"));
-        assert_eq!((found.memory_bytes, found.platform.iommu), (Some(4 << 30), Iommu::Used));
+        assert_eq!((found.memory_bytes, found.platform.iommu), (Some(4 << 30), IommuState::Used));
         let functions: Vec<_> = found.functions.iter().map(|f| (f.sort, f.id.as_str(), f.link_width.0.as_str())).collect();
-        assert_eq!(functions, [(Sort::Gpu, "10de:20b2", ""), (Sort::Nic, "15b3:101b", "16")]);
+        assert_eq!(functions, [(PciFunctionCategory::Gpu, "10de:20b2", ""), (PciFunctionCategory::Nic, "15b3:101b", "16")]);
         assert_eq!(found.functions[1].netdevs, ["ens1f0np0"]);
         assert_eq!(found.rdma[0].firmware, "20.31.1014");
         assert_eq!(found.rdma[0].ports[0].ipv4_gids, ["1 RoCE v2"]);
@@ -123,11 +123,11 @@ fn the_bios_that_offers_no_iommu_is_told_from_a_kernel_that_does_not_use_it() {
         read(&["sh"], folder.path()).platform.iommu
     };
     let (acpi, known) = (("sys/firmware/acpi/tables/FACP", ""), ("sys/kernel/iommu_groups/.keep", ""));
-    assert_eq!(iommu(&[]), Iommu::Unknown);
-    assert_eq!(iommu(&[acpi]), Iommu::Unknown, "a kernel without the subsystem says nothing");
-    assert_eq!(iommu(&[acpi, known]), Iommu::NoTable);
-    assert_eq!(iommu(&[acpi, known, ("sys/firmware/acpi/tables/DMAR", "")]), Iommu::Unused);
-    assert_eq!(iommu(&[("sys/kernel/iommu_groups/0/type", "DMA\n")]), Iommu::Used);
+    assert_eq!(iommu(&[]), IommuState::Unknown);
+    assert_eq!(iommu(&[acpi]), IommuState::Unknown, "a kernel without the subsystem says nothing");
+    assert_eq!(iommu(&[acpi, known]), IommuState::NoTable);
+    assert_eq!(iommu(&[acpi, known, ("sys/firmware/acpi/tables/DMAR", "")]), IommuState::Unused);
+    assert_eq!(iommu(&[("sys/kernel/iommu_groups/0/type", "DMA\n")]), IommuState::Used);
 }
 
 #[test]
@@ -139,11 +139,11 @@ proptest::proptest! {
     #[test]
     fn no_answer_panics(lines in proptest::collection::vec("(== (platform|pci|rdma|port|gpu|module|end)?|\\|(class=0x|vendor=|memory_blocks=|memory_block_bytes=|gid_ipv4=|Vendor PN=)?)[ -~\u{e4}]{0,24}", 0..20)) {
         let out = lines.join("\n") + "\n== end\n";
-        let mut answers = Answers::default();
+        let mut answers = ReadResults::default();
         for read in [Read::Hardware, Read::CageModules] {
-            answers.insert(read.key(), Answer { status: AnswerStatus::Exit(0), out: out.clone() });
+            answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(0), out: out.clone() });
         }
-        proptest::prop_assert!(hardware(&answers).is_ok());
+        proptest::prop_assert!(read_hardware_facts(&answers).is_ok());
         proptest::prop_assert!(cage_modules(&answers).is_ok());
     }
 }

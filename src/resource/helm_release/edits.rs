@@ -1,15 +1,21 @@
 //! What others set on the objects of a release, beside what a new revision would change: it is overwritten or deleted by that revision, and
 //! so belongs to what a plan was made against.
 
-use super::compare::Change;
+use super::compare::HelmReleaseChange;
 use crate::kubernetes_object::manifest;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// All that a revision changes: what differs, what others set, and, where there is any of it or a revision `is_due`, what varies.
 /// Objects that are in none of these are left alone.
-pub fn settled(changes: Vec<Change>, varying: Vec<Change>, edits: &[Change], wanted: &[Value], is_due: bool) -> Vec<Change> {
-    let stay: BTreeSet<String> = wanted.iter().filter_map(manifest::object).map(|object| object.to_string()).collect();
+pub fn settled(
+    changes: Vec<HelmReleaseChange>,
+    varying: Vec<HelmReleaseChange>,
+    edits: &[HelmReleaseChange],
+    wanted: &[Value],
+    is_due: bool,
+) -> Vec<HelmReleaseChange> {
+    let stay: BTreeSet<String> = wanted.iter().filter_map(manifest::parse_object_name).map(|object| object.to_string()).collect();
     let is_due = is_due || !changes.is_empty() || edits.iter().any(|edit| stay.contains(object_of(edit)));
     let mut all = changes;
     if is_due {
@@ -22,20 +28,20 @@ pub fn settled(changes: Vec<Change>, varying: Vec<Change>, edits: &[Change], wan
         } else if stay.contains(object_of(edit)) {
             all.push(edit.clone());
         } else if go.contains(object_of(edit)) {
-            all.push(Change { wanted: None, stays: false, interrupts: None, ..edit.clone() });
+            all.push(HelmReleaseChange { wanted: None, stays: false, interrupts: None, ..edit.clone() });
         }
     }
     all
 }
 
 /// The object that a change is about.
-pub fn object_of(change: &Change) -> &str {
+pub fn object_of(change: &HelmReleaseChange) -> &str {
     change.name.split(": ").next().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::compare::rendered;
+    use super::super::compare::diff_rendered_objects;
     use super::*;
     use serde_json::json;
 
@@ -47,15 +53,15 @@ mod tests {
     fn what_others_set_is_what_a_revision_overwrites_and_deletes() {
         let (wanted, installed) = ([config("a", "new")], [config("a", "old"), config("gone", "old")]);
         let by = Some("set by kubectl-patch at 2026-01-02T03:04:05Z".to_owned());
-        let edit = |name: &str| Change {
+        let edit = |name: &str| HelmReleaseChange {
             name: format!("ConfigMap.core {name}: data.k"),
             wanted: Some(json!("old")),
             found: Some(json!("theirs")),
             by: by.clone(),
-            ..Change::default()
+            ..HelmReleaseChange::default()
         };
         let edits = ["a", "gone", "nobodys"].map(edit);
-        let all = settled(rendered(&wanted, &installed), Vec::new(), &edits, &wanted, false);
+        let all = settled(diff_rendered_objects(&wanted, &installed), Vec::new(), &edits, &wanted, false);
         let shown: Vec<_> =
             all.iter().map(|c| (c.name.as_str(), c.wanted.as_ref(), c.found.as_ref(), c.by.is_some(), c.rendered)).collect();
         let (new, theirs, present) = (json!("new"), json!("theirs"), json!("present"));
@@ -72,9 +78,9 @@ mod tests {
     #[test]
     fn what_varies_is_told_where_a_revision_is_due() {
         let wanted = [config("a", "x1")];
-        let varying = || vec![Change { name: "ConfigMap.core a: data.k".to_owned(), ..Change::default() }];
-        let count = |edits: &[Change], is_due: bool| settled(Vec::new(), varying(), edits, &wanted, is_due).len();
-        let edit = Change { name: "ConfigMap.core a: data.other".to_owned(), ..Change::default() };
+        let varying = || vec![HelmReleaseChange { name: "ConfigMap.core a: data.k".to_owned(), ..HelmReleaseChange::default() }];
+        let count = |edits: &[HelmReleaseChange], is_due: bool| settled(Vec::new(), varying(), edits, &wanted, is_due).len();
+        let edit = HelmReleaseChange { name: "ConfigMap.core a: data.other".to_owned(), ..HelmReleaseChange::default() };
         assert_eq!((count(&[], false), count(&[], true), count(&[edit], false)), (0, 1, 2));
     }
 }

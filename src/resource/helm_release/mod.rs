@@ -12,10 +12,10 @@ pub mod request;
 pub mod rights;
 pub mod varying;
 
-use self::compare::Change;
-use self::request::{DESCRIPTION, Found, Installed, NO_HELM, Preview, Release};
+use self::compare::HelmReleaseChange;
+use self::request::{DESCRIPTION, HelmReleasePreview, HelmReleaseState, InstalledRelease, NO_HELM, Release};
 use super::fields::Fields;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
 use crate::kubernetes_object::{manifest, paths};
 use railwright_base::text::one_line;
 use railwright_base::{TargetKind, secret};
@@ -44,7 +44,7 @@ const FIELDS: [&str; 12] = [
 /// What a value may be said to disturb.
 const DISRUPTIONS: [Disruption; 4] = [Disruption::None, Disruption::Restart, Disruption::Drain, Disruption::Reboot];
 
-impl Kind for HelmRelease {
+impl ResourceKind for HelmRelease {
     fn name(&self) -> &'static str {
         "helm_release"
     }
@@ -68,15 +68,15 @@ impl Kind for HelmRelease {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        check(body)
+        check_helm_release_body(body)
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        vec![read(wish)]
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        vec![build_release_read(wish)]
     }
 
     /// A chart may define kinds beside its objects, and make namespaces.
-    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
+    fn may_bring(&self, _wish: &DesiredResource, _needed: &str) -> bool {
         true
     }
 
@@ -84,17 +84,17 @@ impl Kind for HelmRelease {
         true
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        match found(wish, answers) {
-            Err(reason) => presence(&mut assessment, Reading::is("present"), Reading::Unknown(reason)),
-            Ok(found) => compare(wish, found, &mut assessment),
+        match decode_release_state(wish, answers) {
+            Err(reason) => insert_presence_attribute(&mut assessment, Reading::is("present"), Reading::Unknown(reason)),
+            Ok(found) => diff_helm_release(wish, found, &mut assessment),
         }
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        undo(last_applied, before, answers)
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        plan_helm_release_undo(last_applied, before, answers)
     }
 
     fn may_hold_secret(&self, pointer: &str) -> bool {
@@ -102,7 +102,7 @@ impl Kind for HelmRelease {
     }
 }
 
-fn check(body: &Value) -> Vec<BodyError> {
+fn check_helm_release_body(body: &Value) -> Vec<BodyError> {
     let mut fields = Fields::of(body, &FIELDS);
     for (field, most) in [("name", 53), ("namespace", 63)] {
         // helm/helm: pkg/chartutil/validate_name.go holds the name of a release to 53.
@@ -143,7 +143,7 @@ fn check(body: &Value) -> Vec<BodyError> {
         fields.error(&pointer, format!("Helm reads numbers as floating point, and {number} is none of these"), Some(help));
     }
     for (path, word) in body.get("disruptions").and_then(Value::as_object).into_iter().flatten() {
-        if disruption(word).is_none() {
+        if parse_disruption_word(word).is_none() {
             let known = DISRUPTIONS.map(Disruption::word).join(", ");
             fields.error("/disruptions", format!("`{path}` disturbs in no known way"), Some(format!("one of: {known}")));
         }
@@ -174,12 +174,12 @@ fn beyond_floats(value: &Value, at: &str) -> Vec<(String, String)> {
     }
 }
 
-fn disruption(word: &Value) -> Option<Disruption> {
+fn parse_disruption_word(word: &Value) -> Option<Disruption> {
     DISRUPTIONS.into_iter().find(|disruption| word.as_str() == Some(disruption.word()))
 }
 
 /// The release that a wish is about.
-pub fn release(wish: &Wish) -> Release {
+pub fn parse_helm_release(wish: &DesiredResource) -> Release {
     let text = |field: &str| wish.text(field).map(str::to_owned);
     let values = wish.body.get("values").cloned().unwrap_or_else(|| json!({}));
     Release {
@@ -189,61 +189,61 @@ pub fn release(wish: &Wish) -> Release {
         repository: text("repository"),
         version: text("version"),
         digest: text("digest"),
-        hidden: secret::marked(&values).into_iter().map(|(pointer, _)| pointer).collect(),
+        hidden: secret::find_marked_texts(&values).into_iter().map(|(pointer, _)| pointer).collect(),
         values: values.to_string(),
         create_namespace: wish.body.get("create_namespace").and_then(Value::as_bool) == Some(true),
         cluster: text("cluster").unwrap_or_default(),
     }
 }
 
-fn read(wish: &Wish) -> Read {
-    Read::HelmRelease(Box::new(release(wish)))
+fn build_release_read(wish: &DesiredResource) -> Read {
+    Read::HelmRelease(Box::new(parse_helm_release(wish)))
 }
 
-fn found(wish: &Wish, answers: &Answers) -> Result<Found, String> {
-    match answers.output(&read(wish))? {
+fn decode_release_state(wish: &DesiredResource, answers: &ReadResults) -> Result<HelmReleaseState, String> {
+    match answers.output(&build_release_read(wish))? {
         (0, out) => serde_json::from_str(out).map_err(|_| "the answer about the release cannot be read".to_owned()),
         (NO_HELM, out) => Err(one_line(out, 300)),
         (_, out) => Err(format!("Helm did not say: {}", one_line(out, 300))),
     }
 }
 
-fn presence(assessment: &mut Assessment, wanted: Reading, found: Reading) {
-    note(assessment, RELEASE, wanted, found);
+fn insert_presence_attribute(assessment: &mut Assessment, wanted: Reading, found: Reading) {
+    insert_attribute(assessment, RELEASE, wanted, found);
 }
 
-fn note(assessment: &mut Assessment, name: &str, wanted: Reading, found: Reading) {
+fn insert_attribute(assessment: &mut Assessment, name: &str, wanted: Reading, found: Reading) {
     assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
 }
 
-fn compare(wish: &Wish, found: Found, assessment: &mut Assessment) {
+fn diff_helm_release(wish: &DesiredResource, found: HelmReleaseState, assessment: &mut Assessment) {
     let adopts = wish.body.get("adopt").and_then(Value::as_bool) == Some(true);
     let installed = found.installed.as_ref();
     let there = installed.map_or(Reading::Absent, |_| Reading::is("present"));
-    presence(assessment, Reading::is("present"), there);
+    insert_presence_attribute(assessment, Reading::is("present"), there);
     assessment.before = json!({ "existed": adopts || installed.is_some_and(|installed| !installed.ours) });
-    if let Some(refusal) = installed.and_then(|installed| busy(wish, installed)) {
-        note(assessment, "status", Reading::is("deployed"), Reading::is(installed.map_or("", |installed| &installed.status)));
+    if let Some(refusal) = installed.and_then(|installed| find_unfinished_operation(wish, installed)) {
+        insert_attribute(assessment, "status", Reading::is("deployed"), Reading::is(installed.map_or("", |installed| &installed.status)));
         assessment.refusal = Some(refusal);
         return;
     }
     let content = match found.preview {
-        Preview::Unknown(reason) => {
+        HelmReleasePreview::Unknown(reason) => {
             // A step of which nobody knows what it would do is none, whether the release is there or not.
             assessment.attributes.clear();
-            return note(assessment, "chart", Reading::is("known"), Reading::Unknown(reason));
+            return insert_attribute(assessment, "chart", Reading::is("known"), Reading::Unknown(reason));
         }
-        Preview::Refused(reason) => {
+        HelmReleasePreview::Refused(reason) => {
             // What is installed is not wrong because a chart cannot be used here: whether it differs is not known.
             let seen = installed.map_or(Reading::Absent, |_| Reading::Unknown(one_line(&reason, 200)));
-            note(assessment, "chart", Reading::is(wish.text("chart").unwrap_or_default()), seen);
+            insert_attribute(assessment, "chart", Reading::is(wish.text("chart").unwrap_or_default()), seen);
             assessment.refusal = Some(reason);
             return;
         }
-        Preview::Is { chart, version, content, changes } => {
-            judge(wish, installed, (&chart, &version), &changes, assessment);
+        HelmReleasePreview::Is { chart, version, content, changes } => {
+            diff_rendered_release(wish, installed, (&chart, &version), &changes, assessment);
             // No attribute of the release: a plan that was made with another chart is not taken for one of this.
-            note(assessment, &format!("content {content}"), Reading::Absent, Reading::Absent);
+            insert_attribute(assessment, &format!("content {content}"), Reading::Absent, Reading::Absent);
             content
         }
     };
@@ -255,36 +255,42 @@ fn compare(wish: &Wish, found: Found, assessment: &mut Assessment) {
     }
     if assessment.refusal.is_none() {
         let looked_at = installed.map(|installed| installed.record.clone());
-        assessment.actions = vec![Action::UpgradeRelease { release: Box::new(release(wish)), looked_at, content }];
+        assessment.actions = vec![Action::UpgradeRelease { release: Box::new(parse_helm_release(wish)), looked_at, content }];
     }
 }
 
 /// What differs, attribute by attribute, and what mending it disturbs.
-fn judge(wish: &Wish, installed: Option<&Installed>, rendered: (&str, &str), changes: &[Change], assessment: &mut Assessment) {
+fn diff_rendered_release(
+    wish: &DesiredResource,
+    installed: Option<&InstalledRelease>,
+    rendered: (&str, &str),
+    changes: &[HelmReleaseChange],
+    assessment: &mut Assessment,
+) {
     let of = |text: Option<&str>| text.map_or(Reading::Absent, Reading::is);
-    note(assessment, "chart", Reading::is(rendered.0), of(installed.map(|installed| installed.chart.as_str())));
-    note(assessment, "version", Reading::is(rendered.1), of(installed.map(|installed| installed.version.as_str())));
+    insert_attribute(assessment, "chart", Reading::is(rendered.0), of(installed.map(|installed| installed.chart.as_str())));
+    insert_attribute(assessment, "version", Reading::is(rendered.1), of(installed.map(|installed| installed.version.as_str())));
     match installed {
-        Some(installed) => note(assessment, "status", Reading::is("deployed"), Reading::is(installed.status.as_str())),
+        Some(installed) => insert_attribute(assessment, "status", Reading::is("deployed"), Reading::is(installed.status.as_str())),
         None => {
-            let values = wish.body.get("values").map(paths::leaves).unwrap_or_default();
+            let values = wish.body.get("values").map(paths::collect_leaf_fields).unwrap_or_default();
             for (path, value) in values.into_iter().filter(|(_, value)| value.as_object().is_none_or(|map| !map.is_empty())) {
-                let shown = value.as_str().map_or_else(|| value.clone(), |text| secret::legible(text).into());
-                note(assessment, &format!("values.{path}"), Reading::Is(shown), Reading::Absent);
+                let shown = value.as_str().map_or_else(|| value.clone(), |text| secret::render_secret_marks(text).into());
+                insert_attribute(assessment, &format!("values.{path}"), Reading::Is(shown), Reading::Absent);
             }
         }
     }
     let foreign = installed.filter(|installed| installed.description != DESCRIPTION);
     let is_left = installed.is_some_and(|installed| installed.ours && foreign.is_none());
     for name in ["chart", "version"] {
-        assessment.attributes.entry(name.to_owned()).and_modify(|attribute| attribute.input = is_left.then(|| chart(wish)));
+        assessment.attributes.entry(name.to_owned()).and_modify(|attribute| attribute.input = is_left.then(|| describe_chart(wish)));
     }
     // Where a value is another one and the chart is not, what it renders to is the value's doing.
     let same_chart = installed.is_some_and(|installed| (installed.chart.as_str(), installed.version.as_str()) == rendered);
     let by_value = same_chart && changes.iter().any(is_value);
-    let input = |change: &Change| match by_value || is_value(change) {
+    let input = |change: &HelmReleaseChange| match by_value || is_value(change) {
         true => "a value of the release".to_owned(),
-        false => chart(wish),
+        false => describe_chart(wish),
     };
     let maker = foreign
         .map(|i| format!("revision {} of {} is not ours ({})", i.record.revision, to_the_second(&i.updated), one_line(&i.description, 60)));
@@ -296,37 +302,40 @@ fn judge(wish: &Wish, installed: Option<&Installed>, rendered: (&str, &str), cha
         assessment.attributes.insert(change.name.clone(), attribute);
         if let Some(interrupts) = &change.interrupts {
             assessment.disruption = assessment.disruption.max(Disruption::Restart);
-            push(&mut assessment.interrupts, interrupts.clone());
+            push_if_absent(&mut assessment.interrupts, interrupts.clone());
         }
         if change.stays {
             let said = "Helm does not set back what somebody changed on an object of this kind: delete the object, or set the field as the chart has it";
             assessment.refusal = Some(format!("{}: {said}", change.name));
         }
-        if let (Some((path, word)), true) = (disturbing(wish, &change.name), installed.is_some()) {
+        if let (Some((path, word)), true) = (find_declared_disruption(wish, &change.name), installed.is_some()) {
             assessment.disruption = assessment.disruption.max(word);
-            push(&mut assessment.interrupts, format!("a change of {path} is no plain edit ({}): {}", word.word(), advice(word)));
+            push_if_absent(
+                &mut assessment.interrupts,
+                format!("a change of {path} is no plain edit ({}): {}", word.word(), describe_followup_action(word)),
+            );
         }
     }
 }
 
 /// A value that the wish gives, and no object that comes of it.
-fn is_value(change: &Change) -> bool {
+fn is_value(change: &HelmReleaseChange) -> bool {
     change.name.starts_with("values.")
 }
 
 /// The chart, by its name in the wish.
-fn chart(wish: &Wish) -> String {
+fn describe_chart(wish: &DesiredResource) -> String {
     format!("the chart {}", one_line(wish.text("chart").unwrap_or_default(), 200))
 }
 
-fn push(all: &mut Vec<String>, one: String) {
+fn push_if_absent(all: &mut Vec<String>, one: String) {
     if !all.contains(&one) {
         all.push(one);
     }
 }
 
 /// What has to be done besides, and by whom.
-fn advice(word: Disruption) -> &'static str {
+fn describe_followup_action(word: Disruption) -> &'static str {
     match word {
         Disruption::Drain => "empty the nodes first, which is done by hand",
         Disruption::Reboot => "the nodes have to boot anew after it, which is done by hand",
@@ -335,7 +344,7 @@ fn advice(word: Disruption) -> &'static str {
 }
 
 /// The class that the wish gives to a value, or to one around it.
-fn disturbing(wish: &Wish, changed: &str) -> Option<(String, Disruption)> {
+fn find_declared_disruption(wish: &DesiredResource, changed: &str) -> Option<(String, Disruption)> {
     let changed = changed.strip_prefix("values.")?;
     let all = wish.body.get("disruptions").and_then(Value::as_object)?;
     let is_it = |path: &str| {
@@ -344,7 +353,7 @@ fn disturbing(wish: &Wish, changed: &str) -> Option<(String, Disruption)> {
             .any(|(a, b)| a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
     };
     let (path, word) = all.iter().find(|(path, _)| is_it(path))?;
-    Some((path.clone(), disruption(word)?))
+    Some((path.clone(), parse_disruption_word(word)?))
 }
 
 /// Helm tells a time to the nanosecond: `2026-01-02T03:04:05.678901234Z`.
@@ -354,7 +363,7 @@ fn to_the_second(time: &str) -> String {
 }
 
 /// Somebody's run is under way on it, or died.
-fn busy(wish: &Wish, installed: &Installed) -> Option<String> {
+fn find_unfinished_operation(wish: &DesiredResource, installed: &InstalledRelease) -> Option<String> {
     let (name, namespace) = (wish.text("name")?, wish.text("namespace")?);
     let unlock = match installed.status.as_str() {
         "pending-install" | "uninstalling" => "uninstall",
@@ -369,33 +378,33 @@ fn busy(wish: &Wish, installed: &Installed) -> Option<String> {
     ))
 }
 
-fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+fn plan_helm_release_undo(last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-    let installed = match found(last_applied, answers) {
+    let installed = match decode_release_state(last_applied, answers) {
         Err(reason) => {
-            presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
+            insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Unknown(reason));
             return assessment;
         }
-        Ok(Found { installed: None, .. }) => {
-            presence(&mut assessment, Reading::Absent, Reading::Absent);
+        Ok(HelmReleaseState { installed: None, .. }) => {
+            insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Absent);
             return assessment;
         }
-        Ok(Found { installed: Some(installed), .. }) => installed,
+        Ok(HelmReleaseState { installed: Some(installed), .. }) => installed,
     };
-    let release = release(last_applied);
+    let release = parse_helm_release(last_applied);
     let brought = before.get("existed").and_then(Value::as_bool) == Some(false);
     if !brought || !installed.ours || last_applied.body.get("adopt").and_then(Value::as_bool) == Some(true) {
         assessment.residue.push(format!("release {}/{} stays: it was there before us", release.namespace, release.name));
         return assessment;
     }
-    presence(&mut assessment, Reading::Absent, Reading::is("present"));
+    insert_presence_attribute(&mut assessment, Reading::Absent, Reading::is("present"));
     match installed.status.as_str() {
         "deployed" => {}
         // Half gone: Helm goes on with it where it is asked again (helm/helm: pkg/action/uninstall.go, `Uninstall.Run`).
-        "uninstalling" => note(&mut assessment, "status", Reading::Absent, Reading::is("uninstalling")),
+        "uninstalling" => insert_attribute(&mut assessment, "status", Reading::Absent, Reading::is("uninstalling")),
         status => {
-            note(&mut assessment, "status", Reading::Absent, Reading::is(status));
-            assessment.refusal = busy(last_applied, &installed);
+            insert_attribute(&mut assessment, "status", Reading::Absent, Reading::is(status));
+            assessment.refusal = find_unfinished_operation(last_applied, &installed);
         }
     }
     assessment.disruption = Disruption::Restart;
@@ -417,7 +426,7 @@ fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
 }
 
 /// What others changed on objects that go along is lost with them.
-fn note_edits(assessment: &mut Assessment, installed: &Installed) {
+fn note_edits(assessment: &mut Assessment, installed: &InstalledRelease) {
     let goes: BTreeSet<String> = installed.deletes.iter().map(ToString::to_string).collect();
     for edit in installed.edits.iter().filter(|edit| goes.contains(edits::object_of(edit))) {
         let found = edit.found.clone().map_or(Reading::Absent, Reading::Is);
@@ -425,7 +434,7 @@ fn note_edits(assessment: &mut Assessment, installed: &Installed) {
         assessment.attributes.insert(edit.name.clone(), attribute);
     }
     if let Some(reason) = &installed.unseen {
-        note(assessment, "objects", Reading::Absent, Reading::Unknown(reason.clone()));
+        insert_attribute(assessment, "objects", Reading::Absent, Reading::Unknown(reason.clone()));
     }
 }
 

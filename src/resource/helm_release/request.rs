@@ -1,6 +1,6 @@
 //! What is asked of Helm about a release, and what came back: values that the transport turns into calls of `helm`.
 
-use super::compare::Change;
+use super::compare::HelmReleaseChange;
 use crate::kubernetes_object::request::ObjectName;
 use railwright_base::Digest;
 use schemars::JsonSchema;
@@ -57,11 +57,11 @@ pub const DESCRIPTION: &str = "by railwright";
 
 /// What is known of a release, as the answer to a read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct HelmReleaseState {
     /// What is installed; nothing where there is no such release.
-    pub installed: Option<Installed>,
+    pub installed: Option<InstalledRelease>,
     /// What the wish would come to.
-    pub preview: Preview,
+    pub preview: HelmReleasePreview,
 }
 
 /// Helm's record of a revision, a Secret (helm/helm: pkg/storage/driver/secrets.go): what tells it from every other one.
@@ -112,7 +112,7 @@ impl ReleaseRecord {
 
 /// The newest revision of a release.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Installed {
+pub struct InstalledRelease {
     /// The chart's name.
     pub chart: String,
     /// The chart's version.
@@ -144,13 +144,13 @@ pub struct Installed {
     pub hooks_stay: Vec<String>,
     /// What others changed on its objects.
     #[serde(default)]
-    pub edits: Vec<Change>,
+    pub edits: Vec<HelmReleaseChange>,
     /// Why that is not known.
     #[serde(default)]
     pub unseen: Option<String>,
 }
 
-impl Installed {
+impl InstalledRelease {
     /// True where a revision is due, or was made by somebody else, whatever its objects say. Of a release that was never ours nobody
     /// knows which chart it was made from.
     pub fn is_due(&self, (chart, version): (&str, &str), content: &str) -> bool {
@@ -162,7 +162,7 @@ impl Installed {
 /// What the wish would come to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Preview {
+pub enum HelmReleasePreview {
     /// Helm rendered it.
     Is {
         /// The chart's name.
@@ -173,7 +173,7 @@ pub enum Preview {
         #[serde(default)]
         content: String,
         /// What is not as wished: values, rendered objects, and objects that somebody changed on the cluster.
-        changes: Vec<Change>,
+        changes: Vec<HelmReleaseChange>,
     },
     /// The wish cannot be carried out: the chart is another one, or does not render, or the server does not take its objects.
     Refused(String),
@@ -181,9 +181,9 @@ pub enum Preview {
     Unknown(String),
 }
 
-impl Default for Preview {
+impl Default for HelmReleasePreview {
     fn default() -> Self {
-        Preview::Unknown("it was not asked for".to_owned())
+        HelmReleasePreview::Unknown("it was not asked for".to_owned())
     }
 }
 
@@ -196,7 +196,7 @@ impl Release {
     /// With the secrets of its values filled in; the name of the first that `find` does not have as the error.
     pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let Ok(mut values) = serde_json::from_str::<Value>(&self.values) else { return Ok(self.clone()) };
-        fill(&mut values, &find)?;
+        fill_secret_references(&mut values, &find)?;
         Ok(Release { values: values.to_string(), ..self.clone() })
     }
 
@@ -206,11 +206,11 @@ impl Release {
     }
 }
 
-fn fill(value: &mut Value, find: &impl Fn(&str) -> Option<String>) -> Result<(), String> {
+fn fill_secret_references(value: &mut Value, find: &impl Fn(&str) -> Option<String>) -> Result<(), String> {
     match value {
-        Value::String(text) => *text = railwright_base::secret::fill(text, find)?,
-        Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, find))?,
-        Value::Object(map) => map.values_mut().try_for_each(|item| fill(item, find))?,
+        Value::String(text) => *text = railwright_base::secret::fill_secrets(text, find)?,
+        Value::Array(items) => items.iter_mut().try_for_each(|item| fill_secret_references(item, find))?,
+        Value::Object(map) => map.values_mut().try_for_each(|item| fill_secret_references(item, find))?,
         _ => {}
     }
     Ok(())

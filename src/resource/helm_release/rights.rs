@@ -1,20 +1,20 @@
 //! What an API server has to allow for a release, as far as it is known without Helm: the Secrets in which Helm keeps its revisions
 //! (helm/helm: pkg/storage/driver/secrets.go), and the objects of which a plan says that they change.
 
-use crate::Wish;
-use crate::kubernetes_object::access::{Level, Right, Verb};
+use crate::DesiredResource;
+use crate::kubernetes_object::access::{AccessLevel, ApiVerb, Right};
 use crate::kubernetes_object::request::ObjectName;
 
 /// The records of the release. Their names have the number of the revision, and a list has no name, so that no rule can hold
 /// them to one release.
-pub fn of_records(wish: &Wish, level: Level) -> Vec<(Right, String)> {
+pub fn of_records(wish: &DesiredResource, level: AccessLevel) -> Vec<(Right, String)> {
     let text = |field: &str| wish.text(field).unwrap_or_default().to_owned();
     let reason = format!("the revisions that Helm keeps of the release {}/{}", text("namespace"), text("name"));
-    let verbs: &[Verb] = match level {
-        Level::Observe | Level::Preview => &[Verb::Get, Verb::List],
-        Level::Apply => &[Verb::Get, Verb::List, Verb::Create, Verb::Update, Verb::Delete],
+    let verbs: &[ApiVerb] = match level {
+        AccessLevel::Observe | AccessLevel::Preview => &[ApiVerb::Get, ApiVerb::List],
+        AccessLevel::Apply => &[ApiVerb::Get, ApiVerb::List, ApiVerb::Create, ApiVerb::Update, ApiVerb::Delete],
     };
-    let of_secrets = |verb: &Verb| Right {
+    let of_secrets = |verb: &ApiVerb| Right {
         namespace: Some(text("namespace")),
         group: String::new(),
         resource: "secrets".to_owned(),
@@ -26,7 +26,7 @@ pub fn of_records(wish: &Wish, level: Level) -> Vec<(Right, String)> {
 
 /// The object that a change of the release is about, by the change's name: `DaemonSet.apps default/rails-agent: spec.x`. Its version is
 /// not told.
-pub fn object(change: &str) -> Option<ObjectName> {
+pub fn parse_changed_object(change: &str) -> Option<ObjectName> {
     let (kind, name) = change.split(": ").next()?.split_once(' ')?;
     let (kind, group) = kind.split_once('.')?;
     let (namespace, name) = name.split_once('/').map_or((None, name), |(namespace, name)| (Some(namespace.to_owned()), name));
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_change_names_its_object() {
-        let shown = |change: &str| object(change).map(|object| object.to_string());
+        let shown = |change: &str| parse_changed_object(change).map(|object| object.to_string());
         assert_eq!(shown("DaemonSet.apps default/agent: spec.template.spec.x").as_deref(), Some("DaemonSet.apps default/agent"));
         assert_eq!(shown("ConfigMap.core default/a").as_deref(), Some("ConfigMap.core default/a"));
         assert_eq!(shown("ClusterRole.rbac.authorization.k8s.io a").as_deref(), Some("ClusterRole.rbac.authorization.k8s.io a"));

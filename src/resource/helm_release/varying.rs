@@ -2,7 +2,7 @@
 //! the first). Nobody wishes for one of these words: by itself it is no reason for a revision, or there would be one for ever. A revision that
 //! is due anyway changes all of it, and a chart that was changed may have put it where something else was.
 
-use super::compare::{Change, called, named, rendered};
+use super::compare::{HelmReleaseChange, called, diff_rendered_objects, index_objects_by_name};
 use crate::kubernetes_object::manifest;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +13,11 @@ const ANOTHER: &str = "(another with every revision)";
 const ANOTHER_NAME: &str = "(another name with every revision)";
 
 /// What differs between this rendering and what is installed: first what would differ for every other rendering too, then what varies.
-pub fn told_apart(wanted: &[Value], again: &[Value], installed: &[Value]) -> (Vec<Change>, Vec<Change>) {
-    let unsteady: BTreeSet<String> = rendered(wanted, again).into_iter().map(|change| change.name).collect();
+pub fn told_apart(wanted: &[Value], again: &[Value], installed: &[Value]) -> (Vec<HelmReleaseChange>, Vec<HelmReleaseChange>) {
+    let unsteady: BTreeSet<String> = diff_rendered_objects(wanted, again).into_iter().map(|change| change.name).collect();
     let (new, other, old) = (only_in(wanted, again), only_in(again, wanted), only_in(installed, wanted));
-    let objects: BTreeMap<String, &Value> = named(installed).into_iter().chain(named(wanted)).collect();
-    let varies = |change: &mut Change| {
+    let objects: BTreeMap<String, &Value> = index_objects_by_name(installed).into_iter().chain(index_objects_by_name(wanted)).collect();
+    let varies = |change: &mut HelmReleaseChange| {
         // An object goes by its name, and one with another name is known by all but the name.
         let class = objects.get(&change.name).and_then(|object| class(object));
         let is_varied = |class: &String| new.contains_key(class) && other.contains_key(class);
@@ -39,7 +39,7 @@ pub fn told_apart(wanted: &[Value], again: &[Value], installed: &[Value]) -> (Ve
         }
     };
     let (mut steady, mut varying) = (Vec::new(), Vec::new());
-    for mut change in rendered(wanted, installed) {
+    for mut change in diff_rendered_objects(wanted, installed) {
         if varies(&mut change) { varying.push(change) } else { steady.push(change) }
     }
     (steady, varying)
@@ -47,9 +47,9 @@ pub fn told_apart(wanted: &[Value], again: &[Value], installed: &[Value]) -> (Ve
 
 /// How many objects of each class are in the one and not in the other.
 fn only_in(one: &[Value], other: &[Value]) -> BTreeMap<String, usize> {
-    let others = named(other);
+    let others = index_objects_by_name(other);
     let mut count = BTreeMap::new();
-    for (_, object) in named(one).into_iter().filter(|(name, _)| !others.contains_key(name)) {
+    for (_, object) in index_objects_by_name(one).into_iter().filter(|(name, _)| !others.contains_key(name)) {
         *count.entry(class(object).unwrap_or_default()).or_default() += 1;
     }
     count
@@ -57,7 +57,7 @@ fn only_in(one: &[Value], other: &[Value]) -> BTreeMap<String, usize> {
 
 /// An object without its name: `Job.batch default/(another name with every revision)`.
 fn class(object: &Value) -> Option<String> {
-    let mut name = manifest::object(object)?;
+    let mut name = manifest::parse_object_name(object)?;
     name.name = ANOTHER_NAME.to_owned();
     Some(called(object, &name))
 }
@@ -71,7 +71,7 @@ mod tests {
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "k": word, "fixed": "a" } })
     }
 
-    fn shown(changes: &[Change]) -> Vec<String> {
+    fn shown(changes: &[HelmReleaseChange]) -> Vec<String> {
         let text = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or("-").to_owned();
         changes.iter().map(|change| format!("{} {} {}", change.name, text(&change.found), text(&change.wanted))).collect()
     }

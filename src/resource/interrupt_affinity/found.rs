@@ -1,6 +1,6 @@
 //! The answer of `Read::Interrupts`, decoded.
 
-use crate::{Answers, Read};
+use crate::{Read, ReadResults};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// More CPUs than any kernel of ours counts (NR_CPUS of x86 is at most 8192).
@@ -30,7 +30,7 @@ pub struct Interrupts {
 
 /// What the host says about a netdev's interrupts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum InterruptFacts {
     /// No such netdev.
     Missing,
     /// It has no interrupts of its own (a bridge, a VLAN, a NIC without MSI).
@@ -40,7 +40,7 @@ pub enum Found {
 }
 
 /// The CPUs of a list such as `0-3,8`, in order and each once; none where it is no list.
-pub fn cpus(list: &str) -> Option<Vec<u32>> {
+pub fn parse_cpu_list(list: &str) -> Option<Vec<u32>> {
     let mut all = BTreeSet::new();
     for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -55,18 +55,18 @@ pub fn cpus(list: &str) -> Option<Vec<u32>> {
 }
 
 /// The error fits after "unknown:".
-pub fn found(answers: &Answers, netdev: &str) -> Result<Found, String> {
+pub fn read_interrupts(answers: &ReadResults, netdev: &str) -> Result<InterruptFacts, String> {
     let (code, out) = answers.output(&Read::Interrupts { netdev: netdev.to_owned() })?;
     match code {
-        1 => return Ok(Found::Missing),
-        0 if out.lines().any(|line| line == "none") => return Ok(Found::NoInterrupts),
+        1 => return Ok(InterruptFacts::Missing),
+        0 if out.lines().any(|line| line == "none") => return Ok(InterruptFacts::NoInterrupts),
         0 => {}
         code => return Err(format!("the interrupts could not be read (status {code})")),
     }
     let value = |key: &str| out.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
-    let local = value("local_cpulist").and_then(cpus).ok_or_else(|| "the CPUs near the device could not be read".to_owned())?;
-    let online = value("online").and_then(cpus).ok_or_else(|| "the CPUs that are online could not be read".to_owned())?;
-    let managed: BTreeSet<u32> = out.lines().filter_map(managed).collect();
+    let local = value("local_cpulist").and_then(parse_cpu_list).ok_or_else(|| "the CPUs near the device could not be read".to_owned())?;
+    let online = value("online").and_then(parse_cpu_list).ok_or_else(|| "the CPUs that are online could not be read".to_owned())?;
+    let managed: BTreeSet<u32> = out.lines().filter_map(parse_managed_interrupt).collect();
     let mut interrupts = Interrupts { all: BTreeMap::new(), local, online: online.into_iter().collect() };
     for line in out.lines() {
         let words: Vec<&str> = line.splitn(4, '\t').collect();
@@ -77,11 +77,11 @@ pub fn found(answers: &Answers, netdev: &str) -> Result<Found, String> {
             interrupts.all.insert(number, Interrupt { list: (*list).to_owned(), name: (*name).to_owned(), is_managed });
         }
     }
-    Ok(Found::There(interrupts))
+    Ok(InterruptFacts::There(interrupts))
 }
 
 /// The number in `mode 444 /proc/irq/41/smp_affinity_list`: nobody may write it (kernel/irq/proc.c, register_irq_proc).
-fn managed(line: &str) -> Option<u32> {
+fn parse_managed_interrupt(line: &str) -> Option<u32> {
     let (mode, path) = line.strip_prefix("mode ")?.split_once(' ')?;
     let number = path.strip_suffix("/smp_affinity_list")?.rsplit('/').next()?.parse().ok()?;
     let mode = u32::from_str_radix(mode, 8).ok()?;

@@ -1,12 +1,12 @@
 //! What `interrupt_affinity` reads and does, as POSIX sh.
 
 use crate::complaint::{MISSING, SAY};
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use serde::{Deserialize, Serialize};
 
 /// One interrupt and the CPUs that may handle it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Binding {
+pub struct InterruptBinding {
     /// Its number.
     pub number: u32,
     /// A list such as `0-3`.
@@ -28,13 +28,13 @@ pub fn read_script(netdev: &str) -> String {
          for n in \"$p\"/*/; do [ -d \"$n\" ] || continue; n=${{n%/}}; l=\n\
          {{ read -r l <\"$p/smp_affinity_list\"; }} 2>/dev/null && printf 'irq\\t%s\\t%s\\t%s\\n' \"$i\" \"$l\" \"${{n##*/}}\"; break; done; done\n\
          stat -c 'mode %a %n' \"$R\"/proc/irq/*/smp_affinity_list 2>/dev/null | grep -v '^mode [67]'\nexit 0\n",
-        netdev = sh(netdev),
+        netdev = quote_for_shell(netdev),
     )
 }
 
 /// Binds each; the kernel refuses one that it keeps for itself.
-pub fn set_script(interrupts: &[Binding]) -> String {
-    let lines: String = interrupts.iter().map(|bound| format!("b {} {}\n", bound.number, sh(&bound.cpus))).collect();
+pub fn set_script(interrupts: &[InterruptBinding]) -> String {
+    let lines: String = interrupts.iter().map(|bound| format!("b {} {}\n", bound.number, quote_for_shell(&bound.cpus))).collect();
     format!(
         "{SAY}b() {{\n\
          f=/proc/irq/$1/smp_affinity_list; [ -e \"$f\" ] || say {MISSING} \"there is no interrupt $1 any more\"\n\
@@ -45,7 +45,7 @@ pub fn set_script(interrupts: &[Binding]) -> String {
 
 /// What the unit runs: one interrupt after the other to the next CPU of the list, as the kind does it. Queues get their interrupts
 /// when the netdev is brought up, which is after it appears: until then, and for a minute at the most, it looks again.
-pub fn keep(netdev: &str, cpus: Option<&str>) -> String {
+pub fn render_affinity_unit_script(netdev: &str, cpus: Option<&str>) -> String {
     format!(
         "netdev={netdev}\ncpus={cpus}\n\
          n=/sys/class/net/$netdev; d=$(cd -P \"$n/device\" 2>/dev/null && pwd -P)\n\
@@ -60,7 +60,7 @@ pub fn keep(netdev: &str, cpus: Option<&str>) -> String {
          case $(stat -c %a \"/proc/irq/$i/smp_affinity_list\") in 4*) continue ;; esac\n\
          echo \"$1\" >\"/proc/irq/$i/smp_affinity_list\" 2>/dev/null; c=$1; shift; set -- \"$@\" \"$c\"\n\
          done\nexit 0\n",
-        netdev = sh(netdev),
-        cpus = sh(cpus.unwrap_or("numa-local")),
+        netdev = quote_for_shell(netdev),
+        cpus = quote_for_shell(cpus.unwrap_or("numa-local")),
     )
 }

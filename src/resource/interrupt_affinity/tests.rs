@@ -11,12 +11,12 @@ const QUEUES: &str = "local_cpulist 0-1,8\nonline 0-15\n\
     mode 644 /proc/irq/40/smp_affinity_list\nmode 644 /proc/irq/41/smp_affinity_list\nmode 644 /proc/irq/42/smp_affinity_list\n\
     mode 444 /proc/irq/43/smp_affinity_list\nmode 644 /proc/irq/44/smp_affinity_list\n";
 
-fn wished(cpus: &str) -> Wish {
+fn wished(cpus: &str) -> DesiredResource {
     wish(&InterruptAffinity, json!({ "netdev": "ens1", "cpus": cpus }))
 }
 
-fn answers(wish: &Wish, code: i32, out: &str, balancer: &str) -> Answers {
-    let mut all = Answers::default();
+fn answers(wish: &DesiredResource, code: i32, out: &str, balancer: &str) -> ReadResults {
+    let mut all = ReadResults::default();
     for read in InterruptAffinity.reads(wish) {
         let (code, out) = match read {
             Read::Interrupts { .. } => (code, out),
@@ -92,9 +92,9 @@ fn absent_not_applicable_and_unknown_are_three_things() {
 
 #[test]
 fn lists_of_cpus_are_what_the_kernel_takes() {
-    assert_eq!(cpus("0-2,8,1"), Some(vec![0, 1, 2, 8]));
+    assert_eq!(parse_cpu_list("0-2,8,1"), Some(vec![0, 1, 2, 8]));
     for bad in ["", "a", "3-1", "1-", "-1", "0-99999", "+1", "0;reboot"] {
-        assert_eq!(cpus(bad), None, "{bad}");
+        assert_eq!(parse_cpu_list(bad), None, "{bad}");
         assert_eq!(InterruptAffinity.check(&json!({ "netdev": "ens1", "cpus": bad })).len(), 1, "{bad}");
     }
 }

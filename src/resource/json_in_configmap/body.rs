@@ -2,25 +2,29 @@
 
 use super::edit::is_below;
 use crate::BodyError;
-use crate::body::{Field, Shape, check_fields, demand, error, optional, required};
+use crate::body::{BodyField, FieldShape, check_fields, new_body_error, new_optional_field, new_required_field, require_condition};
 use crate::kubernetes_object::manifest::{is_label, is_subdomain};
 use crate::kubernetes_object::request::ObjectName;
 use serde_json::Value;
 
-const FIELDS: &[Field] = &[
-    required("name", Shape::Text),
-    required("namespace", Shape::Text),
-    required("key", Shape::Text),
-    optional("restarts", Shape::Fields),
-    optional("known_after", Shape::Text),
+const FIELDS: &[BodyField] = &[
+    new_required_field("name", FieldShape::Text),
+    new_required_field("namespace", FieldShape::Text),
+    new_required_field("key", FieldShape::Text),
+    new_optional_field("restarts", FieldShape::Fields),
+    new_optional_field("known_after", FieldShape::Text),
 ];
-const RESTARTS: &[Field] = &[required("kind", Shape::Text), required("name", Shape::Text), optional("namespace", Shape::Text)];
+const RESTARTS: &[BodyField] = &[
+    new_required_field("kind", FieldShape::Text),
+    new_required_field("name", FieldShape::Text),
+    new_optional_field("namespace", FieldShape::Text),
+];
 /// Workloads of `apps/v1` with a template of pods.
 const WORKLOADS: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 
 /// What is wanted at one pointer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wanted {
+pub enum DesiredJsonValue {
     /// This value.
     Value(Value),
     /// Nothing.
@@ -31,14 +35,14 @@ pub enum Wanted {
 
 /// One pointer with what is wanted there.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct DesiredJsonEdit {
     pub pointer: String,
-    pub wanted: Wanted,
+    pub wanted: DesiredJsonValue,
 }
 
 /// What must not stand in the text: beside it the edits would do harm.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Conflict {
+pub struct JsonConflict {
     pub pointer: String,
     pub value: Value,
     /// What it would do, and what is to be decided.
@@ -46,31 +50,32 @@ pub struct Conflict {
 }
 
 /// The edits, one for each pointer.
-pub fn edits(body: &Value) -> Vec<Asked> {
-    let mut out: Vec<Asked> = Vec::new();
-    for entry in list(body, "edits") {
+pub fn parse_desired_edits(body: &Value) -> Vec<DesiredJsonEdit> {
+    let mut out: Vec<DesiredJsonEdit> = Vec::new();
+    for entry in find_list_field(body, "edits") {
         let Some(pointer) = entry.get("pointer").and_then(Value::as_str) else { continue };
         let wanted = match (entry.get("value"), entry.get("contains")) {
-            (Some(value), _) => Wanted::Value(value.clone()),
-            (None, Some(element)) => Wanted::Elements(vec![element.clone()]),
-            (None, None) => Wanted::Absent,
+            (Some(value), _) => DesiredJsonValue::Value(value.clone()),
+            (None, Some(element)) => DesiredJsonValue::Elements(vec![element.clone()]),
+            (None, None) => DesiredJsonValue::Absent,
         };
         match (out.iter_mut().find(|asked| asked.pointer == pointer), wanted) {
-            (Some(Asked { wanted: Wanted::Elements(all), .. }), Wanted::Elements(more)) => {
+            (Some(DesiredJsonEdit { wanted: DesiredJsonValue::Elements(all), .. }), DesiredJsonValue::Elements(more)) => {
                 all.extend(more.into_iter().filter(|element| !all.contains(element)).collect::<Vec<_>>());
             }
-            (_, wanted) => out.push(Asked { pointer: pointer.to_owned(), wanted }),
+            (_, wanted) => out.push(DesiredJsonEdit { pointer: pointer.to_owned(), wanted }),
         }
     }
     out
 }
 
 /// What must not stand there.
-pub fn conflicts(body: &Value) -> Vec<Conflict> {
+pub fn parse_conflicts(body: &Value) -> Vec<JsonConflict> {
     let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).map(str::to_owned);
-    let one =
-        |entry: &Value| Some(Conflict { pointer: text(entry, "pointer")?, value: entry.get("value")?.clone(), says: text(entry, "says")? });
-    list(body, "conflicts").iter().filter_map(one).collect()
+    let one = |entry: &Value| {
+        Some(JsonConflict { pointer: text(entry, "pointer")?, value: entry.get("value")?.clone(), says: text(entry, "says")? })
+    };
+    find_list_field(body, "conflicts").iter().filter_map(one).collect()
 }
 
 /// The ConfigMap.
@@ -85,36 +90,48 @@ pub fn config_map(body: &Value) -> Option<ObjectName> {
 }
 
 /// What reads the text at its start only.
-pub fn workload(body: &Value) -> Option<ObjectName> {
+pub fn parse_reader_workload(body: &Value) -> Option<ObjectName> {
     let restarts = body.get("restarts")?;
     let text = |from: &Value, field: &str| from.get(field).and_then(Value::as_str).map(str::to_owned);
     let namespace = text(restarts, "namespace").or_else(|| text(body, "namespace"));
     Some(ObjectName { api_version: "apps/v1".to_owned(), kind: text(restarts, "kind")?, namespace, name: text(restarts, "name")? })
 }
 
-fn list<'b>(body: &'b Value, field: &str) -> &'b [Value] {
+fn find_list_field<'b>(body: &'b Value, field: &str) -> &'b [Value] {
     body.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// All that is wrong with a body.
-pub fn check(body: &Value) -> Vec<BodyError> {
+pub fn check_configmap_body(body: &Value) -> Vec<BodyError> {
     let mut plain = body.clone();
     let lists = plain.as_object_mut().map(|map| [map.remove("edits"), map.remove("conflicts")]).unwrap_or_default();
     let mut errors = check_fields(&plain, "", FIELDS);
     let text = |field: &str| body.get(field).and_then(Value::as_str);
     let named = text("name").is_none_or(is_subdomain);
-    demand(&mut errors, named, "/name", "the API server takes no ConfigMap of this name", "lower-case letters, digits, `-` and `.`");
+    require_condition(
+        &mut errors,
+        named,
+        "/name",
+        "the API server takes no ConfigMap of this name",
+        "lower-case letters, digits, `-` and `.`",
+    );
     let namespace = text("namespace").is_none_or(is_label);
-    demand(&mut errors, namespace, "/namespace", "the API server takes no such namespace", "lower-case letters, digits and `-`");
-    demand(&mut errors, text("key").is_none_or(is_key), "/key", "a ConfigMap takes no such key", "letters, digits, `-`, `_` and `.`");
+    require_condition(&mut errors, namespace, "/namespace", "the API server takes no such namespace", "lower-case letters, digits and `-`");
+    require_condition(
+        &mut errors,
+        text("key").is_none_or(is_key),
+        "/key",
+        "a ConfigMap takes no such key",
+        "letters, digits, `-`, `_` and `.`",
+    );
     if let Some(restarts) = body.get("restarts").filter(|restarts| restarts.is_object()) {
         errors.extend(check_fields(restarts, "/restarts", RESTARTS));
         let kind = restarts.get("kind").and_then(Value::as_str).is_none_or(|kind| WORKLOADS.contains(&kind));
-        demand(&mut errors, kind, "/restarts/kind", "this has no template of pods", "DaemonSet, Deployment or StatefulSet");
+        require_condition(&mut errors, kind, "/restarts/kind", "this has no template of pods", "DaemonSet, Deployment or StatefulSet");
     }
     for (field, value) in ["edits", "conflicts"].into_iter().zip(&lists) {
         let at = format!("/{field}");
-        demand(
+        require_condition(
             &mut errors,
             value.as_ref().is_none_or(Value::is_array),
             &at,
@@ -122,10 +139,10 @@ pub fn check(body: &Value) -> Vec<BodyError> {
             "of maps with `pointer`",
         );
     }
-    let empty = list(body, "edits").is_empty() && list(body, "conflicts").is_empty();
-    demand(&mut errors, !empty || !body.is_object(), "", "nothing is edited", "`edits: [{ pointer: /a/b, value: 1 }]`");
-    check_edits(list(body, "edits"), &mut errors);
-    check_conflicts(list(body, "conflicts"), &mut errors);
+    let empty = find_list_field(body, "edits").is_empty() && find_list_field(body, "conflicts").is_empty();
+    require_condition(&mut errors, !empty || !body.is_object(), "", "nothing is edited", "`edits: [{ pointer: /a/b, value: 1 }]`");
+    check_edits(find_list_field(body, "edits"), &mut errors);
+    check_conflicts(find_list_field(body, "conflicts"), &mut errors);
     errors
 }
 
@@ -135,16 +152,16 @@ fn check_edits(edits: &[Value], errors: &mut Vec<BodyError>) {
     for (n, edit) in edits.iter().enumerate() {
         let at = format!("/edits/{n}");
         check_entry(edit, &at, &["pointer", "value", "absent", "contains"], errors);
-        demand(errors, ways(edit) == 1, &at, "an edit says one of `value`, `absent: true` and `contains`", "`value: 1`");
+        require_condition(errors, ways(edit) == 1, &at, "an edit says one of `value`, `absent: true` and `contains`", "`value: 1`");
         let absent = edit.get("absent").is_none_or(|absent| *absent == Value::Bool(true));
-        demand(errors, absent, &format!("{at}/absent"), "`absent` is true or left out", "`value` says what is wanted");
+        require_condition(errors, absent, &format!("{at}/absent"), "`absent` is true or left out", "`value` says what is wanted");
         let (own, elements) = (pointer(edit), edit.get("contains").is_some());
         let clash = edits[..n].iter().find(|other| {
             let (theirs, both) = (pointer(other), elements && other.get("contains").is_some());
             (is_below(&own, &theirs) || is_below(&theirs, &own)) && !(both && own == theirs)
         });
         if clash.is_some() {
-            errors.push(error(&format!("{at}/pointer"), "another edit is about the same part", Some("make one edit of both")));
+            errors.push(new_body_error(&format!("{at}/pointer"), "another edit is about the same part", Some("make one edit of both")));
         }
     }
 }
@@ -154,16 +171,28 @@ fn check_conflicts(conflicts: &[Value], errors: &mut Vec<BodyError>) {
         let at = format!("/conflicts/{n}");
         check_entry(conflict, &at, &["pointer", "value", "says"], errors);
         let says = conflict.get("says").and_then(Value::as_str).is_some_and(|says| !says.trim().is_empty());
-        demand(errors, says && conflict.get("value").is_some(), &at, "a conflict has `value` and `says`", "what it would do, in words");
+        require_condition(
+            errors,
+            says && conflict.get("value").is_some(),
+            &at,
+            "a conflict has `value` and `says`",
+            "what it would do, in words",
+        );
     }
 }
 
 fn check_entry(entry: &Value, at: &str, known: &[&str], errors: &mut Vec<BodyError>) {
     for name in entry.as_object().into_iter().flatten().map(|(name, _)| name).filter(|name| !known.contains(&name.as_str())) {
-        errors.push(error(at, &format!("unknown field `{name}`"), Some(&format!("the fields are {}", known.join(", ")))));
+        errors.push(new_body_error(at, &format!("unknown field `{name}`"), Some(&format!("the fields are {}", known.join(", ")))));
     }
     let pointer = entry.get("pointer").and_then(Value::as_str);
-    demand(errors, pointer.is_some_and(is_pointer), &format!("{at}/pointer"), "this is no JSON pointer", "`/a/b`; `~1` for `/` in a name");
+    require_condition(
+        errors,
+        pointer.is_some_and(is_pointer),
+        &format!("{at}/pointer"),
+        "this is no JSON pointer",
+        "`/a/b`; `~1` for `/` in a name",
+    );
 }
 
 /// RFC 6901; the whole text is not edited.
@@ -190,7 +219,7 @@ mod tests {
     }
 
     fn pointers(more: Value) -> Vec<String> {
-        check(&with(more)).into_iter().map(|error| error.pointer).collect()
+        check_configmap_body(&with(more)).into_iter().map(|error| error.pointer).collect()
     }
 
     #[test]
@@ -221,7 +250,7 @@ mod tests {
         assert_eq!(other("key", json!("a/b")), ["/key"]);
         assert_eq!(other("restarts", json!({ "kind": "Job", "name": "x" })), ["/restarts/kind"]);
         assert_eq!(other("restarts", json!({ "kind": "DaemonSet" })), ["/restarts"]);
-        assert_eq!(check(&json!([])).len(), 1);
+        assert_eq!(check_configmap_body(&json!([])).len(), 1);
     }
 
     #[test]
@@ -229,7 +258,7 @@ mod tests {
         let body = with(
             json!({ "edits": [{ "pointer": "/a", "contains": 1 }, { "pointer": "/b", "absent": true }, { "pointer": "/a", "contains": 2 }] }),
         );
-        let asked = edits(&body);
-        assert_eq!((asked.len(), &asked[0].wanted), (2, &Wanted::Elements(vec![json!(1), json!(2)])));
+        let asked = parse_desired_edits(&body);
+        assert_eq!((asked.len(), &asked[0].wanted), (2, &DesiredJsonValue::Elements(vec![json!(1), json!(2)])));
     }
 }

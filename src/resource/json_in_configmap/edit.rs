@@ -2,8 +2,8 @@
 //! keeps its bytes: order, spacing and the way in which numbers are written. What is put in is written in one line, indented as
 //! its neighbours.
 
-use super::same::canonical;
-use super::text::{Document, Part};
+use super::same::canonicalize_json;
+use super::text::{JsonTextDocument, JsonTextPart};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// What stands at a pointer. JSON's `null` is a value. Two are equal where they say the same, however that is written.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Held {
+pub enum JsonPointerValue {
     /// This value.
     Is(Value),
     /// The value that these bytes say, which are written otherwise than we would: what is put back are the bytes.
@@ -20,51 +20,51 @@ pub enum Held {
     Absent,
 }
 
-impl Held {
+impl JsonPointerValue {
     /// The value of these bytes.
     pub fn of(bytes: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(bytes).map_err(|error| format!("it is no JSON ({error})"))?;
         let ours = value.to_string();
-        Ok(if ours == bytes { Held::Is(value) } else { Held::Written(bytes.to_owned()) })
+        Ok(if ours == bytes { JsonPointerValue::Is(value) } else { JsonPointerValue::Written(bytes.to_owned()) })
     }
 
     /// The value, where there is one; of a number as much as fits.
     pub fn value(&self) -> Option<Value> {
         match self {
-            Held::Is(value) => Some(value.clone()),
-            Held::Written(bytes) => serde_json::from_str(bytes).ok(),
-            Held::Absent => None,
+            JsonPointerValue::Is(value) => Some(value.clone()),
+            JsonPointerValue::Written(bytes) => serde_json::from_str(bytes).ok(),
+            JsonPointerValue::Absent => None,
         }
     }
 
     /// The value as JSON.
     pub fn json(&self) -> Option<String> {
         match self {
-            Held::Is(value) => Some(value.to_string()),
-            Held::Written(bytes) => Some(bytes.clone()),
-            Held::Absent => None,
+            JsonPointerValue::Is(value) => Some(value.to_string()),
+            JsonPointerValue::Written(bytes) => Some(bytes.clone()),
+            JsonPointerValue::Absent => None,
         }
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for JsonPointerValue {
     fn eq(&self, other: &Self) -> bool {
-        let said = |held: &Held| held.json().map(|json| canonical(&json));
+        let said = |held: &JsonPointerValue| held.json().map(|json| canonicalize_json(&json));
         said(self) == said(other)
     }
 }
 
-impl Eq for Held {}
+impl Eq for JsonPointerValue {}
 
 /// One change, which holds only where the text still says what it goes by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "edit", rename_all = "snake_case")]
-pub enum Edit {
+pub enum JsonEdit {
     /// The value at a pointer.
     Value {
         pointer: String,
-        old: Held,
-        new: Held,
+        old: JsonPointerValue,
+        new: JsonPointerValue,
         /// Where the value goes: the outermost map above it that goes along once it is empty, because it came with the value.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         up_to: Option<String>,
@@ -79,60 +79,60 @@ pub enum Edit {
 }
 
 /// The text after these edits, one after the other; why not, where it does not say what an edit goes by.
-pub fn edited(text: &str, edits: &[Edit]) -> Result<String, String> {
+pub fn apply_json_edits(text: &str, edits: &[JsonEdit]) -> Result<String, String> {
     edits.iter().try_fold(text.to_owned(), |text, edit| edit.of(&text))
 }
 
 /// True where a text says what these edits leave behind.
-pub fn are_made(text: &str, edits: &[Edit]) -> bool {
+pub fn are_made(text: &str, edits: &[JsonEdit]) -> bool {
     edits.iter().all(|edit| edit.is_made(text).unwrap_or_default())
 }
 
-impl Edit {
+impl JsonEdit {
     fn is_made(&self, text: &str) -> Result<bool, String> {
-        let document = Document::of(text)?;
+        let document = JsonTextDocument::of(text)?;
         let part = document.part(self.pointer())?;
         Ok(match (self, &part) {
-            (Edit::Value { new, .. }, _) => held(&document, &part)? == *new,
-            (Edit::Element { element, present, .. }, Part::Value(list)) => {
-                let wanted = Ok(Held::Is(element.clone()));
+            (JsonEdit::Value { new, .. }, _) => read_pointer_value(&document, &part)? == *new,
+            (JsonEdit::Element { element, present, .. }, JsonTextPart::Value(list)) => {
+                let wanted = Ok(JsonPointerValue::Is(element.clone()));
                 let items = document.items(list, b'[').unwrap_or_default();
-                items.iter().any(|item| Held::of(document.bytes(&item.value)) == wanted) == *present
+                items.iter().any(|item| JsonPointerValue::of(document.bytes(&item.value)) == wanted) == *present
             }
-            (Edit::Element { present, .. }, Part::Missing { .. }) => !present,
+            (JsonEdit::Element { present, .. }, JsonTextPart::Missing { .. }) => !present,
         })
     }
 
     /// Where it is.
     pub fn pointer(&self) -> &str {
-        let (Edit::Value { pointer, .. } | Edit::Element { pointer, .. }) = self;
+        let (JsonEdit::Value { pointer, .. } | JsonEdit::Element { pointer, .. }) = self;
         pointer
     }
 
     fn of(&self, text: &str) -> Result<String, String> {
-        let document = Document::of(text)?;
+        let document = JsonTextDocument::of(text)?;
         let part = document.part(self.pointer())?;
-        let now = held(&document, &part)?;
+        let now = read_pointer_value(&document, &part)?;
         match self {
-            Edit::Value { pointer, old, .. } if now != *old => Err(moved(pointer, &now)),
-            Edit::Value { new: Held::Written(bytes), .. } if Held::of(bytes).is_err() => {
+            JsonEdit::Value { pointer, old, .. } if now != *old => Err(describe_changed_value(pointer, &now)),
+            JsonEdit::Value { new: JsonPointerValue::Written(bytes), .. } if JsonPointerValue::of(bytes).is_err() => {
                 Err("what is to be put back is no JSON".to_owned())
             }
-            Edit::Value { pointer, new, up_to, .. } => match (part, new.json()) {
-                (Part::Value(value), Some(new)) => Ok(document.with(&value, &new)),
-                (Part::Missing { map, names }, Some(new)) => Ok(document.with_member(&map, &names, &new)),
-                (Part::Value(_), None) => without(text, pointer, up_to.as_deref()),
-                (Part::Missing { .. }, None) => Ok(text.to_owned()),
+            JsonEdit::Value { pointer, new, up_to, .. } => match (part, new.json()) {
+                (JsonTextPart::Value(value), Some(new)) => Ok(document.with(&value, &new)),
+                (JsonTextPart::Missing { map, names }, Some(new)) => Ok(document.with_member(&map, &names, &new)),
+                (JsonTextPart::Value(_), None) => remove_member(text, pointer, up_to.as_deref()),
+                (JsonTextPart::Missing { .. }, None) => Ok(text.to_owned()),
             },
-            Edit::Element { pointer, element, present } => {
-                let Part::Value(list) = part else { return Err(moved(pointer, &now)) };
-                let items = document.items(&list, b'[').ok_or_else(|| moved(pointer, &now))?;
-                let wanted = Ok(Held::Is(element.clone()));
-                let at = items.iter().position(|item| Held::of(document.bytes(&item.value)) == wanted);
+            JsonEdit::Element { pointer, element, present } => {
+                let JsonTextPart::Value(list) = part else { return Err(describe_changed_value(pointer, &now)) };
+                let items = document.items(&list, b'[').ok_or_else(|| describe_changed_value(pointer, &now))?;
+                let wanted = Ok(JsonPointerValue::Is(element.clone()));
+                let at = items.iter().position(|item| JsonPointerValue::of(document.bytes(&item.value)) == wanted);
                 match (at, present) {
                     (None, true) => Ok(document.with_element(&list, element)),
                     (Some(at), false) => Ok(document.without_item(&list, &items, at)),
-                    _ => Err(moved(pointer, &now)),
+                    _ => Err(describe_changed_value(pointer, &now)),
                 }
             }
         }
@@ -140,19 +140,19 @@ impl Edit {
 }
 
 /// What stands there.
-pub fn held(document: &Document<'_>, part: &Part) -> Result<Held, String> {
+pub fn read_pointer_value(document: &JsonTextDocument<'_>, part: &JsonTextPart) -> Result<JsonPointerValue, String> {
     match part {
-        Part::Value(value) => Held::of(document.bytes(value)),
-        Part::Missing { .. } => Ok(Held::Absent),
+        JsonTextPart::Value(value) => JsonPointerValue::of(document.bytes(value)),
+        JsonTextPart::Missing { .. } => Ok(JsonPointerValue::Absent),
     }
 }
 
-fn without(text: &str, pointer: &str, up_to: Option<&str>) -> Result<String, String> {
-    let (mut text, mut pointer) = (Document::of(text)?.without_member(pointer)?, pointer);
+fn remove_member(text: &str, pointer: &str, up_to: Option<&str>) -> Result<String, String> {
+    let (mut text, mut pointer) = (JsonTextDocument::of(text)?.without_member(pointer)?, pointer);
     while let Some((above, _)) = pointer.rsplit_once('/').filter(|(above, _)| up_to.is_some_and(|up_to| is_below(above, up_to))) {
-        let document = Document::of(&text)?;
+        let document = JsonTextDocument::of(&text)?;
         match document.part(above)? {
-            Part::Value(map) if document.items(&map, b'{').is_some_and(|items| items.is_empty()) => {
+            JsonTextPart::Value(map) if document.items(&map, b'{').is_some_and(|items| items.is_empty()) => {
                 text = document.without_member(above)?
             }
             _ => break,
@@ -167,9 +167,9 @@ pub fn is_below(pointer: &str, above: &str) -> bool {
     pointer.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn moved(pointer: &str, now: &Held) -> String {
+fn describe_changed_value(pointer: &str, now: &JsonPointerValue) -> String {
     let now = now.value().map_or_else(|| "not there".to_owned(), |value| railwright_base::text::one_line(&value.to_string(), 80));
-    format!("{} is {now} by now", super::text::shown(pointer))
+    format!("{} is {now} by now", super::text::format_json_pointer(pointer))
 }
 
 #[cfg(test)]
@@ -178,20 +178,22 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn set(pointer: &str, old: Option<Value>, new: Option<Value>) -> Edit {
-        let held = |value: Option<Value>| value.map_or(Held::Absent, Held::Is);
-        Edit::Value { pointer: pointer.to_owned(), old: held(old), new: held(new), up_to: None }
+    fn set(pointer: &str, old: Option<Value>, new: Option<Value>) -> JsonEdit {
+        let held = |value: Option<Value>| value.map_or(JsonPointerValue::Absent, JsonPointerValue::Is);
+        JsonEdit::Value { pointer: pointer.to_owned(), old: held(old), new: held(new), up_to: None }
     }
 
-    fn element(pointer: &str, element: Value, present: bool) -> Edit {
-        Edit::Element { pointer: pointer.to_owned(), element, present }
+    fn element(pointer: &str, element: Value, present: bool) -> JsonEdit {
+        JsonEdit::Element { pointer: pointer.to_owned(), element, present }
     }
 
     const TEXT: &str = "{\n  \"version\": \"1\",\n  \"ratio\": 1.50,\n  \"tags\": { \"a/b\": \"x\" },\n  \"list\": [1, 2]\n}\n";
 
     #[test]
     fn only_what_is_edited_changes() {
-        let to = |edits: &[Edit], from: &str, to: &str| assert_eq!(edited(TEXT, edits).unwrap(), TEXT.replace(from, to), "{edits:?}");
+        let to = |edits: &[JsonEdit], from: &str, to: &str| {
+            assert_eq!(apply_json_edits(TEXT, edits).unwrap(), TEXT.replace(from, to), "{edits:?}")
+        };
         to(&[set("/version", Some(json!("1")), Some(json!("2")))], "\"1\"", "\"2\"");
         to(&[set("/tags/a~1b", Some(json!("x")), Some(json!(null)))], "\"x\"", "null");
         to(&[set("/tags/c", None, Some(json!(true)))], "\"x\" }", "\"x\", \"c\": true }");
@@ -205,24 +207,28 @@ mod tests {
         to(&[element("/list", json!(2), false)], "[1, 2]", "[1]");
         // Numbers are the same however they are written, and what is put back has its own bytes.
         to(&[set("/ratio", Some(json!(1.5)), Some(json!(2)))], "1.50", "2");
-        let back = Edit::Value {
+        let back = JsonEdit::Value {
             pointer: "/ratio".to_owned(),
-            old: Held::of("15e-1").unwrap(),
-            new: Held::of("0.10000000000000000555").unwrap(),
+            old: JsonPointerValue::of("15e-1").unwrap(),
+            new: JsonPointerValue::of("0.10000000000000000555").unwrap(),
             up_to: None,
         };
         to(&[back], "1.50", "0.10000000000000000555");
         to(&[element("/list", json!(2.0), false)], "[1, 2]", "[1]");
-        assert_eq!(edited("{}", &[set("/a", None, Some(json!([])))]).unwrap(), r#"{"a":[]}"#);
-        assert_eq!(edited(r#"{"a":[]}"#, &[element("/a", json!(1), true)]).unwrap(), r#"{"a":[1]}"#);
+        assert_eq!(apply_json_edits("{}", &[set("/a", None, Some(json!([])))]).unwrap(), r#"{"a":[]}"#);
+        assert_eq!(apply_json_edits(r#"{"a":[]}"#, &[element("/a", json!(1), true)]).unwrap(), r#"{"a":[1]}"#);
     }
 
     #[test]
     fn maps_that_came_along_go_along() {
         let gone = |pointer: &str, up_to: &str| {
-            let edit =
-                Edit::Value { pointer: pointer.to_owned(), old: Held::Is(json!(1)), new: Held::Absent, up_to: Some(up_to.to_owned()) };
-            edited(r#"{"a":{"b":{"c":1},"d":{"e":1}},"f":{"g":1}}"#, &[edit]).unwrap()
+            let edit = JsonEdit::Value {
+                pointer: pointer.to_owned(),
+                old: JsonPointerValue::Is(json!(1)),
+                new: JsonPointerValue::Absent,
+                up_to: Some(up_to.to_owned()),
+            };
+            apply_json_edits(r#"{"a":{"b":{"c":1},"d":{"e":1}},"f":{"g":1}}"#, &[edit]).unwrap()
         };
         assert_eq!(gone("/a/b/c", "/a"), r#"{"a":{"d":{"e":1}},"f":{"g":1}}"#);
         assert_eq!(gone("/a/b/c", "/a/b"), r#"{"a":{"d":{"e":1}},"f":{"g":1}}"#);
@@ -242,13 +248,13 @@ mod tests {
             (element("/version", json!(3), true), "version is \"1\" by now"),
             (element("/none", json!(3), true), "none is not there by now"),
         ] {
-            let said = edited(TEXT, &[edit]).unwrap_err();
+            let said = apply_json_edits(TEXT, &[edit]).unwrap_err();
             assert!(said.contains(why), "{said}");
         }
         for text in ["", "[]", "1", "{", "{\"a\":1,}", "# x\n{}", "{} {}"] {
-            assert!(edited(text, &[set("/a", None, Some(json!(1)))]).is_err(), "{text}");
+            assert!(apply_json_edits(text, &[set("/a", None, Some(json!(1)))]).is_err(), "{text}");
         }
-        let twice = edited(r#"{"a":1,"a":2}"#, &[set("/a", Some(json!(2)), Some(json!(3)))]).unwrap_err();
+        let twice = apply_json_edits(r#"{"a":1,"a":2}"#, &[set("/a", Some(json!(2)), Some(json!(3)))]).unwrap_err();
         assert!(twice.contains("twice"), "{twice}");
     }
 
@@ -272,20 +278,20 @@ mod tests {
         #[test]
         fn an_edit_can_be_taken_back(map in maps(), pointer in "(/[a-c]){1,3}", new in maps(), pretty in any::<bool>()) {
             let text = if pretty { serde_json::to_string_pretty(&map).unwrap() } else { map.to_string() };
-            let document = Document::of(&text).unwrap();
+            let document = JsonTextDocument::of(&text).unwrap();
             let Ok(part) = document.part(&pointer) else { return Ok(()) };
-            let (old, up_to) = (held(&document, &part).unwrap(), part.outermost(&pointer));
-            let after = edited(&text, &[Edit::Value { pointer: pointer.clone(), old: old.clone(), new: Held::Is(new.clone()), up_to: None }]).unwrap();
+            let (old, up_to) = (read_pointer_value(&document, &part).unwrap(), part.outermost(&pointer));
+            let after = apply_json_edits(&text, &[JsonEdit::Value { pointer: pointer.clone(), old: old.clone(), new: JsonPointerValue::Is(new.clone()), up_to: None }]).unwrap();
             let parsed: Value = serde_json::from_str(&after).unwrap();
             prop_assert_eq!(parsed.pointer(&pointer), Some(&new));
-            let back = edited(&after, &[Edit::Value { pointer, old: Held::Is(new), new: old, up_to }]).unwrap();
+            let back = apply_json_edits(&after, &[JsonEdit::Value { pointer, old: JsonPointerValue::Is(new), new: old, up_to }]).unwrap();
             prop_assert_eq!(serde_json::from_str::<Value>(&back).unwrap(), map);
         }
 
         #[test]
         fn no_text_panics(text in ".{0,60}", pointer in "[/~a-c0-9]{0,8}") {
             for edit in [set(&pointer, None, Some(json!(1))), set(&pointer, Some(json!(1)), None), element(&pointer, json!(1), true)] {
-                let _ = edited(&text, &[edit]);
+                let _ = apply_json_edits(&text, &[edit]);
             }
         }
     }

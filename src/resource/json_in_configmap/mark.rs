@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// An annotation: what it is to be, or that it goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Mark {
+pub struct RestartMark {
     /// Its name.
     pub name: String,
     /// Nothing where it goes.
@@ -29,7 +29,7 @@ pub const OF_TEMPLATE: &str = "/spec/template/metadata/annotations";
 const NAME_LIMIT: usize = 63;
 
 /// One name for each text. No name of an object has a `_`, so that the key begins at the first.
-pub fn name(config_map: &ObjectName, key: &str) -> String {
+pub fn build_mark_name(config_map: &ObjectName, key: &str) -> String {
     let whole = format!("{}.{}_{key}", config_map.namespace.as_deref().unwrap_or_default(), config_map.name);
     let ends_well = key.ends_with(|c: char| c.is_ascii_alphanumeric());
     if whole.len() <= NAME_LIMIT && ends_well {
@@ -49,7 +49,7 @@ pub fn of_values(wanted: &Value) -> String {
 }
 
 /// The mark that an object bears, by the pointer of its annotations.
-pub fn borne<'o>(object: &'o Value, annotations: &str, name: &str) -> Option<&'o str> {
+pub fn find_mark_value<'o>(object: &'o Value, annotations: &str, name: &str) -> Option<&'o str> {
     object.pointer(annotations)?.get(name)?.as_str()
 }
 
@@ -65,9 +65,9 @@ mod tests {
             namespace: Some("kube-system".to_owned()),
             name: name.to_owned(),
         };
-        assert_eq!(name(&map("eni-config"), "eni_conf"), "railwright.io/kube-system.eni-config_eni_conf");
+        assert_eq!(build_mark_name(&map("eni-config"), "eni_conf"), "railwright.io/kube-system.eni-config_eni_conf");
         let names = [("a.b", "c"), ("a", "b.c"), ("a", "b_c"), ("a", "b-"), (&"a".repeat(60), "b")]
-            .map(|(map_name, key)| name(&map(map_name), key));
+            .map(|(map_name, key)| build_mark_name(&map(map_name), key));
         for (n, name) in names.iter().enumerate() {
             let (_, local) = name.split_once('/').unwrap();
             assert!(local.len() <= 63 && local.ends_with(|c: char| c.is_ascii_alphanumeric()) && !names[..n].contains(name), "{name}");

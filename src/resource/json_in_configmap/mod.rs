@@ -15,12 +15,12 @@ mod same;
 mod text;
 mod undo;
 
-use self::look::{Look, Trouble};
-use self::parts::Walk;
-use super::kubernetes_object::access::Verb;
+use self::look::{ConfigMapText, ConfigMapTextError};
+use self::parts::JsonPartsDiff;
+use super::kubernetes_object::access::ApiVerb;
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::TargetKind;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub const NAME: &str = "json_in_configmap";
 /// The attribute that says whether there is a text to edit.
 const TEXT: &str = "text";
 
-impl Kind for JsonInConfigMap {
+impl ResourceKind for JsonInConfigMap {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -51,29 +51,29 @@ impl Kind for JsonInConfigMap {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        body::check(body)
+        body::check_configmap_body(body)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
         &["edits"]
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let objects = [body::config_map(&wish.body), body::workload(&wish.body)];
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let objects = [body::config_map(&wish.body), body::parse_reader_workload(&wish.body)];
         objects.into_iter().flatten().map(|object| Read::Kubernetes(KubernetesRead::Object(object))).collect()
     }
 
     /// Both are of others: neither is made nor deleted.
-    fn changes(&self, wish: &Wish, _removal: bool) -> Vec<(ObjectName, Verb)> {
-        let objects = [body::config_map(&wish.body), body::workload(&wish.body)];
-        objects.into_iter().flatten().map(|object| (object, Verb::Patch)).collect()
+    fn changes(&self, wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
+        let objects = [body::config_map(&wish.body), body::parse_reader_workload(&wish.body)];
+        objects.into_iter().flatten().map(|object| (object, ApiVerb::Patch)).collect()
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        match Look::at(wish, answers) {
-            Ok(look) => compare(wish, &look).unwrap_or_else(|reason| refused(&look, reason)),
-            Err(Trouble::Unknown(reason)) => of_one(TEXT, Reading::is("a JSON map"), Reading::Unknown(reason)),
-            Err(Trouble::Absent { what, reason }) => {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        match ConfigMapText::at(wish, answers) {
+            Ok(look) => diff_configmap_text(wish, &look).unwrap_or_else(|reason| build_refused_diff(&look, reason)),
+            Err(ConfigMapTextError::Unknown(reason)) => of_one(TEXT, Reading::is("a JSON map"), Reading::Unknown(reason)),
+            Err(ConfigMapTextError::Absent { what, reason }) => {
                 let mut assessment = of_one(&what, Reading::is("present"), Reading::Absent);
                 assessment.wait_or_refuse(wish, &["edit_config_map", "mark_pod_template"], || reason);
                 assessment
@@ -86,18 +86,19 @@ impl Kind for JsonInConfigMap {
         if undo::is_of_another(first, now["uid"].as_str()) { now.clone() } else { first.clone() }
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        undo::undo(last_applied, before, answers)
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        undo::plan_configmap_undo(last_applied, before, answers)
     }
 }
 
 /// The key of a ConfigMap that a `kubernetes_object` wishes for as a whole, where it is the text of this wish.
-pub fn is_wished_whole(edited: &Wish, object: &Wish) -> bool {
-    let (Some(named), Some(key), Ok(manifest)) = (body::config_map(&edited.body), edited.text("key"), manifest::manifest(&object.body))
+pub fn is_wished_whole(edited: &DesiredResource, object: &DesiredResource) -> bool {
+    let (Some(named), Some(key), Ok(manifest)) =
+        (body::config_map(&edited.body), edited.text("key"), manifest::parse_manifest(&object.body))
     else {
         return false;
     };
-    manifest::object(&manifest).is_some_and(|object| object == named)
+    manifest::parse_object_name(&manifest).is_some_and(|object| object == named)
         && manifest.pointer("/data").is_some_and(|data| data.get(key).is_some())
 }
 
@@ -109,26 +110,26 @@ fn of_one(name: &str, wanted: Reading, found: Reading) -> Assessment {
 }
 
 /// A text that nothing can be done with is left alone.
-fn refused(look: &Look, reason: String) -> Assessment {
+fn build_refused_diff(look: &ConfigMapText, reason: String) -> Assessment {
     let mut assessment = Assessment { refusal: Some(reason), ..Assessment::default() };
     let attribute = look.attribute(Reading::is("a JSON map that can be edited"), Reading::is("something else"));
     assessment.attributes.insert(TEXT.to_owned(), attribute);
     assessment
 }
 
-fn compare(wish: &Wish, look: &Look) -> Result<Assessment, String> {
+fn diff_configmap_text(wish: &DesiredResource, look: &ConfigMapText) -> Result<Assessment, String> {
     let mut assessment = Assessment::default();
-    let (document, mut walk) = (look.document()?, Walk::default());
-    for asked in body::edits(&wish.body) {
+    let (document, mut walk) = (look.document()?, JsonPartsDiff::default());
+    for asked in body::parse_desired_edits(&wish.body) {
         let (name, wanted, found) = walk.judge(&document, &asked).map_err(|reason| look.says(&reason))?;
         assessment.attributes.insert(name, look.attribute(wanted, found));
     }
     assessment.before = json!({ "parts": walk.before, "uid": look.uid() });
-    restart(wish, look, &mut walk, &mut assessment);
-    for conflict in body::conflicts(&wish.body) {
-        if parts::stands(&document, &conflict.pointer, &conflict.value) {
+    plan_edit_and_restart(wish, look, &mut walk, &mut assessment);
+    for conflict in body::parse_conflicts(&wish.body) {
+        if parts::has_value_at_pointer(&document, &conflict.pointer, &conflict.value) {
             let attribute = look.attribute(Reading::Absent, Reading::Is(conflict.value));
-            assessment.attributes.insert(text::shown(&conflict.pointer), attribute);
+            assessment.attributes.insert(text::format_json_pointer(&conflict.pointer), attribute);
             assessment.refusal = Some(conflict.says);
         }
     }
@@ -142,7 +143,7 @@ fn compare(wish: &Wish, look: &Look) -> Result<Assessment, String> {
 }
 
 /// What edits the text, and what starts its readers anew.
-fn restart(wish: &Wish, look: &Look, walk: &mut Walk, assessment: &mut Assessment) {
+fn plan_edit_and_restart(wish: &DesiredResource, look: &ConfigMapText, walk: &mut JsonPartsDiff, assessment: &mut Assessment) {
     let wanted = &wish.body["edits"];
     let next = match (&look.reader, walk.edits.is_empty()) {
         (None, _) => None,
@@ -160,7 +161,7 @@ fn restart(wish: &Wish, look: &Look, walk: &mut Walk, assessment: &mut Assessmen
     assessment.attributes.insert(reader.attribute(), attribute);
     if found != Some(next.as_str()) {
         assessment.owed = walk.edits.is_empty();
-        disturb(reader, assessment);
+        record_reader_disruption(reader, assessment);
         assessment.actions.push(look.mark_template(reader, Some(next)));
     }
 }
@@ -169,7 +170,7 @@ fn of_mark(mark: Option<&str>) -> Reading {
     mark.map_or(Reading::Absent, |mark| Reading::is(format!("since edit {mark}")))
 }
 
-fn disturb(reader: &look::Reader, assessment: &mut Assessment) {
+fn record_reader_disruption(reader: &look::ConfigMapTextReader, assessment: &mut Assessment) {
     assessment.disruption = Disruption::Restart;
     assessment.interrupts = vec![match reader.waits_for_deletion() {
         true => format!("pods of {} go on with what they have read until somebody deletes them (OnDelete)", reader.object),

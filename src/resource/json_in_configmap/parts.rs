@@ -1,9 +1,9 @@
 //! Each part of the text against its wish: what differs, the edit that mends it, and what was there before.
 
 use super::Reading;
-use super::body::{Asked, Wanted};
-use super::edit::{Edit, Held, held};
-use super::text::{Document, shown};
+use super::body::{DesiredJsonEdit, DesiredJsonValue};
+use super::edit::{JsonEdit, JsonPointerValue, read_pointer_value};
+use super::text::{JsonTextDocument, format_json_pointer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub enum Was {
     /// The value.
     Value {
         pointer: String,
-        held: Held,
+        held: JsonPointerValue,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         up_to: Option<String>,
     },
@@ -39,29 +39,29 @@ impl Was {
 
 /// All parts of one text.
 #[derive(Default)]
-pub struct Walk {
+pub struct JsonPartsDiff {
     /// What mends them.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<JsonEdit>,
     /// What they were.
     pub before: Vec<Was>,
 }
 
-impl Walk {
+impl JsonPartsDiff {
     /// One part: its name, what is wanted, and what is there.
-    pub fn judge(&mut self, document: &Document<'_>, asked: &Asked) -> Result<(String, Reading, Reading), String> {
+    pub fn judge(&mut self, document: &JsonTextDocument<'_>, asked: &DesiredJsonEdit) -> Result<(String, Reading, Reading), String> {
         let pointer = asked.pointer.clone();
         let part = document.part(&pointer)?;
-        let (now, up_to) = (held(document, &part)?, part.outermost(&pointer));
+        let (now, up_to) = (read_pointer_value(document, &part)?, part.outermost(&pointer));
         let new = match &asked.wanted {
-            Wanted::Value(value) => Held::Is(value.clone()),
-            Wanted::Absent => Held::Absent,
-            Wanted::Elements(elements) => return self.elements(pointer, elements, &now, up_to),
+            DesiredJsonValue::Value(value) => JsonPointerValue::Is(value.clone()),
+            DesiredJsonValue::Absent => JsonPointerValue::Absent,
+            DesiredJsonValue::Elements(elements) => return self.elements(pointer, elements, &now, up_to),
         };
-        let (wanted, found) = readings(&new, &now);
-        let out = (shown(&pointer), wanted, found);
+        let (wanted, found) = build_reading_pair(&new, &now);
+        let out = (format_json_pointer(&pointer), wanted, found);
         self.before.push(Was::Value { pointer: pointer.clone(), held: now.clone(), up_to });
         if now != new {
-            self.edits.push(Edit::Value { pointer, old: now, new, up_to: None });
+            self.edits.push(JsonEdit::Value { pointer, old: now, new, up_to: None });
         }
         Ok(out)
     }
@@ -70,85 +70,87 @@ impl Walk {
         &mut self,
         pointer: String,
         wanted: &[Value],
-        now: &Held,
+        now: &JsonPointerValue,
         up_to: Option<String>,
     ) -> Result<(String, Reading, Reading), String> {
-        let list = list(&pointer, now)?;
-        let (there, added): (Vec<Value>, Vec<Value>) = wanted.iter().cloned().partition(|element| holds(&list, element));
-        let listed = *now != Held::Absent;
-        let name = format!("{} holds", shown(&pointer));
+        let list = parse_list_value(&pointer, now)?;
+        let (there, added): (Vec<Value>, Vec<Value>) = wanted.iter().cloned().partition(|element| has_element(&list, element));
+        let listed = *now != JsonPointerValue::Absent;
+        let name = format!("{} holds", format_json_pointer(&pointer));
         match listed {
             true => self.edits.extend(added.iter().map(|element| element_edit(&pointer, element, true))),
-            false => self.edits.push(Edit::Value {
+            false => self.edits.push(JsonEdit::Value {
                 pointer: pointer.clone(),
-                old: Held::Absent,
-                new: Held::Is(Value::from(added.clone())),
+                old: JsonPointerValue::Absent,
+                new: JsonPointerValue::Is(Value::from(added.clone())),
                 up_to: None,
             }),
         }
         self.before.push(Was::Elements { pointer, added, listed, up_to });
-        Ok((name, Reading::is(wanted.to_vec()), some(there)))
+        Ok((name, Reading::is(wanted.to_vec()), reading_from_elements(there)))
     }
 
     /// A part as it was: its name, what is wanted again, and what is there.
-    pub fn back(&mut self, document: &Document<'_>, was: &Was) -> Result<(String, Reading, Reading), String> {
+    pub fn back(&mut self, document: &JsonTextDocument<'_>, was: &Was) -> Result<(String, Reading, Reading), String> {
         let part = document.part(was.pointer());
         match was {
             // Where no map leads to it there is nothing, as before.
-            Was::Value { pointer, held: Held::Absent, .. } if part.is_err() => Ok((shown(pointer), Reading::Absent, Reading::Absent)),
+            Was::Value { pointer, held: JsonPointerValue::Absent, .. } if part.is_err() => {
+                Ok((format_json_pointer(pointer), Reading::Absent, Reading::Absent))
+            }
             Was::Value { pointer, held: was, up_to } => {
-                let now = held(document, &part?)?;
+                let now = read_pointer_value(document, &part?)?;
                 if now != *was {
-                    let up_to = up_to.clone().filter(|_| *was == Held::Absent);
-                    self.edits.push(Edit::Value { pointer: pointer.clone(), old: now.clone(), new: was.clone(), up_to });
+                    let up_to = up_to.clone().filter(|_| *was == JsonPointerValue::Absent);
+                    self.edits.push(JsonEdit::Value { pointer: pointer.clone(), old: now.clone(), new: was.clone(), up_to });
                 }
-                let (wanted, found) = readings(was, &now);
-                Ok((shown(pointer), wanted, found))
+                let (wanted, found) = build_reading_pair(was, &now);
+                Ok((format_json_pointer(pointer), wanted, found))
             }
             Was::Elements { pointer, added, listed, up_to } => {
-                let now = part.and_then(|part| held(document, &part)).unwrap_or(Held::Absent);
-                let list = list(pointer, &now)?;
-                let ours: Vec<Value> = added.iter().filter(|element| holds(&list, element)).cloned().collect();
-                let (old, pointer) = (Held::Is(Value::from(list.clone())), pointer.clone());
-                let name = format!("{} holds", shown(&pointer));
+                let now = part.and_then(|part| read_pointer_value(document, &part)).unwrap_or(JsonPointerValue::Absent);
+                let list = parse_list_value(pointer, &now)?;
+                let ours: Vec<Value> = added.iter().filter(|element| has_element(&list, element)).cloned().collect();
+                let (old, pointer) = (JsonPointerValue::Is(Value::from(list.clone())), pointer.clone());
+                let name = format!("{} holds", format_json_pointer(&pointer));
                 match !listed && !ours.is_empty() && list.len() == ours.len() {
-                    true => self.edits.push(Edit::Value { pointer, old, new: Held::Absent, up_to: up_to.clone() }),
+                    true => self.edits.push(JsonEdit::Value { pointer, old, new: JsonPointerValue::Absent, up_to: up_to.clone() }),
                     false => self.edits.extend(ours.iter().map(|element| element_edit(&pointer, element, false))),
                 }
-                Ok((name, Reading::Absent, some(ours)))
+                Ok((name, Reading::Absent, reading_from_elements(ours)))
             }
         }
     }
 }
 
 /// True where this value stands at the pointer.
-pub fn stands(document: &Document<'_>, pointer: &str, value: &Value) -> bool {
-    document.part(pointer).and_then(|part| held(document, &part)).is_ok_and(|now| now == Held::Is(value.clone()))
+pub fn has_value_at_pointer(document: &JsonTextDocument<'_>, pointer: &str, value: &Value) -> bool {
+    document.part(pointer).and_then(|part| read_pointer_value(document, &part)).is_ok_and(|now| now == JsonPointerValue::Is(value.clone()))
 }
 
-fn element_edit(pointer: &str, element: &Value, present: bool) -> Edit {
-    Edit::Element { pointer: pointer.to_owned(), element: element.clone(), present }
+fn element_edit(pointer: &str, element: &Value, present: bool) -> JsonEdit {
+    JsonEdit::Element { pointer: pointer.to_owned(), element: element.clone(), present }
 }
 
-fn list(pointer: &str, now: &Held) -> Result<Vec<Value>, String> {
+fn parse_list_value(pointer: &str, now: &JsonPointerValue) -> Result<Vec<Value>, String> {
     match now.value() {
         Some(Value::Array(list)) => Ok(list),
-        Some(_) => Err(format!("`{}` is no list", shown(pointer))),
+        Some(_) => Err(format!("`{}` is no list", format_json_pointer(pointer))),
         None => Ok(Vec::new()),
     }
 }
 
 /// Whether a list has this element, however it is written there.
-fn holds(list: &[Value], element: &Value) -> bool {
-    let wanted = Held::Is(element.clone());
-    list.iter().any(|one| Held::Is(one.clone()) == wanted)
+fn has_element(list: &[Value], element: &Value) -> bool {
+    let wanted = JsonPointerValue::Is(element.clone());
+    list.iter().any(|one| JsonPointerValue::Is(one.clone()) == wanted)
 }
 
 /// What is wanted and what is there, which read alike where they are the same, and differ where they are not: numbers that differ behind
 /// the digits that fit are told as they are written.
-fn readings(wanted: &Held, found: &Held) -> (Reading, Reading) {
-    let reading = |held: &Held| held.value().map_or(Reading::Absent, Reading::Is);
-    let written = |held: &Held| held.json().map_or(Reading::Absent, Reading::is);
+fn build_reading_pair(wanted: &JsonPointerValue, found: &JsonPointerValue) -> (Reading, Reading) {
+    let reading = |held: &JsonPointerValue| held.value().map_or(Reading::Absent, Reading::Is);
+    let written = |held: &JsonPointerValue| held.json().map_or(Reading::Absent, Reading::is);
     match (reading(wanted), reading(found)) {
         (one, _) if wanted == found => (one.clone(), one),
         (one, other) if one == other => (written(wanted), written(found)),
@@ -156,6 +158,6 @@ fn readings(wanted: &Held, found: &Held) -> (Reading, Reading) {
     }
 }
 
-fn some(elements: Vec<Value>) -> Reading {
+fn reading_from_elements(elements: Vec<Value>) -> Reading {
     if elements.is_empty() { Reading::Absent } else { Reading::is(elements) }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A text as every other one that says the same has it, too; what is no JSON says itself alone.
-pub fn canonical(json: &str) -> String {
+pub fn canonicalize_json(json: &str) -> String {
     match serde_json::from_str::<IgnoredAny>(json) {
         Ok(IgnoredAny) => of_json(json.trim()),
         Err(_) => json.to_owned(),
@@ -22,14 +22,13 @@ fn of_json(json: &str) -> String {
             format!("{{{}}}", members.join(","))
         }
         Some(Items::List(elements)) => format!("[{}]", elements.into_iter().map(of_json).collect::<Vec<_>>().join(",")),
-        None => {
-            number(json).unwrap_or_else(|| serde_json::from_str(json).map_or_else(|_| json.to_owned(), |value: Value| value.to_string()))
-        }
+        None => canonicalize_number(json)
+            .unwrap_or_else(|| serde_json::from_str(json).map_or_else(|_| json.to_owned(), |value: Value| value.to_string())),
     }
 }
 
 /// A number as its digits and a power of ten (RFC 8259, section 6).
-fn number(json: &str) -> Option<String> {
+fn canonicalize_number(json: &str) -> Option<String> {
     let (sign, rest) = json.strip_prefix('-').map_or(("", json), |rest| ("-", rest));
     let (digits, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -61,7 +60,7 @@ mod tests {
             &["[1,{\"a\":2.50}]", " [ 1.0 , { \"\\u0061\" : 2.5 } ] "],
             &["{\"a\":1,\"b\":[]}", "{ \"b\": [ ], \"a\": 1.00 }"],
         ] {
-            let all: Vec<String> = same.iter().map(|text| canonical(text)).collect();
+            let all: Vec<String> = same.iter().map(|text| canonicalize_json(text)).collect();
             assert!(all.windows(2).all(|two| two[0] == two[1]), "{all:?}");
         }
         for (a, b) in [
@@ -72,14 +71,14 @@ mod tests {
             ("{}", "[]"),
             ("[1,2]", "[2,1]"),
         ] {
-            assert_ne!(canonical(a), canonical(b));
+            assert_ne!(canonicalize_json(a), canonicalize_json(b));
         }
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "[-+0-9.eE{}\\[\\]:,\" a]{0,20}") {
-            canonical(&text);
+            canonicalize_json(&text);
         }
     }
 }

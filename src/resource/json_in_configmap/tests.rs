@@ -1,24 +1,24 @@
 //! What the kind makes of an API server's answers.
 
-use super::edit::{Edit, Held, edited};
+use super::edit::{JsonEdit, JsonPointerValue, apply_json_edits};
 use super::*;
-use crate::kubernetes_object::access::{Level, Verb, of_action, uses};
-use crate::kubernetes_object::known_kinds::Called;
-use crate::{Answer, AnswerStatus};
+use crate::kubernetes_object::access::{AccessLevel, ApiVerb, list_object_uses, of_action};
+use crate::kubernetes_object::known_kinds::ApiResourceName;
+use crate::{AnswerStatus, ReadResult};
 use proptest::prelude::*;
 use railwright_base::{Address, Target};
 
 const CONF: &str = "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true\n}\n";
 
-fn wish(more: Value) -> Wish {
+fn wish(more: Value) -> DesiredResource {
     let mut body = json!({ "name": "eni-config", "namespace": "kube-system", "key": "eni_conf" });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     assert_eq!(JsonInConfigMap.check(&body), []);
     let path = JsonInConfigMap.address_path(&body).unwrap();
-    Wish::of(Address { target: Target::kube("prod"), path: path.into(), attribute: None }, "json_in_configmap", body)
+    DesiredResource::of(Address { target: Target::kube("prod"), path: path.into(), attribute: None }, "json_in_configmap", body)
 }
 
-fn filter(more: Value) -> Wish {
+fn filter(more: Value) -> DesiredResource {
     let mut body = json!({ "edits": [{ "pointer": "/eni_tag_filter/creator", "value": "terway" }, { "pointer": "/list", "contains": 1 }],
         "restarts": { "kind": "DaemonSet", "name": "terway-eniip" } });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -44,27 +44,27 @@ impl World {
         self.map["data"]["eni_conf"].as_str().unwrap()
     }
 
-    fn answers(&self, wish: &Wish) -> Answers {
-        let mut answers = Answers::default();
+    fn answers(&self, wish: &DesiredResource) -> ReadResults {
+        let mut answers = ReadResults::default();
         for (read, value) in JsonInConfigMap.reads(wish).into_iter().zip([&self.map, &self.set]) {
             let code = if value.is_null() { 1 } else { 0 };
-            answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out: value.to_string() });
+            answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: value.to_string() });
         }
         answers
     }
 
-    fn assess(&self, wish: &Wish) -> Assessment {
+    fn assess(&self, wish: &DesiredResource) -> Assessment {
         JsonInConfigMap.assess(wish, &self.answers(wish))
     }
 
-    fn undo(&self, wish: &Wish, before: &Value) -> Assessment {
+    fn undo(&self, wish: &DesiredResource, before: &Value) -> Assessment {
         JsonInConfigMap.undo(wish, before, &self.answers(wish))
     }
 
     fn perform(&mut self, action: &Action) {
         match action {
             Action::EditConfigMap { edits, mark, .. } => {
-                self.map["data"]["eni_conf"] = Value::from(edited(self.text(), edits).unwrap());
+                self.map["data"]["eni_conf"] = Value::from(apply_json_edits(self.text(), edits).unwrap());
                 if let Some(mark) = mark {
                     self.map["metadata"]["annotations"] = json!({ &mark.name: mark.value });
                 }
@@ -180,7 +180,7 @@ fn only_our_element_is_taken_back() {
 
 #[test]
 fn what_is_not_there_or_no_json_is_never_written_over() {
-    let refusal = |world: &World, wish: &Wish| {
+    let refusal = |world: &World, wish: &DesiredResource| {
         let assessment = world.assess(wish);
         assert!(assessment.actions.is_empty() && !assessment.is_met(), "{assessment:?}");
         assessment.refusal.unwrap_or_default()
@@ -225,7 +225,7 @@ fn beside_a_conflict_nothing_is_edited() {
 fn an_object_wished_for_as_a_whole_is_known() {
     let whole = |name: &str, key: &str| {
         let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "kube-system" }, "data": { key: "{}" } });
-        Wish::of("kube/prod/ConfigMap.core/kube-system/x".parse().unwrap(), "kubernetes_object", json!({ "manifest": manifest }))
+        DesiredResource::of("kube/prod/ConfigMap.core/kube-system/x".parse().unwrap(), "kubernetes_object", json!({ "manifest": manifest }))
     };
     let edited = filter(json!({}));
     assert!(is_wished_whole(&edited, &whole("eni-config", "eni_conf")));
@@ -235,18 +235,20 @@ fn an_object_wished_for_as_a_whole_is_known() {
 /// What others own is read and edited, never made or deleted, and no preview writes it.
 #[test]
 fn a_role_for_edits_makes_and_deletes_nothing() {
-    let called = Called { plural: "configmaps".to_owned(), namespaced: true };
+    let called = ApiResourceName { plural: "configmaps".to_owned(), namespaced: true };
     for wished in [true, false] {
-        let verbs = |level: Level| -> Vec<Verb> {
-            let uses = uses(&filter(json!({})), wished);
+        let verbs = |level: AccessLevel| -> Vec<ApiVerb> {
+            let uses = list_object_uses(&filter(json!({})), wished);
             assert_eq!(uses.len(), 2);
             uses[0].rights(level, &called).into_iter().map(|(right, _)| right.verb).collect()
         };
-        assert_eq!(verbs(Level::Preview), [Verb::Get, Verb::List, Verb::Watch]);
-        assert_eq!(verbs(Level::Apply), [Verb::Get, Verb::List, Verb::Watch, Verb::Patch]);
+        assert_eq!(verbs(AccessLevel::Preview), [ApiVerb::Get, ApiVerb::List, ApiVerb::Watch]);
+        assert_eq!(verbs(AccessLevel::Apply), [ApiVerb::Get, ApiVerb::List, ApiVerb::Watch, ApiVerb::Patch]);
     }
     let world = World::of(CONF);
-    assert!(world.assess(&filter(json!({}))).actions.iter().all(|action| of_action(action).iter().any(|(_, verb)| *verb == Verb::Patch)));
+    assert!(
+        world.assess(&filter(json!({}))).actions.iter().all(|action| of_action(action).iter().any(|(_, verb)| *verb == ApiVerb::Patch))
+    );
 }
 
 proptest! {
@@ -292,7 +294,8 @@ fn numbers_of_others_keep_their_digits() {
 
 #[test]
 fn actions_are_read_back_as_they_were_written() {
-    let nothing = Edit::Value { pointer: "/a".into(), old: Held::Is(Value::Null), new: Held::Absent, up_to: None };
+    let nothing =
+        JsonEdit::Value { pointer: "/a".into(), old: JsonPointerValue::Is(Value::Null), new: JsonPointerValue::Absent, up_to: None };
     let written = serde_json::to_string(&nothing).unwrap();
-    assert_eq!(serde_json::from_str::<Edit>(&written).unwrap(), nothing, "{written}");
+    assert_eq!(serde_json::from_str::<JsonEdit>(&written).unwrap(), nothing, "{written}");
 }

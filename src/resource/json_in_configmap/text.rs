@@ -4,14 +4,14 @@ use serde_json::Value;
 use std::ops::Range;
 
 /// A text that is one JSON map.
-pub struct Document<'t> {
+pub struct JsonTextDocument<'t> {
     text: &'t str,
     root: Range<usize>,
 }
 
 /// What a pointer leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum JsonTextPart {
     /// A value, by its bytes.
     Value(Range<usize>),
     /// Nothing: the last map on the way, and the names from there on.
@@ -19,7 +19,7 @@ pub enum Part {
 }
 
 /// One member of a map, or one element of a list.
-pub struct Item {
+pub struct JsonTextItem {
     /// The member's name; empty for an element.
     pub name: String,
     /// From its name on.
@@ -39,7 +39,7 @@ pub enum Items<'t> {
 impl<'t> Items<'t> {
     /// Of a text that is one JSON value, without space around it.
     pub fn of(text: &'t str) -> Option<Self> {
-        let document = Document { text, root: 0..text.len() };
+        let document = JsonTextDocument { text, root: 0..text.len() };
         let items = |open: u8| document.items(&document.root, open);
         match items(b'{') {
             Some(members) => Some(Items::Map(members.into_iter().map(|one| (one.name, document.slice(&one.value))).collect())),
@@ -48,29 +48,29 @@ impl<'t> Items<'t> {
     }
 }
 
-impl Part {
+impl JsonTextPart {
     /// Where a value put in brings maps of its own: the outermost of them.
     pub fn outermost(&self, pointer: &str) -> Option<String> {
-        let Part::Missing { names, .. } = self else { return None };
+        let JsonTextPart::Missing { names, .. } = self else { return None };
         let above = names.len().checked_sub(1).filter(|above| *above > 0)?;
         pointer.rsplitn(above + 1, '/').last().map(str::to_owned)
     }
 }
 
-impl<'t> Document<'t> {
+impl<'t> JsonTextDocument<'t> {
     /// The text, where it is one JSON map.
     pub fn of(text: &'t str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?;
         if !value.is_object() {
             return Err("it is JSON, but no map".to_owned());
         }
-        let start = space(text, 0);
-        Ok(Document { text, root: start..end_of(text, start) })
+        let start = skip_whitespace(text, 0);
+        Ok(JsonTextDocument { text, root: start..end_of(text, start) })
     }
 
     /// What the pointer leads to; why it leads nowhere, where something on the way is no map.
-    pub fn part(&self, pointer: &str) -> Result<Part, String> {
-        let names: Vec<String> = pointer.split('/').skip(1).map(name).collect();
+    pub fn part(&self, pointer: &str) -> Result<JsonTextPart, String> {
+        let names: Vec<String> = pointer.split('/').skip(1).map(unescape_pointer_step).collect();
         let mut at = self.root.clone();
         for (depth, name) in names.iter().enumerate() {
             let way = || names[..depth].join("/");
@@ -78,11 +78,11 @@ impl<'t> Document<'t> {
             let mut found = members.into_iter().filter(|member| member.name == *name);
             match (found.next(), found.next()) {
                 (Some(member), None) => at = member.value,
-                (None, _) => return Ok(Part::Missing { map: at, names: names[depth..].to_vec() }),
+                (None, _) => return Ok(JsonTextPart::Missing { map: at, names: names[depth..].to_vec() }),
                 (Some(_), Some(_)) => return Err(format!("`{}` stands there twice", names[..=depth].join("/"))),
             }
         }
-        Ok(Part::Value(at))
+        Ok(JsonTextPart::Value(at))
     }
 
     /// The bytes of a value.
@@ -91,25 +91,25 @@ impl<'t> Document<'t> {
     }
 
     /// The members of a map (`{`) or the elements of a list (`[`); nothing where it is none.
-    pub fn items(&self, at: &Range<usize>, open: u8) -> Option<Vec<Item>> {
+    pub fn items(&self, at: &Range<usize>, open: u8) -> Option<Vec<JsonTextItem>> {
         let byte = |at: usize| self.text.as_bytes().get(at).copied();
         if byte(at.start) != Some(open) {
             return None;
         }
         let mut items = Vec::new();
-        let mut now = space(self.text, at.start + 1);
+        let mut now = skip_whitespace(self.text, at.start + 1);
         while now < at.end && !matches!(byte(now), None | Some(b'}' | b']')) {
             let (start, mut name) = (now, String::new());
             if open == b'{' {
                 let end = end_of(self.text, now);
                 name = serde_json::from_str(self.slice(&(now..end))).ok()?;
-                now = space(self.text, space(self.text, end) + 1);
+                now = skip_whitespace(self.text, skip_whitespace(self.text, end) + 1);
             }
             let value = now..end_of(self.text, now);
-            now = space(self.text, value.end);
-            items.push(Item { name, start, value });
+            now = skip_whitespace(self.text, value.end);
+            items.push(JsonTextItem { name, start, value });
             if byte(now) == Some(b',') {
-                now = space(self.text, now + 1);
+                now = skip_whitespace(self.text, now + 1);
             }
         }
         Some(items)
@@ -139,7 +139,7 @@ impl<'t> Document<'t> {
         self.with_item(list, &self.items(list, b'[').unwrap_or_default(), &element.to_string())
     }
 
-    fn with_item(&self, at: &Range<usize>, items: &[Item], new: &str) -> String {
+    fn with_item(&self, at: &Range<usize>, items: &[JsonTextItem], new: &str) -> String {
         let Some(last) = items.last() else {
             let inside = at.start + 1..at.end.saturating_sub(1);
             return self.with(&inside, new);
@@ -150,7 +150,7 @@ impl<'t> Document<'t> {
     }
 
     /// The text without this one of the items of a map or list.
-    pub fn without_item(&self, at: &Range<usize>, items: &[Item], index: usize) -> String {
+    pub fn without_item(&self, at: &Range<usize>, items: &[JsonTextItem], index: usize) -> String {
         let before = index.checked_sub(1).and_then(|index| items.get(index));
         match (before, items.get(index), items.get(index + 1)) {
             (_, None, _) => self.text.to_owned(),
@@ -163,8 +163,8 @@ impl<'t> Document<'t> {
     /// The text without the member that a pointer leads to.
     pub fn without_member(&self, pointer: &str) -> Result<String, String> {
         let (above, last) = pointer.rsplit_once('/').unwrap_or_default();
-        let Part::Value(map) = self.part(above)? else { return Ok(self.text.to_owned()) };
-        let (items, last) = (self.items(&map, b'{').unwrap_or_default(), name(last));
+        let JsonTextPart::Value(map) = self.part(above)? else { return Ok(self.text.to_owned()) };
+        let (items, last) = (self.items(&map, b'{').unwrap_or_default(), unescape_pointer_step(last));
         let index = items.iter().position(|item| item.name == last);
         Ok(index.map_or_else(|| self.text.to_owned(), |index| self.without_item(&map, &items, index)))
     }
@@ -175,8 +175,8 @@ impl<'t> Document<'t> {
 }
 
 /// A pointer for people: `eni_tag_filter.creator`, and `tags["a.b"]`.
-pub fn shown(pointer: &str) -> String {
-    pointer.split('/').skip(1).map(name).fold(String::new(), |path, name| {
+pub fn format_json_pointer(pointer: &str) -> String {
+    pointer.split('/').skip(1).map(unescape_pointer_step).fold(String::new(), |path, name| {
         let plain = !name.is_empty() && !name.contains(['.', '[', ']', '"', ':', '#']) && !name.contains(char::is_whitespace);
         match (plain, path.is_empty()) {
             (true, true) => name,
@@ -187,12 +187,12 @@ pub fn shown(pointer: &str) -> String {
 }
 
 /// One step of a pointer (RFC 6901, section 4).
-fn name(step: &str) -> String {
+fn unescape_pointer_step(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }
 
 /// The first byte from here on that is no white space.
-fn space(text: &str, from: usize) -> usize {
+fn skip_whitespace(text: &str, from: usize) -> usize {
     let rest = text.as_bytes().get(from..).unwrap_or_default();
     from + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count()
 }

@@ -1,22 +1,25 @@
 //! The wish was taken out: the parts are as they were before our first change, and what reads the text reads it again.
 
-use super::edit::Held;
-use super::look::{Look, Trouble};
-use super::parts::{Walk, Was};
-use super::text::shown;
-use super::{Answers, Assessment, Attribute, Plane, Reading, TEXT, Wish, body, disturb, of_mark, of_one, refused};
+use super::edit::JsonPointerValue;
+use super::look::{ConfigMapText, ConfigMapTextError};
+use super::parts::{JsonPartsDiff, Was};
+use super::text::format_json_pointer;
+use super::{
+    Assessment, Attribute, DesiredResource, Plane, ReadResults, Reading, TEXT, body, build_refused_diff, of_mark, of_one,
+    record_reader_disruption,
+};
 use serde_json::Value;
 
 /// The attribute of the mark on the ConfigMap.
 const MARK: &str = "mark";
 
 /// Takes back what we changed, and only that.
-pub fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-    let assessment = match Look::at_text(last_applied, answers) {
-        Ok(look) => restore(last_applied, before, &look).unwrap_or_else(|reason| refused(&look, reason)),
-        Err(Trouble::Unknown(reason)) => of_one(TEXT, Reading::is("as before us"), Reading::Unknown(reason)),
+pub fn plan_configmap_undo(last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    let assessment = match ConfigMapText::at_text(last_applied, answers) {
+        Ok(look) => diff_restored_parts(last_applied, before, &look).unwrap_or_else(|reason| build_refused_diff(&look, reason)),
+        Err(ConfigMapTextError::Unknown(reason)) => of_one(TEXT, Reading::is("as before us"), Reading::Unknown(reason)),
         // With the text went what we changed in it.
-        Err(Trouble::Absent { .. }) => of_one(TEXT, Reading::Absent, Reading::Absent),
+        Err(ConfigMapTextError::Absent { .. }) => of_one(TEXT, Reading::Absent, Reading::Absent),
     };
     Assessment { before: before.clone(), ..assessment }
 }
@@ -26,20 +29,20 @@ pub(super) fn is_of_another(before: &Value, uid: Option<&str>) -> bool {
     before["uid"].as_str().zip(uid).is_some_and(|(was, now)| was != now)
 }
 
-fn restore(wish: &Wish, before: &Value, look: &Look) -> Result<Assessment, String> {
+fn diff_restored_parts(wish: &DesiredResource, before: &Value, look: &ConfigMapText) -> Result<Assessment, String> {
     if is_of_another(before, look.uid()) {
         let said = format!("{} was made anew since, and stays as it is: what stood in it before us is not known", look.object);
         return Ok(Assessment { residue: vec![said], ..Assessment::default() });
     }
     let was: Vec<Was> = before.get("parts").cloned().and_then(|parts| serde_json::from_value(parts).ok()).unwrap_or_default();
-    let (document, mut walk, mut assessment) = (look.document()?, Walk::default(), Assessment::default());
+    let (document, mut walk, mut assessment) = (look.document()?, JsonPartsDiff::default(), Assessment::default());
     for was in &was {
         let (name, wanted, found) = walk.back(&document, was).map_err(|reason| look.says(&reason))?;
         assessment.attributes.insert(name, look.attribute(wanted, found));
     }
-    let asked = body::edits(&wish.body);
+    let asked = body::parse_desired_edits(&wish.body);
     for unknown in asked.iter().filter(|asked| !was.iter().any(|was| was.pointer() == asked.pointer)) {
-        let line = format!("{} stays as it is: what was there before us is not known", shown(&unknown.pointer));
+        let line = format!("{} stays as it is: what was there before us is not known", format_json_pointer(&unknown.pointer));
         assessment.residue.push(line);
     }
     if let Some(mark) = look.mark_of_text() {
@@ -53,7 +56,7 @@ fn restore(wish: &Wish, before: &Value, look: &Look) -> Result<Assessment, Strin
         if is_changed(&asked, &was) {
             let attribute = Attribute::in_plane(Plane::Running, Reading::Absent, of_mark(Some(mark)));
             assessment.attributes.insert(reader.attribute(), attribute);
-            disturb(reader, &mut assessment);
+            record_reader_disruption(reader, &mut assessment);
             assessment.actions.push(look.mark_template(reader, None));
         } else {
             // To take it would start pods anew for nothing.
@@ -64,14 +67,14 @@ fn restore(wish: &Wish, before: &Value, look: &Look) -> Result<Assessment, Strin
 }
 
 /// True where we changed anything: what stood there already was never ours.
-fn is_changed(asked: &[body::Asked], was: &[Was]) -> bool {
+fn is_changed(asked: &[body::DesiredJsonEdit], was: &[Was]) -> bool {
     asked.iter().any(|asked| match was.iter().find(|was| was.pointer() == asked.pointer) {
         None => true,
         Some(Was::Elements { added, .. }) => !added.is_empty(),
         Some(Was::Value { held, .. }) => match &asked.wanted {
-            body::Wanted::Value(value) => *held != Held::Is(value.clone()),
-            body::Wanted::Absent => *held != Held::Absent,
-            body::Wanted::Elements(_) => true,
+            body::DesiredJsonValue::Value(value) => *held != JsonPointerValue::Is(value.clone()),
+            body::DesiredJsonValue::Absent => *held != JsonPointerValue::Absent,
+            body::DesiredJsonValue::Elements(_) => true,
         },
     })
 }

@@ -1,7 +1,7 @@
 //! The answer of `Read::KernelModule`, decoded: how a module is loaded, with which parameters, and what the disk says.
 
 use crate::sections::of_file;
-use crate::{Answers, Read};
+use crate::{Read, ReadResults};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of a configuration file that names the module.
@@ -49,9 +49,9 @@ pub fn normal_name(name: &str) -> String {
 
 impl FoundModule {
     /// The module by the answers; the error fits after "unknown:".
-    pub fn of(name: &str, answers: &Answers) -> Result<Self, String> {
+    pub fn of(name: &str, answers: &ReadResults) -> Result<Self, String> {
         match answers.output(&Read::KernelModule { name: normal_name(name) })? {
-            (0, out) => Ok(decode(&normal_name(name), out)),
+            (0, out) => Ok(parse_module_facts(&normal_name(name), out)),
             (code, _) => Err(format!("the module could not be read (exit {code})")),
         }
     }
@@ -98,7 +98,7 @@ impl FoundModule {
     }
 }
 
-fn decode(module: &str, out: &str) -> FoundModule {
+fn parse_module_facts(module: &str, out: &str) -> FoundModule {
     let mut found = FoundModule::default();
     let mut paths: BTreeSet<&str> = BTreeSet::new();
     let mut files: BTreeMap<(&'static str, String), (usize, String, Vec<String>)> = BTreeMap::new();
@@ -196,13 +196,13 @@ mod tests {
 
     #[test]
     fn decodes_names_users_and_the_order_of_files() {
-        let found = decode("ib_core", LOADED);
+        let found = parse_module_facts("ib_core", LOADED);
         assert_eq!((found.loaded, found.references, found.on_disk, found.builtin), (true, 8, true, false));
         assert_eq!(found.users, ["rdma_rxe", "rdma_cm", "iw_cm", "ib_cm"]);
         assert_eq!(found.at_boot.len(), 1);
         assert_eq!(found.option("ib_core", "netns_mode"), Some(("0".into(), "/etc/modprobe.d/rdma.conf".into())));
         assert_eq!(found.blacklisted_by("ib-core"), Some("/etc/modprobe.d/zz.conf"));
-        assert!(!decode("x", "kernel\t6.1\nbuiltin\n").loaded);
+        assert!(!parse_module_facts("x", "kernel\t6.1\nbuiltin\n").loaded);
     }
 
     #[test]

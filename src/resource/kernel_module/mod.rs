@@ -6,9 +6,12 @@ pub mod found;
 pub mod script;
 mod undo;
 
-use super::body::{Shape, check_fields, demand, error, flag, is_word, optional, required, scalar_text};
-use super::file::found::{Found, put};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use super::body::{
+    FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field, read_flag_field, require_condition,
+    scalar_text,
+};
+use super::file::found::{FileState, build_config_file_action};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
 use found::{FoundModule, normal_name, same_value};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,19 +19,19 @@ use std::collections::BTreeMap;
 /// The kind.
 pub struct KernelModule;
 
-const FIELDS: &[super::body::Field] = &[
-    required("name", Shape::Text),
-    optional("loaded", Shape::Flag),
-    optional("at_boot", Shape::Flag),
-    optional("options", Shape::Map),
-    optional("blacklist", Shape::Flag),
+const FIELDS: &[super::body::BodyField] = &[
+    new_required_field("name", FieldShape::Text),
+    new_optional_field("loaded", FieldShape::Flag),
+    new_optional_field("at_boot", FieldShape::Flag),
+    new_optional_field("options", FieldShape::Map),
+    new_optional_field("blacklist", FieldShape::Flag),
 ];
 
-fn module_name(wish: &Wish) -> String {
+fn module_name(wish: &DesiredResource) -> String {
     normal_name(wish.text("name").unwrap_or_default())
 }
 
-fn options(wish: &Wish) -> BTreeMap<String, String> {
+fn parse_module_options(wish: &DesiredResource) -> BTreeMap<String, String> {
     let map = wish.body.get("options").and_then(Value::as_object);
     map.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), option_text(value)?))).collect()
 }
@@ -54,21 +57,21 @@ fn modprobe_file(name: &str) -> String {
 const HEAD: &str = "# Written by railwright; a change by hand is drift.\n";
 
 /// What our modprobe.d file must hold; nothing when it is not needed.
-fn modprobe_content(wish: &Wish) -> Option<String> {
+fn modprobe_content(wish: &DesiredResource) -> Option<String> {
     let name = module_name(wish);
     let mut out = String::new();
-    if !options(wish).is_empty() {
-        let words: Vec<_> = options(wish).iter().map(|(key, value)| format!(" {key}={value}")).collect();
+    if !parse_module_options(wish).is_empty() {
+        let words: Vec<_> = parse_module_options(wish).iter().map(|(key, value)| format!(" {key}={value}")).collect();
         out.push_str(&format!("options {name}{}\n", words.concat()));
     }
-    if flag(&wish.body, "blacklist") == Some(true) {
+    if read_flag_field(&wish.body, "blacklist") == Some(true) {
         out.push_str(&format!("blacklist {name}\n"));
     }
     (!out.is_empty()).then(|| format!("{HEAD}{out}"))
 }
 
 /// The devices that a software RDMA driver takes along when it goes.
-fn disturbed(name: &str, module: &FoundModule) -> Vec<String> {
+fn list_disturbed_resources(name: &str, module: &FoundModule) -> Vec<String> {
     let of_netdev = |netdev: &String| ["link", "link_qos", "interrupt_affinity"].map(|kind| format!("{kind}/{netdev}"));
     let mut out: Vec<_> = module.netdevs.iter().flat_map(of_netdev).collect();
     if ["rdma_rxe", "siw"].contains(&name) || !module.netdevs.is_empty() {
@@ -77,17 +80,17 @@ fn disturbed(name: &str, module: &FoundModule) -> Vec<String> {
     out
 }
 
-struct Judge<'a> {
+struct KernelModuleDiffBuilder<'a> {
     name: String,
-    wish: &'a Wish,
+    wish: &'a DesiredResource,
     module: Result<FoundModule, String>,
 }
 
-impl<'a> Judge<'a> {
-    fn new(wish: &'a Wish, answers: &Answers) -> Self {
+impl<'a> KernelModuleDiffBuilder<'a> {
+    fn new(wish: &'a DesiredResource, answers: &ReadResults) -> Self {
         let name = module_name(wish);
         let module = FoundModule::of(&name, answers);
-        Judge { name, wish, module }
+        KernelModuleDiffBuilder { name, wish, module }
     }
 
     fn reading(&self, of: impl Fn(&FoundModule) -> Reading) -> Reading {
@@ -97,19 +100,19 @@ impl<'a> Judge<'a> {
     fn attributes(&self, assessment: &mut Assessment) {
         let body = &self.wish.body;
         let mut add = |name: String, attribute| assessment.attributes.insert(name, attribute);
-        if let Some(loaded) = flag(body, "loaded") {
-            let found = self.reading(|module| present(module.is_there()));
-            add("loaded".to_owned(), Attribute::in_plane(Plane::Running, present(loaded), found));
+        if let Some(loaded) = read_flag_field(body, "loaded") {
+            let found = self.reading(|module| reading_from_presence(module.is_there()));
+            add("loaded".to_owned(), Attribute::in_plane(Plane::Running, reading_from_presence(loaded), found));
         }
-        if let Some(at_boot) = flag(body, "at_boot") {
-            let found = self.reading(|module| present(!module.at_boot.is_empty() || module.builtin));
-            add("at_boot".to_owned(), Attribute::in_plane(Plane::NextBoot, present(at_boot), found));
+        if let Some(at_boot) = read_flag_field(body, "at_boot") {
+            let found = self.reading(|module| reading_from_presence(!module.at_boot.is_empty() || module.builtin));
+            add("at_boot".to_owned(), Attribute::in_plane(Plane::NextBoot, reading_from_presence(at_boot), found));
         }
-        if let Some(blacklist) = flag(body, "blacklist") {
-            let found = self.reading(|module| present(module.blacklisted_by(&self.name).is_some()));
-            add("blacklist".to_owned(), Attribute::in_plane(Plane::Persisted, present(blacklist), found));
+        if let Some(blacklist) = read_flag_field(body, "blacklist") {
+            let found = self.reading(|module| reading_from_presence(module.blacklisted_by(&self.name).is_some()));
+            add("blacklist".to_owned(), Attribute::in_plane(Plane::Persisted, reading_from_presence(blacklist), found));
         }
-        for (key, value) in options(self.wish) {
+        for (key, value) in parse_module_options(self.wish) {
             let persisted = self.reading(|module| match (module.goes_on(&self.name), module.option(&self.name, &key)) {
                 (Some(path), _) => Reading::Unknown(format!("{path} has options that go on in the next line; write them on one line")),
                 (None, Some((found, _))) => Reading::is(found),
@@ -130,7 +133,7 @@ impl<'a> Judge<'a> {
             return false;
         }
         assessment.actions.push(Action::UnloadModule { name: self.name.clone() });
-        assessment.disturbs = disturbed(&self.name, module);
+        assessment.disturbs = list_disturbed_resources(&self.name, module);
         assessment.disruption = if module.netdevs.is_empty() { Disruption::Reload } else { Disruption::LinkBlip };
         assessment.interrupts_netdevs.clone_from(&module.netdevs);
         let served = if module.netdevs.is_empty() { String::new() } else { format!(" with {}", module.netdevs.join(", ")) };
@@ -146,14 +149,14 @@ impl<'a> Judge<'a> {
     }
 
     fn running_actions(&self, module: &FoundModule, assessment: &mut Assessment) {
-        let load = || Action::LoadModule { name: self.name.clone(), parameters: options(self.wish) };
+        let load = || Action::LoadModule { name: self.name.clone(), parameters: parse_module_options(self.wish) };
         let differs = |name: &str, plane| {
             let attribute = assessment.attributes.get(name);
             attribute.is_some_and(|attribute| attribute.differences().iter().any(|(p, ..)| *p == plane))
         };
-        let owed = module.loaded && options(self.wish).keys().any(|key| differs(&format!("option {key}"), Plane::Running));
+        let owed = module.loaded && parse_module_options(self.wish).keys().any(|key| differs(&format!("option {key}"), Plane::Running));
         let loaded_differs = differs("loaded", Plane::Running);
-        match flag(&self.wish.body, "loaded") {
+        match read_flag_field(&self.wish.body, "loaded") {
             Some(true) if loaded_differs => assessment.actions.push(load()),
             Some(false) if module.builtin => {
                 assessment.refusal = Some(format!("{} is built into the kernel and cannot be unloaded", self.name));
@@ -169,19 +172,19 @@ impl<'a> Judge<'a> {
             }
             _ => {}
         }
-        let builtin_owed =
-            module.builtin && options(self.wish).keys().any(|key| differs_in(assessment, &format!("option {key}"), Plane::Running));
+        let builtin_owed = module.builtin
+            && parse_module_options(self.wish).keys().any(|key| differs_in(assessment, &format!("option {key}"), Plane::Running));
         if builtin_owed {
             assessment.refusal =
                 Some(format!("{0} is built into the kernel; its options belong on the command line as {0}.KEY=VALUE", self.name));
         }
     }
 
-    fn file_actions(&self, own: &[(String, Option<String>, Found)], assessment: &mut Assessment) {
+    fn file_actions(&self, own: &[(String, Option<String>, FileState)], assessment: &mut Assessment) {
         for (path, content, found) in own {
             match content {
-                Some(content) if found.text() != Some(content) => assessment.actions.push(put(path, content.clone())),
-                None if !matches!(found, Found::Absent { .. } | Found::Unknown { .. }) => {
+                Some(content) if found.text() != Some(content) => assessment.actions.push(build_config_file_action(path, content.clone())),
+                None if !matches!(found, FileState::Absent { .. } | FileState::Unknown { .. }) => {
                     assessment.actions.push(Action::RemoveFile { path: path.clone(), below: None });
                 }
                 _ => {}
@@ -202,12 +205,12 @@ impl<'a> Judge<'a> {
         let ours = [boot_file(&self.name), modprobe_file(&self.name)];
         let body = &self.wish.body;
         let loads = module.at_boot.iter().find(|line| !ours.contains(&line.path));
-        if let Some(line) = loads.filter(|_| flag(body, "at_boot") == Some(false)) {
+        if let Some(line) = loads.filter(|_| read_flag_field(body, "at_boot") == Some(false)) {
             return Some(format!("{} loads {} at boot; remove that line first", line.path, self.name));
         }
         let blacklists = module.blacklisted_by(&self.name).filter(|path| !ours.iter().any(|own| own == path));
         // systemd-modules-load loads nothing that is blacklisted (systemd: src/modules-load/modules-load.c, KMOD_PROBE_APPLY_BLACKLIST).
-        let is_unwanted = flag(body, "blacklist") == Some(false) || flag(body, "at_boot") == Some(true);
+        let is_unwanted = read_flag_field(body, "blacklist") == Some(false) || read_flag_field(body, "at_boot") == Some(true);
         if let Some(path) = blacklists.filter(|_| is_unwanted) {
             return Some(format!("{path} blacklists {}; remove that line first", self.name));
         }
@@ -216,16 +219,16 @@ impl<'a> Judge<'a> {
                 .option(&self.name, key)
                 .filter(|(found, path)| found != value && *path > modprobe_file(&self.name) && !ours.contains(path))
         };
-        let (value, path) = options(self.wish).iter().find_map(later)?;
+        let (value, path) = parse_module_options(self.wish).iter().find_map(later)?;
         Some(format!("{path} gives {} another option ({value}) and is read after our file; change that line first", self.name))
     }
 
-    fn own_files(&self, answers: &Answers) -> Vec<(String, Option<String>, Found)> {
+    fn own_files(&self, answers: &ReadResults) -> Vec<(String, Option<String>, FileState)> {
         let (boot, modprobe) = (boot_file(&self.name), modprobe_file(&self.name));
         let elsewhere = self.module.as_ref().is_ok_and(|m| m.builtin || m.at_boot.iter().any(|line| line.path != boot));
-        let wanted = flag(&self.wish.body, "at_boot") == Some(true) && !elsewhere;
+        let wanted = read_flag_field(&self.wish.body, "at_boot") == Some(true) && !elsewhere;
         let boot_content = wanted.then(|| format!("{HEAD}{}\n", self.name));
-        let found = |path: &str| Found::at(path, answers);
+        let found = |path: &str| FileState::at(path, answers);
         vec![(boot.clone(), boot_content, found(&boot)), (modprobe.clone(), modprobe_content(self.wish), found(&modprobe))]
     }
 }
@@ -235,7 +238,7 @@ fn differs_in(assessment: &Assessment, name: &str, plane: Plane) -> bool {
 }
 
 /// `true`, or absent: a module that is not loaded is not there.
-fn present(there: bool) -> Reading {
+fn reading_from_presence(there: bool) -> Reading {
     if there { Reading::is(true) } else { Reading::Absent }
 }
 
@@ -254,15 +257,15 @@ fn check_options(body: &Value, errors: &mut Vec<BodyError>) {
         let text = scalar_text(value).unwrap_or_default();
         let clean =
             is_word(key, "_-") && !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c.is_control() || "\"'#\\`$".contains(c));
-        demand(errors, clean, &format!("/options/{key}"), "this is no module option", "a name with a value of one word");
+        require_condition(errors, clean, &format!("/options/{key}"), "this is no module option", "a name with a value of one word");
     }
-    let is_loaded = ["loaded", "at_boot"].iter().any(|field| flag(body, field) == Some(true));
-    if is_loaded && flag(body, "blacklist") == Some(true) {
-        errors.push(error("/blacklist", "the module is wished both loaded and blacklisted", Some("leave one of the two out")));
+    let is_loaded = ["loaded", "at_boot"].iter().any(|field| read_flag_field(body, field) == Some(true));
+    if is_loaded && read_flag_field(body, "blacklist") == Some(true) {
+        errors.push(new_body_error("/blacklist", "the module is wished both loaded and blacklisted", Some("leave one of the two out")));
     }
 }
 
-impl Kind for KernelModule {
+impl ResourceKind for KernelModule {
     fn name(&self) -> &'static str {
         "kernel_module"
     }
@@ -274,23 +277,23 @@ impl Kind for KernelModule {
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
         if let Some(name) = body.get("name").and_then(Value::as_str) {
-            demand(&mut errors, is_word(name, "_-"), "/name", "this is no module name", "for example rdma_rxe");
+            require_condition(&mut errors, is_word(name, "_-"), "/name", "this is no module name", "for example rdma_rxe");
         }
         check_options(body, &mut errors);
         let wishes = ["loaded", "at_boot", "options", "blacklist"].iter().any(|field| body.get(*field).is_some());
         if body.is_object() && !wishes {
-            errors.push(error("", "nothing is wished of the module", Some("give `loaded`, `at_boot`, `options` or `blacklist`")));
+            errors.push(new_body_error("", "nothing is wished of the module", Some("give `loaded`, `at_boot`, `options` or `blacklist`")));
         }
         errors
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         let name = module_name(wish);
         vec![Read::File { path: boot_file(&name) }, Read::File { path: modprobe_file(&name) }, Read::KernelModule { name }]
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let judge = Judge::new(wish, answers);
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let judge = KernelModuleDiffBuilder::new(wish, answers);
         let own = judge.own_files(answers);
         let files: serde_json::Map<_, _> = own.iter().map(|(path, _, found)| (path.clone(), found.remember())).collect();
         let mut assessment = Assessment::default();
@@ -304,8 +307,10 @@ impl Kind for KernelModule {
             if let Some(why) = judge.contradiction(module) {
                 assessment.refusal = Some(why);
             }
-            let parameters: BTreeMap<_, _> =
-                options(wish).into_keys().filter_map(|key| Some((key.clone(), module.parameters.get(&normal_name(&key))?))).collect();
+            let parameters: BTreeMap<_, _> = parse_module_options(wish)
+                .into_keys()
+                .filter_map(|key| Some((key.clone(), module.parameters.get(&normal_name(&key))?)))
+                .collect();
             assessment.before = json!({ "loaded": module.is_there(), "parameters": parameters, "files": files });
         } else {
             assessment.before = json!({ "files": files });
@@ -313,8 +318,8 @@ impl Kind for KernelModule {
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        undo::undo(last_applied, before, answers)
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        undo::plan_kernel_module_undo(last_applied, before, answers)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {

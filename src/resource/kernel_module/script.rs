@@ -1,13 +1,13 @@
 //! What `kernel_module` reads and does, as POSIX sh. Reading never loads a module: only files are looked at.
 
 use crate::complaint::{MISSING, SAY};
-use crate::rights::Need;
-use railwright_base::quote::{sh, sh_words};
+use crate::rights::RootAccessNeed;
+use railwright_base::quote::{quote_for_shell, sh_words};
 use std::collections::BTreeMap;
 
 /// Its configuration files are the world's to read, unless somebody closed them.
-pub fn needs() -> Vec<Need> {
-    FOLDERS.iter().map(|folder| Need::Folder(folder, ".conf")).collect()
+pub fn list_module_access_needs() -> Vec<RootAccessNeed> {
+    FOLDERS.iter().map(|folder| RootAccessNeed::Folder(folder, ".conf")).collect()
 }
 
 const FOLDERS: [&str; 10] = [
@@ -52,15 +52,15 @@ pub fn read_script(name: &str) -> String {
          done; done; done\n\
          [ \"$#\" = 0 ] || grep -aHs -e {loose} \"$@\" | while IFS= read -r l; do printf 'line\\t%s\\n' \"${{l#\"$R\"}}\"; done\n\
          exit 0\n",
-        name = sh(name),
-        loose = sh(&loose),
+        name = quote_for_shell(name),
+        loose = quote_for_shell(&loose),
     )
 }
 
 /// Loads the module. modprobe itself takes the options of modprobe.d.
 pub fn load_script(name: &str, parameters: &BTreeMap<String, String>) -> String {
     let words: Vec<_> = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let name = sh(name);
+    let name = quote_for_shell(name);
     format!(
         "{SAY}e=$(modprobe {name} {} </dev/null 2>&1) && exit 0\n\
          printf '%s\\n' \"$e\" >&2\n\
@@ -73,7 +73,7 @@ pub fn load_script(name: &str, parameters: &BTreeMap<String, String>) -> String 
 /// Unloads this module alone; the kernel refuses while it is used. A use by udev, which looks at each device that a
 /// module brought, is over in a moment (`EWOULDBLOCK`, delete_module(2)): that is waited for, and tried once more.
 pub fn unload_script(name: &str) -> String {
-    let name = sh(name);
+    let name = quote_for_shell(name);
     format!(
         "{SAY}[ -d /sys/module/{name} ] || exit 0\n\
          e=$(rmmod {name} </dev/null 2>&1) && exit 0\n\

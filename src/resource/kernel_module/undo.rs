@@ -1,18 +1,18 @@
 //! Takes a kernel module back to how it stood before us: its files, and whether it is loaded.
 
-use super::{Judge, present};
-use crate::body::flag;
-use crate::file::found::Found;
-use crate::{Action, Answers, Assessment, Attribute, Plane, Wish};
+use super::{KernelModuleDiffBuilder, reading_from_presence};
+use crate::body::read_flag_field;
+use crate::file::found::FileState;
+use crate::{Action, Assessment, Attribute, DesiredResource, Plane, ReadResults};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What is to be done for that, and what cannot be.
-pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-    let judge = Judge::new(last_applied, answers);
+pub(super) fn plan_kernel_module_undo(last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    let judge = KernelModuleDiffBuilder::new(last_applied, answers);
     let mut assessment = Assessment::default();
     for (path, _, now) in judge.own_files(answers) {
-        let earlier = Found::remembered(before["files"].get(&path));
+        let earlier = FileState::remembered(before["files"].get(&path));
         let (actions, residue) = earlier.restore(&path, &now);
         assessment.actions.extend(actions);
         assessment.residue.extend(residue);
@@ -27,8 +27,10 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
     assessment
 }
 
-fn undo_running(judge: &Judge, wish: &Wish, before: &Value, assessment: &mut Assessment) {
-    let (Some(loaded), Some(earlier)) = (flag(&wish.body, "loaded"), before.get("loaded").and_then(Value::as_bool)) else { return };
+fn undo_running(judge: &KernelModuleDiffBuilder, wish: &DesiredResource, before: &Value, assessment: &mut Assessment) {
+    let (Some(loaded), Some(earlier)) = (read_flag_field(&wish.body, "loaded"), before.get("loaded").and_then(Value::as_bool)) else {
+        return;
+    };
     let Ok(module) = &judge.module else {
         assessment.residue.push(format!("{} could not be read; it stays as it is", judge.name));
         return;
@@ -49,5 +51,7 @@ fn undo_running(judge: &Judge, wish: &Wish, before: &Value, assessment: &mut Ass
         wanted = true;
         assessment.actions.push(Action::LoadModule { name: judge.name.clone(), parameters: BTreeMap::new() });
     }
-    assessment.attributes.insert("loaded".to_owned(), Attribute::in_plane(Plane::Running, present(wanted), present(now)));
+    assessment
+        .attributes
+        .insert("loaded".to_owned(), Attribute::in_plane(Plane::Running, reading_from_presence(wanted), reading_from_presence(now)));
 }

@@ -4,39 +4,45 @@
 pub mod script;
 pub mod source;
 
-use super::body::{Shape, check_fields, demand, flag, is_word, optional, required};
-use super::file::found::Found;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::body::{FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_flag_field, require_condition};
+use super::file::found::FileState;
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::Digest;
 use script::{record_path, source_folder};
 use serde_json::{Value, json};
-use source::{Builder, ModuleSource};
+use source::{ModuleBuildTool, ModuleSource};
 
 /// The kind.
 pub struct KernelModuleBuild;
 
-const FIELDS: &[super::body::Field] = &[
-    required("name", Shape::Text),
-    required("version", Shape::Text),
-    required("source", Shape::Fields),
-    optional("module", Shape::Text),
-    optional("dkms", Shape::Flag),
-    optional("dkms_conf", Shape::Text),
+const FIELDS: &[super::body::BodyField] = &[
+    new_required_field("name", FieldShape::Text),
+    new_required_field("version", FieldShape::Text),
+    new_required_field("source", FieldShape::Fields),
+    new_optional_field("module", FieldShape::Text),
+    new_optional_field("dkms", FieldShape::Flag),
+    new_optional_field("dkms_conf", FieldShape::Text),
 ];
 
-struct Wanted<'a> {
+struct DesiredModuleBuild<'a> {
     name: &'a str,
     version: &'a str,
     module: &'a str,
-    builder: Builder,
-    wish: &'a Wish,
+    builder: ModuleBuildTool,
+    wish: &'a DesiredResource,
 }
 
-impl<'a> Wanted<'a> {
-    fn of(wish: &'a Wish) -> Self {
+impl<'a> DesiredModuleBuild<'a> {
+    fn of(wish: &'a DesiredResource) -> Self {
         let name = wish.text("name").unwrap_or_default();
-        let builder = if flag(&wish.body, "dkms") == Some(false) { Builder::Make } else { Builder::Dkms };
-        Wanted { name, version: wish.text("version").unwrap_or_default(), module: wish.text("module").unwrap_or(name), builder, wish }
+        let builder = if read_flag_field(&wish.body, "dkms") == Some(false) { ModuleBuildTool::Make } else { ModuleBuildTool::Dkms };
+        DesiredModuleBuild {
+            name,
+            version: wish.text("version").unwrap_or_default(),
+            module: wish.text("module").unwrap_or(name),
+            builder,
+            wish,
+        }
     }
 
     fn read(&self) -> Read {
@@ -80,7 +86,7 @@ struct FoundBuild {
     dkms: Vec<String>,
 }
 
-fn found(wanted: &Wanted, answers: &Answers) -> Result<FoundBuild, String> {
+fn decode_build_state(wanted: &DesiredModuleBuild, answers: &ReadResults) -> Result<FoundBuild, String> {
     let (_, out) = answers.output(&wanted.read())?;
     let of = |word: &'static str| out.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix('\t')).map(str::to_owned);
     let kernel = of("kernel").next().ok_or("the kernel was not answered")?;
@@ -106,17 +112,17 @@ fn dkms_state(lines: &[String], name: &str, version: &str, kernel: &str) -> Opti
     best
 }
 
-fn installed_reading(wanted: &Wanted, found: &FoundBuild) -> Reading {
+fn installed_reading(wanted: &DesiredModuleBuild, found: &FoundBuild) -> Reading {
     match wanted.builder {
-        Builder::Make if found.plain => Reading::is("installed"),
-        Builder::Make => Reading::Absent,
-        Builder::Dkms => dkms_state(&found.dkms, wanted.name, wanted.version, &found.kernel).map_or(Reading::Absent, Reading::is),
+        ModuleBuildTool::Make if found.plain => Reading::is("installed"),
+        ModuleBuildTool::Make => Reading::Absent,
+        ModuleBuildTool::Dkms => dkms_state(&found.dkms, wanted.name, wanted.version, &found.kernel).map_or(Reading::Absent, Reading::is),
     }
 }
 
-fn source_reading(record: &Found, found: &FoundBuild) -> Reading {
+fn source_reading(record: &FileState, found: &FoundBuild) -> Reading {
     match record {
-        Found::Unknown { reason } => Reading::Unknown(reason.clone()),
+        FileState::Unknown { reason } => Reading::Unknown(reason.clone()),
         _ if !found.tree => Reading::Absent,
         _ => {
             let digest = record.text().and_then(|text| text.lines().find_map(|line| line.strip_prefix("source ")));
@@ -125,7 +131,13 @@ fn source_reading(record: &Found, found: &FoundBuild) -> Reading {
     }
 }
 
-fn judge(wanted: &Wanted, to: [Reading; 2], build: &Result<FoundBuild, String>, record: &Found, assessment: &mut Assessment) {
+fn diff_module_build(
+    wanted: &DesiredModuleBuild,
+    to: [Reading; 2],
+    build: &Result<FoundBuild, String>,
+    record: &FileState,
+    assessment: &mut Assessment,
+) {
     let [source, installed] = to;
     let readings = match build {
         Ok(found) => (source_reading(record, found), installed_reading(wanted, found)),
@@ -137,7 +149,7 @@ fn judge(wanted: &Wanted, to: [Reading; 2], build: &Result<FoundBuild, String>, 
     add("installed", installed, readings.1);
 }
 
-impl Kind for KernelModuleBuild {
+impl ResourceKind for KernelModuleBuild {
     fn name(&self) -> &'static str {
         "kernel_module_build"
     }
@@ -150,7 +162,7 @@ impl Kind for KernelModuleBuild {
         let mut errors = check_fields(body, "", FIELDS);
         for field in ["name", "version", "module"] {
             if let Some(text) = body.get(field).and_then(Value::as_str) {
-                demand(
+                require_condition(
                     &mut errors,
                     is_word(text, "._+-"),
                     &format!("/{field}"),
@@ -162,21 +174,21 @@ impl Kind for KernelModuleBuild {
         if let Some(source) = body.get("source").filter(|source| source.is_object()) {
             errors.extend(ModuleSource::check(source));
         }
-        let conf = body.get("dkms_conf").is_none() || flag(body, "dkms") != Some(false);
-        demand(&mut errors, conf, "/dkms_conf", "`dkms_conf` has no meaning without DKMS", "leave it out, or `dkms: true`");
+        let conf = body.get("dkms_conf").is_none() || read_flag_field(body, "dkms") != Some(false);
+        require_condition(&mut errors, conf, "/dkms_conf", "`dkms_conf` has no meaning without DKMS", "leave it out, or `dkms: true`");
         errors
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let wanted = Wanted::of(wish);
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let wanted = DesiredModuleBuild::of(wish);
         vec![wanted.record(), wanted.read()]
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let wanted = Wanted::of(wish);
-        let (record, build) = (Found::at(&record_path(wanted.name, wanted.version), answers), found(&wanted, answers));
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let wanted = DesiredModuleBuild::of(wish);
+        let (record, build) = (FileState::at(&record_path(wanted.name, wanted.version), answers), decode_build_state(&wanted, answers));
         let mut assessment = Assessment::default();
-        judge(&wanted, [Reading::is(wanted.digest()), Reading::is("installed")], &build, &record, &mut assessment);
+        diff_module_build(&wanted, [Reading::is(wanted.digest()), Reading::is("installed")], &build, &record, &mut assessment);
         let differs = |name: &str| !assessment.attributes[name].differences().is_empty();
         let (source, installed) = (differs("source"), differs("installed"));
         if source {
@@ -187,7 +199,7 @@ impl Kind for KernelModuleBuild {
             assessment.disturbs = vec![format!("kernel_module/{}", super::kernel_module::found::normal_name(wanted.module))];
         }
         if let Ok(found) = &build {
-            let strange = found.tree && matches!(record, Found::Absent { .. });
+            let strange = found.tree && matches!(record, FileState::Absent { .. });
             assessment.refusal = strange.then(|| {
                 let folder = source_folder(wanted.name, wanted.version);
                 format!("{folder} is there and did not come from railwright; remove it (and `dkms remove` it), or wish another version")
@@ -197,16 +209,16 @@ impl Kind for KernelModuleBuild {
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        let wanted = Wanted::of(last_applied);
-        let (record, build) = (Found::at(&record_path(wanted.name, wanted.version), answers), found(&wanted, answers));
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        let wanted = DesiredModuleBuild::of(last_applied);
+        let (record, build) = (FileState::at(&record_path(wanted.name, wanted.version), answers), decode_build_state(&wanted, answers));
         let mut assessment = Assessment::default();
         if before.get("tree").and_then(Value::as_bool) != Some(false) {
             let folder = source_folder(wanted.name, wanted.version);
             assessment.residue.push(format!("{folder} and its module stay: something was there before us and was not kept"));
             return assessment;
         }
-        judge(&wanted, [Reading::Absent, Reading::Absent], &build, &record, &mut assessment);
+        diff_module_build(&wanted, [Reading::Absent, Reading::Absent], &build, &record, &mut assessment);
         if !assessment.is_met() {
             assessment.actions.push(wanted.remove());
         }
@@ -247,7 +259,7 @@ mod tests {
     fn an_installed_module_of_another_kernel_is_built_again() {
         let wish = wish(&KernelModuleBuild, body());
         let reads = KernelModuleBuild.reads(&wish);
-        let record = format!("644 root root 50 regular file\nsource {}\ncommit 1234\n", Wanted::of(&wish).digest());
+        let record = format!("644 root root 50 regular file\nsource {}\ncommit 1234\n", DesiredModuleBuild::of(&wish).digest());
         let status = |kernel: &str| format!("kernel\t6.1\ntree\ndkms\tnv_peer_mem/1.0, {kernel}, x86_64: installed\n");
         let assess = |status: &str| KernelModuleBuild.assess(&wish, &answered(&[(&reads[0], 0, &record), (&reads[1], 0, status)]));
         assert!(assess(&status("6.1")).is_met());

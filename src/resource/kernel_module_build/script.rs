@@ -1,10 +1,10 @@
 //! What `kernel_module_build` reads and does, as POSIX sh. Sources come by git or as an archive whose checksum is checked
 //! before a byte of it is unpacked; nothing that was fetched is ever handed to a shell by us.
 
-use super::source::{Builder, ModuleSource};
+use super::source::{ModuleBuildTool, ModuleSource};
 use crate::complaint::{MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
-use crate::rights::{Need, OPEN};
-use railwright_base::quote::sh;
+use crate::rights::{OPEN, RootAccessNeed};
+use railwright_base::quote::quote_for_shell;
 
 /// Where a source lies.
 pub fn source_folder(name: &str, version: &str) -> String {
@@ -22,8 +22,8 @@ fn plain_place(module: &str) -> String {
 }
 
 /// Sources, modules and what DKMS keeps are the world's to read, unless somebody closed them.
-pub fn needs(name: &str, version: &str) -> Vec<Need> {
-    [source_folder(name, version), format!("/var/lib/dkms/{name}/{version}/x")].map(Need::Sight).to_vec()
+pub fn list_build_access_needs(name: &str, version: &str) -> Vec<RootAccessNeed> {
+    [source_folder(name, version), format!("/var/lib/dkms/{name}/{version}/x")].map(RootAccessNeed::Sight).to_vec()
 }
 
 /// Records `word <tab> text`: the running kernel, whether the source lies there, DKMS's own words, a plainly built module.
@@ -34,10 +34,10 @@ pub fn read_script(name: &str, version: &str, module: &str) -> String {
          [ ! -f \"$R/lib/modules/$k/\"{plain} ] || echo plain\n\
          if [ -z \"$R\" ] && command -v dkms >/dev/null; then as dkms status -m {name} -v {version} | sed 's/^/dkms\\t/'; fi\n\
          exit 0\n",
-        folder = sh(&source_folder(name, version)),
-        plain = sh(&plain_place(module)),
-        name = sh(name),
-        version = sh(version),
+        folder = quote_for_shell(&source_folder(name, version)),
+        plain = quote_for_shell(&plain_place(module)),
+        name = quote_for_shell(name),
+        version = quote_for_shell(version),
     )
 }
 
@@ -47,7 +47,7 @@ pub fn fetch_script(name: &str, version: &str, source: &ModuleSource, dkms_conf:
         ModuleSource::Git { url, revision } => git_script(url, revision),
         ModuleSource::Archive { location, sha256 } => archive_script(location, sha256),
     };
-    let configuration = dkms_conf.map(|text| format!("printf %s {} >\"$s/dkms.conf\"\n", sh(text))).unwrap_or_default();
+    let configuration = dkms_conf.map(|text| format!("printf %s {} >\"$s/dkms.conf\"\n", quote_for_shell(text))).unwrap_or_default();
     format!(
         "{SAY}set -u\nmkdir -p /usr/src\nt=$(mktemp -d /usr/src/.railwright.XXXXXX) || exit 1\ntrap 'rm -rf \"$t\"' EXIT\n\
          s=$t/source; mkdir \"$s\"; commit=-\n\
@@ -56,9 +56,9 @@ pub fn fetch_script(name: &str, version: &str, source: &ModuleSource, dkms_conf:
          rm -rf {folder} {record}\n\
          mv \"$s\" {folder} || exit 1\n\
          printf 'source %s\\ncommit %s\\n' {digest} \"$commit\" >\"$t/record\" && mv \"$t/record\" {record}\n",
-        folder = sh(&source_folder(name, version)),
-        record = sh(&record_path(name, version)),
-        digest = sh(digest),
+        folder = quote_for_shell(&source_folder(name, version)),
+        record = quote_for_shell(&record_path(name, version)),
+        digest = quote_for_shell(digest),
     )
 }
 
@@ -75,20 +75,20 @@ fn git_script(url: &str, revision: &str) -> String {
          case {revision} in *[!0-9a-f]*) ;; ????????????????????????????????????????) [ \"$commit\" = {revision} ] || say {NOT_TRUSTED} \"the repository gave commit $commit for \"{revision} ;; esac\n\
          g -c advice.detachedHead=false checkout -q \"$commit\" || exit 1\n\
          rm -rf \"$s/.git\"\n",
-        url = sh(url),
-        revision = sh(revision),
+        url = quote_for_shell(url),
+        revision = quote_for_shell(revision),
     )
 }
 
 fn archive_script(location: &str, sha256: &str) -> String {
     let fetch = if location.starts_with('/') {
-        format!("[ -f {0} ] || say {MISSING} \"there is no archive at \"{0}; cp {0} \"$t/archive\" || exit 1\n", sh(location))
+        format!("[ -f {0} ] || say {MISSING} \"there is no archive at \"{0}; cp {0} \"$t/archive\" || exit 1\n", quote_for_shell(location))
     } else {
         format!(
             "if command -v curl >/dev/null; then curl -fsSL --retry 2 -o \"$t/archive\" -- {0} </dev/null\n\
              elif command -v wget >/dev/null; then wget -q -O \"$t/archive\" -- {0} </dev/null\n\
              else say {UNAVAILABLE} 'neither curl nor wget is on this host'; fi || say {MISSING} \"the archive could not be fetched from \"{0}\n",
-            sh(location)
+            quote_for_shell(location)
         )
     };
     format!(
@@ -96,7 +96,7 @@ fn archive_script(location: &str, sha256: &str) -> String {
          [ \"$found\" = {sha256} ] || say {NOT_TRUSTED} \"the archive has SHA-256 $found, not \"{sha256}\"; nothing of it was unpacked\"\n\
          tar -C \"$s\" --no-same-owner -xf \"$t/archive\" </dev/null || say 1 'the archive could not be unpacked'\n\
          set -- \"$s\"/*; if [ \"$#\" = 1 ] && [ -d \"$1\" ]; then mv \"$1\" \"$t/inner\" && rm -rf \"$s\" && mv \"$t/inner\" \"$s\"; fi\n",
-        sha256 = sh(sha256),
+        sha256 = quote_for_shell(sha256),
     )
 }
 
@@ -105,10 +105,10 @@ fn archive_script(location: &str, sha256: &str) -> String {
 const CAUSE: &str = "awk '/error:/ { print; exit } /[*][*][*].*Error / { print before; exit } { before = $0 }'";
 
 /// Builds and installs for the running kernel.
-pub fn build_script(name: &str, version: &str, module: &str, builder: Builder) -> String {
+pub fn build_script(name: &str, version: &str, module: &str, builder: ModuleBuildTool) -> String {
     let build = match builder {
-        Builder::Dkms => dkms_script(name, version),
-        Builder::Make => make_script(name, version, module),
+        ModuleBuildTool::Dkms => dkms_script(name, version),
+        ModuleBuildTool::Make => make_script(name, version, module),
     };
     format!(
         "{SAY}k=$(uname -r)\n\
@@ -130,8 +130,8 @@ fn dkms_script(name: &str, version: &str) -> String {
          say 1 \"$n $v does not build for $k: $({CAUSE} \"$l\" 2>/dev/null)\"\n\
          fi\n\
          d install --force -k \"$k\" || say 1 \"$n $v was built but not installed for $k\"\n",
-        name = sh(name),
-        version = sh(version),
+        name = quote_for_shell(name),
+        version = quote_for_shell(version),
     )
 }
 
@@ -144,9 +144,9 @@ fn make_script(name: &str, version: &str, module: &str) -> String {
          }}\n\
          f=$(find \"$s\" -name {file} | head -n 1); [ -n \"$f\" ] || say 1 \"the build made no \"{file}\n\
          p=\"/lib/modules/$k/\"{place}; mkdir -p \"${{p%/*}}\" && cp \"$f\" \"$p\" && depmod -a \"$k\"\n",
-        folder = sh(&source_folder(name, version)),
-        file = sh(&format!("{module}.ko")),
-        place = sh(&plain_place(module)),
+        folder = quote_for_shell(&source_folder(name, version)),
+        file = quote_for_shell(&format!("{module}.ko")),
+        place = quote_for_shell(&plain_place(module)),
     )
 }
 
@@ -159,10 +159,10 @@ pub fn remove_script(name: &str, version: &str, module: &str) -> String {
          fi\n\
          for f in /lib/modules/*/{place}; do [ ! -f \"$f\" ] || {{ k=${{f#/lib/modules/}}; d=${{f%/*}}; rm -f \"$f\"; rmdir \"$d\" \"${{d%/*}}\" 2>/dev/null; depmod -a \"${{k%%/*}}\"; }}; done\n\
          rm -rf {folder} {record}\n",
-        name = sh(name),
-        version = sh(version),
-        place = sh(&plain_place(module)),
-        folder = sh(&source_folder(name, version)),
-        record = sh(&record_path(name, version)),
+        name = quote_for_shell(name),
+        version = quote_for_shell(version),
+        place = quote_for_shell(&plain_place(module)),
+        folder = quote_for_shell(&source_folder(name, version)),
+        record = quote_for_shell(&record_path(name, version)),
     )
 }

@@ -1,7 +1,7 @@
 //! Where the source of an out-of-tree module comes from, and what builds it.
 
 use crate::BodyError;
-use crate::body::{Shape, check_fields, demand, error, is_clean_path, is_word, required};
+use crate::body::{FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_required_field, require_condition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub enum ModuleSource {
 /// What builds a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Builder {
+pub enum ModuleBuildTool {
     /// DKMS, which builds it anew for each kernel that comes.
     Dkms,
     /// The kernel's own make, for the running kernel alone.
@@ -41,17 +41,17 @@ impl ModuleSource {
         let text = |field: &str| source.get(field).and_then(Value::as_str);
         let is_git = source.get("git").is_some();
         let fields = if is_git {
-            [required("git", Shape::Text), required("revision", Shape::Text)]
+            [new_required_field("git", FieldShape::Text), new_required_field("revision", FieldShape::Text)]
         } else {
-            [required("archive", Shape::Text), required("sha256", Shape::Text)]
+            [new_required_field("archive", FieldShape::Text), new_required_field("sha256", FieldShape::Text)]
         };
         if !is_git && source.get("archive").is_none() {
-            return vec![error("/source", "no source is given", Some("`git` and `revision`, or `archive` and `sha256`"))];
+            return vec![new_body_error("/source", "no source is given", Some("`git` and `revision`, or `archive` and `sha256`"))];
         }
         let mut errors = check_fields(source, "/source", &fields);
         if let Some(url) = text("git").or(text("archive")) {
             let pointer = if is_git { "/source/git" } else { "/source/archive" };
-            demand(
+            require_condition(
                 &mut errors,
                 is_place(url),
                 pointer,
@@ -60,11 +60,17 @@ impl ModuleSource {
             );
         }
         if let Some(revision) = text("revision") {
-            demand(&mut errors, is_word(revision, "._/-"), "/source/revision", "this is no revision", "a commit, tag or branch");
+            require_condition(&mut errors, is_word(revision, "._/-"), "/source/revision", "this is no revision", "a commit, tag or branch");
         }
         if let Some(sha256) = text("sha256") {
             let digest = sha256.len() == 64 && sha256.chars().all(|c| c.is_ascii_hexdigit());
-            demand(&mut errors, digest, "/source/sha256", "this is no SHA-256", "64 hexadecimal digits, as sha256sum prints them");
+            require_condition(
+                &mut errors,
+                digest,
+                "/source/sha256",
+                "this is no SHA-256",
+                "64 hexadecimal digits, as sha256sum prints them",
+            );
         }
         errors
     }

@@ -1,14 +1,14 @@
 //! The answer of `Read::Boot`, decoded: the command line that runs, the one that the next boot gets, and what the
 //! configuration would make of it.
 
-use super::command_line::{DefaultFiles, Parameter, tokens};
+use super::command_line::{CommandLineParameter, DefaultFiles, split_command_line};
 use super::grub;
-use crate::{Answers, Read, Reading};
+use crate::{Read, ReadResults, Reading};
 use serde_json::Value;
 
 /// Who keeps the boot entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loader {
+pub enum BootLoaderKind {
     /// GRUB with /etc/default/grub.d and update-grub (Debian's family).
     Grub,
     /// Boot entries kept by grubby (Red Hat's family).
@@ -30,7 +30,7 @@ pub struct DefaultFile {
 #[derive(Debug, Clone)]
 pub struct Boot {
     /// Who keeps the boot entries.
-    pub loader: Loader,
+    pub loader: BootLoaderKind,
     /// The tokens of /proc/cmdline.
     pub running: Vec<String>,
     /// The tokens of the default entry, or why they are not known.
@@ -41,19 +41,19 @@ pub struct Boot {
 
 impl Boot {
     /// From the answers; the error fits after "unknown:".
-    pub fn of(answers: &Answers) -> Result<Self, String> {
+    pub fn of(answers: &ReadResults) -> Result<Self, String> {
         let (_, out) = answers.output(&Read::Boot)?;
         let of =
             |word: &str| out.lines().filter_map(|l| l.split_once('\t')).filter(|(w, _)| *w == word).map(|(_, t)| t).collect::<Vec<_>>();
-        let running = of("running").first().map(|line| tokens(line)).ok_or("the running command line was not answered")?;
+        let running = of("running").first().map(|line| split_command_line(line)).ok_or("the running command line was not answered")?;
         let loader = match of("loader").first() {
-            Some(&"grub") => Loader::Grub,
-            Some(&"grubby") => Loader::Grubby,
-            _ => Loader::None,
+            Some(&"grub") => BootLoaderKind::Grub,
+            Some(&"grubby") => BootLoaderKind::Grubby,
+            _ => BootLoaderKind::None,
         };
         let next_boot = match loader {
-            Loader::Grubby => grubby_tokens(&of("grubby")),
-            _ => grub::default_command_line(&of("menu"), of("saved").first().copied()).map(|line| tokens(&line)),
+            BootLoaderKind::Grubby => grubby_tokens(&of("grubby")),
+            _ => grub::default_command_line(&of("menu"), of("saved").first().copied()).map(|line| split_command_line(&line)),
         };
         Ok(Boot { loader, running, next_boot, files: default_files(out) })
     }
@@ -74,7 +74,7 @@ impl Boot {
 }
 
 /// What a command line says of a parameter.
-pub fn reading(parameter: &Parameter, tokens: &[String]) -> Reading {
+pub fn find_parameter_reading(parameter: &CommandLineParameter, tokens: &[String]) -> Reading {
     parameter.found_in(tokens).map_or(Reading::Absent, token_reading)
 }
 
@@ -103,5 +103,5 @@ fn grubby_tokens(lines: &[&str]) -> Result<Vec<String>, String> {
     let args = lines.iter().find_map(|line| line.strip_prefix("args="));
     let args = args.ok_or("grubby did not show the default entry")?;
     let inner = args.trim().strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(args);
-    Ok(tokens(&inner.replace("\\\"", "\"")))
+    Ok(split_command_line(&inner.replace("\\\"", "\"")))
 }

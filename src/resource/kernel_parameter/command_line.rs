@@ -2,7 +2,7 @@
 
 /// The tokens: split at white space outside double quotes, the quotes taken away. The kernel reads `a="b c"` and
 /// GRUB passes on `"a=b c"`; both are the token `a=b c`.
-pub fn tokens(line: &str) -> Vec<String> {
+pub fn split_command_line(line: &str) -> Vec<String> {
     let (mut out, mut token, mut quoted, mut any) = (Vec::new(), String::new(), false, false);
     for c in line.chars() {
         match c {
@@ -39,14 +39,14 @@ pub fn is_repeated(parameter: &str) -> bool {
 
 /// One parameter as it is wished: `iommu=pt`, or a bare word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parameter {
+pub struct CommandLineParameter {
     /// `iommu`.
     pub name: String,
     /// `pt`; none for a bare word such as `nosmt`.
     pub value: Option<String>,
 }
 
-impl Parameter {
+impl CommandLineParameter {
     /// As one token.
     pub fn token(&self) -> String {
         match &self.value {
@@ -92,7 +92,7 @@ impl DefaultFiles {
 
     /// The tokens that a normal (not a recovery) entry gets, in grub-mkconfig's order.
     pub fn tokens(&self) -> Vec<String> {
-        tokens(&format!("{} {}", self.linux, self.linux_default))
+        split_command_line(&format!("{} {}", self.linux, self.linux_default))
     }
 
     fn value(&self, text: &str) -> String {
@@ -135,14 +135,14 @@ mod tests {
 
     #[test]
     fn splits_as_the_kernel_and_grub_do() {
-        assert_eq!(tokens("ro  quiet dyndbg=\"file a.c +p\" \"x=1 2\"\n"), ["ro", "quiet", "dyndbg=file a.c +p", "x=1 2"]);
-        assert!(tokens("  \n").is_empty());
+        assert_eq!(split_command_line("ro  quiet dyndbg=\"file a.c +p\" \"x=1 2\"\n"), ["ro", "quiet", "dyndbg=file a.c +p", "x=1 2"]);
+        assert!(split_command_line("  \n").is_empty());
     }
 
     #[test]
     fn of_a_parameter_the_last_counts_and_of_a_console_each() {
-        let line = tokens("iommu=off console=tty0 iommu=pt console=ttyS0,115200");
-        let parameter = |name: &str, value: &str| Parameter { name: name.into(), value: Some(value.into()) };
+        let line = split_command_line("iommu=off console=tty0 iommu=pt console=ttyS0,115200");
+        let parameter = |name: &str, value: &str| CommandLineParameter { name: name.into(), value: Some(value.into()) };
         assert_eq!(parameter("iommu", "off").found_in(&line), Some("iommu=pt"));
         assert_eq!(parameter("console", "tty0").found_in(&line), Some("console=tty0"));
         assert_eq!(parameter("console", "tty1").found_in(&line), None);

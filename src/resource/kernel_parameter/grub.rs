@@ -5,7 +5,7 @@ const DEPTH_LIMIT: usize = 16;
 
 /// One menu entry.
 #[derive(Debug, Clone, Default)]
-struct Entry {
+struct GrubMenuEntry {
     title: String,
     id: String,
     /// Its place in the menu, from 0 in each submenu.
@@ -18,9 +18,9 @@ struct Entry {
 /// The command line of the default entry; an error says why it could not be found. `lines` are those of grub.cfg,
 /// `saved` is `saved_entry` of grubenv.
 pub fn default_command_line(lines: &[&str], saved: Option<&str>) -> Result<String, String> {
-    let entries = entries(lines)?;
+    let entries = parse_menu_entries(lines)?;
     let wanted = default_entry(lines, saved);
-    let entry = find(&entries, &wanted).ok_or_else(|| format!("the default entry `{wanted}` is not in the boot menu"))?;
+    let entry = find_menu_entry(&entries, &wanted).ok_or_else(|| format!("the default entry `{wanted}` is not in the boot menu"))?;
     entry.command_line.clone().ok_or_else(|| format!("the boot entry `{}` has no linux line", entry.title))
 }
 
@@ -32,10 +32,10 @@ fn default_entry(lines: &[&str], saved: Option<&str>) -> String {
     if value.is_empty() { "0".to_owned() } else { value.to_owned() }
 }
 
-fn entries(lines: &[&str]) -> Result<Vec<Entry>, String> {
-    let mut out: Vec<Entry> = Vec::new();
+fn parse_menu_entries(lines: &[&str]) -> Result<Vec<GrubMenuEntry>, String> {
+    let mut out: Vec<GrubMenuEntry> = Vec::new();
     // each open brace: the entry or submenu that it belongs to (nothing for a function), and the count inside
-    let mut open: Vec<(Option<Entry>, usize)> = vec![(None, 0)];
+    let mut open: Vec<(Option<GrubMenuEntry>, usize)> = vec![(None, 0)];
     let mut current: Option<usize> = None;
     for line in lines.iter().map(|line| line.trim()) {
         let word = line.split_whitespace().next().unwrap_or_default();
@@ -68,12 +68,12 @@ fn entries(lines: &[&str]) -> Result<Vec<Entry>, String> {
     Ok(out)
 }
 
-fn next_entry(line: &str, open: &mut [(Option<Entry>, usize)]) -> Entry {
+fn next_entry(line: &str, open: &mut [(Option<GrubMenuEntry>, usize)]) -> GrubMenuEntry {
     let words = shlex::split(line.trim_end().trim_end_matches('{')).unwrap_or_default();
     let title = words.get(1).cloned().unwrap_or_default();
     let id_at = words.iter().position(|w| w == "$menuentry_id_option" || w == "--id").map(|at| at + 1);
     let id = id_at.and_then(|at| words.get(at).cloned()).unwrap_or_default();
-    let mut entry = Entry { title: title.clone(), id: id.clone(), ..Entry::default() };
+    let mut entry = GrubMenuEntry { title: title.clone(), id: id.clone(), ..GrubMenuEntry::default() };
     if let Some((parent, count)) = open.last_mut() {
         if let Some(parent) = parent {
             (entry.path, entry.titles, entry.ids) = (parent.path.clone(), parent.titles.clone(), parent.ids.clone());
@@ -88,9 +88,9 @@ fn next_entry(line: &str, open: &mut [(Option<Entry>, usize)]) -> Entry {
 
 /// A name is a number, a title or an id, with `>` between the levels of submenus. A name that leads to a submenu boots
 /// its first entry.
-fn find<'a>(entries: &'a [Entry], wanted: &str) -> Option<&'a Entry> {
+fn find_menu_entry<'a>(entries: &'a [GrubMenuEntry], wanted: &str) -> Option<&'a GrubMenuEntry> {
     let steps: Vec<&str> = wanted.split('>').collect();
-    let fits = |entry: &&Entry| {
+    let fits = |entry: &&GrubMenuEntry| {
         steps.len() <= entry.path.len()
             && steps.iter().enumerate().all(|(level, step)| {
                 step.parse() == Ok(entry.path[level]) || *step == entry.titles[level] || (!step.is_empty() && *step == entry.ids[level])

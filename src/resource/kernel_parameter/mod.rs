@@ -7,30 +7,34 @@ pub mod command_line;
 pub mod grub;
 pub mod script;
 
-use super::body::{Shape, check_fields, demand, is_word, optional, required, scalar};
-use super::file::found::{Content, Found, Regular, put};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use boot::{Boot, Loader, reading, token_reading};
-use command_line::{Parameter, is_repeated};
+use super::body::{FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_scalar_field, require_condition};
+use super::file::found::{FileContent, FileState, Regular, build_config_file_action};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use boot::{Boot, BootLoaderKind, find_parameter_reading, token_reading};
+use command_line::{CommandLineParameter, is_repeated};
 use railwright_base::Digest;
 use serde_json::{Value, json};
 
 /// The kind.
 pub struct KernelParameter;
 
-const FIELDS: &[super::body::Field] = &[required("parameter", Shape::Text), optional("value", Shape::ScalarOrNull)];
+const FIELDS: &[super::body::BodyField] =
+    &[new_required_field("parameter", FieldShape::Text), new_optional_field("value", FieldShape::ScalarOrNull)];
 
-fn parameter(body: &Value) -> Parameter {
-    Parameter { name: body.get("parameter").and_then(Value::as_str).unwrap_or_default().to_owned(), value: scalar(body, "value") }
+fn parse_kernel_parameter(body: &Value) -> CommandLineParameter {
+    CommandLineParameter {
+        name: body.get("parameter").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        value: read_scalar_field(body, "value"),
+    }
 }
 
 /// Two wishes for `console` are two resources; two for `iommu` are a contradiction.
-fn resource_name(parameter: &Parameter) -> String {
+fn resource_name(parameter: &CommandLineParameter) -> String {
     if is_repeated(&parameter.name) { parameter.token() } else { parameter.name.clone() }
 }
 
 /// Of a parameter that counts each time it is given the value is part of the name, however long it is and whatever is in it.
-fn drop_in(parameter: &Parameter) -> String {
+fn drop_in(parameter: &CommandLineParameter) -> String {
     let mut name = parameter.name.clone();
     if is_repeated(&name) {
         name.push_str(&format!("-{}", Digest::of_bytes(parameter.token().as_bytes()).short()));
@@ -39,7 +43,7 @@ fn drop_in(parameter: &Parameter) -> String {
 }
 
 /// The default line comes last in a normal entry, so that ours is the one that counts.
-fn drop_in_content(parameter: &Parameter) -> String {
+fn drop_in_content(parameter: &CommandLineParameter) -> String {
     let token = match &parameter.value {
         Some(value) if parameter.needs_quotes() => format!("{}=\\\"{value}\\\"", parameter.name),
         _ => parameter.token(),
@@ -48,32 +52,32 @@ fn drop_in_content(parameter: &Parameter) -> String {
 }
 
 /// What the three planes say of a parameter.
-struct Planes {
+struct KernelParameterPlanes {
     persisted: Reading,
     next_boot: Reading,
     running: Reading,
 }
 
-impl Planes {
-    fn of(parameter: &Parameter, boot: &Result<Boot, String>) -> Self {
+impl KernelParameterPlanes {
+    fn of(parameter: &CommandLineParameter, boot: &Result<Boot, String>) -> Self {
         let boot = match boot {
             Ok(boot) => boot,
             Err(reason) => {
                 let unknown = || Reading::Unknown(reason.clone());
-                return Planes { persisted: unknown(), next_boot: unknown(), running: unknown() };
+                return KernelParameterPlanes { persisted: unknown(), next_boot: unknown(), running: unknown() };
             }
         };
         let persisted = match boot.loader {
-            Loader::Grub => reading(parameter, &boot.persisted_with(None)),
-            Loader::Grubby => Reading::NotApplicable("the boot entries themselves hold it".to_owned()),
-            Loader::None => Reading::Absent,
+            BootLoaderKind::Grub => find_parameter_reading(parameter, &boot.persisted_with(None)),
+            BootLoaderKind::Grubby => Reading::NotApplicable("the boot entries themselves hold it".to_owned()),
+            BootLoaderKind::None => Reading::Absent,
         };
         let next_boot = match (&boot.next_boot, boot.loader) {
-            (_, Loader::None) => Reading::Absent,
-            (Ok(tokens), _) => reading(parameter, tokens),
+            (_, BootLoaderKind::None) => Reading::Absent,
+            (Ok(tokens), _) => find_parameter_reading(parameter, tokens),
             (Err(reason), _) => Reading::Unknown(reason.clone()),
         };
-        Planes { persisted, next_boot, running: reading(parameter, &boot.running) }
+        KernelParameterPlanes { persisted, next_boot, running: find_parameter_reading(parameter, &boot.running) }
     }
 
     fn attribute(self, wanted: [Reading; 3]) -> Attribute {
@@ -86,24 +90,24 @@ impl Planes {
     }
 }
 
-fn judge(attribute: &Attribute, assessment: &mut Assessment) {
+fn set_reboot_and_transaction(attribute: &Attribute, assessment: &mut Assessment) {
     assessment.needs_reboot = attribute.differences().iter().any(|(plane, ..)| *plane == Plane::Running);
     assessment.transaction = Some("boot_loader".to_owned());
 }
 
-impl Kind for KernelParameter {
+impl ResourceKind for KernelParameter {
     fn name(&self) -> &'static str {
         "kernel_parameter"
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("parameter").and_then(Value::as_str).map(|_| resource_name(&parameter(body)))
+        body.get("parameter").and_then(Value::as_str).map(|_| resource_name(&parse_kernel_parameter(body)))
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
         if let Some(name) = body.get("parameter").and_then(Value::as_str) {
-            demand(
+            require_condition(
                 &mut errors,
                 is_word(name, "._-"),
                 "/parameter",
@@ -111,54 +115,60 @@ impl Kind for KernelParameter {
                 "write the name alone, the value in `value`",
             );
         }
-        if let Some(value) = scalar(body, "value") {
+        if let Some(value) = read_scalar_field(body, "value") {
             let clean = !value.is_empty() && !value.chars().any(|c| c.is_control() || "\"'`$\\".contains(c));
-            demand(&mut errors, clean, "/value", "the boot loader cannot carry this value", "leave out quotes, `$` and backslashes");
+            require_condition(
+                &mut errors,
+                clean,
+                "/value",
+                "the boot loader cannot carry this value",
+                "leave out quotes, `$` and backslashes",
+            );
         }
         errors
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        vec![Read::Boot, Read::File { path: drop_in(&parameter(&wish.body)) }]
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        vec![Read::Boot, Read::File { path: drop_in(&parse_kernel_parameter(&wish.body)) }]
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let parameter = parameter(&wish.body);
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let parameter = parse_kernel_parameter(&wish.body);
         let (path, content) = (drop_in(&parameter), drop_in_content(&parameter));
-        let (boot, own) = (Boot::of(answers), Found::at(&path, answers));
-        let planes = Planes::of(&parameter, &boot);
+        let (boot, own) = (Boot::of(answers), FileState::at(&path, answers));
+        let planes = KernelParameterPlanes::of(&parameter, &boot);
         let before = json!({
             "persisted": planes.persisted, "next_boot": planes.next_boot, "running": planes.running, "drop_in": own.remember(),
         });
         let mut assessment = Assessment { before, ..Assessment::default() };
         let wanted = token_reading(&parameter.token());
         let attribute = planes.attribute([wanted.clone(), wanted.clone(), wanted.clone()]);
-        judge(&attribute, &mut assessment);
+        set_reboot_and_transaction(&attribute, &mut assessment);
         let differs = |plane| attribute.differences().iter().any(|(p, ..)| *p == plane);
         let (persisted, next_boot) = (differs(Plane::Persisted), differs(Plane::NextBoot));
         match &boot {
-            Ok(Boot { loader: Loader::Grubby, .. }) if next_boot && parameter.needs_quotes() => {
+            Ok(Boot { loader: BootLoaderKind::Grubby, .. }) if next_boot && parameter.needs_quotes() => {
                 let why = "grubby writes a value without quotes, and GRUB ends a word at a blank and at each of `;&|<>{}`: set it by hand";
                 assessment.refusal = Some(why.to_owned());
                 assessment.needs_reboot = false;
             }
-            Ok(Boot { loader: Loader::Grubby, .. }) if next_boot => {
+            Ok(Boot { loader: BootLoaderKind::Grubby, .. }) if next_boot => {
                 assessment.actions.push(Action::SetKernelArgument { argument: parameter.token(), present: true });
             }
-            Ok(Boot { loader: Loader::None, .. }) if !attribute.differences().is_empty() => {
+            Ok(Boot { loader: BootLoaderKind::None, .. }) if !attribute.differences().is_empty() => {
                 let why = "no boot loader that railwright knows (GRUB with update-grub, or grubby) is on this host";
                 assessment.refusal = Some(why.to_owned());
                 assessment.needs_reboot = false;
             }
             Ok(boot) if persisted => {
                 let later = boot.persisted_with(Some((&path, &content)));
-                if reading(&parameter, &later) != wanted {
+                if find_parameter_reading(&parameter, &later) != wanted {
                     assessment.refusal = Some(format!(
                         "a file below /etc/default/grub.d that is read after {path} sets {} otherwise; change it first",
                         parameter.name
                     ));
                 }
-                assessment.actions = vec![put(&path, content), Action::UpdateBootLoader];
+                assessment.actions = vec![build_config_file_action(&path, content), Action::UpdateBootLoader];
             }
             Ok(_) if next_boot => assessment.actions.push(Action::UpdateBootLoader),
             _ => {}
@@ -167,21 +177,21 @@ impl Kind for KernelParameter {
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        let parameter = parameter(&last_applied.body);
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        let parameter = parse_kernel_parameter(&last_applied.body);
         let path = drop_in(&parameter);
-        let (boot, now) = (Boot::of(answers), Found::at(&path, answers));
-        let planes = Planes::of(&parameter, &boot);
+        let (boot, now) = (Boot::of(answers), FileState::at(&path, answers));
+        let planes = KernelParameterPlanes::of(&parameter, &boot);
         let mut assessment = Assessment::default();
         let wanted = wanted_back(&parameter, before, &boot, &planes);
         let back = wanted[1].clone();
         let next_boot_differs = wanted[1] != planes.next_boot;
-        if matches!(boot, Ok(Boot { loader: Loader::Grubby, .. })) {
+        if matches!(boot, Ok(Boot { loader: BootLoaderKind::Grubby, .. })) {
             if next_boot_differs {
                 assessment.actions = grubby_undo(&parameter, &back);
             }
         } else {
-            let (actions, residue) = Found::remembered(before.get("drop_in")).restore(&path, &now);
+            let (actions, residue) = FileState::remembered(before.get("drop_in")).restore(&path, &now);
             assessment.actions = actions;
             assessment.residue = residue.into_iter().collect();
             if next_boot_differs || !assessment.actions.is_empty() {
@@ -189,7 +199,7 @@ impl Kind for KernelParameter {
             }
         }
         let attribute = planes.attribute(wanted);
-        judge(&attribute, &mut assessment);
+        set_reboot_and_transaction(&attribute, &mut assessment);
         assessment.attributes.insert("value".to_owned(), attribute);
         assessment
     }
@@ -200,7 +210,12 @@ impl Kind for KernelParameter {
 }
 
 /// What the planes come to without us: as it was before, or, where somebody else has set the parameter since, as that one set it.
-fn wanted_back(parameter: &Parameter, before: &Value, boot: &Result<Boot, String>, planes: &Planes) -> [Reading; 3] {
+fn wanted_back(
+    parameter: &CommandLineParameter,
+    before: &Value,
+    boot: &Result<Boot, String>,
+    planes: &KernelParameterPlanes,
+) -> [Reading; 3] {
     let earlier = |plane: &str, now: &Reading| {
         let kept = before.get(plane).and_then(|value| serde_json::from_value::<Reading>(value.clone()).ok());
         kept.filter(|reading| matches!(reading, Reading::Is(_) | Reading::Absent)).unwrap_or_else(|| now.clone())
@@ -208,28 +223,28 @@ fn wanted_back(parameter: &Parameter, before: &Value, boot: &Result<Boot, String
     let earlier = [earlier("persisted", &planes.persisted), earlier("next_boot", &planes.next_boot), earlier("running", &planes.running)];
     let Ok(boot) = boot else { return earlier };
     let others = match boot.loader {
-        Loader::Grub => {
-            let own = match Found::remembered(before.get("drop_in")) {
-                Found::Regular(Regular { content: Content::Text(text), .. }) => text,
+        BootLoaderKind::Grub => {
+            let own = match FileState::remembered(before.get("drop_in")) {
+                FileState::Regular(Regular { content: FileContent::Text(text), .. }) => text,
                 _ => String::new(),
             };
-            let others = reading(parameter, &boot.persisted_with(Some((&drop_in(parameter), &own))));
+            let others = find_parameter_reading(parameter, &boot.persisted_with(Some((&drop_in(parameter), &own))));
             (others != earlier[0]).then(|| [others.clone(), others.clone(), others])
         }
-        Loader::Grubby => {
+        BootLoaderKind::Grubby => {
             let next = &planes.next_boot;
             let is_of_others = ![&earlier[1], &token_reading(&parameter.token())].contains(&next);
             is_of_others.then(|| [earlier[0].clone(), next.clone(), next.clone()])
         }
-        Loader::None => None,
+        BootLoaderKind::None => None,
     };
     others.unwrap_or(earlier)
 }
 
-fn grubby_undo(parameter: &Parameter, earlier: &Reading) -> Vec<Action> {
+fn grubby_undo(parameter: &CommandLineParameter, earlier: &Reading) -> Vec<Action> {
     let earlier = match earlier {
-        Reading::Is(Value::String(value)) => Some(Parameter { name: parameter.name.clone(), value: Some(value.clone()) }),
-        Reading::Is(_) => Some(Parameter { name: parameter.name.clone(), value: None }),
+        Reading::Is(Value::String(value)) => Some(CommandLineParameter { name: parameter.name.clone(), value: Some(value.clone()) }),
+        Reading::Is(_) => Some(CommandLineParameter { name: parameter.name.clone(), value: None }),
         _ => None,
     };
     match earlier {
@@ -252,7 +267,7 @@ mod tests {
 
     /// With our drop-in.
     fn with_own(boot: &str) -> String {
-        let path = drop_in(&Parameter { name: "iommu".to_owned(), value: None });
+        let path = drop_in(&CommandLineParameter { name: "iommu".to_owned(), value: None });
         let own = format!("default\t{path}\nset\tGRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt\"\nmenu\tset");
         boot.replacen("menu\tset", &own, 1)
     }
@@ -282,12 +297,12 @@ mod tests {
     fn what_ends_a_word_for_grub_is_quoted_and_read_back() {
         let acs = json!({ "parameter": "pci", "value": format!("disable_acs_redir={}", vec!["0000:17:00.0"; 24].join(";")) });
         let wish = wish(&KernelParameter, acs);
-        let parameter = parameter(&wish.body);
+        let parameter = parse_kernel_parameter(&wish.body);
         let content = drop_in_content(&parameter);
         assert!(content.contains(&format!("pci=\\\"{}\\\"\"", parameter.value.clone().unwrap())), "{content}");
         assert!(
             drop_in(&parameter).len() < 100
-                && drop_in(&parameter) != drop_in(&Parameter { value: Some("nomsi".into()), ..parameter.clone() })
+                && drop_in(&parameter) != drop_in(&CommandLineParameter { value: Some("nomsi".into()), ..parameter.clone() })
         );
         let reads = KernelParameter.reads(&wish);
         let assess =

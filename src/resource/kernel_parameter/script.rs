@@ -1,8 +1,8 @@
 //! What `kernel_parameter` reads and does, as POSIX sh.
 
 use crate::complaint::{SAY, UNAVAILABLE};
-use crate::rights::{Need, OPEN};
-use railwright_base::quote::sh;
+use crate::rights::{OPEN, RootAccessNeed};
+use railwright_base::quote::quote_for_shell;
 
 /// Records `word <tab> text`: the running command line, the kind of boot loader, the assignments of /etc/default/grub,
 /// the lines of grub.cfg that make its menu, grubenv, and on Red Hat's family what grubby says of the default entry.
@@ -32,11 +32,11 @@ pub fn read_script() -> String {
 
 /// grub-mkconfig makes grub.cfg 0600 where it holds a password, Red Hat's /boot/grub2 is 0700, and grubby reads the entries
 /// below /boot/loader, which is 0700 there too.
-pub fn needs() -> Vec<Need> {
+pub fn list_boot_access_needs() -> Vec<RootAccessNeed> {
     let files = ["/etc/default/grub", "/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/boot/grub/grubenv", "/boot/grub2/grubenv"];
-    let grubby = Need::Program(&["/usr/sbin/grubby"], vec!["--info=DEFAULT".to_owned()]);
-    let folder = Need::Folder("/etc/default/grub.d", ".cfg");
-    files.iter().map(|path| Need::Content((*path).to_owned())).chain([grubby, folder]).collect()
+    let grubby = RootAccessNeed::Program(&["/usr/sbin/grubby"], vec!["--info=DEFAULT".to_owned()]);
+    let folder = RootAccessNeed::Folder("/etc/default/grub.d", ".cfg");
+    files.iter().map(|path| RootAccessNeed::Content((*path).to_owned())).chain([grubby, folder]).collect()
 }
 
 /// Has the boot loader's configuration made anew.
@@ -54,6 +54,6 @@ pub fn argument_script(argument: &str, present: bool) -> String {
     format!(
         "{SAY}command -v grubby >/dev/null || say {UNAVAILABLE} 'grubby is not on this host'\n\
          grubby --update-kernel=ALL {option}={} </dev/null\n",
-        sh(argument)
+        quote_for_shell(argument)
     )
 }

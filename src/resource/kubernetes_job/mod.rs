@@ -6,5 +6,5 @@ pub mod pod;
 pub mod room;
 
 pub use job::JobNow;
-pub use pod::{Ended, JobPod};
+pub use pod::{JobPod, PodTermination};
 pub use room::Room;

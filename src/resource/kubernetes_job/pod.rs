@@ -40,7 +40,7 @@ pub struct JobPod {
     pub unscheduled: Option<String>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ended>,
+    pub ended: Option<PodTermination>,
     /// What it asks of extended resources, all its containers together.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asks: BTreeMap<String, u64>,
@@ -48,7 +48,7 @@ pub struct JobPod {
 
 /// How a pod ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct PodTermination {
     /// The exit code of a container; nothing where the pod itself was ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i64>,
@@ -76,8 +76,8 @@ impl JobPod {
         let condition =
             |kind: &str, status: &str| list("/status/conditions").iter().find(|one| one["type"] == kind && one["status"] == status);
         let statuses = || list("/status/initContainerStatuses").iter().chain(list("/status/containerStatuses"));
-        let said = |of: &Value| one_line(&[field(of, "reason"), field(of, "message")].join(" "), TEXT_LIMIT);
-        let is_why = |waiting: &&Value| !matches!(field(waiting, "reason"), "PodInitializing" | "ContainerCreating" | "");
+        let said = |of: &Value| one_line(&[extract_text_field(of, "reason"), extract_text_field(of, "message")].join(" "), TEXT_LIMIT);
+        let is_why = |waiting: &&Value| !matches!(extract_text_field(waiting, "reason"), "PodInitializing" | "ContainerCreating" | "");
         let labels = pod.pointer("/metadata/labels");
         JobPod {
             name: text("/metadata/name"),
@@ -87,41 +87,44 @@ impl JobPod {
             phase: text("/status/phase"),
             ready: condition("Ready", "True").is_some(),
             role: ROLES.iter().find_map(|label| Some(one_line(&labels?.get(*label)?.as_str()?.to_lowercase(), NAME_LIMIT))),
-            container: list("/spec/containers").first().map(|one| one_line(field(one, "name"), NAME_LIMIT)).unwrap_or_default(),
+            container: list("/spec/containers")
+                .first()
+                .map(|one| one_line(extract_text_field(one, "name"), NAME_LIMIT))
+                .unwrap_or_default(),
             restarts: statuses().filter_map(|one| one.get("restartCount")?.as_u64()).sum(),
             waits: statuses().filter_map(|one| one.pointer("/state/waiting")).find(is_why).map(said),
             unscheduled: condition("PodScheduled", "False").map(said),
-            ended: ended(pod, statuses()),
-            asks: asks(pod),
+            ended: find_pod_termination(pod, statuses()),
+            asks: compute_extended_requests(pod),
         }
     }
 }
 
-fn field<'v>(value: &'v Value, name: &str) -> &'v str {
+fn extract_text_field<'v>(value: &'v Value, name: &str) -> &'v str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A pod that was evicted says so itself; else its containers do, one that failed before one that did not.
-fn ended<'v>(pod: &'v Value, statuses: impl Iterator<Item = &'v Value>) -> Option<Ended> {
+fn find_pod_termination<'v>(pod: &'v Value, statuses: impl Iterator<Item = &'v Value>) -> Option<PodTermination> {
     let status = pod.get("status")?;
-    let reason = field(status, "reason");
-    if !reason.is_empty() && field(status, "phase") == "Failed" {
-        let message = one_line(field(status, "message"), TEXT_LIMIT);
-        return Some(Ended { code: None, reason: one_line(reason, NAME_LIMIT), message });
+    let reason = extract_text_field(status, "reason");
+    if !reason.is_empty() && extract_text_field(status, "phase") == "Failed" {
+        let message = one_line(extract_text_field(status, "message"), TEXT_LIMIT);
+        return Some(PodTermination { code: None, reason: one_line(reason, NAME_LIMIT), message });
     }
     let terminated = statuses.filter_map(|one| one.pointer("/state/terminated"));
-    let ended = terminated.map(|one| Ended {
+    let ended = terminated.map(|one| PodTermination {
         code: one.get("exitCode").and_then(Value::as_i64),
-        reason: one_line(field(one, "reason"), NAME_LIMIT),
-        message: one_line(field(one, "message"), TEXT_LIMIT),
+        reason: one_line(extract_text_field(one, "reason"), NAME_LIMIT),
+        message: one_line(extract_text_field(one, "message"), TEXT_LIMIT),
     });
-    let is_through = matches!(field(status, "phase"), "Succeeded" | "Failed");
+    let is_through = matches!(extract_text_field(status, "phase"), "Succeeded" | "Failed");
     ended.max_by_key(|ended| ended.code != Some(0)).filter(|_| is_through)
 }
 
 /// What the containers of a pod ask of extended resources, whose requests are their limits. Init containers run before the others, so that of
 /// each resource the larger counts (kubernetes.io/docs/concepts/workloads/pods/init-containers, Resource sharing within containers).
-pub fn asks(pod: &Value) -> BTreeMap<String, u64> {
+pub fn compute_extended_requests(pod: &Value) -> BTreeMap<String, u64> {
     let of = |pointer: &str, join: fn(u64, u64) -> u64| {
         let mut all: BTreeMap<String, u64> = BTreeMap::new();
         for container in pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten() {
@@ -129,7 +132,7 @@ pub fn asks(pod: &Value) -> BTreeMap<String, u64> {
                 ["/resources/limits", "/resources/requests"].into_iter().filter_map(|at| container.pointer(at)?.as_object()).flatten();
             let mut own: BTreeMap<&String, u64> = BTreeMap::new();
             for (name, value) in resources.filter(|(name, _)| name.contains('/')) {
-                own.entry(name).or_insert_with(|| amount(value));
+                own.entry(name).or_insert_with(|| parse_extended_quantity(value));
             }
             for (name, value) in own {
                 let sum = all.entry(one_line(name, NAME_LIMIT)).or_default();
@@ -148,7 +151,7 @@ pub fn asks(pod: &Value) -> BTreeMap<String, u64> {
 }
 
 /// Extended resources are whole numbers, which the API server may write with a suffix (`1k`).
-pub fn amount(value: &Value) -> u64 {
+pub fn parse_extended_quantity(value: &Value) -> u64 {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let factor = match &text[digits.len()..] {

@@ -1,7 +1,7 @@
 //! What the nodes of a cluster have left of extended resources, as `KubernetesRead::Room` tells it: what each gives, and what pods on it
 //! ask for. Nobody but the scheduler says so otherwise, and it says only that it is not enough.
 
-use super::pod::{amount, asks};
+use super::pod::{compute_extended_requests, parse_extended_quantity};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,14 +36,15 @@ impl Room {
         let entry = self.nodes.entry(name.to_owned()).or_default();
         entry.ready = conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True");
         entry.schedulable = node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
-        entry.gives = gives.filter(|(name, _)| name.contains('/')).map(|(name, value)| (name.clone(), amount(value))).collect();
+        entry.gives =
+            gives.filter(|(name, _)| name.contains('/')).map(|(name, value)| (name.clone(), parse_extended_quantity(value))).collect();
     }
 
     /// Counts what a pod asks of its node; nothing where it is on none, or through.
     pub fn used_by(pod: &Value) -> Option<(String, BTreeMap<String, u64>)> {
         let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let is_through = matches!(text("/status/phase"), "Succeeded" | "Failed");
-        let asks = asks(pod);
+        let asks = compute_extended_requests(pod);
         let node = Some(text("/spec/nodeName")).filter(|node| !node.is_empty() && !is_through && !asks.is_empty())?;
         Some((node.to_owned(), asks))
     }

@@ -17,8 +17,8 @@ const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 
 /// The id of the set whose parent is the Secret of this name.
-pub fn id(parent: &str) -> String {
-    let hash = base64::encode(&Sha256::digest(format!("{parent}.{NAMESPACE}.Secret.")));
+pub fn compute_applyset_id(parent: &str) -> String {
+    let hash = base64::encode_base64_text(&Sha256::digest(format!("{parent}.{NAMESPACE}.Secret.")));
     format!("applyset-{}-v1", hash.trim_end_matches('=').replace('+', "-").replace('/', "_"))
 }
 
@@ -31,15 +31,15 @@ pub fn is_member(kind: &str, body: &Value, before: &Value) -> bool {
 
 /// The kinds of a set's members, and where they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Members {
+pub struct ApplySetMembers {
     kinds: BTreeSet<String>,
     namespaces: BTreeSet<String>,
 }
 
-impl Members {
+impl ApplySetMembers {
     /// Of objects by their addresses within the cluster: `DaemonSet.apps/kube-system/name`, `Namespace.core/-/name`.
     pub fn of(addresses: &[String]) -> Self {
-        let mut members = Members::default();
+        let mut members = ApplySetMembers::default();
         addresses.iter().for_each(|address| members.add(address));
         members
     }
@@ -58,7 +58,7 @@ impl Members {
         let list = |all: &BTreeSet<String>| all.iter().map(String::as_str).collect::<Vec<_>>().join(",");
         let tooling = concat!("railwright/", env!("CARGO_PKG_VERSION"));
         let annotations = json!({ TOOLING: tooling, KINDS: list(&self.kinds), NAMESPACES: list(&self.namespaces) });
-        (json!({ ID: id(parent) }), annotations)
+        (json!({ ID: compute_applyset_id(parent) }), annotations)
     }
 }
 
@@ -70,10 +70,13 @@ mod tests {
     fn a_parent_names_what_is_in_its_set() {
         let addresses =
             ["DaemonSet.apps/kube-system/a", "ConfigMap.core/default/b", "ConfigMap.core/rdma/c", "Namespace.core/-/rdma", "odd"];
-        let (labels, annotations) = Members::of(&addresses.map(str::to_owned)).of_parent("railwright-train");
-        assert_eq!(labels, json!({ ID: id("railwright-train") }));
+        let (labels, annotations) = ApplySetMembers::of(&addresses.map(str::to_owned)).of_parent("railwright-train");
+        assert_eq!(labels, json!({ ID: compute_applyset_id("railwright-train") }));
         assert_eq!(annotations[KINDS], "ConfigMap,DaemonSet.apps,Namespace");
         assert_eq!(annotations[NAMESPACES], "default,rdma");
-        assert!(id("a") != id("b") && id("a").len() <= 63, "it has to be a label's value");
+        assert!(
+            compute_applyset_id("a") != compute_applyset_id("b") && compute_applyset_id("a").len() <= 63,
+            "it has to be a label's value"
+        );
     }
 }

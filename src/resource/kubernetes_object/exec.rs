@@ -56,7 +56,7 @@ impl PodExec {
 
 /// What a program came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ran {
+pub struct PodExecResult {
     /// Its exit status.
     pub code: i32,
     /// What it printed. Hostile: never print it unclean.

@@ -13,21 +13,21 @@ const KNOWN: [(&str, &str); 4] = [
 ];
 
 /// The finalizers of an object.
-pub fn of(object: &Value) -> Vec<&str> {
+pub fn list_finalizers(object: &Value) -> Vec<&str> {
     object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// How it stands with an object that goes: `being deleted, held by its finalizer example.org/never, which whoever owns example.org takes away`.
-pub fn told(object: &Value) -> String {
-    let all = of(object);
+pub fn describe_deletion(object: &Value) -> String {
+    let all = list_finalizers(object);
     if all.is_empty() {
         return "being deleted".to_owned();
     }
     let word = if all.len() == 1 { "finalizer" } else { "finalizers" };
-    format!("being deleted, held by its {word} {}", all.into_iter().map(one).collect::<Vec<_>>().join(", "))
+    format!("being deleted, held by its {word} {}", all.into_iter().map(describe_finalizer).collect::<Vec<_>>().join(", "))
 }
 
-fn one(name: &str) -> String {
+fn describe_finalizer(name: &str) -> String {
     let shown = one_line(name, 100);
     match (KNOWN.iter().find(|(known, _)| *known == name), name.split_once('/')) {
         (Some((_, why)), _) => format!("{shown} ({why})"),
@@ -52,8 +52,8 @@ mod tests {
                 "being deleted, held by its finalizers x.example.org/a (the controller of x.example.org takes it away), b",
             ),
         ] {
-            assert_eq!(told(&object(finalizers)), wanted);
+            assert_eq!(describe_deletion(&object(finalizers)), wanted);
         }
-        assert_eq!(told(&json!({ "metadata": { "finalizers": "x" } })), "being deleted");
+        assert_eq!(describe_deletion(&json!({ "metadata": { "finalizers": "x" } })), "being deleted");
     }
 }

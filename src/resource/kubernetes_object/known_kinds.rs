@@ -4,7 +4,7 @@
 
 use super::manifest;
 use super::request::{KubernetesRead, ObjectName};
-use crate::{Answers, Read, Wish};
+use crate::{DesiredResource, Read, ReadResults};
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What objects of a kind are called, and whether they are in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Called {
+pub struct ApiResourceName {
     /// `daemonsets`.
     pub plural: String,
     /// They are in a namespace.
@@ -91,22 +91,22 @@ pub fn is_namespaced(object: &ObjectName) -> bool {
 #[derive(Debug, Clone, Default)]
 pub struct KnownKinds {
     /// By kind and group, as an address has them.
-    known: BTreeMap<String, Called>,
+    known: BTreeMap<String, ApiResourceName>,
 }
 
 impl KnownKinds {
     /// The kinds of Kubernetes itself, and those that these wishes define; a definition never renames a kind of Kubernetes itself.
-    pub fn of<'a>(wishes: impl IntoIterator<Item = &'a Wish>) -> Self {
+    pub fn of<'a>(wishes: impl IntoIterator<Item = &'a DesiredResource>) -> Self {
         let well_known = WELL_KNOWN.iter().map(|(group, kind, plural, namespaced)| {
             let group = if group.is_empty() { "core" } else { group };
-            (format!("{kind}.{group}"), Called { plural: (*plural).to_owned(), namespaced: *namespaced })
+            (format!("{kind}.{group}"), ApiResourceName { plural: (*plural).to_owned(), namespaced: *namespaced })
         });
-        let defined = wishes.into_iter().filter_map(|wish| defined(&manifest::manifest(&wish.body).ok()?));
+        let defined = wishes.into_iter().filter_map(|wish| kind_from_definition(&manifest::parse_manifest(&wish.body).ok()?));
         KnownKinds { known: defined.chain(well_known).collect() }
     }
 
     /// What objects of its kind are called.
-    pub fn called(&self, object: &ObjectName) -> Option<&Called> {
+    pub fn called(&self, object: &ObjectName) -> Option<&ApiResourceName> {
         self.known.get(&object.kind_and_group())
     }
 
@@ -119,13 +119,13 @@ impl KnownKinds {
     }
 
     /// Takes what the server said of a kind; why it did not say otherwise.
-    pub fn learn(&mut self, read: &Read, answers: &Answers) -> Result<(), String> {
+    pub fn learn(&mut self, read: &Read, answers: &ReadResults) -> Result<(), String> {
         let Read::Kubernetes(KubernetesRead::Kind(object)) = read else { return Ok(()) };
         let (code, out) = answers.output(read)?;
         if code != 0 {
             return Err(one_line(out, 200));
         }
-        let called = serde_json::from_str(out).ok().filter(|called: &Called| manifest::is_label(&called.plural));
+        let called = serde_json::from_str(out).ok().filter(|called: &ApiResourceName| manifest::is_label(&called.plural));
         let called = called.ok_or_else(|| "what came names no kind".to_owned())?;
         self.known.insert(object.kind_and_group(), called);
         Ok(())
@@ -134,9 +134,9 @@ impl KnownKinds {
 
 /// The kind that a definition brings. A definition that the API server would refuse, or that names what is Kubernetes' own, brings none
 /// (kubernetes/kubernetes: staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go).
-fn defined(manifest: &Value) -> Option<(String, Called)> {
+fn kind_from_definition(manifest: &Value) -> Option<(String, ApiResourceName)> {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
-    let definition = manifest::object(manifest)?;
+    let definition = manifest::parse_object_name(manifest)?;
     let (group, kind, plural) = (text("/spec/group")?, text("/spec/names/kind")?, text("/spec/names/plural")?);
     let is_definition = definition.kind_and_group() == "CustomResourceDefinition.apiextensions.k8s.io";
     let is_named_right = manifest::is_subdomain(&definition.name) && definition.name == format!("{plural}.{group}");
@@ -145,7 +145,7 @@ fn defined(manifest: &Value) -> Option<(String, Called)> {
     if !is_definition || !is_named_right || !are_labels || is_of_kubernetes(group, kind, plural) {
         return None;
     }
-    let called = Called { plural: plural.to_owned(), namespaced: text("/spec/scope")? == "Namespaced" };
+    let called = ApiResourceName { plural: plural.to_owned(), namespaced: text("/spec/scope")? == "Namespaced" };
     Some((format!("{kind}.{group}"), called))
 }
 
@@ -161,7 +161,7 @@ fn is_of_kubernetes(group: &str, kind: &str, plural: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, AnswerStatus};
+    use crate::{AnswerStatus, ReadResult};
     use serde_json::json;
 
     fn object(api_version: &str, kind: &str) -> ObjectName {
@@ -172,7 +172,7 @@ mod tests {
     fn defines(name: &str, group: &str, kind: &str, plural: &str) -> KnownKinds {
         let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name },
                                  "spec": { "group": group, "scope": "Cluster", "names": { "plural": plural, "kind": kind } } });
-        KnownKinds::of([&Wish::of("kube/p/X.core/-/a".parse().unwrap(), "kubernetes_object", json!({ "manifest": definition }))])
+        KnownKinds::of([&DesiredResource::of("kube/p/X.core/-/a".parse().unwrap(), "kubernetes_object", json!({ "manifest": definition }))])
     }
 
     #[test]
@@ -233,14 +233,14 @@ mod tests {
     #[test]
     fn a_kind_is_known_defined_or_asked_for_once() {
         let mut kinds = defines("rails.x.org", "x.org", "Rail", "rails");
-        assert_eq!(kinds.called(&object("x.org/v1", "Rail")), Some(&Called { plural: "rails".to_owned(), namespaced: false }));
+        assert_eq!(kinds.called(&object("x.org/v1", "Rail")), Some(&ApiResourceName { plural: "rails".to_owned(), namespaced: false }));
         assert!(kinds.called(&object("apps/v1", "DaemonSet")).unwrap().namespaced);
         let strange = object("y.org/v1", "Strange");
         let reads = kinds.questions([&strange, &object("apps/v1", "Deployment"), &strange]);
         assert_eq!(reads, [Read::Kubernetes(KubernetesRead::Kind(strange.clone()))]);
         let answer = |status, out: &str| {
-            let mut answers = Answers::default();
-            answers.insert(reads[0].key(), Answer { status, out: out.to_owned() });
+            let mut answers = ReadResults::default();
+            answers.insert(reads[0].key(), ReadResult { status, out: out.to_owned() });
             answers
         };
         assert!(kinds.learn(&reads[0], &answer(AnswerStatus::Exit(2), "no such kind")).unwrap_err().contains("no such kind"));

@@ -20,13 +20,13 @@ pub const VALUE_HELP: &str =
     "letters, digits, `-`, `_` and `.`, a letter or digit at both ends, at most 63, or nothing; numbers and `true` in quotes";
 
 /// All that the server would refuse.
-pub fn problems(manifest: &Value) -> Vec<Problem> {
-    let labels = LABELS.into_iter().flat_map(|at| of(manifest, at, "label", |value| value.as_str().is_some_and(is_value)));
-    let annotations = ANNOTATIONS.into_iter().flat_map(|at| of(manifest, at, "annotation", Value::is_string));
+pub fn check_labels_and_annotations(manifest: &Value) -> Vec<Problem> {
+    let labels = LABELS.into_iter().flat_map(|at| check_metadata_map(manifest, at, "label", |value| value.as_str().is_some_and(is_value)));
+    let annotations = ANNOTATIONS.into_iter().flat_map(|at| check_metadata_map(manifest, at, "annotation", Value::is_string));
     labels.chain(annotations).collect()
 }
 
-fn of(manifest: &Value, at: &'static str, what: &str, is_right: fn(&Value) -> bool) -> Vec<Problem> {
+fn check_metadata_map(manifest: &Value, at: &'static str, what: &str, is_right: fn(&Value) -> bool) -> Vec<Problem> {
     // Kinds of its own may mean anything by these names.
     let is_known =
         at.starts_with("/metadata") || manifest.get("apiVersion").is_some_and(|version| version == "apps/v1" || version == "batch/v1");
@@ -66,7 +66,9 @@ mod tests {
 
     #[test]
     fn only_what_the_server_takes_is_right() {
-        let label = |key: &str, value: Value| problems(&json!({ "apiVersion": "v1", "metadata": { "labels": { key: value } } })).len();
+        let label = |key: &str, value: Value| {
+            check_labels_and_annotations(&json!({ "apiVersion": "v1", "metadata": { "labels": { key: value } } })).len()
+        };
         let long = "a".repeat(64);
         for (key, value, wrong) in [
             ("app", json!("x"), 0),
@@ -85,7 +87,9 @@ mod tests {
         }
         let spec = json!({ "selector": { "matchLabels": { "a ": "x" } },
             "template": { "metadata": { "labels": { "a": "é" }, "annotations": { "a": "any text", "b": 5 } }, "spec": { "nodeSelector": { "gpu": true } } } });
-        let of_kind = |version: &str| problems(&json!({ "apiVersion": version, "metadata": { "annotations": { "?": "" } }, "spec": spec }));
+        let of_kind = |version: &str| {
+            check_labels_and_annotations(&json!({ "apiVersion": version, "metadata": { "annotations": { "?": "" } }, "spec": spec }))
+        };
         let found: Vec<&str> = of_kind("apps/v1").iter().map(|(at, ..)| *at).collect();
         assert_eq!(found, [LABELS[1], LABELS[2], LABELS[3], ANNOTATIONS[0], ANNOTATIONS[1]]);
         assert_eq!(of_kind("example.org/v1").len(), 1);

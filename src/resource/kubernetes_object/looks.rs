@@ -1,14 +1,14 @@
 //! What an API server's answers about objects come to: one object, or many by name.
 
 use super::request::{ABSENT, NO_KIND};
-use crate::{Answers, Read};
+use crate::{Read, ReadResults};
 use railwright_base::nodeset;
 use railwright_base::text::one_line;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// What a server says of an object.
-pub enum Live {
+pub enum LiveObject {
     /// It is there.
     Is(Value),
     /// It is not.
@@ -18,20 +18,20 @@ pub enum Live {
 }
 
 /// The answer to a read of an object.
-pub fn looked_at(read: &Read, answers: &Answers) -> Live {
+pub fn looked_at(read: &Read, answers: &ReadResults) -> LiveObject {
     match answers.output(read) {
         Ok((0, out)) => match serde_json::from_str::<Value>(out) {
-            Ok(object) if object.is_object() => Live::Is(object),
-            _ => Live::Unknown("the server's answer is no object".to_owned()),
+            Ok(object) if object.is_object() => LiveObject::Is(object),
+            _ => LiveObject::Unknown("the server's answer is no object".to_owned()),
         },
-        Ok((ABSENT | NO_KIND, _)) => Live::Absent,
-        Ok((_, out)) => Live::Unknown(one_line(out, 200)),
-        Err(reason) => Live::Unknown(reason),
+        Ok((ABSENT | NO_KIND, _)) => LiveObject::Absent,
+        Ok((_, out)) => LiveObject::Unknown(one_line(out, 200)),
+        Err(reason) => LiveObject::Unknown(reason),
     }
 }
 
 /// The answer to a read of many objects, by name; why they are not known. A kind that is not there has none.
-pub fn listed(read: &Read, answers: &Answers) -> Result<Map<String, Value>, String> {
+pub fn read_object_list(read: &Read, answers: &ReadResults) -> Result<Map<String, Value>, String> {
     match answers.output(read)? {
         (0, out) => serde_json::from_str(out).map_err(|_| "the server's answer is no list of objects".to_owned()),
         (NO_KIND, _) => Ok(Map::new()),
@@ -40,6 +40,6 @@ pub fn listed(read: &Read, answers: &Answers) -> Result<Map<String, Value>, Stri
 }
 
 /// Names by what is wrong with them, folded: `gpu2: 0 instead of 63; gpu[3-4]: no node of this name`.
-pub fn folded(open: &BTreeMap<String, Vec<&str>>) -> String {
-    open.iter().map(|(why, names)| format!("{}: {why}", nodeset::fold(names))).collect::<Vec<_>>().join("; ")
+pub fn format_names_by_problem(open: &BTreeMap<String, Vec<&str>>) -> String {
+    open.iter().map(|(why, names)| format!("{}: {why}", nodeset::fold_node_set(names))).collect::<Vec<_>>().join("; ")
 }

@@ -24,7 +24,7 @@ const NAME_LIMIT: usize = 253;
 const LABEL_LIMIT: usize = 63;
 
 /// The object that a body wishes for.
-pub fn manifest(body: &Value) -> Result<Value, String> {
+pub fn parse_manifest(body: &Value) -> Result<Value, String> {
     match (body.get("manifest"), body.get("content")) {
         (Some(manifest @ Value::Object(_)), None) => Ok(manifest.clone()),
         (Some(_), None) => Err("`manifest` must be a map".to_owned()),
@@ -57,7 +57,7 @@ fn first_line(text: &str) -> &str {
 }
 
 /// Which object a manifest is about.
-pub fn object(manifest: &Value) -> Option<ObjectName> {
+pub fn parse_object_name(manifest: &Value) -> Option<ObjectName> {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Some(ObjectName {
         api_version: text("/apiVersion")?,
@@ -68,41 +68,42 @@ pub fn object(manifest: &Value) -> Option<ObjectName> {
 }
 
 /// All that is wrong with a body.
-pub fn check(body: &Value) -> Vec<BodyError> {
+pub fn check_object_body(body: &Value) -> Vec<BodyError> {
     let mut fields = Fields::of(body, &["manifest", "content", "adopt", "replace", "ready", "disturbs", "known_after", "cluster"]);
     fields.flag("adopt");
-    super::replace::check(&mut fields, body);
+    super::replace::check_replace_field(&mut fields, body);
     fields.resource("known_after");
-    if body.get("disturbs").is_some() && super::disturbs::of(body).is_none() {
+    if body.get("disturbs").is_some() && super::disturbs::parse_declared_disruption(body).is_none() {
         let help = "`{ as: reboot, says: what it does to which nodes }`; as: restart, link_blip, drain or reboot";
         fields.error("/disturbs", "what an apply disturbs is not said", Some(help.to_owned()));
     }
     let below = if body.get("content").is_some() { None } else { Some("/manifest") };
-    match manifest(body) {
+    match parse_manifest(body) {
         Err(message) => fields.error("", message, None),
         Ok(manifest) => {
             let at = |pointer: &str| below.map_or("/content".to_owned(), |below| format!("{below}{pointer}"));
-            let is_set = object(&manifest).is_some_and(|object| object.kind_and_group() == "DaemonSet.apps");
+            let is_set = parse_object_name(&manifest).is_some_and(|object| object.kind_and_group() == "DaemonSet.apps");
             if !is_set && body.pointer("/ready/nodes").is_some() {
                 fields.error("/ready/nodes", "only a DaemonSet is ready on so many nodes", Some("leave `nodes` out".to_owned()));
             }
-            let never = object(&manifest).and_then(|object| super::replace::never(&object.kind_and_group()));
+            let never =
+                parse_object_name(&manifest).and_then(|object| super::replace::explain_replace_prohibition(&object.kind_and_group()));
             if let Some(why) = never.filter(|_| super::replace::is_allowed(body)) {
                 fields.error("/replace", format!("an object of this kind is never deleted to be made anew: {why}"), None);
             }
-            for (pointer, message, help) in problems(&manifest) {
+            for (pointer, message, help) in check_manifest(&manifest) {
                 let known = if manifest.pointer(pointer).is_some() { pointer } else { "" };
                 fields.error(&at(known), message, help);
             }
         }
     }
-    fields.finish().into_iter().chain(super::readiness::check(body)).collect()
+    fields.finish().into_iter().chain(super::readiness::check_ready_field(body)).collect()
 }
 
 /// Where, what is wrong, and what would be right.
 pub type Problem = (&'static str, String, Option<String>);
 
-fn problems(manifest: &Value) -> Vec<Problem> {
+fn check_manifest(manifest: &Value) -> Vec<Problem> {
     let mut out: Vec<Problem> = Vec::new();
     for (pointer, name) in [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")] {
         if manifest.pointer(pointer).and_then(Value::as_str).is_none_or(str::is_empty) {
@@ -121,13 +122,13 @@ fn problems(manifest: &Value) -> Vec<Problem> {
     if let Some(namespace) = manifest.pointer("/metadata/namespace").filter(|value| !value.as_str().is_some_and(is_label)) {
         out.push(("/metadata/namespace", format!("the API server takes no namespace named {namespace}"), Some(LABEL_HELP.to_owned())));
     }
-    let is_in_one = object(manifest).is_some_and(|object| object.namespace.is_none() && known_kinds::is_namespaced(&object));
+    let is_in_one = parse_object_name(manifest).is_some_and(|object| object.namespace.is_none() && known_kinds::is_namespaced(&object));
     if is_in_one {
         let kind = manifest.get("kind").and_then(Value::as_str).unwrap_or_default();
         let message = format!("objects of the kind {kind} are in a namespace, and none is named");
         out.push(("/metadata/namespace", message, Some("name it: `metadata: { name: ..., namespace: default }`".to_owned())));
     }
-    out.extend(super::labels::problems(manifest));
+    out.extend(super::labels::check_labels_and_annotations(manifest));
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     if text("/kind") == "Secret" {
         let help = "make it by other means, and name it in the object that uses it";
@@ -215,13 +216,15 @@ mod tests {
     use serde_json::json;
 
     fn named(api_version: &str, kind: &str, name: &str) -> Vec<BodyError> {
-        check(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": name, "namespace": "default" } } }))
+        check_object_body(
+            &json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": name, "namespace": "default" } } }),
+        )
     }
 
     #[test]
     fn an_object_of_a_namespaced_kind_names_its_namespace() {
         let of = |api_version: &str, kind: &str| {
-            check(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } } }))
+            check_object_body(&json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } } }))
         };
         assert_eq!(of("v1", "ConfigMap").iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), ["/manifest"]);
         assert_eq!((of("v1", "Namespace"), of("example.org/v1", "ConfigMap")), (vec![], vec![]), "others are asked of the server");
@@ -255,7 +258,7 @@ mod tests {
     fn what_only_the_server_writes_is_refused() {
         let body = json!({ "manifest": {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "B", "uid": "x" }, "data": { "n": 5 }, "status": {} } });
-        let mut pointers: Vec<String> = check(&body).into_iter().map(|error| error.pointer).collect();
+        let mut pointers: Vec<String> = check_object_body(&body).into_iter().map(|error| error.pointer).collect();
         pointers.sort();
         assert_eq!(pointers, ["/manifest/data", "/manifest/metadata/namespace", "/manifest/metadata/uid", "/manifest/status"]);
     }
@@ -268,17 +271,17 @@ mod tests {
     #[test]
     fn a_template_is_yaml_of_one_object() {
         let text = json!({ "content": "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: { name: a, namespace: b }\n" });
-        let name = object(&manifest(&text).unwrap()).unwrap();
+        let name = parse_object_name(&parse_manifest(&text).unwrap()).unwrap();
         assert_eq!((name.to_string().as_str(), name.group(), name.version()), ("DaemonSet.apps b/a", "apps", "v1"));
-        let mode = manifest(&json!({ "content": "kind: x\nmode: 0644\nplain: 10\nname: \"0644\"\n" })).unwrap();
+        let mode = parse_manifest(&json!({ "content": "kind: x\nmode: 0644\nplain: 10\nname: \"0644\"\n" })).unwrap();
         assert_eq!((&mode["mode"], &mode["plain"], &mode["name"]), (&json!(420), &json!(10), &json!("0644")));
         let keys = "on: { yes: [ { no: off } ] }\n\"n\": 3\nOff: 4\n0644: 5\n8080: 6\n";
         let go = json!({ "true": { "true": [{ "false": false }] }, "n": 3, "false": 4, "420": 5, "8080": 6 });
         assert_eq!(of_text(keys).unwrap(), go, "keys without quotes are values of YAML 1.1, as Go has it");
         assert!(of_text("? [a]\n: b\n").is_err());
         for text in ["- a\n", "a: [\n", "a: 1\na: 2\n", "a: 1\n---\nb: 2\n"] {
-            assert_eq!(check(&json!({ "content": text })).len(), 1, "{text}");
+            assert_eq!(check_object_body(&json!({ "content": text })).len(), 1, "{text}");
         }
-        assert_eq!(check(&json!({})).len(), 1);
+        assert_eq!(check_object_body(&json!({})).len(), 1);
     }
 }

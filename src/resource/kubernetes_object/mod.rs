@@ -32,19 +32,19 @@ pub mod rule;
 mod undo;
 mod yaml;
 
-pub use self::ownership::{MANAGER, MEMBERSHIP, keeper, part_of};
+pub use self::ownership::{MANAGER, MEMBERSHIP, build_cluster_object_name, part_of};
 
-use self::access::Verb;
-use self::looks::{Live, looked_at};
-use self::ownership::{Holder, holders, is_adopted, is_mark, is_ours, marked, taken_over};
-use self::paths::Field;
+use self::access::ApiVerb;
+use self::looks::{LiveObject, looked_at};
+use self::ownership::{FieldManager, add_ownership_marks, find_field_managers, is_adopted, is_mark, is_ours, taken_over};
+use self::paths::FieldDifference;
 use self::precondition::ObjectPrecondition;
-use self::preview::Preview;
-use self::readiness::{Readiness, Ready};
-use self::replace::Because;
+use self::preview::ObjectPreview;
+use self::readiness::{Readiness, ReadinessCriteria};
+use self::replace::ReplacementReason;
 use self::request::{KubernetesRead, NO_KIND, ObjectName};
-use super::kind::Trouble;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Lacking, Plane, Read, Reading, Wish};
+use super::kind::NotReadyReason;
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Lacking, Plane, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::TargetKind;
 use railwright_base::text::one_line;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ const NEVER_STARTS: [&str; 2] = ["InvalidImageName", "ErrImageNeverPull"];
 /// Pods that are told.
 const TROUBLES: usize = 3;
 
-impl Kind for KubernetesObject {
+impl ResourceKind for KubernetesObject {
     fn name(&self) -> &'static str {
         "kubernetes_object"
     }
@@ -98,36 +98,36 @@ impl Kind for KubernetesObject {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        Some(manifest::object(&manifest::manifest(body).ok()?)?.name)
+        Some(manifest::parse_object_name(&manifest::parse_manifest(body).ok()?)?.name)
     }
 
     fn address_path(&self, body: &Value) -> Option<Vec<String>> {
-        let object = manifest::object(&manifest::manifest(body).ok()?)?;
+        let object = manifest::parse_object_name(&manifest::parse_manifest(body).ok()?)?;
         Some(vec![object.kind_and_group(), object.namespace.unwrap_or_else(|| "-".to_owned()), object.name])
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        manifest::check(body)
+        manifest::check_object_body(body)
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        asked(wish).map_or_else(Vec::new, |asked| vec![asked.live(), asked.preview()])
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        parse_desired_object(wish).map_or_else(Vec::new, |asked| vec![asked.live(), asked.preview()])
     }
 
-    fn changes(&self, wish: &Wish, removal: bool) -> Vec<(ObjectName, Verb)> {
-        let Some(Asked { object, adopts, replaces, .. }) = asked(wish) else { return Vec::new() };
+    fn changes(&self, wish: &DesiredResource, removal: bool) -> Vec<(ObjectName, ApiVerb)> {
+        let Some(DesiredObject { object, adopts, replaces, .. }) = parse_desired_object(wish) else { return Vec::new() };
         let stays = adopts || NEVER_REMOVED.contains(&object.kind_and_group().as_str());
-        let verbs: &[Verb] = match (removal, stays) {
-            (false, _) if replaces => &[Verb::Patch, Verb::Create, Verb::Delete],
-            (false, _) => &[Verb::Patch, Verb::Create],
-            (true, false) => &[Verb::Delete],
-            (true, _) if adopts => &[Verb::Patch],
+        let verbs: &[ApiVerb] = match (removal, stays) {
+            (false, _) if replaces => &[ApiVerb::Patch, ApiVerb::Create, ApiVerb::Delete],
+            (false, _) => &[ApiVerb::Patch, ApiVerb::Create],
+            (true, false) => &[ApiVerb::Delete],
+            (true, _) if adopts => &[ApiVerb::Patch],
             (true, _) => &[],
         };
         verbs.iter().map(|verb| (object.clone(), *verb)).collect()
     }
 
-    fn may_bring(&self, wish: &Wish, needed: &str) -> bool {
+    fn may_bring(&self, wish: &DesiredResource, needed: &str) -> bool {
         place::may_bring(wish, needed)
     }
 
@@ -135,54 +135,55 @@ impl Kind for KubernetesObject {
         true
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let Some(asked) = asked(wish) else { return assessment };
-        match live(&asked, answers) {
-            Live::Is(object) => compare(&asked, &object, answers, &mut assessment),
-            Live::Absent => create(&asked, answers, &mut assessment),
-            Live::Unknown(reason) => presence(&mut assessment, Reading::is("present"), Reading::Unknown(reason)),
+        let Some(asked) = parse_desired_object(wish) else { return assessment };
+        match read_live_object(&asked, answers) {
+            LiveObject::Is(object) => diff_live_object(&asked, &object, answers, &mut assessment),
+            LiveObject::Absent => diff_missing_object(&asked, answers, &mut assessment),
+            LiveObject::Unknown(reason) => set_presence_attribute(&mut assessment, Reading::is("present"), Reading::Unknown(reason)),
         }
         if assessment.actions.iter().any(|action| matches!(action, Action::ApplyObject { .. })) {
-            disturbs::add(&wish.body, &mut assessment);
+            disturbs::add_declared_disruption(&wish.body, &mut assessment);
         }
         assessment
     }
 
-    fn left(&self, applied: &Wish, answers: &Answers) -> Assessment {
+    fn left(&self, applied: &DesiredResource, answers: &ReadResults) -> Assessment {
         let judged = self.assess(applied, answers);
-        let Some(asked) = asked(applied) else { return judged };
-        let Live::Is(object) = live(&asked, answers) else { return judged };
+        let Some(asked) = parse_desired_object(applied) else { return judged };
+        let LiveObject::Is(object) = read_live_object(&asked, answers) else { return judged };
         // Judged, only what differs is named; and what the server was not asked for cannot be judged.
-        let mut all = left::left(&asked, &object);
+        let mut all = left::diff_leftover_fields(&asked, &object);
         if answers.get(&asked.preview()).is_some() {
             all.attributes.extend(judged.attributes);
         }
         all
     }
 
-    fn troubles(&self, wish: &Wish) -> Vec<Read> {
-        asked(wish).and_then(|asked| asked.troubles()).into_iter().collect()
+    fn troubles(&self, wish: &DesiredResource) -> Vec<Read> {
+        parse_desired_object(wish).and_then(|asked| asked.troubles()).into_iter().collect()
     }
 
-    fn trouble(&self, wish: &Wish, answers: &Answers) -> Option<Trouble> {
-        let (_, lines) = answers.output(&asked(wish)?.troubles()?).ok().filter(|(code, lines)| *code == 0 && !lines.trim().is_empty())?;
+    fn trouble(&self, wish: &DesiredResource, answers: &ReadResults) -> Option<NotReadyReason> {
+        let (_, lines) =
+            answers.output(&parse_desired_object(wish)?.troubles()?).ok().filter(|(code, lines)| *code == 0 && !lines.trim().is_empty())?;
         let hopeless = lines.lines().any(|line| NEVER_STARTS.iter().any(|reason| line.contains(reason)));
         let more = lines.lines().count().saturating_sub(TROUBLES);
         let first: Vec<String> = lines.lines().take(TROUBLES).map(|line| one_line(line, 300)).collect();
         let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
-        Some(Trouble { words: first.join("; ") + &rest, hopeless })
+        Some(NotReadyReason { words: first.join("; ") + &rest, hopeless })
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        undo::undo(last_applied, before, answers)
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        undo::plan_object_undo(last_applied, before, answers)
     }
 }
 
 /// What an object that is made anew will say, but for what its address says: the smallest fields of its wish, by their paths.
-pub fn fields(wish: &Wish) -> Vec<(String, Value)> {
+pub fn list_manifest_fields(wish: &DesiredResource) -> Vec<(String, Value)> {
     let said = ["apiVersion", "kind", "metadata.name", "metadata.namespace"];
-    let all = manifest::manifest(&wish.body).map(|manifest| paths::leaves(&manifest)).unwrap_or_default();
+    let all = manifest::parse_manifest(&wish.body).map(|manifest| paths::collect_leaf_fields(&manifest)).unwrap_or_default();
     all.into_iter().filter(|(path, _)| !said.contains(&path.as_str())).collect()
 }
 
@@ -193,7 +194,7 @@ pub fn owns_nothing(object: &ObjectName) -> bool {
 
 /// A wish as questions.
 #[derive(Clone)]
-struct Asked {
+struct DesiredObject {
     object: ObjectName,
     manifest: Value,
     /// The spec's cluster, whose mark ours have.
@@ -207,21 +208,21 @@ struct Asked {
     /// Where `adopt` and `replace` are said.
     beside: &'static str,
     /// What it has to come to; nothing where that is not judged.
-    ready: Option<Ready>,
+    ready: Option<ReadinessCriteria>,
 }
 
-fn asked(wish: &Wish) -> Option<Asked> {
+fn parse_desired_object(wish: &DesiredResource) -> Option<DesiredObject> {
     let cluster = wish.text("cluster").unwrap_or_default().to_owned();
     let adopts = wish.body.get("adopt").and_then(Value::as_bool) == Some(true);
-    let manifest = marked(manifest::manifest(&wish.body).ok()?, &cluster, adopts);
-    let object = manifest::object(&manifest)?;
-    let ready = readiness::wanted(&wish.body, &object.kind_and_group());
-    let (replaces, made_once) = (replace::is_allowed(&wish.body), replace::fields(&wish.body));
+    let manifest = add_ownership_marks(manifest::parse_manifest(&wish.body).ok()?, &cluster, adopts);
+    let object = manifest::parse_object_name(&manifest)?;
+    let ready = readiness::parse_readiness_criteria(&wish.body, &object.kind_and_group());
+    let (replaces, made_once) = (replace::is_allowed(&wish.body), replace::list_replace_fields(&wish.body));
     let beside = if wish.is_of_workload() { "in the workload" } else { "beside the manifest" };
-    Some(Asked { object, manifest, cluster, adopts, replaces, made_once, beside, ready })
+    Some(DesiredObject { object, manifest, cluster, adopts, replaces, made_once, beside, ready })
 }
 
-impl Asked {
+impl DesiredObject {
     fn live(&self) -> Read {
         Read::Kubernetes(KubernetesRead::Object(self.object.clone()))
     }
@@ -230,9 +231,9 @@ impl Asked {
         Read::Kubernetes(KubernetesRead::Preview { object: self.object.clone(), manifest: self.manifest.to_string() })
     }
 
-    /// The same of an object that we took over earlier. It is asked as its wish says; see [`Preview::of_one_taken_over`].
+    /// The same of an object that we took over earlier. It is asked as its wish says; see [`ObjectPreview::of_one_taken_over`].
     fn taken_over(&self) -> Self {
-        Asked { manifest: taken_over(self.manifest.clone()), adopts: true, ..self.clone() }
+        DesiredObject { manifest: taken_over(self.manifest.clone()), adopts: true, ..self.clone() }
     }
 
     fn apply(&self, precondition: ObjectPrecondition) -> Action {
@@ -276,31 +277,31 @@ impl Asked {
     }
 }
 
-fn live(asked: &Asked, answers: &Answers) -> Live {
+fn read_live_object(asked: &DesiredObject, answers: &ReadResults) -> LiveObject {
     looked_at(&asked.live(), answers)
 }
 
-fn presence(assessment: &mut Assessment, wanted: Reading, found: Reading) {
+fn set_presence_attribute(assessment: &mut Assessment, wanted: Reading, found: Reading) {
     assessment.attributes.insert(OBJECT.to_owned(), Attribute::in_plane(Plane::Persisted, wanted, found));
 }
 
-fn create(asked: &Asked, answers: &Answers, assessment: &mut Assessment) {
-    presence(assessment, Reading::is("present"), Reading::Absent);
+fn diff_missing_object(asked: &DesiredObject, answers: &ReadResults, assessment: &mut Assessment) {
+    set_presence_attribute(assessment, Reading::is("present"), Reading::Absent);
     asked.readiness(None, assessment);
     assessment.before = json!({ "existed": asked.adopts });
     assessment.actions = asked.apply_and_wait(ObjectPrecondition::Absent);
-    let not_previewed = match preview::of(asked, answers) {
-        Preview::Is(_) => return,
-        Preview::Refused(refusal) => Err(refused(&asked.object, &refusal.told())),
-        Preview::Unknown(reason) if answers.get(&asked.preview()).is_none() || reason.contains(preview::NO_DRY_RUN) => Ok(reason),
-        Preview::Unknown(reason) => Err(format!(
+    let not_previewed = match preview::read_object_preview(asked, answers) {
+        ObjectPreview::Is(_) => return,
+        ObjectPreview::Refused(refusal) => Err(format_server_refusal(&asked.object, &refusal.told())),
+        ObjectPreview::Unknown(reason) if answers.get(&asked.preview()).is_none() || reason.contains(preview::NO_DRY_RUN) => Ok(reason),
+        ObjectPreview::Unknown(reason) => Err(format!(
             "whether the API server takes {} is not known: {reason}; mend what keeps it from answering a dry run, then plan again",
             asked.object
         )),
-        Preview::NotAllowed(reason) => Ok(reason),
-        Preview::NotYet(said) => {
+        ObjectPreview::NotAllowed(reason) => Ok(reason),
+        ObjectPreview::NotYet(said) => {
             let no_kind = matches!(answers.output(&asked.live()), Ok((NO_KIND, _)));
-            assessment.lacks = Some(Lacking { what: place::of(&asked.object, no_kind), said });
+            assessment.lacks = Some(Lacking { what: place::describe_prerequisite(&asked.object, no_kind), said });
             return;
         }
     };
@@ -313,46 +314,50 @@ fn create(asked: &Asked, answers: &Answers, assessment: &mut Assessment) {
     }
 }
 
-fn refused(object: &ObjectName, message: &str) -> String {
+fn format_server_refusal(object: &ObjectName, message: &str) -> String {
     format!("the API server does not take {object}: {message}")
 }
 
 /// A wish and its preview, where the object was taken over earlier: that stays so.
-fn kept(asked: &Asked, previewed: Preview, is_adopted: bool) -> (Asked, Preview) {
+fn keep_adoption(asked: &DesiredObject, previewed: ObjectPreview, is_adopted: bool) -> (DesiredObject, ObjectPreview) {
     let keeps = is_adopted && !asked.adopts;
     (if keeps { asked.taken_over() } else { asked.clone() }, previewed.of_one_taken_over(keeps))
 }
 
-fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut Assessment) {
-    presence(assessment, Reading::is("present"), Reading::is("present"));
+fn diff_live_object(asked: &DesiredObject, object: &Value, answers: &ReadResults, assessment: &mut Assessment) {
+    set_presence_attribute(assessment, Reading::is("present"), Reading::is("present"));
     let ours = is_ours(object, &asked.cluster);
-    let (asked, previewed) = &kept(asked, preview::of(asked, answers), ours && is_adopted(object));
+    let (asked, previewed) = &keep_adoption(asked, preview::read_object_preview(asked, answers), ours && is_adopted(object));
     let adopts = asked.adopts;
     assessment.before = json!({ "existed": !ours || adopts });
     if object.pointer("/metadata/deletionTimestamp").is_some() {
-        let how = finalizers::told(object);
+        let how = finalizers::describe_deletion(object);
         assessment.refusal = Some(format!("{} is {how}; a plan makes it anew once it is gone", asked.object));
-        presence(assessment, Reading::is("present"), Reading::is("being deleted"));
+        set_presence_attribute(assessment, Reading::is("present"), Reading::is("being deleted"));
         return;
     }
     let found = manifest::without_servers_part(object);
     let mut anew = None;
     let (fields, note) = match previewed {
-        Preview::Is(preview) => (paths::differences(&manifest::without_servers_part(preview), &found, false), None),
-        Preview::NotAllowed(_) | Preview::NotYet(_) => (paths::differences(&asked.manifest, &found, true), Some("not previewed")),
-        Preview::Refused(refusal) => {
-            let fields = paths::differences(&asked.manifest, &found, true);
+        ObjectPreview::Is(preview) => (paths::diff_fields(&manifest::without_servers_part(preview), &found, false), None),
+        ObjectPreview::NotAllowed(_) | ObjectPreview::NotYet(_) => {
+            (paths::diff_fields(&asked.manifest, &found, true), Some("not previewed"))
+        }
+        ObjectPreview::Refused(refusal) => {
+            let fields = paths::diff_fields(&asked.manifest, &found, true);
             match refusal.is_only_of_fields_that_never_change() {
-                true if ours && asked.replaces && !adopts => anew = Some(Because::NeverChanges),
-                true => assessment.refusal = Some(replace::advice(asked, &refusal.told(), ours)),
-                false => assessment.refusal = Some(refused(&asked.object, &refusal.told())),
+                true if ours && asked.replaces && !adopts => anew = Some(ReplacementReason::NeverChanges),
+                true => assessment.refusal = Some(replace::format_replace_advice(asked, &refusal.told(), ours)),
+                false => assessment.refusal = Some(format_server_refusal(&asked.object, &refusal.told())),
             }
             (fields, Some("not previewed"))
         }
-        Preview::Unknown(reason) => return presence(assessment, Reading::is("present"), Reading::Unknown(reason.clone())),
+        ObjectPreview::Unknown(reason) => {
+            return set_presence_attribute(assessment, Reading::is("present"), Reading::Unknown(reason.clone()));
+        }
     };
     // What is as wished needs nobody's leave, and no mark of ours.
-    let fields: Vec<Field> = fields.into_iter().filter(|field| ours || adopts || !is_mark(field)).collect();
+    let fields: Vec<FieldDifference> = fields.into_iter().filter(|field| ours || adopts || !is_mark(field)).collect();
     asked.readiness(Some(object), assessment);
     if fields.is_empty() && assessment.refusal.is_none() {
         assessment.actions = asked.wait().filter(|_| !assessment.is_met()).into_iter().collect();
@@ -360,25 +365,26 @@ fn compare(asked: &Asked, object: &Value, answers: &Answers, assessment: &mut As
     }
     let mut theirs: Vec<String> = Vec::new();
     for field in &fields {
-        let others: Vec<Holder> = holders(object, &field.path).into_iter().filter(|holder| holder.manager != MANAGER).collect();
+        let others: Vec<FieldManager> =
+            find_field_managers(object, &field.path).into_iter().filter(|holder| holder.manager != MANAGER).collect();
         theirs.extend(others.first().map(|holder| format!("{} ({})", field.shown, holder.manager)));
-        assessment.attributes.insert(field.shown.clone(), attribute(field, others.first(), note));
+        assessment.attributes.insert(field.shown.clone(), build_field_attribute(field, others.first(), note));
     }
     if !ours && !adopts && assessment.refusal.is_none() {
         assessment.refusal = Some(never_ours(asked, object, &theirs));
     }
     anew = anew.or_else(|| replace::of_changes(asked, &fields, assessment));
     match anew {
-        Some(because) => replace::replace(asked, ObjectPrecondition::for_deletion(object), because, assessment),
+        Some(because) => replace::plan_replacement(asked, ObjectPrecondition::for_deletion(object), because, assessment),
         None => {
-            pods::disturb(asked, &fields, assessment);
+            pods::record_pod_disruption(asked, &fields, assessment);
             assessment.actions = asked.apply_and_wait(ObjectPrecondition::of(object));
         }
     }
 }
 
 /// What is said of an object that others made, who set these fields.
-fn never_ours(asked: &Asked, object: &Value, theirs: &[String]) -> String {
+fn never_ours(asked: &DesiredObject, object: &Value, theirs: &[String]) -> String {
     let who = if theirs.is_empty() { String::new() } else { format!(", and others set {}", theirs.join(", ")) };
     match release_of(object) {
         Some(release) => {
@@ -393,9 +399,9 @@ fn release_of(object: &Value) -> Option<&str> {
     object.pointer("/metadata/annotations")?.get("meta.helm.sh/release-name")?.as_str()
 }
 
-fn attribute(field: &Field, holder: Option<&Holder>, note: Option<&str>) -> Attribute {
+fn build_field_attribute(field: &FieldDifference, holder: Option<&FieldManager>, note: Option<&str>) -> Attribute {
     let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
-    let by = holder.map(Holder::told);
+    let by = holder.map(FieldManager::told);
     let by = match (by, note) {
         (Some(by), Some(note)) => Some(format!("{by}, {note}")),
         (by, note) => by.or_else(|| note.map(str::to_owned)),

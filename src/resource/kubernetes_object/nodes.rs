@@ -1,10 +1,10 @@
 //! Nodes of a cluster and the pods on them, as far as emptying a node goes by them.
 
-use super::looks::listed;
-use super::ownership::{MANAGER, holders};
-use super::paths::{Step, quantity};
+use super::looks::read_object_list;
+use super::ownership::{MANAGER, find_field_managers};
+use super::paths::{FieldPathStep, parse_quantity};
 use super::request::KubernetesRead;
-use crate::{Answers, Read};
+use crate::{Read, ReadResults};
 use railwright_base::MachineId;
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl NodeNow {
     pub fn cordon_of(&self, run: &str, spec: &str) -> Cordon {
         let mut gives = self.gives.clone();
         for (name, gave) in self.cordoned.as_deref().map(Cordon::read).unwrap_or_default().gives {
-            if gives.get(&name).map_or(0, amount) < amount(&gave) {
+            if gives.get(&name).map_or(0, parse_resource_amount) < parse_resource_amount(&gave) {
                 gives.insert(name, gave);
             }
         }
@@ -75,8 +75,8 @@ impl NodeNow {
             return Some("it is not Ready".to_owned());
         }
         let short = |(name, gave): (&String, &Value)| {
-            let gives = self.gives.get(name).map_or(0, amount);
-            (gives < amount(gave)).then(|| format!("{gives} {name} instead of {}", amount(gave)))
+            let gives = self.gives.get(name).map_or(0, parse_resource_amount);
+            (gives < parse_resource_amount(gave)).then(|| format!("{gives} {name} instead of {}", parse_resource_amount(gave)))
         };
         let short: Vec<String> = before.gives.iter().filter_map(short).collect();
         (!short.is_empty()).then(|| short.join(", "))
@@ -85,20 +85,20 @@ impl NodeNow {
 
 /// Whoever applies the same value holds it beside us, and wants it still. A server that names nobody leaves only our mark.
 fn is_cordoned_by_us(node: &Value) -> bool {
-    let path = ["spec", "unschedulable"].map(|name| Step::Field(name.to_owned()));
-    holders(node, &path).iter().all(|holder| holder.manager == MANAGER)
+    let path = ["spec", "unschedulable"].map(|name| FieldPathStep::Field(name.to_owned()));
+    find_field_managers(node, &path).iter().all(|holder| holder.manager == MANAGER)
 }
 
 /// The nodes of a cluster by name, or why they are not known.
-pub fn nodes(answers: &Answers) -> Result<BTreeMap<String, NodeNow>, String> {
-    let all = listed(&Read::Kubernetes(KubernetesRead::Nodes), answers)?;
+pub fn read_cluster_nodes(answers: &ReadResults) -> Result<BTreeMap<String, NodeNow>, String> {
+    let all = read_object_list(&Read::Kubernetes(KubernetesRead::Nodes), answers)?;
     serde_json::from_value(Value::Object(all)).map_err(|_| "the server's answer is no list of nodes".to_owned())
 }
 
 /// Extended resources are whole numbers (kubernetes/kubernetes: pkg/apis/core/validation, `ValidateResourceQuantityValue`), which
 /// the API server tells in their shortest form: 1000 as `1k`.
-fn amount(value: &Value) -> u64 {
-    value.as_str().and_then(quantity).or_else(|| value.as_f64()).map_or(0, |number| number as u64)
+fn parse_resource_amount(value: &Value) -> u64 {
+    value.as_str().and_then(parse_quantity).or_else(|| value.as_f64()).map_or(0, |number| number as u64)
 }
 
 /// What our mark on a node says.

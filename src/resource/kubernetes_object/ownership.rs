@@ -5,7 +5,7 @@
 //! (kubernetes.io/docs/reference/using-api/server-side-apply, sigs.k8s.io/structured-merge-diff fieldpath/serialize-pe.go).
 
 use super::applyset;
-use super::paths::{Field, Step};
+use super::paths::{FieldDifference, FieldPathStep};
 use crate::assessment::SET_BY;
 use railwright_base::Digest;
 use railwright_base::text::one_line;
@@ -27,14 +27,14 @@ pub const ATTEMPT: &str = "railwright.io/attempt";
 
 /// Somebody who set a field, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct FieldManager {
     /// The manager's name: `kubectl-edit`.
     pub manager: String,
     /// When it set some field of the object last, RFC 3339.
     pub time: String,
 }
 
-impl Holder {
+impl FieldManager {
     /// `set by kubectl-edit at 2026-01-02T03:04:05Z`.
     pub fn told(&self) -> String {
         format!("{SET_BY}{} at {}", self.manager, self.time)
@@ -43,14 +43,14 @@ impl Holder {
 
 /// Managers of the object that hold this field, ours too. One that holds only what is around it counts where nobody holds the field
 /// itself: of a map whose fields others have set since, its first manager keeps an empty entry.
-pub fn holders(object: &Value, path: &[Step]) -> Vec<Holder> {
+pub fn find_field_managers(object: &Value, path: &[FieldPathStep]) -> Vec<FieldManager> {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
     let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let held = |entry: &Value| {
         let hold = is_held(entry.get("fieldsV1")?.as_object()?, path)?;
-        Some((hold, Holder { manager: text(entry, "manager"), time: text(entry, "time") }))
+        Some((hold, FieldManager { manager: text(entry, "manager"), time: text(entry, "time") }))
     };
-    let all: Vec<(Hold, Holder)> = entries.filter_map(held).collect();
+    let all: Vec<(Hold, FieldManager)> = entries.filter_map(held).collect();
     let closest = all.iter().map(|(hold, _)| *hold).max();
     all.into_iter().filter(|(hold, _)| Some(*hold) == closest).map(|(_, holder)| holder).collect()
 }
@@ -67,28 +67,29 @@ enum Hold {
 /// True when this cluster of a spec made the object, or took it over: one of its marks is there, as we set it. A copy has the labels,
 /// but nobody who applied it as us.
 pub fn is_ours(object: &Value, cluster: &str) -> bool {
-    has_mark(object, MEMBERSHIP, &part_of(cluster)) || has_mark(object, applyset::PART_OF, &applyset::id(&keeper(cluster)))
+    has_mark(object, MEMBERSHIP, &part_of(cluster))
+        || has_mark(object, applyset::PART_OF, &applyset::compute_applyset_id(&build_cluster_object_name(cluster)))
 }
 
 fn has_mark(object: &Value, name: &str, value: &str) -> bool {
-    let path = ["metadata", "labels", name].map(|name| Step::Field(name.to_owned()));
-    label(object, name) == Some(value) && holders(object, &path).iter().any(|holder| holder.manager == MANAGER)
+    let path = ["metadata", "labels", name].map(|name| FieldPathStep::Field(name.to_owned()));
+    find_object_label(object, name) == Some(value) && find_field_managers(object, &path).iter().any(|holder| holder.manager == MANAGER)
 }
 
-fn label<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+fn find_object_label<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
     object.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str)
 }
 
 /// Everybody who set fields of an object by its main resource: what controllers note as its status, or set by another part of it, is left out.
-pub fn managers(object: &Value) -> BTreeSet<String> {
+pub fn collect_object_managers(object: &Value) -> BTreeSet<String> {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
     let of_the_object = entries.filter(|entry| entry.get("subresource").and_then(Value::as_str).unwrap_or_default().is_empty());
     of_the_object.filter_map(|entry| entry.get("manager")?.as_str()).map(str::to_owned).collect()
 }
 
 /// Whose an object is, in words.
-pub fn maker(object: &Value) -> String {
-    if let Some(spec) = label(object, MEMBERSHIP) {
+pub fn describe_object_owner(object: &Value) -> String {
+    if let Some(spec) = find_object_label(object, MEMBERSHIP) {
         return format!("it belongs to the spec `{}` of railwright", one_line(spec, 63));
     }
     // Applies stand first in the list, however late they came; whoever touched it last long ago is the closest to who made it.
@@ -102,7 +103,7 @@ pub fn maker(object: &Value) -> String {
 
 /// The manifest of an object that an attempt with this token makes.
 pub fn bearing_attempt(mut manifest: Value, token: &str) -> Value {
-    mark(&mut manifest, "annotations", ATTEMPT, token);
+    set_metadata_mark(&mut manifest, "annotations", ATTEMPT, token);
     manifest
 }
 
@@ -118,7 +119,7 @@ pub fn is_adopted(object: &Value) -> bool {
 
 /// The value of the label. A name of a cluster may end in `-`, which that of a label may not; no two have the same.
 pub fn part_of(cluster: &str) -> Cow<'_, str> {
-    match plain(cluster) {
+    match trim_cluster_name(cluster) {
         plain if plain == cluster => plain.into(),
         plain => {
             let digest = Digest::of_bytes(cluster.as_bytes());
@@ -129,13 +130,13 @@ pub fn part_of(cluster: &str) -> Cow<'_, str> {
     }
 }
 
-fn plain(cluster: &str) -> &str {
+fn trim_cluster_name(cluster: &str) -> &str {
     cluster.trim_end_matches('-')
 }
 
 /// The name of the Lease and the Secret of a spec's cluster: two of them on one Kubernetes cluster know nothing of each other.
-pub fn keeper(cluster: &str) -> String {
-    let plain = plain(cluster).to_ascii_lowercase();
+pub fn build_cluster_object_name(cluster: &str) -> String {
+    let plain = trim_cluster_name(cluster).to_ascii_lowercase();
     if plain == cluster {
         format!("railwright-{plain}")
     } else {
@@ -144,12 +145,17 @@ pub fn keeper(cluster: &str) -> String {
 }
 
 /// The manifest with our marks.
-pub fn marked(mut manifest: Value, cluster: &str, adopts: bool) -> Value {
-    mark(&mut manifest, "labels", MEMBERSHIP, &part_of(cluster));
+pub fn add_ownership_marks(mut manifest: Value, cluster: &str, adopts: bool) -> Value {
+    set_metadata_mark(&mut manifest, "labels", MEMBERSHIP, &part_of(cluster));
     match adopts {
-        true => mark(&mut manifest, "annotations", ADOPTED, "true"),
+        true => set_metadata_mark(&mut manifest, "annotations", ADOPTED, "true"),
         // Whoever deletes the set deletes its members: what stood there before us is none.
-        false => mark(&mut manifest, "labels", applyset::PART_OF, &applyset::id(&keeper(cluster))),
+        false => set_metadata_mark(
+            &mut manifest,
+            "labels",
+            applyset::PART_OF,
+            &applyset::compute_applyset_id(&build_cluster_object_name(cluster)),
+        ),
     }
     manifest
 }
@@ -159,22 +165,22 @@ pub fn taken_over(mut manifest: Value) -> Value {
     if let Some(labels) = manifest.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
         labels.remove(applyset::PART_OF);
     }
-    mark(&mut manifest, "annotations", ADOPTED, "true");
+    set_metadata_mark(&mut manifest, "annotations", ADOPTED, "true");
     manifest
 }
 
 /// The merge patch (RFC 7386) that takes our marks from an object, and nothing else.
-pub fn unmarking() -> Value {
+pub fn build_unmark_patch() -> Value {
     let labels = json!({ MEMBERSHIP: null, applyset::PART_OF: null });
     json!({ "metadata": { "labels": labels, "annotations": { ADOPTED: null, ATTEMPT: null } } })
 }
 
 /// True where an object bears none of our marks.
 pub fn is_unmarked(object: &Value) -> bool {
-    label(object, MEMBERSHIP).is_none() && label(object, applyset::PART_OF).is_none() && !is_adopted(object)
+    find_object_label(object, MEMBERSHIP).is_none() && find_object_label(object, applyset::PART_OF).is_none() && !is_adopted(object)
 }
 
-fn mark(manifest: &mut Value, field: &str, name: &str, value: &str) {
+fn set_metadata_mark(manifest: &mut Value, field: &str, name: &str, value: &str) {
     let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let marks = metadata.entry(field).or_insert(Value::Null);
     match marks {
@@ -184,9 +190,9 @@ fn mark(manifest: &mut Value, field: &str, name: &str, value: &str) {
 }
 
 /// True where only marks of our own are not there.
-pub fn is_mark(field: &Field) -> bool {
+pub fn is_mark(field: &FieldDifference) -> bool {
     let is_ours = |label: &str| label == MEMBERSHIP || label == applyset::PART_OF;
-    let names: Vec<&str> = field.path.iter().map(|step| if let Step::Field(name) = step { name } else { "" }).collect();
+    let names: Vec<&str> = field.path.iter().map(|step| if let FieldPathStep::Field(name) = step { name } else { "" }).collect();
     let alone = || field.wanted.as_ref().and_then(Value::as_object).is_some_and(|labels| labels.keys().all(|label| is_ours(label)));
     match names.as_slice() {
         ["metadata", "labels", label] => is_ours(label),
@@ -195,7 +201,7 @@ pub fn is_mark(field: &Field) -> bool {
     }
 }
 
-fn is_held(fields: &Map<String, Value>, path: &[Step]) -> Option<Hold> {
+fn is_held(fields: &Map<String, Value>, path: &[FieldPathStep]) -> Option<Hold> {
     let Some((step, rest)) = path.split_first() else { return Some(Hold::Itself) };
     // A list that is no map of its own is held as one.
     if fields.is_empty() {
@@ -204,15 +210,15 @@ fn is_held(fields: &Map<String, Value>, path: &[Step]) -> Option<Hold> {
     fields.iter().filter(|(key, _)| is_step(key, step)).filter_map(|(_, below)| is_held(below.as_object()?, rest)).max()
 }
 
-fn is_step(key: &str, step: &Step) -> bool {
+fn is_step(key: &str, step: &FieldPathStep) -> bool {
     let json = |text: &str| serde_json::from_str::<Value>(text).ok();
     match (key.split_once(':'), step) {
-        (Some(("f", name)), Step::Field(field)) => name == field,
-        (Some(("k", keys)), Step::Item { item, .. }) => json(keys)
+        (Some(("f", name)), FieldPathStep::Field(field)) => name == field,
+        (Some(("k", keys)), FieldPathStep::Item { item, .. }) => json(keys)
             .and_then(|keys| keys.as_object().cloned())
             .is_some_and(|keys| keys.iter().all(|(name, value)| item.get(name) == Some(value))),
-        (Some(("v", value)), Step::Item { item, .. }) => json(value).as_ref() == Some(item),
-        (Some(("i", index)), Step::Item { index: at, .. }) => index.parse() == Ok(*at),
+        (Some(("v", value)), FieldPathStep::Item { item, .. }) => json(value).as_ref() == Some(item),
+        (Some(("i", index)), FieldPathStep::Item { index: at, .. }) => index.parse() == Ok(*at),
         _ => false,
     }
 }
@@ -221,19 +227,19 @@ fn is_step(key: &str, step: &Step) -> bool {
 mod tests {
     use super::*;
 
-    fn field(name: &str) -> Step {
-        Step::Field(name.to_owned())
+    fn field(name: &str) -> FieldPathStep {
+        FieldPathStep::Field(name.to_owned())
     }
 
-    fn item(index: usize, item: Value) -> Step {
-        Step::Item { index, item }
+    fn item(index: usize, item: Value) -> FieldPathStep {
+        FieldPathStep::Item { index, item }
     }
 
     #[test]
     fn whoever_came_first_made_it() {
         let entry = |manager: &str, time: &str| json!({ "manager": manager, "time": time });
         let entries = [entry("argocd", "2026-01-02T00:00:00Z"), entry("kubectl-create", "2026-01-01T00:00:00Z")];
-        assert_eq!(maker(&json!({ "metadata": { "managedFields": entries } })), "kubectl-create made it");
+        assert_eq!(describe_object_owner(&json!({ "metadata": { "managedFields": entries } })), "kubectl-create made it");
     }
 
     #[test]
@@ -243,7 +249,7 @@ mod tests {
         let object = json!({ "metadata": { "managedFields": [
             { "manager": "kubectl-edit", "operation": "Update", "time": "2026-01-02T03:04:05Z", "fieldsV1": fields },
             { "manager": "railwright", "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": { "f:data": { "f:b": {} } } } ] } });
-        let who = |path: &[Step]| holders(&object, path).into_iter().map(|holder| holder.manager).collect::<Vec<_>>();
+        let who = |path: &[FieldPathStep]| find_field_managers(&object, path).into_iter().map(|holder| holder.manager).collect::<Vec<_>>();
         assert_eq!(who(&[field("data"), field("a")]), ["kubectl-edit"]);
         assert_eq!(who(&[field("data"), field("b")]), ["railwright"]);
         assert_eq!(who(&[field("data"), field("c")]), Vec::<String>::new());
@@ -254,7 +260,7 @@ mod tests {
         assert_eq!(who(&[field("spec"), field("args"), item(1, json!("-v"))]), ["kubectl-edit"], "an atomic list is held as one");
         assert_eq!(who(&[field("spec"), field("finalizers"), item(0, json!("keep"))]), ["kubectl-edit"]);
         let marked = |object: Value| {
-            let mut object = marked(object, "lab-", false);
+            let mut object = add_ownership_marks(object, "lab-", false);
             let label = json!({ "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } });
             object["metadata"]["managedFields"] = json!([{ "manager": "railwright", "operation": "Apply", "time": "", "fieldsV1": label }]);
             object
@@ -270,9 +276,9 @@ mod tests {
         let mut copied = marked(object.clone());
         copied["metadata"]["managedFields"] = json!([]);
         assert!(!is_ours(&copied, "lab-"), "a copy is not ours");
-        let adopted = super::marked(marked(object), "lab-", true);
+        let adopted = super::add_ownership_marks(marked(object), "lab-", true);
         assert!(is_ours(&adopted, "lab-") && is_adopted(&adopted));
-        let names = ["lab", "Lab", "lab-"].map(keeper);
+        let names = ["lab", "Lab", "lab-"].map(build_cluster_object_name);
         assert!(
             names[0] == "railwright-lab" && names[1] != names[2] && names.iter().all(|name| name.starts_with("railwright-lab")),
             "{names:?}"

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 /// One step of a path into an object.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum FieldPathStep {
     /// A field of a map.
     Field(String),
     /// An item of a list.
@@ -19,9 +19,9 @@ pub enum Step {
 
 /// One field that differs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Field {
+pub struct FieldDifference {
     /// Where in the object. Where the text of a field is JSON itself, the path ends at that field.
-    pub path: Vec<Step>,
+    pub path: Vec<FieldPathStep>,
     /// The path for people, on into a text that is JSON: `data.config.json: configList[rdma_a].rdmaHcaMax`.
     pub shown: String,
     /// What is wanted; nothing where the field is to go.
@@ -34,28 +34,28 @@ pub struct Field {
 const KEYS: [&str; 7] = ["name", "resourceName", "key", "type", "mountPath", "containerPort", "ip"];
 
 /// Every smallest field in which `found` is not `wanted`. `partly`: what `wanted` does not name is left alone.
-pub fn differences(wanted: &Value, found: &Value, partly: bool) -> Vec<Field> {
-    let mut walk = Walk { partly, path: Vec::new(), inner: None, out: Vec::new() };
+pub fn diff_fields(wanted: &Value, found: &Value, partly: bool) -> Vec<FieldDifference> {
+    let mut walk = FieldDiffWalk { partly, path: Vec::new(), inner: None, out: Vec::new() };
     walk.values(Some(wanted), Some(found));
     walk.out
 }
 
 /// Every smallest field of a value, by its path for people; texts that are JSON are read.
-pub fn leaves(value: &Value) -> Vec<(String, Value)> {
+pub fn collect_leaf_fields(value: &Value) -> Vec<(String, Value)> {
     let mut out = Vec::new();
     leaves_below(value, &mut Vec::new(), "", &mut out);
     out
 }
 
-fn leaves_below(value: &Value, path: &mut Vec<Step>, before: &str, out: &mut Vec<(String, Value)>) {
-    let inner = value.as_str().filter(|_| before.is_empty()).and_then(json);
-    let items: Vec<(Step, &Value)> = match (value, &inner) {
-        (_, Some(inner)) => return leaves_below(inner, &mut Vec::new(), &format!("{}: ", shown(path)), out),
-        (Value::Object(map), _) if !map.is_empty() => map.iter().map(|(name, value)| (Step::Field(name.clone()), value)).collect(),
+fn leaves_below(value: &Value, path: &mut Vec<FieldPathStep>, before: &str, out: &mut Vec<(String, Value)>) {
+    let inner = value.as_str().filter(|_| before.is_empty()).and_then(parse_inner_json);
+    let items: Vec<(FieldPathStep, &Value)> = match (value, &inner) {
+        (_, Some(inner)) => return leaves_below(inner, &mut Vec::new(), &format!("{}: ", format_field_path(path)), out),
+        (Value::Object(map), _) if !map.is_empty() => map.iter().map(|(name, value)| (FieldPathStep::Field(name.clone()), value)).collect(),
         (Value::Array(list), _) if list.iter().any(Value::is_object) => {
-            list.iter().enumerate().map(|(index, item)| (Step::Item { index, item: item.clone() }, item)).collect()
+            list.iter().enumerate().map(|(index, item)| (FieldPathStep::Item { index, item: item.clone() }, item)).collect()
         }
-        _ => return out.push((format!("{before}{}", shown(path)), value.clone())),
+        _ => return out.push((format!("{before}{}", format_field_path(path)), value.clone())),
     };
     for (step, value) in items {
         path.push(step);
@@ -65,7 +65,7 @@ fn leaves_below(value: &Value, path: &mut Vec<Step>, before: &str, out: &mut Vec
 }
 
 /// Every field of `wanted`, whole maps and lists too, with what `found` has in its place.
-pub fn every(wanted: &Value, found: &Value) -> Vec<Field> {
+pub fn collect_all_fields(wanted: &Value, found: &Value) -> Vec<FieldDifference> {
     let mut out = Vec::new();
     every_below(wanted, Some(found), (&mut Vec::new(), &mut None), &mut out);
     out.retain(|field| !field.path.is_empty());
@@ -73,19 +73,20 @@ pub fn every(wanted: &Value, found: &Value) -> Vec<Field> {
 }
 
 /// A path, and the one within a text that is JSON.
-type Place<'a> = (&'a mut Vec<Step>, &'a mut Option<Vec<Step>>);
+type Place<'a> = (&'a mut Vec<FieldPathStep>, &'a mut Option<Vec<FieldPathStep>>);
 
-fn every_below(wanted: &Value, found: Option<&Value>, (path, inner): Place<'_>, out: &mut Vec<Field>) {
-    let within = inner.as_ref().filter(|inner| !inner.is_empty()).map(|inner| format!(": {}", shown(inner))).unwrap_or_default();
-    let shown = format!("{}{within}", shown(path));
-    out.push(Field { path: path.clone(), shown, wanted: Some(wanted.clone()), found: found.cloned() });
-    if let (None, Some(text)) = (&inner, wanted.as_str().and_then(json)) {
-        let found = found.and_then(Value::as_str).and_then(json);
+fn every_below(wanted: &Value, found: Option<&Value>, (path, inner): Place<'_>, out: &mut Vec<FieldDifference>) {
+    let within =
+        inner.as_ref().filter(|inner| !inner.is_empty()).map(|inner| format!(": {}", format_field_path(inner))).unwrap_or_default();
+    let shown = format!("{}{within}", format_field_path(path));
+    out.push(FieldDifference { path: path.clone(), shown, wanted: Some(wanted.clone()), found: found.cloned() });
+    if let (None, Some(text)) = (&inner, wanted.as_str().and_then(parse_inner_json)) {
+        let found = found.and_then(Value::as_str).and_then(parse_inner_json);
         return every_below(&text, found.as_ref(), (path, &mut Some(Vec::new())), out);
     }
-    let below: Vec<(Step, &Value, Option<&Value>)> = match wanted {
+    let below: Vec<(FieldPathStep, &Value, Option<&Value>)> = match wanted {
         Value::Object(map) => {
-            map.iter().map(|(name, value)| (Step::Field(name.clone()), value, found.and_then(|found| found.get(name)))).collect()
+            map.iter().map(|(name, value)| (FieldPathStep::Field(name.clone()), value, found.and_then(|found| found.get(name)))).collect()
         }
         Value::Array(list) if list.iter().any(Value::is_object) => {
             let others = found.and_then(Value::as_array);
@@ -93,7 +94,10 @@ fn every_below(wanted: &Value, found: Option<&Value>, (path, inner): Place<'_>, 
                 Some(key) => others.and_then(|all| all.iter().find(|other| other.get(key) == item.get(key))),
                 None => others.and_then(|all| all.get(index)),
             };
-            list.iter().enumerate().map(|(index, item)| (Step::Item { index, item: item.clone() }, item, of((index, item)))).collect()
+            list.iter()
+                .enumerate()
+                .map(|(index, item)| (FieldPathStep::Item { index, item: item.clone() }, item, of((index, item))))
+                .collect()
         }
         _ => return,
     };
@@ -104,15 +108,15 @@ fn every_below(wanted: &Value, found: Option<&Value>, (path, inner): Place<'_>, 
     }
 }
 
-struct Walk {
+struct FieldDiffWalk {
     partly: bool,
-    path: Vec<Step>,
+    path: Vec<FieldPathStep>,
     /// The path within a text that is JSON.
-    inner: Option<Vec<Step>>,
-    out: Vec<Field>,
+    inner: Option<Vec<FieldPathStep>>,
+    out: Vec<FieldDifference>,
 }
 
-impl Walk {
+impl FieldDiffWalk {
     fn values(&mut self, wanted: Option<&Value>, found: Option<&Value>) {
         match (wanted, found) {
             (Some(wanted), Some(found)) if wanted == found || (self.partly && is_same_quantity(wanted, found)) => {}
@@ -121,10 +125,14 @@ impl Walk {
             (Some(wanted), None) if self.partly && is_nothing(wanted) => {}
             (Some(Value::Object(wanted)), Some(Value::Object(found))) => self.maps(wanted, found),
             (Some(Value::Array(wanted)), Some(Value::Array(found))) => self.lists(wanted, found),
-            (Some(Value::String(wanted_text)), Some(Value::String(found_text))) => match (json(wanted_text), json(found_text)) {
-                (Some(inner_wanted), Some(inner_found)) if self.inner.is_none() => self.texts(&inner_wanted, &inner_found, (wanted, found)),
-                _ => self.note(wanted, found),
-            },
+            (Some(Value::String(wanted_text)), Some(Value::String(found_text))) => {
+                match (parse_inner_json(wanted_text), parse_inner_json(found_text)) {
+                    (Some(inner_wanted), Some(inner_found)) if self.inner.is_none() => {
+                        self.texts(&inner_wanted, &inner_found, (wanted, found))
+                    }
+                    _ => self.note(wanted, found),
+                }
+            }
             _ => self.note(wanted, found),
         }
     }
@@ -134,7 +142,7 @@ impl Walk {
         names.sort();
         names.dedup();
         for name in names {
-            self.step(Step::Field(name.clone()), wanted.get(name), found.get(name));
+            self.step(FieldPathStep::Field(name.clone()), wanted.get(name), found.get(name));
         }
     }
 
@@ -143,7 +151,7 @@ impl Walk {
         let Some(key) = KEYS.into_iter().find(|key| is_key(key, wanted) && is_key(key, found)) else {
             return if wanted.len() == found.len() && wanted.iter().chain(found).all(Value::is_object) {
                 for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
-                    self.step(Step::Item { index, item: found.clone() }, Some(wanted), Some(found));
+                    self.step(FieldPathStep::Item { index, item: found.clone() }, Some(wanted), Some(found));
                 }
             } else {
                 self.note(Some(&Value::Array(wanted.to_vec())), Some(&Value::Array(found.to_vec())));
@@ -157,10 +165,10 @@ impl Walk {
         }
         for (index, item) in wanted.iter().enumerate() {
             let other = found.iter().find(|other| other.get(key) == item.get(key));
-            self.step(Step::Item { index, item: item.clone() }, Some(item), other);
+            self.step(FieldPathStep::Item { index, item: item.clone() }, Some(item), other);
         }
         for (index, item) in found.iter().enumerate().filter(|(_, item)| !wanted.iter().any(|other| other.get(key) == item.get(key))) {
-            self.step(Step::Item { index, item: item.clone() }, None, Some(item));
+            self.step(FieldPathStep::Item { index, item: item.clone() }, None, Some(item));
         }
     }
 
@@ -175,16 +183,16 @@ impl Walk {
         }
     }
 
-    fn step(&mut self, step: Step, wanted: Option<&Value>, found: Option<&Value>) {
+    fn step(&mut self, step: FieldPathStep, wanted: Option<&Value>, found: Option<&Value>) {
         self.inner.as_mut().unwrap_or(&mut self.path).push(step);
         self.values(wanted, found);
         self.inner.as_mut().unwrap_or(&mut self.path).pop();
     }
 
     fn note(&mut self, wanted: Option<&Value>, found: Option<&Value>) {
-        let inner = self.inner.as_ref().map(|inner| format!(": {}", shown(inner))).unwrap_or_default();
-        let shown = format!("{}{inner}", shown(&self.path));
-        self.out.push(Field { path: self.path.clone(), shown, wanted: wanted.cloned(), found: found.cloned() });
+        let inner = self.inner.as_ref().map(|inner| format!(": {}", format_field_path(inner))).unwrap_or_default();
+        let shown = format!("{}{inner}", format_field_path(&self.path));
+        self.out.push(FieldDifference { path: self.path.clone(), shown, wanted: wanted.cloned(), found: found.cloned() });
     }
 }
 
@@ -198,7 +206,7 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 /// A text that is a map or a list in JSON.
-fn json(text: &str) -> Option<Value> {
+fn parse_inner_json(text: &str) -> Option<Value> {
     serde_json::from_str::<Value>(text).ok().filter(|value| value.is_object() || value.is_array())
 }
 
@@ -209,13 +217,13 @@ fn is_key(key: &str, items: &[Value]) -> bool {
 }
 
 /// A path for people: `spec.containers[rdma].image`.
-fn shown(path: &[Step]) -> String {
+fn format_field_path(path: &[FieldPathStep]) -> String {
     let mut out = String::new();
     for step in path {
         let done = match step {
-            Step::Field(name) if out.is_empty() => write!(out, "{name}"),
-            Step::Field(name) => write!(out, ".{name}"),
-            Step::Item { index, item } => match KEYS.iter().find_map(|key| item.get(key)) {
+            FieldPathStep::Field(name) if out.is_empty() => write!(out, "{name}"),
+            FieldPathStep::Field(name) => write!(out, ".{name}"),
+            FieldPathStep::Item { index, item } => match KEYS.iter().find_map(|key| item.get(key)) {
                 Some(Value::String(name)) => write!(out, "[{name}]"),
                 Some(value) => write!(out, "[{value}]"),
                 None => write!(out, "[{index}]"),
@@ -233,13 +241,13 @@ fn shown(path: &[Step]) -> String {
 pub fn is_same_quantity(one: &Value, other: &Value) -> bool {
     let number = |value: &Value| match value {
         Value::Number(number) => number.as_f64(),
-        Value::String(text) => quantity(text),
+        Value::String(text) => parse_quantity(text),
         _ => None,
     };
     matches!((number(one), number(other)), (Some(one), Some(other)) if one == other)
 }
 
-pub(super) fn quantity(text: &str) -> Option<f64> {
+pub(super) fn parse_quantity(text: &str) -> Option<f64> {
     const SUFFIXES: [(&str, f64); 16] = [
         ("Ki", 1024.0),
         ("Mi", 1_048_576.0),
@@ -267,7 +275,7 @@ mod tests {
     use serde_json::json;
 
     fn shown_of(wanted: Value, found: Value, partly: bool) -> Vec<(String, Option<Value>, Option<Value>)> {
-        differences(&wanted, &found, partly).into_iter().map(|field| (field.shown, field.wanted, field.found)).collect()
+        diff_fields(&wanted, &found, partly).into_iter().map(|field| (field.shown, field.wanted, field.found)).collect()
     }
 
     #[test]
@@ -311,7 +319,7 @@ mod tests {
     #[test]
     fn every_leaf_is_named_once() {
         let object = json!({ "data": { "c.json": r#"{"list":[{"name":"a","max":1}]}"#, "t": "x" }, "args": ["-v"], "none": {} });
-        let texts: Vec<String> = leaves(&object).into_iter().map(|(path, value)| format!("{path} {value}")).collect();
+        let texts: Vec<String> = collect_leaf_fields(&object).into_iter().map(|(path, value)| format!("{path} {value}")).collect();
         assert_eq!(texts, ["args [\"-v\"]", "data.c.json: list[a].max 1", "data.c.json: list[a].name \"a\"", "data.t \"x\"", "none {}"]);
     }
 

@@ -3,14 +3,14 @@
 use super::known_kinds::WELL_KNOWN;
 use super::request::ObjectName;
 use super::{WITH_PODS, manifest};
-use crate::Wish;
+use crate::DesiredResource;
 use serde_json::Value;
 
 /// What others can only be in once this object is there: a namespace, a kind.
-pub fn brings(wish: &Wish) -> Option<String> {
-    let manifest = manifest::manifest(&wish.body).ok()?;
+pub fn find_provided_prerequisite(wish: &DesiredResource) -> Option<String> {
+    let manifest = manifest::parse_manifest(&wish.body).ok()?;
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
-    match manifest::object(&manifest)?.kind_and_group().as_str() {
+    match manifest::parse_object_name(&manifest)?.kind_and_group().as_str() {
         "Namespace.core" => Some(format!("namespace {}", text("/metadata/name")?)),
         "CustomResourceDefinition.apiextensions.k8s.io" => Some(format!("kind {}.{}", text("/spec/names/kind")?, text("/spec/group")?)),
         _ => None,
@@ -18,18 +18,18 @@ pub fn brings(wish: &Wish) -> Option<String> {
 }
 
 /// What has to be there before this object, in the same words.
-pub fn is_in(wish: &Wish) -> Vec<String> {
-    let object = manifest::manifest(&wish.body).ok().and_then(|manifest| manifest::object(&manifest));
+pub fn is_in(wish: &DesiredResource) -> Vec<String> {
+    let object = manifest::parse_manifest(&wish.body).ok().and_then(|manifest| manifest::parse_object_name(&manifest));
     let Some(object) = object else { return Vec::new() };
-    let namespace = object.namespace.is_some().then(|| of(&object, false));
-    namespace.into_iter().chain([of(&object, true)]).collect()
+    let namespace = object.namespace.is_some().then(|| describe_prerequisite(&object, false));
+    namespace.into_iter().chain([describe_prerequisite(&object, true)]).collect()
 }
 
 /// Whether a step for this wish brings what others are in, or may well do so: a definition its kind, a namespace itself. What a
 /// workload or an object of an operator makes nobody knows; the other kinds of Kubernetes itself make nothing.
-pub fn may_bring(wish: &Wish, needed: &str) -> bool {
-    let object = manifest::manifest(&wish.body).ok().and_then(|manifest| manifest::object(&manifest));
-    match (brings(wish), object) {
+pub fn may_bring(wish: &DesiredResource, needed: &str) -> bool {
+    let object = manifest::parse_manifest(&wish.body).ok().and_then(|manifest| manifest::parse_object_name(&manifest));
+    match (find_provided_prerequisite(wish), object) {
         (Some(brought), _) => brought == needed,
         (None, Some(object)) => {
             let is_known = WELL_KNOWN.iter().any(|(group, kind, ..)| *group == object.group() && *kind == object.kind);
@@ -40,7 +40,7 @@ pub fn may_bring(wish: &Wish, needed: &str) -> bool {
 }
 
 /// The kind of an object, or the namespace that it is in, in the words of `brings`.
-pub fn of(object: &ObjectName, kind: bool) -> String {
+pub fn describe_prerequisite(object: &ObjectName, kind: bool) -> String {
     match (&object.namespace, kind) {
         (Some(namespace), false) => format!("namespace {namespace}"),
         _ => format!("kind {}", object.kind_and_group()),

@@ -1,10 +1,10 @@
 //! What a change of fields does to pods that run.
 
-use super::paths::{Field, Step};
+use super::paths::{FieldDifference, FieldPathStep};
 use super::request::ObjectName;
-use super::{Asked, WITH_PODS};
+use super::{DesiredObject, WITH_PODS};
 use crate::{Assessment, Disruption};
-use railwright_base::text::counted;
+use railwright_base::text::format_count;
 use serde_json::Value;
 
 /// Kinds of operators whose pods end with the object (ray-project/kuberay, kubeflow/mpi-operator, kubeflow/training-operator: owner references).
@@ -17,14 +17,14 @@ pub fn end_with(object: &ObjectName) -> bool {
 }
 
 /// How many pods fewer there are to be; none where it is not said.
-fn fewer(fields: &[Field]) -> u64 {
-    let is_count = |field: &&Field| matches!(field.path.last(), Some(Step::Field(name)) if name == "replicas");
+fn count_removed_pods(fields: &[FieldDifference]) -> u64 {
+    let is_count = |field: &&FieldDifference| matches!(field.path.last(), Some(FieldPathStep::Field(name)) if name == "replicas");
     let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_u64);
     fields.iter().filter(is_count).filter_map(|field| number(&field.found)?.checked_sub(number(&field.wanted)?)).sum()
 }
 
 /// What a change of these fields does to pods that run.
-pub fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
+pub fn record_pod_disruption(asked: &DesiredObject, fields: &[FieldDifference], assessment: &mut Assessment) {
     let kind = asked.object.kind_and_group();
     if WITH_PODS.contains(&kind.as_str()) && fields.iter().any(|field| field.shown.starts_with("spec.template.")) {
         assessment.disruption = Disruption::Restart;
@@ -35,9 +35,9 @@ pub fn disturb(asked: &Asked, fields: &[Field], assessment: &mut Assessment) {
         }];
         return;
     }
-    let ending = if end_with(&asked.object) { fewer(fields) } else { 0 };
+    let ending = if end_with(&asked.object) { count_removed_pods(fields) } else { 0 };
     if ending > 0 {
         assessment.disruption = Disruption::Restart;
-        assessment.interrupts = vec![format!("{} of {} end", counted(ending as usize, "pod"), asked.object)];
+        assessment.interrupts = vec![format!("{} of {} end", format_count(ending as usize, "pod"), asked.object)];
     }
 }

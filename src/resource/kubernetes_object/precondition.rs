@@ -2,7 +2,7 @@
 //! delete it and make it anew, or take it over; then the write leaves it alone.
 
 use super::manifest::without_servers_part;
-use super::ownership::{MEMBERSHIP, is_adopted, maker, managers};
+use super::ownership::{MEMBERSHIP, collect_object_managers, describe_object_owner, is_adopted};
 use super::request::ObjectName;
 use railwright_base::Digest;
 use schemars::JsonSchema;
@@ -42,7 +42,7 @@ pub struct Hands {
 
 impl Hands {
     fn of(object: &Value) -> Self {
-        Hands { adopted: is_adopted(object), managers: managers(object), content: Digest::of(&without_servers_part(object)) }
+        Hands { adopted: is_adopted(object), managers: collect_object_managers(object), content: Digest::of(&without_servers_part(object)) }
     }
 }
 
@@ -81,7 +81,7 @@ impl ObjectPrecondition {
     /// Why a write left alone what is there now.
     pub fn violated_by(&self, name: &ObjectName, found: &Value) -> String {
         let now = if self.is_for_deletion() { Self::for_deletion(found) } else { Self::of(found) };
-        let maker = maker(found);
+        let maker = describe_object_owner(found);
         match (self, &now) {
             (ObjectPrecondition::Absent, _) => format!("{name} was not there when it was looked at; {maker} by now, and it is left alone"),
             (ObjectPrecondition::Present { uid, .. }, ObjectPrecondition::Present { uid: other, .. }) if uid != other => {

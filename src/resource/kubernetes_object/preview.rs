@@ -1,10 +1,10 @@
 //! What the server made of the dry run of a wish.
 
-use super::Asked;
+use super::DesiredObject;
 use super::ownership::taken_over;
 use super::refusal::Refusal;
 use super::request::{NO_KIND, NOT_SAID, REFUSED};
-use crate::{Answer, AnswerStatus, Answers};
+use crate::{AnswerStatus, ReadResult, ReadResults};
 use railwright_base::text::one_line;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub const NO_DRY_RUN: &str = "does not support dry run";
 
 /// What the server made of the dry run.
-pub enum Preview {
+pub enum ObjectPreview {
     Is(Value),
     Refused(Refusal),
     /// It may not be asked for, in words; the fields of the wish are compared instead.
@@ -23,29 +23,28 @@ pub enum Preview {
     Unknown(String),
 }
 
-impl Preview {
+impl ObjectPreview {
     /// The dry run of a wish that no longer says that its object was taken over takes our marks for that: they stay.
     pub fn of_one_taken_over(self, keeps: bool) -> Self {
         match self {
-            Preview::Is(object) if keeps => Preview::Is(taken_over(object)),
+            ObjectPreview::Is(object) if keeps => ObjectPreview::Is(taken_over(object)),
             other => other,
         }
     }
 }
 
 /// The answer to it.
-pub fn of(asked: &Asked, answers: &Answers) -> Preview {
+pub fn read_object_preview(asked: &DesiredObject, answers: &ReadResults) -> ObjectPreview {
     match answers.output(&asked.preview()) {
-        Err(reason) if matches!(answers.get(&asked.preview()), Some(Answer { status: AnswerStatus::Denied, .. })) => {
-            Preview::NotAllowed(reason)
+        Err(reason) if matches!(answers.get(&asked.preview()), Some(ReadResult { status: AnswerStatus::Denied, .. })) => {
+            ObjectPreview::NotAllowed(reason)
         }
-        Ok((0, out)) => {
-            serde_json::from_str(out).map_or_else(|_| Preview::Unknown("the server's answer is no object".to_owned()), Preview::Is)
-        }
-        Ok((REFUSED, out)) => Preview::Refused(Refusal::of_answer(out)),
-        Ok((NO_KIND, out)) => Preview::NotYet(one_line(out, 200)),
-        Ok((NOT_SAID, out)) => Preview::Unknown(format!("the server gave no preview: {}", one_line(out, 200))),
-        Ok((_, out)) => Preview::Unknown(one_line(out, 200)),
-        Err(reason) => Preview::Unknown(reason),
+        Ok((0, out)) => serde_json::from_str(out)
+            .map_or_else(|_| ObjectPreview::Unknown("the server's answer is no object".to_owned()), ObjectPreview::Is),
+        Ok((REFUSED, out)) => ObjectPreview::Refused(Refusal::of_answer(out)),
+        Ok((NO_KIND, out)) => ObjectPreview::NotYet(one_line(out, 200)),
+        Ok((NOT_SAID, out)) => ObjectPreview::Unknown(format!("the server gave no preview: {}", one_line(out, 200))),
+        Ok((_, out)) => ObjectPreview::Unknown(one_line(out, 200)),
+        Err(reason) => ObjectPreview::Unknown(reason),
     }
 }

@@ -1,27 +1,27 @@
 //! Changes that only come about where the object is deleted and made anew, which is done where the wish allows it: of fields that the
 //! server never lets change, and of fields whose change the object's controller takes without a word and leaves what runs as it is.
 
-use super::paths::{Field, Step};
+use super::paths::{FieldDifference, FieldPathStep};
 use super::precondition::ObjectPrecondition;
-use super::{Asked, NEVER_REMOVED, pods};
+use super::{DesiredObject, NEVER_REMOVED, pods};
 use crate::fields::Fields;
 use crate::{Action, Assessment, Disruption};
 use serde_json::Value;
 
 /// Why it takes a new object.
 #[derive(Debug, Clone, Copy)]
-pub enum Because {
+pub enum ReplacementReason {
     /// The server refuses the change.
     NeverChanges,
     /// The server takes it, and the controller leaves what runs as it is.
     ChangesNothing,
 }
 
-impl Because {
+impl ReplacementReason {
     fn words(self) -> &'static str {
         match self {
-            Because::NeverChanges => "a field changes that never changes",
-            Because::ChangesNothing => "its controller leaves its pods as they are when this changes",
+            ReplacementReason::NeverChanges => "a field changes that never changes",
+            ReplacementReason::ChangesNothing => "its controller leaves its pods as they are when this changes",
         }
     }
 }
@@ -32,13 +32,13 @@ pub fn is_allowed(body: &Value) -> bool {
 }
 
 /// The fields whose change takes a new object, by their paths without the items of lists: `spec.workerGroupSpecs.template`.
-pub fn fields(body: &Value) -> Vec<String> {
+pub fn list_replace_fields(body: &Value) -> Vec<String> {
     let all = body.get("replace").and_then(Value::as_array).into_iter().flatten();
     all.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// `true`, or a list of paths.
-pub fn check(fields: &mut Fields<'_>, body: &Value) {
+pub fn check_replace_field(fields: &mut Fields<'_>, body: &Value) {
     let is_path = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty() && text.split('.').all(|part| !part.is_empty()));
     match body.get("replace") {
         Some(Value::Array(paths)) if !paths.is_empty() && paths.iter().all(is_path) => {}
@@ -51,12 +51,12 @@ pub fn check(fields: &mut Fields<'_>, body: &Value) {
 }
 
 /// Whether some of these fields are below those whose change takes a new object, or hold one of them: then nobody can tell.
-fn concerns(paths: &[String], differing: &[Field]) -> bool {
+fn may_require_replacement(paths: &[String], differing: &[FieldDifference]) -> bool {
     let is_below = |path: &str, other: &str| path == other || path.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
     differing.iter().any(|field| {
         let names = field.path.iter().filter_map(|step| match step {
-            Step::Field(name) => Some(name.as_str()),
-            Step::Item { .. } => None,
+            FieldPathStep::Field(name) => Some(name.as_str()),
+            FieldPathStep::Item { .. } => None,
         });
         let name = names.collect::<Vec<_>>().join(".");
         paths.iter().any(|path| is_below(&name, path) || is_below(path, &name))
@@ -64,14 +64,14 @@ fn concerns(paths: &[String], differing: &[Field]) -> bool {
 }
 
 /// Why an object of this kind is never deleted to be made anew.
-pub fn never(kind: &str) -> Option<&'static str> {
+pub fn explain_replace_prohibition(kind: &str) -> Option<&'static str> {
     NEVER_REMOVED.contains(&kind).then_some("all that lies below it would be deleted with it")
 }
 
 /// What is said of a refusal that a replacement would mend.
-pub fn advice(asked: &Asked, message: &str, ours: bool) -> String {
-    let refused = super::refused(&asked.object, message);
-    match ours && !asked.adopts && never(&asked.object.kind_and_group()).is_none() {
+pub fn format_replace_advice(asked: &DesiredObject, message: &str, ours: bool) -> String {
+    let refused = super::format_server_refusal(&asked.object, message);
+    match ours && !asked.adopts && explain_replace_prohibition(&asked.object.kind_and_group()).is_none() {
         true => format!("{refused}; `replace: true` {} has it deleted and made anew", asked.beside),
         false => format!("{refused}; {BY_HAND}"),
     }
@@ -80,11 +80,11 @@ pub fn advice(asked: &Asked, message: &str, ours: bool) -> String {
 const BY_HAND: &str = "it can only be deleted and made anew, which is done by hand";
 
 /// Whether changes of these fields take a new object though the server takes them; one that was there before us is not deleted for it.
-pub fn of_changes(asked: &Asked, differing: &[Field], assessment: &mut Assessment) -> Option<Because> {
-    if assessment.refusal.is_some() || !concerns(&asked.made_once, differing) {
+pub fn of_changes(asked: &DesiredObject, differing: &[FieldDifference], assessment: &mut Assessment) -> Option<ReplacementReason> {
+    if assessment.refusal.is_some() || !may_require_replacement(&asked.made_once, differing) {
         return None;
     }
-    let because = Because::ChangesNothing;
+    let because = ReplacementReason::ChangesNothing;
     if asked.adopts {
         assessment.refusal = Some(format!("{} was there before us, and {}; {BY_HAND}", asked.object, because.words()));
     }
@@ -92,7 +92,7 @@ pub fn of_changes(asked: &Asked, differing: &[Field], assessment: &mut Assessmen
 }
 
 /// Deletes the object that is there and makes it anew.
-pub fn replace(asked: &Asked, looked_at: ObjectPrecondition, because: Because, assessment: &mut Assessment) {
+pub fn plan_replacement(asked: &DesiredObject, looked_at: ObjectPrecondition, because: ReplacementReason, assessment: &mut Assessment) {
     let object = asked.object.clone();
     let pods = if pods::end_with(&object) { ", and its pods with it" } else { "" };
     assessment.interrupts = vec![format!("{object} is deleted{pods}, and made anew: {}", because.words())];

@@ -1,14 +1,14 @@
 //! Rights folded to rules of RBAC, as they stand in a role.
 
-use super::access::{Right, Verb};
-use railwright_base::text::yaml;
+use super::access::{ApiVerb, Right};
+use railwright_base::text::format_yaml_text;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rule of RBAC: these verbs on these objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Rule {
+pub struct RbacRule {
     /// Where; the whole cluster where there is none.
     pub namespace: Option<String>,
     /// The API group; empty for the core one.
@@ -18,28 +18,32 @@ pub struct Rule {
     /// The objects; all of the kind where none is named.
     pub names: BTreeSet<String>,
     /// What is allowed.
-    pub verbs: BTreeSet<Verb>,
+    pub verbs: BTreeSet<ApiVerb>,
     /// Why, a line each.
     pub reasons: BTreeSet<String>,
 }
 
-impl Rule {
+impl RbacRule {
     /// In one line, as it is added to the rules of a role.
     pub fn line(&self) -> String {
         let listed = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>().join(", ");
         let names = match self.names.is_empty() {
             true => String::new(),
-            false => format!(", resourceNames: [{}]", listed(&mut self.names.iter().map(|name| yaml(name)))),
+            false => format!(", resourceNames: [{}]", listed(&mut self.names.iter().map(|name| format_yaml_text(name)))),
         };
         let verbs = listed(&mut self.verbs.iter().map(|verb| verb.word().to_owned()));
-        format!("- {{ apiGroups: [{}], resources: [{}]{names}, verbs: [{verbs}] }}", yaml(&self.group), yaml(&self.resource))
+        format!(
+            "- {{ apiGroups: [{}], resources: [{}]{names}, verbs: [{verbs}] }}",
+            format_yaml_text(&self.group),
+            format_yaml_text(&self.resource)
+        )
     }
 }
 
 /// The same rights in as few rules as say nothing more.
-pub fn rules(rights: impl IntoIterator<Item = (Right, String)>) -> Vec<Rule> {
+pub fn build_rbac_rules(rights: impl IntoIterator<Item = (Right, String)>) -> Vec<RbacRule> {
     type Kind = (Option<String>, String, String);
-    type Verbs = BTreeSet<Verb>;
+    type Verbs = BTreeSet<ApiVerb>;
     type Lines = BTreeSet<String>;
     let mut of_name: BTreeMap<(Kind, Option<String>), (Verbs, Lines)> = BTreeMap::new();
     for (right, reason) in rights {
@@ -53,19 +57,20 @@ pub fn rules(rights: impl IntoIterator<Item = (Right, String)>) -> Vec<Rule> {
         found.0.extend(name);
         found.1.extend(reasons);
     }
-    let rule = |(((namespace, group, resource), _, verbs), (names, reasons))| Rule { namespace, group, resource, names, verbs, reasons };
+    let rule =
+        |(((namespace, group, resource), _, verbs), (names, reasons))| RbacRule { namespace, group, resource, names, verbs, reasons };
     folded.into_iter().map(rule).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::access::{Level, of_keeper};
+    use super::super::access::{AccessLevel, of_keeper};
     use super::*;
     use serde_json::{Value, json};
 
     #[test]
     fn a_rule_in_a_line_is_yaml() {
-        let lines: Vec<String> = rules(of_keeper("train", Level::Apply)).iter().map(Rule::line).collect();
+        let lines: Vec<String> = build_rbac_rules(of_keeper("train", AccessLevel::Apply)).iter().map(RbacRule::line).collect();
         let read: Value = serde_yaml::from_str(&lines.join("\n")).unwrap();
         let secret = json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["railwright-train"], "verbs": ["get", "create", "patch"] });
         let verbs = ["get", "create", "update", "patch"];

@@ -2,7 +2,7 @@
 
 use super::request::{ABSENT, NOT_SAID, REFUSED};
 use super::*;
-use crate::{Answer, AnswerStatus, Disruption};
+use crate::{AnswerStatus, Disruption, ReadResult};
 use proptest::prelude::*;
 use railwright_base::{Address, Target};
 
@@ -15,10 +15,10 @@ fn body(data: &Value, adopt: bool) -> Value {
     body
 }
 
-fn wish(body: Value) -> Wish {
+fn wish(body: Value) -> DesiredResource {
     let path = KubernetesObject.address_path(&body).unwrap();
     let address = Address { target: Target::kube("prod"), path: path.into(), attribute: None };
-    Wish::of(address, "kubernetes_object", body)
+    DesiredResource::of(address, "kubernetes_object", body)
 }
 
 /// The object as a server tells it, its data set by this manager.
@@ -31,7 +31,7 @@ fn object(data: &Value, manager: &str) -> Value {
     managers.extend(ours.then(|| entry(MANAGER, "Apply", label)));
     let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": data, "metadata": {
         "name": "devices", "namespace": "kube-system", "uid": "u1", "resourceVersion": "7", "managedFields": managers } });
-    if ours { marked(object, "lab", false) } else { object }
+    if ours { add_ownership_marks(object, "lab", false) } else { object }
 }
 
 fn is_of_u1(precondition: &ObjectPrecondition) -> bool {
@@ -39,16 +39,16 @@ fn is_of_u1(precondition: &ObjectPrecondition) -> bool {
 }
 
 /// The answers to the two questions of a wish: exit status and text.
-fn answers(wish: &Wish, live: (i32, &Value), preview: (i32, &Value)) -> Answers {
+fn answers(wish: &DesiredResource, live: (i32, &Value), preview: (i32, &Value)) -> ReadResults {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let mut answers = Answers::default();
+    let mut answers = ReadResults::default();
     for (read, (code, value)) in KubernetesObject.reads(wish).into_iter().zip([live, preview]) {
-        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out: text(value) });
+        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: text(value) });
     }
     answers
 }
 
-fn assess(wish: &Wish, live: (i32, &Value), preview: (i32, &Value)) -> Assessment {
+fn assess(wish: &DesiredResource, live: (i32, &Value), preview: (i32, &Value)) -> Assessment {
     KubernetesObject.assess(wish, &answers(wish, live, preview))
 }
 
@@ -108,7 +108,7 @@ fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
     assert!(same.is_met(), "what is as wished needs nobody's leave");
     let mut labelled = body(&wanted, false);
     labelled["manifest"]["metadata"]["labels"] = json!({ "team": "rdma" });
-    let mut previewed = marked(object(&wanted, "kubectl-edit"), "lab", false);
+    let mut previewed = add_ownership_marks(object(&wanted, "kubectl-edit"), "lab", false);
     previewed["metadata"]["labels"]["team"] = json!("rdma");
     let labels = assess(&self::wish(labelled), (0, &object(&wanted, "kubectl-edit")), (0, &previewed));
     assert!(labels.refusal.is_some() && !labels.is_met(), "labels of the wish count: {labels:?}");
@@ -132,11 +132,11 @@ fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
         "what was asked for is judged"
     );
     let mut both = answers.clone();
-    both.insert(KubernetesObject.reads(&earlier)[1].key(), Answer { status: AnswerStatus::Exit(0), out: live.to_string() });
+    both.insert(KubernetesObject.reads(&earlier)[1].key(), ReadResult { status: AnswerStatus::Exit(0), out: live.to_string() });
     let met = KubernetesObject.left(&earlier, &both).attributes["data.a"].wanted.persisted.clone();
     assert_eq!(met, Some(Reading::is("1")), "also where nothing of it differs");
     let template = |cpu: &str| json!({ "containers": [{ "name": "x", "cpu": "1" }, { "name": "agent", "cpu": cpu, "args": ["-v"] }] });
-    let every = paths::every(
+    let every = paths::collect_all_fields(
         &json!({ "spec": template("1000m"), "data": { "a": "{\"l\":[{\"name\":\"r\",\"max\":1}]}" } }),
         &json!({ "spec": template("1") }),
     );
@@ -152,12 +152,12 @@ fn no_preview_is_never_no_drift() {
     let unknown = assess(&wish, (0, &object(&wanted, MANAGER)), (NOT_SAID, &json!("the webhook does not support dry run")));
     assert!(unknown.has_unknown() && !unknown.is_met() && unknown.actions.is_empty());
     let mut answers = answers(&wish, (0, &object(&other, MANAGER)), (0, &json!({})));
-    let denied = Answer { status: AnswerStatus::Denied, out: "may not patch".to_owned() };
+    let denied = ReadResult { status: AnswerStatus::Denied, out: "may not patch".to_owned() };
     answers.insert(KubernetesObject.reads(&wish)[1].key(), denied);
     assert!(KubernetesObject.assess(&wish, &answers).is_met(), "the fields of the wish are compared");
     let changed = self::wish(body(&json!({ "a": "3" }), false));
     let mut answers = self::answers(&changed, (0, &object(&other, MANAGER)), (0, &json!({})));
-    answers.insert(KubernetesObject.reads(&changed)[1].key(), Answer { status: AnswerStatus::Denied, out: String::new() });
+    answers.insert(KubernetesObject.reads(&changed)[1].key(), ReadResult { status: AnswerStatus::Denied, out: String::new() });
     let seen = KubernetesObject.assess(&changed, &answers);
     assert!(seen.attributes["data.a"].by.as_ref().unwrap().ends_with("not previewed"), "{seen:?}");
 }
@@ -271,8 +271,8 @@ proptest! {
             KubernetesObject.undo(&wish, &found.before, &again);
         }
         // Whatever differs is named, and what is equal is not.
-        prop_assert_eq!(paths::differences(&live, &live, false), vec![]);
-        prop_assert_eq!(paths::differences(&live, &preview, false).is_empty(), live == preview);
+        prop_assert_eq!(paths::diff_fields(&live, &live, false), vec![]);
+        prop_assert_eq!(paths::diff_fields(&live, &preview, false).is_empty(), live == preview);
     }
 }
 
@@ -291,7 +291,7 @@ fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
     let words: Vec<String> = anew.actions.iter().map(Action::word).collect();
     assert_eq!(words, ["delete_object", "apply_object"]);
     assert!(matches!(&anew.actions[0], Action::DeleteObject { precondition, .. } if is_of_u1(precondition)));
-    assert!(KubernetesObject.changes(&wish(allowed.clone()), false).iter().any(|(_, verb)| *verb == Verb::Delete));
+    assert!(KubernetesObject.changes(&wish(allowed.clone()), false).iter().any(|(_, verb)| *verb == ApiVerb::Delete));
     // What was never ours, or is refused for another reason, is not deleted for it.
     let theirs = assess(&wish(allowed.clone()), (0, &object(&found, "kubectl-edit")), immutable);
     assert!(theirs.refusal.as_ref().unwrap().ends_with("which is done by hand"), "{theirs:?}");
@@ -344,7 +344,7 @@ fn a_field_whose_change_changes_nothing_that_runs_takes_a_new_object() {
     let body = |adopt: bool| json!({ "cluster": "lab", "adopt": adopt, "replace": ["spec.rayVersion", "spec.workerGroupSpecs.template"], "manifest": cluster("x:2", 3) });
     assert_eq!(KubernetesObject.check(&body(false)), []);
     let live = |image: &str, replicas: u32, adopt: bool| {
-        let mut object = marked(cluster(image, replicas), "lab", adopt);
+        let mut object = add_ownership_marks(cluster(image, replicas), "lab", adopt);
         object["metadata"]["uid"] = json!("u1");
         object["metadata"]["managedFields"] = json!([{ "manager": MANAGER, "operation": "Apply", "fieldsV1": { "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } } }]);
         object

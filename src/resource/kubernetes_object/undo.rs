@@ -3,8 +3,10 @@
 use super::ownership::{is_adopted, is_ours};
 use super::precondition::ObjectPrecondition;
 use super::request::NO_KIND;
-use super::{Asked, Live, NEVER_REMOVED, OBJECT, asked, finalizers, live, pods, presence};
-use crate::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
+use super::{
+    DesiredObject, LiveObject, NEVER_REMOVED, OBJECT, finalizers, parse_desired_object, pods, read_live_object, set_presence_attribute,
+};
+use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading};
 use serde_json::Value;
 
 /// How long an object that was told to go may take: it is held until its finalizers are taken away.
@@ -13,12 +15,12 @@ const GONE_WITHIN_S: u32 = 120;
 const MARKS: &str = "marks";
 
 /// An object may be there under a version of its kind that is no longer served.
-fn is_unserved(asked: &Asked, answers: &Answers) -> bool {
+fn is_unserved(asked: &DesiredObject, answers: &ReadResults) -> bool {
     matches!(answers.output(&asked.live()), Ok((NO_KIND, _)))
 }
 
 /// Why an object that is there is not deleted.
-fn reason_to_stay(asked: &Asked, was_there: bool, ours: bool) -> Option<&'static str> {
+fn reason_to_stay(asked: &DesiredObject, was_there: bool, ours: bool) -> Option<&'static str> {
     if was_there {
         Some("it was there before us")
     } else if NEVER_REMOVED.contains(&asked.object.kind_and_group().as_str()) {
@@ -29,27 +31,27 @@ fn reason_to_stay(asked: &Asked, was_there: bool, ours: bool) -> Option<&'static
 }
 
 /// What takes back an object that was applied.
-pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+pub(super) fn plan_object_undo(last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-    let Some(asked) = asked(last_applied) else { return assessment };
-    let object = match live(&asked, answers) {
-        Live::Absent if is_unserved(&asked, answers) => {
+    let Some(asked) = parse_desired_object(last_applied) else { return assessment };
+    let object = match read_live_object(&asked, answers) {
+        LiveObject::Absent if is_unserved(&asked, answers) => {
             let reason = format!(
                 "the server does not serve {} {}; where its definition is gone for good, so is the object: railwright state forget",
                 asked.object.api_version, asked.object.kind
             );
-            presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
+            set_presence_attribute(&mut assessment, Reading::Absent, Reading::Unknown(reason));
             return assessment;
         }
-        Live::Absent => {
-            presence(&mut assessment, Reading::Absent, Reading::Absent);
+        LiveObject::Absent => {
+            set_presence_attribute(&mut assessment, Reading::Absent, Reading::Absent);
             return assessment;
         }
-        Live::Unknown(reason) => {
-            presence(&mut assessment, Reading::Absent, Reading::Unknown(reason));
+        LiveObject::Unknown(reason) => {
+            set_presence_attribute(&mut assessment, Reading::Absent, Reading::Unknown(reason));
             return assessment;
         }
-        Live::Is(object) => object,
+        LiveObject::Is(object) => object,
     };
     let ours = is_ours(&object, &asked.cluster);
     let was_there = before.get("existed").and_then(Value::as_bool) != Some(false) || asked.adopts || is_adopted(&object);
@@ -66,13 +68,13 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
     }
     let gone = Action::Await { until: format!("{} is gone", asked.object), within_s: GONE_WITHIN_S };
     if object.pointer("/metadata/deletionTimestamp").is_some() {
-        let found = Reading::is(finalizers::told(&object));
+        let found = Reading::is(finalizers::describe_deletion(&object));
         let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, found).that_settles();
         assessment.attributes.insert(OBJECT.to_owned(), attribute);
         assessment.actions = vec![gone];
         return assessment;
     }
-    presence(&mut assessment, Reading::Absent, Reading::is("present"));
+    set_presence_attribute(&mut assessment, Reading::Absent, Reading::is("present"));
     if pods::end_with(&asked.object) {
         assessment.disruption = Disruption::Restart;
         assessment.interrupts = vec![format!("pods of {} end", asked.object)];

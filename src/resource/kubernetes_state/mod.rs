@@ -6,10 +6,10 @@
 
 use super::body::is_word;
 use super::fields::Fields;
-use super::kubernetes_object::looks::{folded, listed};
-use super::kubernetes_object::readiness::{self, Readiness, Ready};
+use super::kubernetes_object::looks::{format_names_by_problem, read_object_list};
+use super::kubernetes_object::readiness::{self, Readiness, ReadinessCriteria};
 use super::kubernetes_object::request::KubernetesRead;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Hopeless, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Hopeless, Plane, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::TargetKind;
 use railwright_base::text::one_line;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ pub struct KubernetesState;
 /// The attribute.
 const READY: &str = "ready";
 
-impl Kind for KubernetesState {
+impl ResourceKind for KubernetesState {
     fn name(&self) -> &'static str {
         "kubernetes_state"
     }
@@ -31,11 +31,11 @@ impl Kind for KubernetesState {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        Some(asked(body)?.kind_and_group())
+        Some(parse_awaited_objects(body)?.kind_and_group())
     }
 
     fn address_path(&self, body: &Value) -> Option<Vec<String>> {
-        let asked = asked(body)?;
+        let asked = parse_awaited_objects(body)?;
         let name = body.get("name").and_then(Value::as_str).map(str::to_owned);
         let path = [self.name().to_owned(), asked.namespace.clone().unwrap_or_else(|| "-".to_owned()), asked.kind_and_group()];
         Some(path.into_iter().chain(name).collect())
@@ -54,34 +54,34 @@ impl Kind for KubernetesState {
         if !names.is_some_and(|names| !names.is_empty() && names.iter().all(Value::is_string)) {
             fields.error("/names", "`names` must be a list of the objects that are expected", None);
         }
-        let wrong = readiness::check(body);
-        if wrong.is_empty() && !ready(body).is_some_and(|ready| ready.is_said()) {
+        let wrong = readiness::check_ready_field(body);
+        if wrong.is_empty() && !parse_ready_criteria(body).is_some_and(|ready| ready.is_said()) {
             fields.error("/ready", "`ready` must say what they have to come to", Some("conditions, fields or each".to_owned()));
         }
         fields.finish().into_iter().chain(wrong).collect()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        asked(&wish.body).map(|asked| asked.read()).into_iter().collect()
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        parse_awaited_objects(&wish.body).map(|asked| asked.read()).into_iter().collect()
     }
 
     /// Whose objects are waited for brings their kinds and namespaces, or waits for their definitions.
-    fn may_bring(&self, _wish: &Wish, _needed: &str) -> bool {
+    fn may_bring(&self, _wish: &DesiredResource, _needed: &str) -> bool {
         true
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let (Some(asked), Some(ready)) = (asked(&wish.body), ready(&wish.body)) else { return assessment };
+        let (Some(asked), Some(ready)) = (parse_awaited_objects(&wish.body), parse_ready_criteria(&wish.body)) else { return assessment };
         let names: Vec<&str> = wish.body.get("names").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let goal = format!("{} ready", names.len());
-        let found = match listed(&asked.read(), answers) {
+        let found = match read_object_list(&asked.read(), answers) {
             Err(reason) => Reading::Unknown(reason),
             Ok(states) => {
                 let is_ready =
                     |name: &&str| matches!(states.get(*name).map(|one| ready.judge(one, &asked.kind_and_group())), Some(Readiness::Ready));
                 assessment.lacking = names.iter().filter(|name| !is_ready(name)).map(|name| (*name).to_owned()).collect();
-                let (found, hopeless) = found(&asked, &ready, &names, &states, &goal);
+                let (found, hopeless) = compute_objects_readiness(&asked, &ready, &names, &states, &goal);
                 assessment.hopeless = hopeless;
                 found
             }
@@ -95,30 +95,30 @@ impl Kind for KubernetesState {
     }
 
     /// Nothing was written, and nothing comes back.
-    fn undo(&self, _last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
+    fn undo(&self, _last_applied: &DesiredResource, _before: &Value, _answers: &ReadResults) -> Assessment {
         Assessment::default()
     }
 }
 
 /// Objects of one kind, in one namespace or of the whole cluster.
-struct Asked {
+struct AwaitedObjects {
     api_version: String,
     kind: String,
     namespace: Option<String>,
 }
 
-fn asked(body: &Value) -> Option<Asked> {
+fn parse_awaited_objects(body: &Value) -> Option<AwaitedObjects> {
     let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
-    Some(Asked { api_version: text("api_version")?, kind: text("kind")?, namespace: text("namespace") })
+    Some(AwaitedObjects { api_version: text("api_version")?, kind: text("kind")?, namespace: text("namespace") })
 }
 
-fn ready(body: &Value) -> Option<Ready> {
-    readiness::wanted(body, "")
+fn parse_ready_criteria(body: &Value) -> Option<ReadinessCriteria> {
+    readiness::parse_readiness_criteria(body, "")
 }
 
-impl Asked {
+impl AwaitedObjects {
     fn read(&self) -> Read {
-        let Asked { api_version, kind, namespace } = self;
+        let AwaitedObjects { api_version, kind, namespace } = self;
         Read::Kubernetes(KubernetesRead::States { api_version: api_version.clone(), kind: kind.clone(), namespace: namespace.clone() })
     }
 
@@ -129,7 +129,13 @@ impl Asked {
 }
 
 /// How the named ones stand, and why it is hopeless with the first that it is with.
-fn found(asked: &Asked, ready: &Ready, names: &[&str], states: &Map<String, Value>, goal: &str) -> (Reading, Option<Hopeless>) {
+fn compute_objects_readiness(
+    asked: &AwaitedObjects,
+    ready: &ReadinessCriteria,
+    names: &[&str],
+    states: &Map<String, Value>,
+    goal: &str,
+) -> (Reading, Option<Hopeless>) {
     let kind = asked.kind_and_group();
     let (mut open, mut first): (BTreeMap<String, Vec<&str>>, Option<Hopeless>) = (BTreeMap::new(), None);
     for name in names {
@@ -149,7 +155,7 @@ fn found(asked: &Asked, ready: &Ready, names: &[&str], states: &Map<String, Valu
     } else if open.get(NOT_THERE).is_some_and(|missing| missing.len() == names.len()) {
         Reading::is(format!("0 of {} there", names.len()))
     } else {
-        Reading::is(one_line(&format!("{} of {}; {}", names.len() - count, names.len(), folded(&open)), 600))
+        Reading::is(one_line(&format!("{} of {}; {}", names.len() - count, names.len(), format_names_by_problem(&open)), 600))
     };
     (found, first)
 }
@@ -160,7 +166,7 @@ const NOT_THERE: &str = "not there";
 mod tests {
     use super::*;
     use crate::kubernetes_object::request::NO_KIND;
-    use crate::{Answer, AnswerStatus, Want};
+    use crate::{AnswerStatus, ReadResult, Want};
     use railwright_base::{Address, Target};
     use serde_json::json;
 
@@ -173,9 +179,9 @@ mod tests {
         let target = Target { kind: TargetKind::Kube, name: "prod".into() };
         let address = Address { target, path: KubernetesState.address_path(&body()).unwrap().into(), attribute: None };
         let want = Want { kind: "kubernetes_state".to_owned(), body: body(), module: "m/x".to_owned(), places: Vec::new() };
-        let wish = Wish { address, after: Vec::new(), want: want.into() };
-        let mut answers = Answers::default();
-        answers.insert(KubernetesState.reads(&wish)[0].key(), Answer { status: AnswerStatus::Exit(code), out: out.to_owned() });
+        let wish = DesiredResource { address, after: Vec::new(), want: want.into() };
+        let mut answers = ReadResults::default();
+        answers.insert(KubernetesState.reads(&wish)[0].key(), ReadResult { status: AnswerStatus::Exit(code), out: out.to_owned() });
         let assessment = KubernetesState.assess(&wish, &answers);
         (assessment.attributes[READY].found.get(Plane::Running).cloned(), assessment.actions.len())
     }

@@ -1,28 +1,28 @@
 //! A change of what runs on a netdev, and how much it disturbs.
 
-use super::owner::{Intent, Owner, Persisted};
-use super::{Found, LinkState};
+use super::owner::{DesiredLinkSettings, Owner, PersistedLinkSettings};
+use super::{LinkObservation, LinkState};
 use crate::action::NetworkManagerKind;
 use crate::{Action, Assessment, Disruption};
 use ipnet::IpNet;
 
 /// A change of what runs.
 #[derive(Debug, Default)]
-pub(super) struct Change {
+pub(super) struct RunningLinkChange {
     pub(super) mtu: Option<u32>,
     pub(super) up: Option<bool>,
     pub(super) add: Vec<String>,
     pub(super) remove: Vec<String>,
 }
 
-impl Change {
+impl RunningLinkChange {
     /// What brings what runs to what is wished.
-    pub(super) fn between(intent: &Intent, running: &Persisted) -> Self {
-        Change {
+    pub(super) fn between(intent: &DesiredLinkSettings, running: &PersistedLinkSettings) -> Self {
+        RunningLinkChange {
             mtu: intent.mtu.filter(|mtu| running.mtu != Some(*mtu)),
             up: intent.up.filter(|up| running.up != Some(*up)),
-            add: texts(&intent.addresses, &running.addresses),
-            remove: if intent.exclusive { texts(&running.addresses, &intent.addresses) } else { Vec::new() },
+            add: list_missing_addresses(&intent.addresses, &running.addresses),
+            remove: if intent.exclusive { list_missing_addresses(&running.addresses, &intent.addresses) } else { Vec::new() },
         }
     }
 
@@ -52,7 +52,13 @@ impl Change {
 }
 
 /// How much a change disturbs, in degrees and in words.
-pub(super) fn disturb(netdev: &str, change: &Change, reload: Option<NetworkManagerKind>, found: &Found, assessment: &mut Assessment) {
+pub(super) fn record_link_disruption(
+    netdev: &str,
+    change: &RunningLinkChange,
+    reload: Option<NetworkManagerKind>,
+    found: &LinkObservation,
+    assessment: &mut Assessment,
+) {
     let networkd_runs = match &found.owner {
         Ok(Owner::Managed(view)) => view.manager == NetworkManagerKind::Networkd || view.manager == NetworkManagerKind::Netplan,
         Ok(Owner::Nobody { able, .. }) => *able == Some(NetworkManagerKind::Networkd),
@@ -91,6 +97,6 @@ fn dragged_along(mtu: u32, state: &LinkState) -> Vec<String> {
 }
 
 /// The addresses of one list that the other has not.
-pub(super) fn texts(list: &[IpNet], other: &[IpNet]) -> Vec<String> {
+pub(super) fn list_missing_addresses(list: &[IpNet], other: &[IpNet]) -> Vec<String> {
     list.iter().filter(|address| !other.contains(address)).map(ToString::to_string).collect()
 }

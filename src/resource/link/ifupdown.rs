@@ -1,12 +1,12 @@
 //! ifupdown: stanzas of `/etc/network/interfaces` and the files it reads; several stanzas of one netdev add up, and of
 //! an option that stands in several the last one counts.
 
-use super::owner::{self, Before, HEAD, Handle, Intent, Persisted, View};
+use super::owner::{self, DesiredLinkSettings, HEAD, Handle, ManagedLinkView, PersistedLinkSettings, PriorLinkSettings};
 use crate::Action;
 use crate::action::NetworkManagerKind;
-use crate::sections::{Section, find};
+use crate::sections::{Section, find_section};
 use ipnet::{IpNet, Ipv4Net};
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// ifquery's merged view; of the files only lines that say which stanza is where (others can hold secrets), and our own.
@@ -30,15 +30,15 @@ pub struct Stanzas {
     pub set_up_elsewhere: bool,
 }
 
-fn path(netdev: &str) -> String {
+fn format_own_stanza_path(netdev: &str) -> String {
     format!("/etc/network/interfaces.d/90-railwright-{netdev}")
 }
 
 /// The netdev as ifupdown has it, when a stanza names it.
-pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
-    let query = find(sections, "ifquery").filter(|section| section.code() == Some(0))?;
-    let own = find(sections, "interfaces-own").map(Section::text);
-    let own_path = path(netdev);
+pub fn parse_ifupdown_view(netdev: &str, sections: &[Section<'_>]) -> Option<ManagedLinkView> {
+    let query = find_section(sections, "ifquery").filter(|section| section.code() == Some(0))?;
+    let own = find_section(sections, "interfaces-own").map(Section::text);
+    let own_path = format_own_stanza_path(netdev);
     let mut stanzas = Stanzas::default();
     let mut set_up = false;
     for section in sections.iter().filter(|section| section.word == "interfaces") {
@@ -68,15 +68,15 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
             }
         }
     }
-    let merged = Persisted { up: Some(set_up), ..queried(query) };
+    let merged = PersistedLinkSettings { up: Some(set_up), ..parse_ifquery_output(query) };
     let ours: Vec<IpNet> =
         own.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("address ")?.trim().parse().ok()).collect();
-    let others = Persisted {
+    let others = PersistedLinkSettings {
         mtu: stanzas.mtu_at.last().map(|(_, mtu)| *mtu),
         up: Some(stanzas.set_up_elsewhere),
-        addresses: owner::without(&merged.addresses, &ours),
+        addresses: owner::subtract_addresses(&merged.addresses, &ours),
     };
-    Some(View { manager: NetworkManagerKind::Ifupdown, merged, others, own, handle: Handle::Ifupdown(stanzas) })
+    Some(ManagedLinkView { manager: NetworkManagerKind::Ifupdown, merged, others, own, handle: Handle::Ifupdown(stanzas) })
 }
 
 /// `source` takes a pattern, `source-directory` only names of letters, digits, `_` and `-` (interfaces(5)).
@@ -89,8 +89,8 @@ fn reads_folder(word: &str, netdev: &str) -> bool {
 }
 
 /// `address: 10.0.0.1` with `netmask: 255.255.255.0` somewhere behind it; the last `mtu:` counts.
-fn queried(section: &Section<'_>) -> Persisted {
-    let mut all = Persisted::default();
+fn parse_ifquery_output(section: &Section<'_>) -> PersistedLinkSettings {
+    let mut all = PersistedLinkSettings::default();
     let mut pending: Option<IpAddr> = None;
     for line in &section.lines {
         let Some((key, value)) = line.split_once(": ") else { continue };
@@ -117,7 +117,12 @@ fn with_mask(address: IpAddr, mask: &str) -> Option<IpNet> {
 
 /// A stanza of our own for what no other one says; an `mtu` that stands in another stanza is changed where it stands,
 /// because which of two counts depends on the order in which the files are read.
-pub fn write(netdev: &str, view: &View, stanzas: &Stanzas, intent: &Intent) -> Result<Vec<Action>, String> {
+pub fn plan_ifupdown_settings(
+    netdev: &str,
+    view: &ManagedLinkView,
+    stanzas: &Stanzas,
+    intent: &DesiredLinkSettings,
+) -> Result<Vec<Action>, String> {
     owner::refuse_extra(intent, &view.others, "another stanza")?;
     if intent.up == Some(false) && stanzas.set_up_elsewhere {
         return Err(format!("an `auto` or `allow-` line sets {netdev} up at boot; remove it from /etc/network/interfaces"));
@@ -125,7 +130,7 @@ pub fn write(netdev: &str, view: &View, stanzas: &Stanzas, intent: &Intent) -> R
     let mut actions = Vec::new();
     let elsewhere = intent.mtu.filter(|_| !stanzas.mtu_at.is_empty());
     if let Some(mtu) = elsewhere {
-        actions.extend(changes(netdev, stanzas, |_| mtu));
+        actions.extend(plan_mtu_changes(netdev, stanzas, |_| mtu));
     }
     let content = own_stanza(netdev, view, intent, elsewhere.is_some());
     if content.lines().count() > 1 && view.own.as_ref() != Some(&content) {
@@ -135,12 +140,12 @@ pub fn write(netdev: &str, view: &View, stanzas: &Stanzas, intent: &Intent) -> R
                     .to_owned(),
             );
         }
-        actions.push(owner::own_file(&path(netdev), "0644", content));
+        actions.push(owner::own_file(&format_own_stanza_path(netdev), "0644", content));
     }
     if actions.is_empty() { Err("our stanza says so already, but ifquery says otherwise".to_owned()) } else { Ok(actions) }
 }
 
-fn changes(netdev: &str, stanzas: &Stanzas, wanted: impl Fn(u32) -> u32) -> Vec<Action> {
+fn plan_mtu_changes(netdev: &str, stanzas: &Stanzas, wanted: impl Fn(u32) -> u32) -> Vec<Action> {
     let change = |(path, from): &(String, u32)| {
         let to = wanted(*from);
         (to != *from).then(|| Action::SetInterfacesMtu { path: path.clone(), netdev: netdev.to_owned(), from: *from, to })
@@ -148,7 +153,7 @@ fn changes(netdev: &str, stanzas: &Stanzas, wanted: impl Fn(u32) -> u32) -> Vec<
     stanzas.mtu_at.iter().filter_map(change).collect()
 }
 
-fn own_stanza(netdev: &str, view: &View, intent: &Intent, mtu_elsewhere: bool) -> String {
+fn own_stanza(netdev: &str, view: &ManagedLinkView, intent: &DesiredLinkSettings, mtu_elsewhere: bool) -> String {
     let mut out = HEAD.to_owned();
     if intent.up == Some(true) && view.others.up == Some(false) {
         out.push_str(&format!("auto {netdev}\n"));
@@ -156,7 +161,7 @@ fn own_stanza(netdev: &str, view: &View, intent: &Intent, mtu_elsewhere: bool) -
     if let Some(mtu) = intent.mtu.filter(|_| !mtu_elsewhere) {
         out.push_str(&format!("iface {netdev} inet manual\n    mtu {mtu}\n"));
     }
-    for address in owner::missing(intent, &view.others) {
+    for address in owner::list_unset_addresses(intent, &view.others) {
         let family = if matches!(address, IpNet::V4(_)) { "inet" } else { "inet6" };
         out.push_str(&format!("iface {netdev} {family} static\n    address {address}\n"));
     }
@@ -164,10 +169,10 @@ fn own_stanza(netdev: &str, view: &View, intent: &Intent, mtu_elsewhere: bool) -
 }
 
 /// Our file goes, and an `mtu` that we changed in another stanza becomes what it was.
-pub fn restore(netdev: &str, view: &View, stanzas: &Stanzas, before: &Before) -> Vec<Action> {
-    let mut actions: Vec<Action> = owner::restore_file(&path(netdev), "0644", view, before).into_iter().collect();
+pub fn plan_ifupdown_restore(netdev: &str, view: &ManagedLinkView, stanzas: &Stanzas, before: &PriorLinkSettings) -> Vec<Action> {
+    let mut actions: Vec<Action> = owner::restore_file(&format_own_stanza_path(netdev), "0644", view, before).into_iter().collect();
     if let Some(old) = before.values.mtu {
-        actions.extend(changes(netdev, stanzas, |_| old));
+        actions.extend(plan_mtu_changes(netdev, stanzas, |_| old));
     }
     actions
 }
@@ -184,15 +189,15 @@ END {{ exit done ? 0 : 3 }}' "$f" >"$t"
 sync "$t" 2>/dev/null || sync
 mv -f "$t" "$f"; trap - EXIT
 "#,
-        path = sh(path),
-        netdev = sh(netdev),
+        path = quote_for_shell(path),
+        netdev = quote_for_shell(netdev),
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sections::parse;
+    use crate::sections::parse_sections;
 
     /// ifquery and grep of Debian 12 on a file with an `mtu` of its own.
     const ANSWER: &str = "== ifquery 0\n|mtu: 9000\n|address: 10.0.0.2\n|netmask: 255.255.255.0\n|address: 10.0.0.1\n|mtu: 1500\n|netmask: 255.255.255.0\n|address: fd00::1\n|netmask: 64\n\
@@ -201,12 +206,14 @@ mod tests {
 
     #[test]
     fn an_mtu_in_another_stanza_is_changed_where_it_stands() {
-        let view = view("ens1", &parse(ANSWER)).unwrap();
+        let view = parse_ifupdown_view("ens1", &parse_sections(ANSWER)).unwrap();
         assert_eq!((view.merged.mtu, view.others.mtu, view.merged.up), (Some(1500), Some(1500), Some(true)));
         let shown: Vec<_> = view.merged.addresses.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["10.0.0.2/24", "10.0.0.1/24", "fd00::1/64"]);
         let Handle::Ifupdown(stanzas) = &view.handle else { panic!() };
-        let actions = write("ens1", &view, stanzas, &Intent { mtu: Some(9000), ..Intent::default() }).unwrap();
+        let actions =
+            plan_ifupdown_settings("ens1", &view, stanzas, &DesiredLinkSettings { mtu: Some(9000), ..DesiredLinkSettings::default() })
+                .unwrap();
         assert_eq!(
             actions,
             [Action::SetInterfacesMtu { path: "/etc/network/interfaces".to_owned(), netdev: "ens1".to_owned(), from: 1500, to: 9000 }]

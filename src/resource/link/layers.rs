@@ -2,13 +2,13 @@
 //! owns the netdev or one below it will make it at the next boot.
 
 use super::netplan;
-use super::networkd::{self, is_network_file, values};
+use super::networkd::{self, is_network_file, list_key_values};
 use super::owner::{Owner, owner_in};
 use crate::action::NetworkManagerKind;
-use crate::rights::Need;
-use crate::sections::{self, SHELL, Section, find};
-use crate::{Answers, Assessment, Attribute, Plane, Read, Reading};
-use railwright_base::quote::sh;
+use crate::rights::RootAccessNeed;
+use crate::sections::{self, SHELL, Section, find_section};
+use crate::{Assessment, Attribute, Plane, Read, ReadResults, Reading};
+use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const BOND: [[&str; 6]; 5] = [
 
 /// A netdev of layers as it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningLinkLayers {
     /// `bond`, `vlan`; nothing for a plain NIC.
     pub kind: Option<String>,
     /// Its settings.
@@ -52,31 +52,31 @@ sed -n 's/^Name[[:space:]]*=[[:space:]]*//p' "$f" 2>/dev/null | grep -qxF -e "$n
 done
 exit 0
 "#,
-        netdev = sh(netdev)
+        netdev = quote_for_shell(netdev)
     )
 }
 
 /// What netplan renders is 0640.
-pub fn needs(netdev: &str) -> Vec<Need> {
-    vec![Need::Content(format!("/run/systemd/network/10-netplan-{netdev}.netdev"))]
+pub fn list_layer_access_needs(netdev: &str) -> Vec<RootAccessNeed> {
+    vec![RootAccessNeed::Content(format!("/run/systemd/network/10-netplan-{netdev}.netdev"))]
 }
 
 /// What is asked about a netdev and those below it.
-pub fn reads(netdev: &str, lower: &[String]) -> Vec<Read> {
+pub fn build_layer_reads(netdev: &str, lower: &[String]) -> Vec<Read> {
     let mut all = vec![Read::LinkLayers { netdev: netdev.to_owned() }];
     let names = std::iter::once(netdev).chain(lower.iter().map(String::as_str));
     all.extend(names.map(|name| Read::LinkManager { netdev: name.to_owned() }));
     all
 }
 
-fn sections<'a>(answers: &'a Answers, read: &Read) -> Result<Vec<Section<'a>>, String> {
-    answers.output(read).map(|(_, out)| sections::parse(out))
+fn parse_read_sections<'a>(answers: &'a ReadResults, read: &Read) -> Result<Vec<Section<'a>>, String> {
+    answers.output(read).map(|(_, out)| sections::parse_sections(out))
 }
 
 /// The netdev as it runs; nothing when it is not there.
-pub fn running(answers: &Answers, netdev: &str) -> Result<Option<Running>, String> {
-    let parts = sections(answers, &Read::LinkLayers { netdev: netdev.to_owned() })?;
-    let Some(found) = find(&parts, "netdev") else { return Ok(None) };
+pub fn decode_running_layers(answers: &ReadResults, netdev: &str) -> Result<Option<RunningLinkLayers>, String> {
+    let parts = parse_read_sections(answers, &Read::LinkLayers { netdev: netdev.to_owned() })?;
+    let Some(found) = find_section(&parts, "netdev") else { return Ok(None) };
     let lower: Vec<&str> = found.lines.iter().filter_map(|line| line.strip_prefix("lower=")).collect();
     let mut settings = Settings::new();
     let kind = found.value("kind").map(str::to_owned);
@@ -85,9 +85,9 @@ pub fn running(answers: &Answers, netdev: &str) -> Result<Option<Running>, Strin
             for [word, key, ..] in BOND {
                 // `802.3ad 4`: the word, then the number
                 let value = found.value(key).and_then(|text| text.split_whitespace().next());
-                settings.extend(value.map(|text| (word.to_owned(), setting(word, text))));
+                settings.extend(value.map(|text| (word.to_owned(), parse_setting_value(word, text))));
             }
-            settings.insert("members".to_owned(), sorted(lower.iter().map(|name| (*name).to_owned())));
+            settings.insert("members".to_owned(), build_sorted_name_list(lower.iter().map(|name| (*name).to_owned())));
         }
         Some("vlan") => {
             settings.extend(lower.first().map(|parent| ("parent".to_owned(), json!(parent))));
@@ -96,10 +96,10 @@ pub fn running(answers: &Answers, netdev: &str) -> Result<Option<Running>, Strin
         _ => {}
     }
     let is_told = kind.as_deref() != Some("vlan") || settings.contains_key("id");
-    Ok(Some(Running { kind, settings, is_told }))
+    Ok(Some(RunningLinkLayers { kind, settings, is_told }))
 }
 
-fn sorted(names: impl Iterator<Item = String>) -> Value {
+fn build_sorted_name_list(names: impl Iterator<Item = String>) -> Value {
     let mut list: Vec<String> = names.collect();
     list.sort();
     list.dedup();
@@ -107,7 +107,7 @@ fn sorted(names: impl Iterator<Item = String>) -> Value {
 }
 
 /// A value as the wish has it: milliseconds as a number, the modes and rates by their words.
-fn setting(word: &str, text: &str) -> Value {
+fn parse_setting_value(word: &str, text: &str) -> Value {
     match word {
         "miimon" => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
         "mode" => {
@@ -141,12 +141,12 @@ pub struct OnDisk {
 }
 
 /// What is written about the netdev by the manager that would make it.
-pub fn on_disk(answers: &Answers, netdev: &str, kind: &str, lower: &[String]) -> Result<OnDisk, String> {
-    let layers = sections(answers, &Read::LinkLayers { netdev: netdev.to_owned() })?;
-    let own = sections(answers, &Read::LinkManager { netdev: netdev.to_owned() })?;
+pub fn on_disk(answers: &ReadResults, netdev: &str, kind: &str, lower: &[String]) -> Result<OnDisk, String> {
+    let layers = parse_read_sections(answers, &Read::LinkLayers { netdev: netdev.to_owned() })?;
+    let own = parse_read_sections(answers, &Read::LinkManager { netdev: netdev.to_owned() })?;
     let mut below = Vec::new();
     for name in lower {
-        below.push((name.as_str(), sections(answers, &Read::LinkManager { netdev: name.clone() })?));
+        below.push((name.as_str(), parse_read_sections(answers, &Read::LinkManager { netdev: name.clone() })?));
     }
     let managed = |parts: &[Section<'_>], name: &str| match owner_in(parts, name)? {
         Owner::Managed(view) => Ok(Some(view.manager)),
@@ -170,12 +170,12 @@ pub fn on_disk(answers: &Answers, netdev: &str, kind: &str, lower: &[String]) ->
         Some(NetworkManagerKind::Ifupdown) => of_ifupdown(netdev, kind, &own),
     };
     let parts = first.map(|(_, parts)| parts.as_slice()).unwrap_or_default();
-    let network_file = find(parts, "network-file").and_then(|file| file.path().rsplit('/').next()).map(str::to_owned);
+    let network_file = find_section(parts, "network-file").and_then(|file| file.path().rsplit('/').next()).map(str::to_owned);
     Ok(OnDisk { manager, below: first_owner, settings, netplan_id: networkd::rendered_by_netplan(parts), network_file })
 }
 
 /// Each setting that is wanted beside what was found of it in both planes.
-pub fn compare(wanted: &Settings, found: impl Fn(&str, Plane) -> Reading) -> Assessment {
+pub fn diff_layer_settings(wanted: &Settings, found: impl Fn(&str, Plane) -> Reading) -> Assessment {
     let mut assessment = Assessment::default();
     for (word, value) in wanted {
         let wanted = Reading::Is(value.clone());
@@ -194,14 +194,14 @@ type Below<'a> = [(&'a str, Vec<Section<'a>>)];
 /// systemd.netdev(5) says what it is, and the files of those below which of them belong to it (systemd.network(5)).
 fn of_networkd(netdev: &str, kind: &str, layers: &[Section<'_>], below: &Below<'_>) -> Settings {
     let mut all = Settings::new();
-    let Some(file) = find(layers, "netdev-file") else { return all };
-    let last = |heading: &str, key: &str| values([file], heading, key).last().map(|text| (*text).to_owned());
+    let Some(file) = find_section(layers, "netdev-file") else { return all };
+    let last = |heading: &str, key: &str| list_key_values([file], heading, key).last().map(|text| (*text).to_owned());
     if last("[NetDev]", "Kind").as_deref() != Some(kind) {
         return all;
     }
     let files = |parts: &'_ [Section<'_>], key: &str| {
         let network = parts.iter().filter(|part| is_network_file(part));
-        values(network, "[Network]", key).iter().flat_map(|value| value.split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
+        list_key_values(network, "[Network]", key).iter().flat_map(|value| value.split_whitespace()).map(str::to_owned).collect::<Vec<_>>()
     };
     let joined = |key: &str| {
         below
@@ -217,19 +217,21 @@ fn of_networkd(netdev: &str, kind: &str, layers: &[Section<'_>], below: &Below<'
     }
     for [word, _, key, ..] in BOND {
         let text = last("[Bond]", key).filter(|_| !key.is_empty());
-        all.extend(text.map(|text| (word.to_owned(), if word == "miimon" { milliseconds(&text) } else { setting(word, &text) })));
+        all.extend(text.map(|text| {
+            (word.to_owned(), if word == "miimon" { parse_systemd_milliseconds(&text) } else { parse_setting_value(word, &text) })
+        }));
     }
     let members = joined("Bond");
     let primary = below
         .iter()
         .find(|(name, parts)| members.iter().any(|m| m == name) && files(parts, "PrimarySlave").iter().any(|v| v == "true" || v == "yes"));
     all.extend(primary.map(|(name, _)| ("primary".to_owned(), json!(name))));
-    all.insert("members".to_owned(), sorted(members.into_iter()));
+    all.insert("members".to_owned(), build_sorted_name_list(members.into_iter()));
     all
 }
 
 /// A time span of systemd as milliseconds; a bare number is seconds (systemd.time(7)).
-fn milliseconds(text: &str) -> Value {
+fn parse_systemd_milliseconds(text: &str) -> Value {
     let (digits, factor) = match text.strip_suffix("ms") {
         Some(digits) => (digits, 1.0),
         None => (text.strip_suffix('s').unwrap_or(text), 1000.0),
@@ -263,20 +265,20 @@ fn of_netplan(netdev: &str, kind: &str, own: &[Section<'_>], below: &Below<'_>) 
         let value = text.map(|text| match word {
             "primary" => json!(named(&text)),
             // a bare number is milliseconds (netplan(5))
-            "miimon" if text.ends_with('s') => milliseconds(&text),
-            _ => setting(word, &text),
+            "miimon" if text.ends_with('s') => parse_systemd_milliseconds(&text),
+            _ => parse_setting_value(word, &text),
         });
         all.extend(value.map(|value| (word.to_owned(), value)));
     }
     let members = definition.get("interfaces").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(named);
-    all.insert("members".to_owned(), sorted(members));
+    all.insert("members".to_owned(), build_sorted_name_list(members));
     Ok(all)
 }
 
 /// The connection that is active on the netdev, and those of its members.
 fn of_network_manager(netdev: &str, kind: &str, own: &[Section<'_>], below: &Below<'_>) -> Settings {
     let line = |parts: &[Section<'_>], key: &str| {
-        let section = find(parts, "nm-connection").filter(|section| section.code() == Some(0));
+        let section = find_section(parts, "nm-connection").filter(|section| section.code() == Some(0));
         section.and_then(|section| section.lines.iter().find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.to_owned())))
     };
     let mut all = Settings::new();
@@ -294,18 +296,21 @@ fn of_network_manager(netdev: &str, kind: &str, own: &[Section<'_>], below: &Bel
     let options = line(own, "bond.options").unwrap_or_default();
     for [word, _, _, _, key, _] in BOND {
         let text = options.split(',').find_map(|option| option.split_once('=').filter(|(name, _)| *name == key).map(|(_, value)| value));
-        all.extend(text.map(|text| (word.to_owned(), setting(word, text))));
+        all.extend(text.map(|text| (word.to_owned(), parse_setting_value(word, text))));
     }
     let uuid = line(own, "connection.uuid");
     let belongs =
         |parts: &[Section<'_>]| line(parts, "connection.master").is_some_and(|master| master == netdev || Some(&master) == uuid.as_ref());
-    all.insert("members".to_owned(), sorted(below.iter().filter(|(_, parts)| belongs(parts)).map(|(name, _)| (*name).to_owned())));
+    all.insert(
+        "members".to_owned(),
+        build_sorted_name_list(below.iter().filter(|(_, parts)| belongs(parts)).map(|(name, _)| (*name).to_owned())),
+    );
     all
 }
 
 /// The options of ifenslave and of the vlan package, which take `_` for `-`; a VLAN's number stands in its name unless said.
 fn of_ifupdown(netdev: &str, kind: &str, own: &[Section<'_>]) -> Settings {
-    let query = find(own, "ifquery").filter(|section| section.code() == Some(0));
+    let query = find_section(own, "ifquery").filter(|section| section.code() == Some(0));
     let option = |key: &str| {
         let lines = query.iter().flat_map(|section| &section.lines);
         lines
@@ -324,8 +329,8 @@ fn of_ifupdown(netdev: &str, kind: &str, own: &[Section<'_>]) -> Settings {
     }
     let Some(members) = option("bond-slaves").or_else(|| option("bond-ports")) else { return all };
     for [word, _, _, _, _, key] in BOND {
-        all.extend(option(key).map(|text| (word.to_owned(), setting(word, text))));
+        all.extend(option(key).map(|text| (word.to_owned(), parse_setting_value(word, text))));
     }
-    all.insert("members".to_owned(), sorted(members.split_whitespace().map(str::to_owned)));
+    all.insert("members".to_owned(), build_sorted_name_list(members.split_whitespace().map(str::to_owned)));
     all
 }

@@ -14,15 +14,15 @@ pub mod owner;
 pub mod state;
 mod undo;
 
-pub use owner::{Owner, owner};
+pub use owner::{Owner, decode_netdev_owner};
 pub use state::{LinkState, link_state, other_netdevs};
 
 use super::action::NetworkManagerKind;
 use super::fields::Fields;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use change::Change;
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use change::RunningLinkChange;
 use ipnet::IpNet;
-use owner::{Before, Intent, Persisted};
+use owner::{DesiredLinkSettings, PersistedLinkSettings, PriorLinkSettings};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub struct Link;
 /// A checked body.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Body {
+pub(super) struct LinkBody {
     pub(super) netdev: String,
     pub(super) mtu: Option<u32>,
     pub(super) up: Option<bool>,
@@ -40,13 +40,13 @@ pub(super) struct Body {
     pub(super) exclusive: bool,
 }
 
-impl Body {
-    fn of(wish: &Wish) -> Self {
+impl LinkBody {
+    fn of(wish: &DesiredResource) -> Self {
         serde_json::from_value(wish.body.clone()).unwrap_or_default()
     }
 
-    fn intent(&self) -> Intent {
-        Intent { mtu: self.mtu, up: self.up, addresses: self.addresses.clone(), exclusive: self.exclusive }
+    fn intent(&self) -> DesiredLinkSettings {
+        DesiredLinkSettings { mtu: self.mtu, up: self.up, addresses: self.addresses.clone(), exclusive: self.exclusive }
     }
 
     fn judges_addresses(&self) -> bool {
@@ -67,18 +67,18 @@ impl Body {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Snapshot {
-    running: Persisted,
-    persisted: Before,
+    running: PersistedLinkSettings,
+    persisted: PriorLinkSettings,
 }
 
 /// What a host says about one netdev, ready to be judged.
-struct Found {
-    running: Persisted,
+struct LinkObservation {
+    running: PersistedLinkSettings,
     state: LinkState,
     owner: Result<Owner, String>,
 }
 
-impl Kind for Link {
+impl ResourceKind for Link {
     fn name(&self) -> &'static str {
         "link"
     }
@@ -103,25 +103,25 @@ impl Kind for Link {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let netdev = Body::of(wish).netdev;
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let netdev = LinkBody::of(wish).netdev;
         vec![Read::Link { netdev: netdev.clone() }, Read::LinkManager { netdev }]
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let body = Body::of(wish);
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let body = LinkBody::of(wish);
         match link_state(answers, &body.netdev) {
             Err(reason) => Assessment {
-                attributes: attributes(&body, &Reading::Unknown(reason.clone()), &Reading::Unknown(reason)),
+                attributes: build_uniform_attributes(&body, &Reading::Unknown(reason.clone()), &Reading::Unknown(reason)),
                 ..Assessment::default()
             },
-            Ok(None) => absent(&body, wish, answers),
-            Ok(Some(state)) => judge(&body, wish, state, owner(answers, &body.netdev)),
+            Ok(None) => diff_missing_netdev(&body, wish, answers),
+            Ok(Some(state)) => diff_link(&body, wish, state, decode_netdev_owner(answers, &body.netdev)),
         }
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        undo::undo(&Body::of(last_applied), before, answers)
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        undo::plan_link_undo(&LinkBody::of(last_applied), before, answers)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
@@ -134,7 +134,7 @@ impl Kind for Link {
 }
 
 /// The same reading in all attributes that the wish judges.
-fn attributes(body: &Body, persisted: &Reading, running: &Reading) -> std::collections::BTreeMap<String, Attribute> {
+fn build_uniform_attributes(body: &LinkBody, persisted: &Reading, running: &Reading) -> std::collections::BTreeMap<String, Attribute> {
     let mut all = std::collections::BTreeMap::new();
     let mut add = |name: &str, wanted: Reading| {
         let attribute =
@@ -154,9 +154,10 @@ fn attributes(body: &Body, persisted: &Reading, running: &Reading) -> std::colle
 }
 
 /// No such netdev: either it comes with an earlier step, or the name or the driver is wrong.
-fn absent(body: &Body, wish: &Wish, answers: &Answers) -> Assessment {
+fn diff_missing_netdev(body: &LinkBody, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
     let reason = format!("there is no netdev {}", body.netdev);
-    let mut assessment = Assessment { attributes: attributes(body, &Reading::Unknown(reason), &Reading::Absent), ..Assessment::default() };
+    let mut assessment =
+        Assessment { attributes: build_uniform_attributes(body, &Reading::Unknown(reason), &Reading::Absent), ..Assessment::default() };
     assessment.wait_or_refuse(wish, &ANNOUNCED, || {
         let others = other_netdevs(answers, &body.netdev).join(", ");
         format!("there is no netdev {} (there are: {others}); its driver is not loaded, or the driver gives it another name", body.netdev)
@@ -166,39 +167,39 @@ fn absent(body: &Body, wish: &Wish, answers: &Answers) -> Assessment {
 
 const ANNOUNCED: [&str; 5] = ["modify_connection", "reload_link", "set_interfaces_mtu", "set_link", "write_file"];
 
-fn judge(body: &Body, wish: &Wish, state: LinkState, owner: Result<Owner, String>) -> Assessment {
+fn diff_link(body: &LinkBody, wish: &DesiredResource, state: LinkState, owner: Result<Owner, String>) -> Assessment {
     let addresses = state.addresses.iter().flatten().filter(|a| a.scope != "link").map(|a| a.address).collect();
-    let running = Persisted { mtu: state.mtu, up: state.up, addresses };
-    let found = Found { running, state, owner };
-    let mut assessment = Assessment { attributes: compare(body, &found), ..Assessment::default() };
+    let running = PersistedLinkSettings { mtu: state.mtu, up: state.up, addresses };
+    let found = LinkObservation { running, state, owner };
+    let mut assessment = Assessment { attributes: diff_link_attributes(body, &found), ..Assessment::default() };
     if let Ok(owner) = &found.owner {
-        let snapshot = Snapshot { running: found.running.clone(), persisted: Before::of(owner) };
+        let snapshot = Snapshot { running: found.running.clone(), persisted: PriorLinkSettings::of(owner) };
         assessment.before = serde_json::to_value(snapshot).unwrap_or_default();
     }
     if assessment.is_met() || assessment.has_unknown() {
         return assessment;
     }
-    match obstacle(body, wish, &found.state) {
+    match find_mtu_obstacle(body, wish, &found.state) {
         Some(Obstacle::ParentFirst(parent)) => {
             assessment.known_after = Some(format!("link/{parent}"));
             assessment.announced = ANNOUNCED.map(str::to_owned).to_vec();
         }
         Some(Obstacle::Never(reason)) => assessment.refusal = Some(reason),
-        None => mend(body, &found, &mut assessment),
+        None => plan_link_fix(body, &found, &mut assessment),
     }
     assessment
 }
 
 /// What is found beside what is wanted; without an owner nothing is persisted.
-fn compare(body: &Body, found: &Found) -> std::collections::BTreeMap<String, Attribute> {
-    let persisted = |take: &dyn Fn(&Persisted) -> Reading| match &found.owner {
+fn diff_link_attributes(body: &LinkBody, found: &LinkObservation) -> std::collections::BTreeMap<String, Attribute> {
+    let persisted = |take: &dyn Fn(&PersistedLinkSettings) -> Reading| match &found.owner {
         Ok(Owner::Managed(view)) => take(&view.merged),
         Ok(Owner::Nobody { .. }) => Reading::Absent,
         Err(reason) => Reading::Unknown(reason.clone()),
     };
     let or_absent = |value: Option<Value>| value.map_or(Reading::Absent, Reading::Is);
     let unread = || Reading::Unknown("`ip` or sysfs gave no answer".to_owned());
-    let mut all = attributes(body, &Reading::Absent, &Reading::Absent);
+    let mut all = build_uniform_attributes(body, &Reading::Absent, &Reading::Absent);
     for (name, attribute) in &mut all {
         let (disk, now) = match name.as_str() {
             "mtu" => (persisted(&|p| or_absent(p.mtu.map(Value::from))), found.running.mtu.map_or_else(unread, Reading::is)),
@@ -222,7 +223,7 @@ enum Obstacle {
 }
 
 /// A VLAN cannot be larger than what it sits on (`Numerical result out of range`), and no link larger than its driver takes.
-fn obstacle(body: &Body, wish: &Wish, state: &LinkState) -> Option<Obstacle> {
+fn find_mtu_obstacle(body: &LinkBody, wish: &DesiredResource, state: &LinkState) -> Option<Obstacle> {
     let wanted = body.mtu?;
     if let Some(parent) = state.lower.iter().find(|_| matches!(state.kind.as_deref(), Some("vlan" | "macvlan" | "ipvlan"))) {
         let small = parent.mtu.is_some_and(|mtu| mtu < wanted);
@@ -243,13 +244,13 @@ fn obstacle(body: &Body, wish: &Wish, state: &LinkState) -> Option<Obstacle> {
 }
 
 /// The actions for what differs, and what they disturb.
-fn mend(body: &Body, found: &Found, assessment: &mut Assessment) {
+fn plan_link_fix(body: &LinkBody, found: &LinkObservation, assessment: &mut Assessment) {
     let differs = |plane: Plane| assessment.attributes.values().any(|a| a.differences().iter().any(|(p, ..)| *p == plane));
     let (disk, now) = (differs(Plane::Persisted), differs(Plane::Running));
     let mut reload = None;
     let mut actions = Vec::new();
     if disk {
-        match persist(body, found) {
+        match plan_persisted_changes(body, found) {
             Err(reason) => return assessment.refusal = Some(reason),
             Ok((written, manager)) => {
                 actions = written;
@@ -257,27 +258,29 @@ fn mend(body: &Body, found: &Found, assessment: &mut Assessment) {
             }
         }
     }
-    let change = if now { Change::between(&body.intent(), &found.running) } else { Change::default() };
+    let change = if now { RunningLinkChange::between(&body.intent(), &found.running) } else { RunningLinkChange::default() };
     if let Some(Owner::Nobody { able: Some(manager), .. }) = found.owner.as_ref().ok().filter(|_| disk) {
         let manager = if *manager == NetworkManagerKind::NetworkManager { "NetworkManager" } else { "systemd-networkd" };
         assessment.interrupts.push(format!("{manager} takes over {}, which nobody managed", body.netdev));
     }
-    change::disturb(&body.netdev, &change, reload, found, assessment);
+    change::record_link_disruption(&body.netdev, &change, reload, found, assessment);
     actions.extend(change.into_actions(&body.netdev, reload));
     assessment.actions = actions;
 }
 
 /// The actions that persist the wish, and the manager that then has to read its files again.
-fn persist(body: &Body, found: &Found) -> Result<(Vec<Action>, Option<NetworkManagerKind>), String> {
+fn plan_persisted_changes(body: &LinkBody, found: &LinkObservation) -> Result<(Vec<Action>, Option<NetworkManagerKind>), String> {
     match &found.owner {
         Err(reason) => Err(reason.clone()),
         Ok(Owner::Managed(view)) => {
-            let actions = owner::write(&body.netdev, view, &body.intent())?;
+            let actions = owner::plan_persisted_link(&body.netdev, view, &body.intent())?;
             // NetworkManager wrote its connection itself, and an active device keeps what `ip` sets
             let reload = Some(view.manager).filter(|manager| *manager != NetworkManagerKind::NetworkManager);
             Ok((actions, reload))
         }
-        Ok(Owner::Nobody { able: Some(manager), .. }) => Ok((owner::adopt(&found.state, *manager, &body.intent())?, Some(*manager))),
+        Ok(Owner::Nobody { able: Some(manager), .. }) => {
+            Ok((owner::plan_netdev_adoption(&found.state, *manager, &body.intent())?, Some(*manager)))
+        }
         Ok(Owner::Nobody { able: None, .. }) => Err(format!(
             "nobody manages {} (neither systemd-networkd, NetworkManager, netplan nor ifupdown), so what is set would be lost at the next boot; \
              start systemd-networkd, or configure {} in the manager of this host",

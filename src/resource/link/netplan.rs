@@ -1,10 +1,10 @@
 //! netplan: definitions of several files merged by name; a file of ours that sorts late adds to the definition.
 
 use super::networkd;
-use super::owner::{self, Before, HEAD, Handle, Intent, Persisted, View};
+use super::owner::{self, DesiredLinkSettings, HEAD, Handle, ManagedLinkView, PersistedLinkSettings, PriorLinkSettings};
 use crate::Action;
 use crate::action::NetworkManagerKind;
-use crate::sections::{Section, find};
+use crate::sections::{Section, find_section};
 use ipnet::IpNet;
 use serde_json::{Map, Value};
 
@@ -37,54 +37,58 @@ while IFS= read -r l; do case $l in NETWORK_FILE=*netplan-*) netplan_runs=1;; es
 );
 
 /// The definition of this name in netplan's merged view.
-pub fn view(id: &str, sections: &[Section<'_>]) -> Result<View, String> {
-    let shown = find(sections, "netplan-get").filter(|section| section.code() == Some(0));
+pub fn parse_netplan_view(id: &str, sections: &[Section<'_>]) -> Result<ManagedLinkView, String> {
+    let shown = find_section(sections, "netplan-get").filter(|section| section.code() == Some(0));
     let text = shown.ok_or_else(|| format!("netplan rendered the definition `{id}`, but `netplan get` gave no answer"))?.text();
-    let merged = definitions(&text)?;
+    let merged = parse_netplan_definitions(&text)?;
     let found = merged.iter().find_map(|(section, all)| all.get(id).map(|definition| (section.clone(), definition)));
     let (section, definition) =
         found.ok_or_else(|| format!("netplan rendered the definition `{id}`, but no file in /etc/netplan has it any more"))?;
-    let own = find(sections, "netplan-own").map(Section::text);
-    let ours = own.as_deref().map(definitions).transpose()?.unwrap_or_default();
-    let ours = ours.get(&section).and_then(|all| all.get(id)).map(persisted).unwrap_or_default();
-    let merged = persisted(definition);
-    let others = Persisted { addresses: owner::without(&merged.addresses, &ours.addresses), ..merged.clone() };
+    let own = find_section(sections, "netplan-own").map(Section::text);
+    let ours = own.as_deref().map(parse_netplan_definitions).transpose()?.unwrap_or_default();
+    let ours = ours.get(&section).and_then(|all| all.get(id)).map(parse_persisted_settings).unwrap_or_default();
+    let merged = parse_persisted_settings(definition);
+    let others = PersistedLinkSettings { addresses: owner::subtract_addresses(&merged.addresses, &ours.addresses), ..merged.clone() };
     let handle = Handle::Netplan { id: id.to_owned(), section };
-    Ok(View { manager: NetworkManagerKind::Netplan, merged, others, own, handle })
+    Ok(ManagedLinkView { manager: NetworkManagerKind::Netplan, merged, others, own, handle })
 }
 
 /// True where the definition finds its netdev under this name too, or another one does.
-pub fn follows(id: &str, section: &str, name: &str, sections: &[Section<'_>]) -> bool {
-    let text = find(sections, "netplan-get").map(Section::text).unwrap_or_default();
-    let merged = definitions(&text).unwrap_or_default();
+pub fn is_matched_by_netplan(id: &str, section: &str, name: &str, sections: &[Section<'_>]) -> bool {
+    let text = find_section(sections, "netplan-get").map(Section::text).unwrap_or_default();
+    let merged = parse_netplan_definitions(&text).unwrap_or_default();
     let all = merged.get(section).and_then(Value::as_object);
     all.into_iter().flatten().any(|(other, definition)| {
         let field = |key: &str| definition.get(key).filter(|value| !value.is_null());
         match (field("set-name").and_then(Value::as_str), field("match")) {
             (Some(set), _) => set == name,
             (None, None) => other == name,
-            (None, Some(by)) => by.get("name").and_then(Value::as_str).map_or(other == id, |pattern| networkd::matches(pattern, name)),
+            (None, Some(by)) => {
+                by.get("name").and_then(Value::as_str).map_or(other == id, |pattern| networkd::is_glob_match(pattern, name))
+            }
         }
     })
 }
 
 /// All definitions of netplan's merged view, by section; nothing where netplan was not asked or gave no answer.
 pub fn definitions_in(sections: &[Section<'_>]) -> Option<Result<Map<String, Value>, String>> {
-    find(sections, "netplan-get").filter(|section| section.code() == Some(0)).map(|section| definitions(&section.text()))
+    find_section(sections, "netplan-get")
+        .filter(|section| section.code() == Some(0))
+        .map(|section| parse_netplan_definitions(&section.text()))
 }
 
-fn definitions(text: &str) -> Result<Map<String, Value>, String> {
+fn parse_netplan_definitions(text: &str) -> Result<Map<String, Value>, String> {
     let value: Value = serde_yaml::from_str(text).map_err(|_| "netplan's configuration could not be read as YAML".to_owned())?;
     Ok(value.get("network").and_then(Value::as_object).cloned().unwrap_or_default())
 }
 
-fn persisted(definition: &Value) -> Persisted {
+fn parse_persisted_settings(definition: &Value) -> PersistedLinkSettings {
     let address = |entry: &Value| -> Option<IpNet> {
         // an entry can be a mapping of the address to its label and lifetime
         let text = entry.as_str().or_else(|| entry.as_object()?.keys().next().map(String::as_str))?;
         text.parse().ok()
     };
-    Persisted {
+    PersistedLinkSettings {
         mtu: definition.get("mtu").and_then(Value::as_u64).and_then(|mtu| u32::try_from(mtu).ok()),
         up: Some(definition.get("activation-mode").is_none()),
         addresses: definition
@@ -95,24 +99,30 @@ fn persisted(definition: &Value) -> Persisted {
     }
 }
 
-fn path(netdev: &str) -> String {
+fn format_own_netplan_path(netdev: &str) -> String {
     format!("/etc/netplan/90-railwright-{netdev}.yaml")
 }
 
 /// A file of ours that adds to the definition. netplan merges by name: a scalar of a later file wins, lists grow.
-pub fn write(netdev: &str, view: &View, id: &str, section: &str, intent: &Intent) -> Result<Vec<Action>, String> {
+pub fn plan_netplan_settings(
+    netdev: &str,
+    view: &ManagedLinkView,
+    id: &str,
+    section: &str,
+    intent: &DesiredLinkSettings,
+) -> Result<Vec<Action>, String> {
     owner::refuse_extra(intent, &view.others, "another file in /etc/netplan")?;
     if intent.up == Some(true) && view.others.up == Some(false) && view.own.is_none() {
         return Err("a file in /etc/netplan gives it an activation-mode, which no later file can take back; remove it there".to_owned());
     }
-    let mut lines = format!("{HEAD}network:\n  version: 2\n  {section}:\n    {}:\n", quoted(id));
+    let mut lines = format!("{HEAD}network:\n  version: 2\n  {section}:\n    {}:\n", quote_yaml_text(id));
     if let Some(mtu) = intent.mtu {
         lines.push_str(&format!("      mtu: {mtu}\n"));
     }
     if intent.up == Some(false) {
         lines.push_str("      activation-mode: \"off\"\n");
     }
-    let addresses = owner::missing(intent, &view.others);
+    let addresses = owner::list_unset_addresses(intent, &view.others);
     if !addresses.is_empty() {
         lines.push_str("      addresses:\n");
     }
@@ -120,33 +130,37 @@ pub fn write(netdev: &str, view: &View, id: &str, section: &str, intent: &Intent
         lines.push_str(&format!("      - \"{address}\"\n"));
     }
     if view.own.as_ref() == Some(&lines) {
-        return Err(format!("{} says so already, but a file that comes after it says otherwise; mend that one", path(netdev)));
+        return Err(format!(
+            "{} says so already, but a file that comes after it says otherwise; mend that one",
+            format_own_netplan_path(netdev)
+        ));
     }
-    Ok(vec![owner::own_file(&path(netdev), "0600", lines)])
+    Ok(vec![owner::own_file(&format_own_netplan_path(netdev), "0600", lines)])
 }
 
 /// JSON's string form is a YAML double-quoted scalar.
-fn quoted(text: &str) -> String {
+fn quote_yaml_text(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }
 
 /// Our file goes, or becomes what it was.
-pub fn restore(netdev: &str, view: &View, before: &Before) -> Vec<Action> {
-    owner::restore_file(&path(netdev), "0600", view, before).into_iter().collect()
+pub fn plan_netplan_restore(netdev: &str, view: &ManagedLinkView, before: &PriorLinkSettings) -> Vec<Action> {
+    owner::restore_file(&format_own_netplan_path(netdev), "0600", view, before).into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sections::parse;
+    use crate::sections::parse_sections;
 
     #[test]
     fn our_file_is_told_apart_from_the_merged_view() {
         let answer = "== netplan-get 0\n|network:\n|  version: 2\n|  ethernets:\n|    rail0:\n|      mtu: 9000\n|      addresses:\n|      - \"10.0.0.1/24\"\n|      - \"10.0.0.2/24\":\n|          label: x\n\
             \n== netplan-own 600 root root /etc/netplan/90-railwright-ens1.yaml\n|network:\n|  ethernets:\n|    \"rail0\":\n|      mtu: 9000\n|      addresses:\n|      - \"10.0.0.2/24\"\n";
-        let view = view("rail0", &parse(answer)).unwrap();
+        let view = parse_netplan_view("rail0", &parse_sections(answer)).unwrap();
         assert_eq!((view.merged.mtu, view.merged.addresses.len(), view.others.addresses.len()), (Some(9000), 2, 1));
-        let exclusive = Intent { addresses: vec!["10.0.0.2/24".parse().unwrap()], exclusive: true, ..Intent::default() };
-        assert!(write("ens1", &view, "rail0", "ethernets", &exclusive).unwrap_err().contains("10.0.0.1/24"));
+        let exclusive =
+            DesiredLinkSettings { addresses: vec!["10.0.0.2/24".parse().unwrap()], exclusive: true, ..DesiredLinkSettings::default() };
+        assert!(plan_netplan_settings("ens1", &view, "rail0", "ethernets", &exclusive).unwrap_err().contains("10.0.0.1/24"));
     }
 }

@@ -1,12 +1,12 @@
 //! NetworkManager: the connection that is active on a netdev, as `nmcli` shows it, and changes to it.
 
 use super::LinkState;
-use super::owner::{self, Before, Handle, Intent, Persisted, View};
+use super::owner::{self, DesiredLinkSettings, Handle, ManagedLinkView, PersistedLinkSettings, PriorLinkSettings};
 use crate::Action;
 use crate::action::NetworkManagerKind;
-use crate::sections::{Section, find};
+use crate::sections::{Section, find_section};
 use ipnet::IpNet;
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use std::collections::BTreeMap;
 
 /// The device file tells the connection without asking anybody; `nmcli` itself never starts NetworkManager. A connection
@@ -31,7 +31,7 @@ pub const SHARED: &str =
 
 /// An active connection, by NetworkManager's own names of its settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Connection {
+pub struct NetworkManagerConnection {
     /// Its UUID; names are not unique.
     pub uuid: String,
     /// `802-3-ethernet`, `infiniband`, `vlan`, `bond`.
@@ -41,7 +41,7 @@ pub struct Connection {
     values: BTreeMap<String, String>,
 }
 
-impl Connection {
+impl NetworkManagerConnection {
     fn value(&self, key: &str) -> &str {
         self.values.get(key).map_or("", String::as_str)
     }
@@ -62,46 +62,52 @@ impl Connection {
 }
 
 /// True where the connection also takes a netdev of this name.
-pub fn follows(connection: &Connection, name: &str) -> bool {
+pub fn is_matched_by_connection(connection: &NetworkManagerConnection, name: &str) -> bool {
     let bound = connection.value("connection.interface-name");
     bound.is_empty() || bound == name
 }
 
 /// The netplan definition behind the active connection.
 pub fn rendered_by_netplan(sections: &[Section<'_>]) -> Option<String> {
-    let file = find(sections, "nm-file")?.rest;
+    let file = find_section(sections, "nm-file")?.rest;
     let name = file.strip_prefix("/run/NetworkManager/system-connections/netplan-")?;
     Some(name.strip_suffix(".nmconnection")?.to_owned())
 }
 
 /// The netdev as its connection has it, when NetworkManager owns it.
-pub fn view(sections: &[Section<'_>]) -> Result<Option<View>, String> {
-    let Some(device) = find(sections, "nm-device") else { return Ok(None) };
+pub fn parse_connection_view(sections: &[Section<'_>]) -> Result<Option<ManagedLinkView>, String> {
+    let Some(device) = find_section(sections, "nm-device") else { return Ok(None) };
     let (Some("true"), Some(uuid)) = (device.value("managed"), device.value("connection-uuid")) else { return Ok(None) };
-    let file = find(sections, "nm-file");
+    let file = find_section(sections, "nm-file");
     if file.is_some_and(|file| file.value("external") == Some("true")) {
         return Ok(None);
     }
-    let shown = find(sections, "nm-connection").filter(|section| section.code() == Some(0));
+    let shown = find_section(sections, "nm-connection").filter(|section| section.code() == Some(0));
     let shown = shown.ok_or_else(|| "NetworkManager owns it, but nmcli gave no answer".to_owned())?;
-    let values: BTreeMap<_, _> = shown.lines.iter().filter_map(|line| setting(line)).collect();
+    let values: BTreeMap<_, _> = shown.lines.iter().filter_map(|line| parse_nmcli_setting(line)).collect();
     let kind = values.get("connection.type").cloned().unwrap_or_default();
     let path = file.map_or("", |file| file.rest).to_owned();
-    let connection = Connection { uuid: uuid.to_owned(), kind, file: path, values };
-    let merged = Persisted {
+    let connection = NetworkManagerConnection { uuid: uuid.to_owned(), kind, file: path, values };
+    let merged = PersistedLinkSettings {
         mtu: connection.value(connection.mtu_key()).parse().ok().filter(|mtu| *mtu > 0),
         up: Some(connection.value("connection.autoconnect") != "no"),
         addresses: [connection.addresses("ipv4"), connection.addresses("ipv6")].concat(),
     };
     let handle = Handle::NetworkManager(connection);
-    Ok(Some(View { manager: NetworkManagerKind::NetworkManager, others: Persisted::default(), merged, own: None, handle }))
+    Ok(Some(ManagedLinkView {
+        manager: NetworkManagerKind::NetworkManager,
+        others: PersistedLinkSettings::default(),
+        merged,
+        own: None,
+        handle,
+    }))
 }
 
 /// True when NetworkManager manages the device and has no connection for it, as on a server of the Red Hat family, where it
 /// makes none by itself. One that somebody set up by hand has a connection that is made up for it: taking it over would take
 /// away what they set.
 pub fn waits_for_a_connection(sections: &[Section<'_>]) -> bool {
-    let Some(device) = find(sections, "nm-device") else { return false };
+    let Some(device) = find_section(sections, "nm-device") else { return false };
     device.value("managed") == Some("true") && device.value("connection-uuid").is_none()
 }
 
@@ -123,7 +129,7 @@ pub fn own_waiting(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
 
 /// A connection of our own for a netdev that has none. Without a `uuid` NetworkManager makes one of the file's name
 /// (Source: nm-settings-keyfile(5)).
-pub fn adopt(state: &LinkState, intent: &Intent) -> Result<Vec<Action>, String> {
+pub fn plan_new_connection(state: &LinkState, intent: &DesiredLinkSettings) -> Result<Vec<Action>, String> {
     let netdev = &state.netdev;
     if let Some(kind) = &state.kind {
         return Err(format!("{netdev} is a {kind} that NetworkManager has no connection for: make one for it with what lies below it"));
@@ -142,13 +148,13 @@ pub fn adopt(state: &LinkState, intent: &Intent) -> Result<Vec<Action>, String> 
     let text = format!(
         "# Written by railwright; a change by hand is drift.\n[connection]\nid=railwright-{netdev}\ntype=ethernet\ninterface-name={netdev}\n\n\
          [ethernet]\n{mtu}\n[ipv4]\n{}\n[ipv6]\n{}",
-        family(intent, true),
-        family(intent, false),
+        render_address_family(intent, true),
+        render_address_family(intent, false),
     );
     Ok(vec![owner::own_file(&adopted_path(netdev), "0600", text)])
 }
 
-fn family(intent: &Intent, is_ipv4: bool) -> String {
+fn render_address_family(intent: &DesiredLinkSettings, is_ipv4: bool) -> String {
     let mine: Vec<_> = intent.addresses.iter().filter(|address| matches!(address, IpNet::V4(_)) == is_ipv4).collect();
     let method = match (mine.is_empty(), is_ipv4) {
         (false, _) => "manual",
@@ -167,14 +173,14 @@ pub fn reload_script(netdev: &str) -> String {
          if [ -e {path} ] && [ \"$c\" != {ours} ]; then\n\
          nmcli --wait 30 connection up {ours} || [ \"$(cat /sys/class/net/{device}/carrier 2>/dev/null)\" != 1 ]\n\
          elif [ -n \"$c\" ] && [ \"$c\" != -- ]; then nmcli device reapply {device}; fi\n",
-        device = sh(netdev),
-        path = sh(&adopted_path(netdev)),
-        ours = sh(&format!("railwright-{netdev}")),
+        device = quote_for_shell(netdev),
+        path = quote_for_shell(&adopted_path(netdev)),
+        ours = quote_for_shell(&format!("railwright-{netdev}")),
     )
 }
 
 /// A line of `nmcli -t`: `ipv6.addresses:fd00\:\:1/64`; colons and backslashes of the value are escaped.
-fn setting(line: &str) -> Option<(String, String)> {
+fn parse_nmcli_setting(line: &str) -> Option<(String, String)> {
     let (key, value) = line.split_once(':')?;
     let mut plain = String::with_capacity(value.len());
     let mut letters = value.chars();
@@ -185,7 +191,7 @@ fn setting(line: &str) -> Option<(String, String)> {
 }
 
 /// Changes the connection; NetworkManager writes its file, and the device is not taken down.
-pub fn write(connection: &Connection, intent: &Intent) -> Vec<Action> {
+pub fn plan_connection_change(connection: &NetworkManagerConnection, intent: &DesiredLinkSettings) -> Vec<Action> {
     let mut settings = BTreeMap::new();
     if let Some(mtu) = intent.mtu {
         settings.insert(connection.mtu_key().to_owned(), mtu.to_string());
@@ -194,14 +200,19 @@ pub fn write(connection: &Connection, intent: &Intent) -> Vec<Action> {
         settings.insert("connection.autoconnect".to_owned(), if up { "yes" } else { "no" }.to_owned());
     }
     for family in ["ipv4", "ipv6"] {
-        addresses(connection, family, intent, &mut settings);
+        add_address_settings(connection, family, intent, &mut settings);
     }
     settings.retain(|key, value| connection.value(key) != value);
     vec![Action::ModifyConnection { uuid: connection.uuid.clone(), settings }]
 }
 
 /// A method that forbids addresses has to become `manual`; `auto` may have static addresses beside the learnt ones.
-fn addresses(connection: &Connection, family: &str, intent: &Intent, settings: &mut BTreeMap<String, String>) {
+fn add_address_settings(
+    connection: &NetworkManagerConnection,
+    family: &str,
+    intent: &DesiredLinkSettings,
+    settings: &mut BTreeMap<String, String>,
+) {
     let of_family = |address: &&IpNet| matches!(address, IpNet::V4(_)) == (family == "ipv4");
     let now = connection.addresses(family);
     let wanted: Vec<IpNet> = intent.addresses.iter().filter(of_family).copied().collect();
@@ -210,18 +221,23 @@ fn addresses(connection: &Connection, family: &str, intent: &Intent, settings: &
     if list == now || (wanted.is_empty() && !intent.exclusive) {
         return;
     }
-    settings.insert(format!("{family}.addresses"), join(&list));
+    settings.insert(format!("{family}.addresses"), join_addresses(&list));
     if !list.is_empty() && !matches!(connection.value(&format!("{family}.method")), "auto" | "manual" | "dhcp") {
         settings.insert(format!("{family}.method"), "manual".to_owned());
     }
 }
 
-fn join(list: &[IpNet]) -> String {
+fn join_addresses(list: &[IpNet]) -> String {
     list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The settings that we changed become what they were; addresses that others added meanwhile stay.
-pub fn restore(netdev: &str, connection: &Connection, before: &Before, intent: &Intent) -> Vec<Action> {
+pub fn plan_connection_restore(
+    netdev: &str,
+    connection: &NetworkManagerConnection,
+    before: &PriorLinkSettings,
+    intent: &DesiredLinkSettings,
+) -> Vec<Action> {
     if before.manager.is_none() && connection.file == adopted_path(netdev) {
         return vec![Action::RemoveFile { path: connection.file.clone(), below: None }];
     }
@@ -248,7 +264,7 @@ pub fn restore(netdev: &str, connection: &Connection, before: &Before, intent: &
         {
             settings.insert(key, method.clone());
         }
-        settings.insert(format!("{family}.addresses"), join(&list));
+        settings.insert(format!("{family}.addresses"), join_addresses(&list));
     }
     settings.retain(|key, value| connection.value(key) != value);
     if settings.is_empty() { Vec::new() } else { vec![Action::ModifyConnection { uuid: connection.uuid.clone(), settings }] }
@@ -264,7 +280,7 @@ pub fn modify_script(uuid: &str, settings: &BTreeMap<String, String>) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sections::parse;
+    use crate::sections::parse_sections;
 
     const ANSWER: &str = "== nm-device 644 root root /run/NetworkManager/devices/3\n|[device]\n|managed=true\n|connection-uuid=a9a181c3-23e5\n\
         \n== nm-connection 0\n|connection.uuid:a9a181c3-23e5\n|connection.type:802-3-ethernet\n|connection.autoconnect:yes\n|802-3-ethernet.mtu:auto\n\
@@ -273,18 +289,21 @@ mod tests {
 
     #[test]
     fn a_connection_is_changed_only_where_it_differs() {
-        let view = view(&parse(ANSWER)).unwrap().unwrap();
+        let view = parse_connection_view(&parse_sections(ANSWER)).unwrap().unwrap();
         let Handle::NetworkManager(connection) = &view.handle else { panic!() };
-        let intent =
-            Intent { mtu: Some(9000), addresses: vec!["10.0.0.1/24".parse().unwrap(), "fd00::1/64".parse().unwrap()], ..Intent::default() };
-        let [Action::ModifyConnection { settings, .. }] = &write(connection, &intent)[..] else { panic!() };
+        let intent = DesiredLinkSettings {
+            mtu: Some(9000),
+            addresses: vec!["10.0.0.1/24".parse().unwrap(), "fd00::1/64".parse().unwrap()],
+            ..DesiredLinkSettings::default()
+        };
+        let [Action::ModifyConnection { settings, .. }] = &plan_connection_change(connection, &intent)[..] else { panic!() };
         let shown: Vec<_> = settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
         assert_eq!(shown, ["802-3-ethernet.mtu=9000", "ipv6.addresses=fd00::1/64", "ipv6.method=manual"]);
     }
 
     #[test]
     fn a_connection_made_up_for_a_foreign_link_owns_nothing() {
-        assert_eq!(view(&parse(&format!("{ANSWER}|external=true\n"))).unwrap(), None);
-        assert_eq!(setting(r"ipv6.addresses:fd00\:\:1/64").unwrap().1, "fd00::1/64");
+        assert_eq!(parse_connection_view(&parse_sections(&format!("{ANSWER}|external=true\n"))).unwrap(), None);
+        assert_eq!(parse_nmcli_setting(r"ipv6.addresses:fd00\:\:1/64").unwrap().1, "fd00::1/64");
     }
 }

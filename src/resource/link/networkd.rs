@@ -1,9 +1,9 @@
 //! systemd-networkd: which file it applied to a netdev, the file with its drop-ins, and a drop-in of ours.
 
-use super::owner::{self, Before, HEAD, Handle, Intent, Persisted, View};
+use super::owner::{self, DesiredLinkSettings, HEAD, Handle, ManagedLinkView, PersistedLinkSettings, PriorLinkSettings};
 use crate::Action;
 use crate::action::NetworkManagerKind;
-use crate::sections::{Section, find};
+use crate::sections::{Section, find_section};
 use ipnet::IpNet;
 use railwright_base::text::one_line;
 use std::collections::BTreeSet;
@@ -44,13 +44,13 @@ pub fn rendered_by_netplan(sections: &[Section<'_>]) -> Option<String> {
 }
 
 fn applied_file<'a>(sections: &'a [Section<'_>]) -> Option<&'a str> {
-    let link = find(sections, "networkd")?;
+    let link = find_section(sections, "networkd")?;
     let managed = !matches!(link.value("ADMIN_STATE"), None | Some("unmanaged" | ""));
     link.value("NETWORK_FILE").filter(|path| managed && path.starts_with('/'))
 }
 
 /// The netdev as networkd's files have it, when networkd owns it.
-pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
+pub fn parse_networkd_view(netdev: &str, sections: &[Section<'_>]) -> Option<ManagedLinkView> {
     let file = applied_file(sections)?;
     let adopted = file == adopted_path(netdev);
     let path = match adopted {
@@ -59,22 +59,23 @@ pub fn view(netdev: &str, sections: &[Section<'_>]) -> Option<View> {
     };
     let parts: Vec<_> = sections.iter().filter(|part| is_network_file(part)).collect();
     let own = parts.iter().find(|part| part.path() == path).map(|part| part.text());
-    let merged = merge(parts.iter().copied());
-    let others = merge(parts.iter().copied().filter(|part| part.path() != path));
+    let merged = merge_network_files(parts.iter().copied());
+    let others = merge_network_files(parts.iter().copied().filter(|part| part.path() != path));
     let shared = (!adopted).then(|| shared_with(netdev, sections)).flatten();
-    Some(View { manager: NetworkManagerKind::Networkd, merged, others, own, handle: Handle::Networkd { path, adopted, shared } })
+    Some(ManagedLinkView { manager: NetworkManagerKind::Networkd, merged, others, own, handle: Handle::Networkd { path, adopted, shared } })
 }
 
 /// Why nothing may be added to the file that networkd applied: other NICs of this host match it, and would get it too.
 pub fn shared_with(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
-    let file = find(sections, "network-file")?;
+    let file = find_section(sections, "network-file")?;
     let is_one = |value: &str| value.split_whitespace().count() == 1 && !value.contains(['*', '?', '[']);
-    let is_for_one = |key: &str| values([file], "[Match]", key).into_iter().any(is_one);
+    let is_for_one = |key: &str| list_key_values([file], "[Match]", key).into_iter().any(is_one);
     if ["MACAddress", "PermanentMACAddress", "Path"].into_iter().any(is_for_one) {
         return None;
     }
-    let physical = find(sections, "physical")?;
-    let others: Vec<&str> = physical.lines.iter().copied().filter(|other| *other != netdev && follows(other, sections)).collect();
+    let physical = find_section(sections, "physical")?;
+    let others: Vec<&str> =
+        physical.lines.iter().copied().filter(|other| *other != netdev && is_matched_by_networkd(other, sections)).collect();
     let first = others.first()?;
     let more = if others.len() > 1 { format!(" and {} more", others.len() - 1) } else { String::new() };
     Some(format!(
@@ -90,7 +91,7 @@ pub fn is_network_file(section: &Section<'_>) -> bool {
 }
 
 /// The values of a key below a heading of a file in the form of systemd's.
-pub fn values<'a>(parts: impl IntoIterator<Item = &'a Section<'a>>, heading: &str, key: &str) -> Vec<&'a str> {
+pub fn list_key_values<'a>(parts: impl IntoIterator<Item = &'a Section<'a>>, heading: &str, key: &str) -> Vec<&'a str> {
     let mut found = Vec::new();
     for part in parts {
         let mut here = "";
@@ -107,20 +108,20 @@ pub fn values<'a>(parts: impl IntoIterator<Item = &'a Section<'a>>, heading: &st
 
 /// True where the file that networkd applied finds its netdev under this name too: by something else, or by a pattern
 /// that fits (systemd.network(5), section [Match]).
-pub fn follows(name: &str, sections: &[Section<'_>]) -> bool {
-    let named = values(sections.iter().filter(|part| is_network_file(part)), "[Match]", "Name");
+pub fn is_matched_by_networkd(name: &str, sections: &[Section<'_>]) -> bool {
+    let named = list_key_values(sections.iter().filter(|part| is_network_file(part)), "[Match]", "Name");
     if named.is_empty() {
         return true;
     }
     let patterns: Vec<&str> = named.iter().flat_map(|value| value.split_whitespace()).collect();
     let without = patterns.iter().filter(|pattern| pattern.starts_with('!')).count();
-    let fits = patterns.iter().any(|pattern| matches(pattern.trim_start_matches('!'), name));
+    let fits = patterns.iter().any(|pattern| is_glob_match(pattern.trim_start_matches('!'), name));
     // of a list with both, releases of systemd make different things
     without == 0 && fits || without == patterns.len() && !fits
 }
 
 /// A pattern of a shell with `*` and `?`; one with brackets fits nothing, because nobody is to rely on a guess.
-pub fn matches(pattern: &str, name: &str) -> bool {
+pub fn is_glob_match(pattern: &str, name: &str) -> bool {
     let name: Vec<char> = name.chars().collect();
     let mut reached: BTreeSet<usize> = [0].into();
     for wanted in pattern.chars() {
@@ -135,31 +136,31 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 
 /// The values of several files, later ones over earlier ones. Addresses only add up: networkd 252 does not take an empty
 /// `Address=` as "none of those before".
-fn merge<'a, 's: 'a>(parts: impl Iterator<Item = &'a Section<'s>>) -> Persisted {
-    let mut all = Persisted { up: Some(true), ..Persisted::default() };
+fn merge_network_files<'a, 's: 'a>(parts: impl Iterator<Item = &'a Section<'s>>) -> PersistedLinkSettings {
+    let mut all = PersistedLinkSettings { up: Some(true), ..PersistedLinkSettings::default() };
     for part in parts {
         let mut heading = "";
         for line in part.lines.iter().map(|line| line.trim()) {
             if line.starts_with('[') {
                 heading = line;
             } else if let Some((key, value)) = line.split_once('=') {
-                take(&mut all, heading, key.trim(), value.trim());
+                apply_network_setting(&mut all, heading, key.trim(), value.trim());
             }
         }
     }
     all
 }
 
-fn take(all: &mut Persisted, heading: &str, key: &str, value: &str) {
+fn apply_network_setting(all: &mut PersistedLinkSettings, heading: &str, key: &str, value: &str) {
     match (heading, key) {
-        ("[Link]", "MTUBytes") => all.mtu = bytes(value),
+        ("[Link]", "MTUBytes") => all.mtu = parse_mtu_bytes(value),
         ("[Link]", "ActivationPolicy") => all.up = Some(!matches!(value, "down" | "always-down" | "manual")),
-        ("[Network]" | "[Address]", "Address") => all.addresses.extend(address(value)),
+        ("[Network]" | "[Address]", "Address") => all.addresses.extend(parse_network_address(value)),
         _ => {}
     }
 }
 
-fn bytes(value: &str) -> Option<u32> {
+fn parse_mtu_bytes(value: &str) -> Option<u32> {
     let (digits, factor) = match value.as_bytes().last() {
         Some(b'K') => (&value[..value.len() - 1], 1 << 10),
         Some(b'M') => (&value[..value.len() - 1], 1 << 20),
@@ -168,7 +169,7 @@ fn bytes(value: &str) -> Option<u32> {
     digits.trim().parse::<u32>().ok()?.checked_mul(factor)
 }
 
-fn address(value: &str) -> Option<IpNet> {
+fn parse_network_address(value: &str) -> Option<IpNet> {
     value.parse().ok().or_else(|| value.parse::<std::net::IpAddr>().ok().map(IpNet::from))
 }
 
@@ -177,9 +178,15 @@ fn adopted_path(netdev: &str) -> String {
 }
 
 /// A drop-in of ours beside the file that networkd applied (or the whole file, where the netdev is ours alone).
-pub fn write(netdev: &str, view: &View, path: &str, adopted: bool, intent: &Intent) -> Result<Vec<Action>, String> {
+pub fn plan_networkd_settings(
+    netdev: &str,
+    view: &ManagedLinkView,
+    path: &str,
+    adopted: bool,
+    intent: &DesiredLinkSettings,
+) -> Result<Vec<Action>, String> {
     owner::refuse_extra(intent, &view.others, "the file that systemd-networkd applies")?;
-    let body = settings(intent, &owner::missing(intent, &view.others));
+    let body = render_network_settings(intent, &owner::list_unset_addresses(intent, &view.others));
     let content = if adopted { format!("{}{body}", adopted_head(netdev)) } else { format!("{HEAD}{body}") };
     if view.own.as_ref() == Some(&content) {
         return Err(format!("{path} says so already, but a drop-in that comes after it says otherwise; mend that one"));
@@ -187,7 +194,7 @@ pub fn write(netdev: &str, view: &View, path: &str, adopted: bool, intent: &Inte
     Ok(vec![owner::own_file(path, "0644", content)])
 }
 
-fn settings(intent: &Intent, addresses: &[IpNet]) -> String {
+fn render_network_settings(intent: &DesiredLinkSettings, addresses: &[IpNet]) -> String {
     let mut out = String::new();
     if intent.mtu.is_some() || intent.up.is_some() {
         out.push_str("[Link]\n");
@@ -213,20 +220,20 @@ fn adopted_head(netdev: &str) -> String {
 }
 
 /// A file of our own for a netdev that no file matches.
-pub fn adopt(netdev: &str, intent: &Intent) -> Vec<Action> {
-    let content = format!("{}{}", adopted_head(netdev), settings(intent, &intent.addresses));
+pub fn plan_networkd_adoption(netdev: &str, intent: &DesiredLinkSettings) -> Vec<Action> {
+    let content = format!("{}{}", adopted_head(netdev), render_network_settings(intent, &intent.addresses));
     vec![owner::own_file(&adopted_path(netdev), "0644", content)]
 }
 
 /// Our file goes, or becomes what it was.
-pub fn restore(view: &View, path: &str, before: &Before) -> Vec<Action> {
+pub fn plan_networkd_restore(view: &ManagedLinkView, path: &str, before: &PriorLinkSettings) -> Vec<Action> {
     owner::restore_file(path, "0644", view, before).into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sections::parse;
+    use crate::sections::parse_sections;
 
     const ANSWER: &str = "== networkd 644 systemd-network systemd-network /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\
         \n== network-file 644 root root /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n|[Network]\n|Address=10.0.0.1/24\n\
@@ -237,7 +244,7 @@ mod tests {
         let text = format!(
             "{ANSWER}\n== network-drop-in 644 root root /etc/systemd/network/10-ens1.network.d/99-hand.conf\n|[Link]\n|MTUBytes=4K\n|[Network]\n|Address=10.0.0.9\n"
         );
-        let view = view("ens1", &parse(&text)).unwrap();
+        let view = parse_networkd_view("ens1", &parse_sections(&text)).unwrap();
         assert_eq!((view.merged.mtu, view.others.mtu, view.merged.addresses.len()), (Some(4096), Some(4096), 2));
         assert!(view.own.is_some());
     }
@@ -246,7 +253,7 @@ mod tests {
     fn a_file_for_several_netdevs_is_not_added_to() {
         let with = |matched: &str, physical: &str| {
             let text = format!("{}\n== physical\n{physical}", ANSWER.replace("|Name=ens1\n", matched));
-            shared_with("ens1", &parse(&text))
+            shared_with("ens1", &parse_sections(&text))
         };
         let both = "|ens1\n|ens2\n";
         for own in ["|Name=ens1\n", "|Name=ens1 rail0\n", "|MACAddress=02:00:00:00:00:01\n", "|Type=ether\n|Path=pci-0000:12:00.0\n"] {
@@ -261,6 +268,6 @@ mod tests {
 
     #[test]
     fn an_unmanaged_link_is_not_networkds() {
-        assert!(view("ens1", &parse(&ANSWER.replace("ADMIN_STATE=configured", "ADMIN_STATE=unmanaged"))).is_none());
+        assert!(parse_networkd_view("ens1", &parse_sections(&ANSWER.replace("ADMIN_STATE=configured", "ADMIN_STATE=unmanaged"))).is_none());
     }
 }

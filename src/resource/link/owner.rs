@@ -3,11 +3,11 @@
 
 use super::{LinkState, ifupdown, netplan, network_manager, networkd};
 use crate::action::NetworkManagerKind;
-use crate::rights::Need;
+use crate::rights::RootAccessNeed;
 use crate::sections::{self, SHELL, Section};
-use crate::{Action, Answers, Read};
+use crate::{Action, Read, ReadResults};
 use ipnet::IpNet;
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use serde::{Deserialize, Serialize};
 
 /// The first line of every file that we write for a manager.
@@ -16,7 +16,7 @@ pub const HEAD: &str = "# Written by railwright; changes made here are overwritt
 /// What is written to disk about a netdev.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Persisted {
+pub struct PersistedLinkSettings {
     /// MTU in bytes; nothing where the default stays.
     pub mtu: Option<u32>,
     /// Set up at boot.
@@ -27,7 +27,7 @@ pub struct Persisted {
 
 /// What should be written to disk. What is `None` is left as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Intent {
+pub struct DesiredLinkSettings {
     /// MTU in bytes.
     pub mtu: Option<u32>,
     /// Set up at boot.
@@ -40,13 +40,13 @@ pub struct Intent {
 
 /// A netdev's owner and its own view of the netdev.
 #[derive(Debug, Clone, PartialEq)]
-pub struct View {
+pub struct ManagedLinkView {
     /// Who.
     pub manager: NetworkManagerKind,
     /// Everything that the next boot applies, our file included.
-    pub merged: Persisted,
+    pub merged: PersistedLinkSettings,
     /// The same without our file.
-    pub others: Persisted,
+    pub others: PersistedLinkSettings,
     /// The text of our own file.
     pub own: Option<String>,
     /// What the manager needs to know to be written to.
@@ -60,7 +60,7 @@ pub enum Handle {
     /// Or why that file may not be added to.
     Networkd { path: String, adopted: bool, shared: Option<String> },
     /// The active connection.
-    NetworkManager(network_manager::Connection),
+    NetworkManager(network_manager::NetworkManagerConnection),
     /// The name of the definition and its section (`ethernets`).
     Netplan { id: String, section: String },
     /// Where stanzas of the netdev are, and whether our folder is read.
@@ -71,50 +71,54 @@ pub enum Handle {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Owner {
     /// Somebody, with the view.
-    Managed(Box<View>),
+    Managed(Box<ManagedLinkView>),
     /// Nobody; which manager runs and could take it over, and a file of ours that it does not use at the moment.
     Nobody { able: Option<NetworkManagerKind>, left: Option<String> },
 }
 
 /// Reads what the managers say about the netdev `$n`, whose index is `$i`.
-pub fn reads() -> String {
+pub fn render_manager_reads() -> String {
     [networkd::READ, network_manager::READ, netplan::READ, ifupdown::READ].concat()
 }
 
 /// What the reads of all these netdevs ask once: `nmcli` takes some hundredths of a second each time, `netplan` a third of one.
 pub fn shared_script(netdevs: &[&str]) -> String {
-    let netdevs = sh(&netdevs.join("\n"));
+    let netdevs = quote_for_shell(&netdevs.join("\n"));
     format!("{SHELL}netdevs={netdevs}\n{}{}", network_manager::SHARED, netplan::SHARED)
 }
 
 /// All that the managers say about a netdev.
 pub fn read_script(netdev: &str) -> String {
-    format!("{SHELL}n={}; i=; {{ read -r i <\"$R/sys/class/net/$n/ifindex\"; }} 2>/dev/null\n{}exit 0\n", sh(netdev), reads())
+    format!(
+        "{SHELL}n={}; i=; {{ read -r i <\"$R/sys/class/net/$n/ifindex\"; }} 2>/dev/null\n{}exit 0\n",
+        quote_for_shell(netdev),
+        render_manager_reads()
+    )
 }
 
 /// netplan's files are 0600 and what it renders for networkd is 0640 (netplan 0.106.1); the interfaces of ifupdown may be.
-pub fn needs(netdev: &str) -> Vec<Need> {
+pub fn list_manager_access_needs(netdev: &str) -> Vec<RootAccessNeed> {
     vec![
-        Need::Content(format!("/run/systemd/network/10-netplan-{netdev}.network")),
-        Need::Content(format!("/etc/netplan/90-railwright-{netdev}.yaml")),
-        Need::Program(&["/usr/sbin/netplan"], vec!["get".to_owned()]),
-        Need::Folder("/etc/network/interfaces.d", ""),
-        Need::Sight("/etc/network/interfaces".to_owned()),
-        Need::Folder("/run/NetworkManager/devices", ""),
-        Need::Folder("/run/systemd/netif/links", ""),
+        RootAccessNeed::Content(format!("/run/systemd/network/10-netplan-{netdev}.network")),
+        RootAccessNeed::Content(format!("/etc/netplan/90-railwright-{netdev}.yaml")),
+        RootAccessNeed::Program(&["/usr/sbin/netplan"], vec!["get".to_owned()]),
+        RootAccessNeed::Folder("/etc/network/interfaces.d", ""),
+        RootAccessNeed::Sight("/etc/network/interfaces".to_owned()),
+        RootAccessNeed::Folder("/run/NetworkManager/devices", ""),
+        RootAccessNeed::Folder("/run/systemd/netif/links", ""),
     ]
 }
 
 /// Who owns the netdev, from the answers.
-pub fn owner(answers: &Answers, netdev: &str) -> Result<Owner, String> {
+pub fn decode_netdev_owner(answers: &ReadResults, netdev: &str) -> Result<Owner, String> {
     let (_, out) = answers.output(&Read::LinkManager { netdev: netdev.to_owned() })?;
-    owner_in(&sections::parse(out), netdev)
+    owner_in(&sections::parse_sections(out), netdev)
 }
 
 /// The same from the parts of an answer.
 pub fn owner_in(sections: &[Section<'_>], netdev: &str) -> Result<Owner, String> {
     let found = match networkd::rendered_by_netplan(sections).or_else(|| network_manager::rendered_by_netplan(sections)) {
-        Some(id) => Some(netplan::view(&id, sections)?),
+        Some(id) => Some(netplan::parse_netplan_view(&id, sections)?),
         None => first_of(netdev, sections)?,
     };
     Ok(match found {
@@ -127,77 +131,84 @@ pub fn owner_in(sections: &[Section<'_>], netdev: &str) -> Result<Owner, String>
             }
             Owner::Nobody { able: Some(NetworkManagerKind::NetworkManager), left: network_manager::own_waiting(netdev, sections) }
         }
-        None => Owner::Nobody { able: sections::find(sections, "networkd-state").map(|_| NetworkManagerKind::Networkd), left: None },
+        None => {
+            Owner::Nobody { able: sections::find_section(sections, "networkd-state").map(|_| NetworkManagerKind::Networkd), left: None }
+        }
     })
 }
 
-fn first_of(netdev: &str, sections: &[Section<'_>]) -> Result<Option<View>, String> {
-    if let Some(view) = networkd::view(netdev, sections) {
+fn first_of(netdev: &str, sections: &[Section<'_>]) -> Result<Option<ManagedLinkView>, String> {
+    if let Some(view) = networkd::parse_networkd_view(netdev, sections) {
         return Ok(Some(view));
     }
-    if let Some(view) = network_manager::view(sections)? {
+    if let Some(view) = network_manager::parse_connection_view(sections)? {
         return Ok(Some(view));
     }
-    Ok(ifupdown::view(netdev, sections))
+    Ok(ifupdown::parse_ifupdown_view(netdev, sections))
 }
 
 /// What makes the next boot apply the intent. `Err` in words when it cannot be done without touching what is not ours.
-pub fn write(netdev: &str, view: &View, intent: &Intent) -> Result<Vec<Action>, String> {
+pub fn plan_persisted_link(netdev: &str, view: &ManagedLinkView, intent: &DesiredLinkSettings) -> Result<Vec<Action>, String> {
     match &view.handle {
         Handle::Networkd { shared: Some(reason), .. } => Err(reason.clone()),
-        Handle::Networkd { path, adopted, .. } => networkd::write(netdev, view, path, *adopted, intent),
-        Handle::NetworkManager(connection) => Ok(network_manager::write(connection, intent)),
-        Handle::Netplan { id, section } => netplan::write(netdev, view, id, section, intent),
-        Handle::Ifupdown(stanzas) => ifupdown::write(netdev, view, stanzas, intent),
+        Handle::Networkd { path, adopted, .. } => networkd::plan_networkd_settings(netdev, view, path, *adopted, intent),
+        Handle::NetworkManager(connection) => Ok(network_manager::plan_connection_change(connection, intent)),
+        Handle::Netplan { id, section } => netplan::plan_netplan_settings(netdev, view, id, section, intent),
+        Handle::Ifupdown(stanzas) => ifupdown::plan_ifupdown_settings(netdev, view, stanzas, intent),
     }
 }
 
 /// Makes the manager that runs take over a netdev that nobody owns; a reason where it cannot.
-pub fn adopt(state: &LinkState, manager: NetworkManagerKind, intent: &Intent) -> Result<Vec<Action>, String> {
+pub fn plan_netdev_adoption(state: &LinkState, manager: NetworkManagerKind, intent: &DesiredLinkSettings) -> Result<Vec<Action>, String> {
     match manager {
-        NetworkManagerKind::NetworkManager => network_manager::adopt(state, intent),
-        _ => Ok(networkd::adopt(&state.netdev, intent)),
+        NetworkManagerKind::NetworkManager => network_manager::plan_new_connection(state, intent),
+        _ => Ok(networkd::plan_networkd_adoption(&state.netdev, intent)),
     }
 }
 
 /// What was persisted before our first change, as far as taking it back needs it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Before {
+pub struct PriorLinkSettings {
     /// The owner then; nothing when there was none.
     pub manager: Option<NetworkManagerKind>,
     /// The values then.
-    pub values: Persisted,
+    pub values: PersistedLinkSettings,
     /// The text of our own file then, if one was there.
     pub own: Option<String>,
     /// NetworkManager's settings then.
     pub settings: std::collections::BTreeMap<String, String>,
 }
 
-impl Before {
+impl PriorLinkSettings {
     /// What taking back will need to know of this owner.
     pub fn of(owner: &Owner) -> Self {
-        let Owner::Managed(view) = owner else { return Before::default() };
+        let Owner::Managed(view) = owner else { return PriorLinkSettings::default() };
         let settings = match &view.handle {
             Handle::NetworkManager(connection) => connection.settings(),
             _ => Default::default(),
         };
-        Before { manager: Some(view.manager), values: view.merged.clone(), own: view.own.clone(), settings }
+        PriorLinkSettings { manager: Some(view.manager), values: view.merged.clone(), own: view.own.clone(), settings }
     }
 }
 
 /// What takes our persisted settings back.
-pub fn restore(netdev: &str, view: &View, before: &Before, intent: &Intent) -> Vec<Action> {
+pub fn plan_persisted_restore(
+    netdev: &str,
+    view: &ManagedLinkView,
+    before: &PriorLinkSettings,
+    intent: &DesiredLinkSettings,
+) -> Vec<Action> {
     match &view.handle {
-        Handle::Networkd { path, .. } => networkd::restore(view, path, before),
-        Handle::NetworkManager(connection) => network_manager::restore(netdev, connection, before, intent),
-        Handle::Netplan { .. } => netplan::restore(netdev, view, before),
-        Handle::Ifupdown(stanzas) => ifupdown::restore(netdev, view, stanzas, before),
+        Handle::Networkd { path, .. } => networkd::plan_networkd_restore(view, path, before),
+        Handle::NetworkManager(connection) => network_manager::plan_connection_restore(netdev, connection, before, intent),
+        Handle::Netplan { .. } => netplan::plan_netplan_restore(netdev, view, before),
+        Handle::Ifupdown(stanzas) => ifupdown::plan_ifupdown_restore(netdev, view, stanzas, before),
     }
 }
 
 /// A file of ours is replaced by what was there, or removed.
-pub fn restore_file(path: &str, mode: &str, view: &View, before: &Before) -> Option<Action> {
+pub fn restore_file(path: &str, mode: &str, view: &ManagedLinkView, before: &PriorLinkSettings) -> Option<Action> {
     match (&view.own, &before.own) {
         (now, then) if now == then => None,
         (_, Some(text)) => Some(own_file(path, mode, text.clone())),
@@ -211,7 +222,7 @@ pub fn own_file(path: &str, mode: &str, content: String) -> Action {
 }
 
 /// The addresses of `all` without one each of those in `taken`.
-pub fn without(all: &[IpNet], taken: &[IpNet]) -> Vec<IpNet> {
+pub fn subtract_addresses(all: &[IpNet], taken: &[IpNet]) -> Vec<IpNet> {
     let mut rest = all.to_vec();
     for address in taken {
         if let Some(at) = rest.iter().position(|other| other == address) {
@@ -222,12 +233,12 @@ pub fn without(all: &[IpNet], taken: &[IpNet]) -> Vec<IpNet> {
 }
 
 /// The addresses that our file must hold: those which nobody else sets.
-pub fn missing(intent: &Intent, others: &Persisted) -> Vec<IpNet> {
+pub fn list_unset_addresses(intent: &DesiredLinkSettings, others: &PersistedLinkSettings) -> Vec<IpNet> {
     intent.addresses.iter().filter(|address| !others.addresses.contains(address)).copied().collect()
 }
 
 /// Why an exclusive list cannot be had, if another file sets more.
-pub fn refuse_extra(intent: &Intent, others: &Persisted, who: &str) -> Result<(), String> {
+pub fn refuse_extra(intent: &DesiredLinkSettings, others: &PersistedLinkSettings, who: &str) -> Result<(), String> {
     let extra: Vec<String> = others.addresses.iter().filter(|a| !intent.addresses.contains(a)).map(ToString::to_string).collect();
     if intent.exclusive && !extra.is_empty() {
         return Err(format!("{who} also sets {}, and a list can only grow from file to file; remove it there", extra.join(", ")));
@@ -244,6 +255,6 @@ pub fn reload_script(netdev: &str, manager: NetworkManagerKind) -> String {
             "set -eu\nnetplan generate\nif [ -d /run/NetworkManager/devices ]; then nmcli connection reload; fi\n{}",
             networkd::RELOAD
         ),
-        NetworkManagerKind::Ifupdown => format!("ifquery {} >/dev/null\n", sh(netdev)),
+        NetworkManagerKind::Ifupdown => format!("ifquery {} >/dev/null\n", quote_for_shell(netdev)),
     }
 }

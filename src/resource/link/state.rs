@@ -1,12 +1,12 @@
 //! What the kernel says about a netdev now: one section of sh, and its decoder.
 
-use crate::{Answers, Read};
+use crate::{Read, ReadResults};
 use ipnet::IpNet;
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 
 /// A netdev above or below another one: a VLAN's parent, a bond's members.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Neighbour {
+pub struct AdjacentNetdev {
     /// Its name.
     pub netdev: String,
     /// Its MTU in bytes, where the kernel told it.
@@ -52,9 +52,9 @@ pub struct LinkState {
     /// The largest MTU that the driver takes, where iproute2 told it.
     pub max_mtu: Option<u32>,
     /// The netdevs that this one sits on.
-    pub lower: Vec<Neighbour>,
+    pub lower: Vec<AdjacentNetdev>,
     /// The netdevs that sit on this one.
-    pub upper: Vec<Neighbour>,
+    pub upper: Vec<AdjacentNetdev>,
     /// Its addresses; nothing when `ip` gave no answer.
     pub addresses: Option<Vec<LinkAddress>>,
 }
@@ -82,7 +82,7 @@ for v in $ip_addresses; do case $v in [0-9]*": $n "*) printf 'addr=%s\n' "$v" ;;
 for v in $ip_links; do case $v in [0-9]*": $n: "*' maxmtu '*|[0-9]*": $n@"*' maxmtu '*) v=${{v##* maxmtu }}; printf 'max_mtu=%s\n' "${{v%%[!0-9]*}}" ;; esac; done
 exit 0
 "#,
-        netdev = sh(netdev)
+        netdev = quote_for_shell(netdev)
     )
 }
 
@@ -91,23 +91,23 @@ pub const SHARED: &str =
     "ip_addresses=$(ip -o addr show 2>/dev/null) && ip_said=1 || ip_said=\nip_links=$(ip -d -o link show 2>/dev/null)\n";
 
 /// The netdev as the answers tell it; `None` when the host has none of this name.
-pub fn link_state(answers: &Answers, netdev: &str) -> Result<Option<LinkState>, String> {
+pub fn link_state(answers: &ReadResults, netdev: &str) -> Result<Option<LinkState>, String> {
     match answers.output(&Read::Link { netdev: netdev.to_owned() })? {
-        (0, out) => Ok(Some(decode(netdev, out))),
+        (0, out) => Ok(Some(parse_link_state(netdev, out))),
         (1, _) => Ok(None),
         (code, _) => Err(format!("the read of {netdev} ended with status {code}")),
     }
 }
 
 /// The netdevs that the host has instead, when the one asked for is not there.
-pub fn other_netdevs(answers: &Answers, netdev: &str) -> Vec<String> {
+pub fn other_netdevs(answers: &ReadResults, netdev: &str) -> Vec<String> {
     match answers.output(&Read::Link { netdev: netdev.to_owned() }) {
         Ok((1, out)) => out.lines().filter_map(|line| line.strip_prefix("netdev=")).map(str::to_owned).take(64).collect(),
         _ => Vec::new(),
     }
 }
 
-fn decode(netdev: &str, out: &str) -> LinkState {
+fn parse_link_state(netdev: &str, out: &str) -> LinkState {
     let mut state = LinkState { netdev: netdev.to_owned(), ..LinkState::default() };
     for line in out.lines() {
         let Some((key, value)) = line.split_once('=') else { continue };
@@ -124,24 +124,24 @@ fn decode(netdev: &str, out: &str) -> LinkState {
             "kind" => state.kind = Some(value.to_owned()),
             "virtual_function" => state.is_virtual_function = true,
             "max_mtu" => state.max_mtu = value.parse().ok().filter(|mtu| *mtu > 0),
-            "lower" => state.lower.push(neighbour(value)),
-            "upper" => state.upper.push(neighbour(value)),
+            "lower" => state.lower.push(parse_adjacent_netdev(value)),
+            "upper" => state.upper.push(parse_adjacent_netdev(value)),
             "ip" => state.addresses = Some(state.addresses.unwrap_or_default()),
-            "addr" => state.addresses.get_or_insert_default().extend(address(value)),
+            "addr" => state.addresses.get_or_insert_default().extend(parse_address_line(value)),
             _ => {}
         }
     }
     state
 }
 
-fn neighbour(value: &str) -> Neighbour {
+fn parse_adjacent_netdev(value: &str) -> AdjacentNetdev {
     let (name, mtu) = value.split_once(' ').unwrap_or((value, ""));
-    Neighbour { netdev: name.to_owned(), mtu: mtu.trim().parse().ok() }
+    AdjacentNetdev { netdev: name.to_owned(), mtu: mtu.trim().parse().ok() }
 }
 
 /// One line of `ip -o addr`: `3: ens1    inet 10.0.0.1/24 brd 10.0.0.255 scope global ens1\ valid_lft ...`; with a peer
 /// the address stands before it and the prefix behind it (`inet 10.0.0.1 peer 10.0.0.2/32`).
-fn address(line: &str) -> Option<LinkAddress> {
+fn parse_address_line(line: &str) -> Option<LinkAddress> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| matches!(*word, "inet" | "inet6"))?;
     let local = *words.get(at + 1)?;
@@ -159,7 +159,7 @@ fn address(line: &str) -> Option<LinkAddress> {
 /// 252 sets the address over and over until its link is "failed"). Without `promote_secondaries` the kernel takes every other
 /// address of a subnet away with the first one.
 pub fn set_script(netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[String], remove: &[String]) -> String {
-    let device = sh(netdev);
+    let device = quote_for_shell(netdev);
     let mut out = "set -eu\n".to_owned();
     if let Some(mtu) = mtu {
         out.push_str(&format!("ip link set dev {device} mtu {mtu}\n"));
@@ -171,8 +171,8 @@ pub fn set_script(netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[Strin
         let broadcast = if address.contains(':') { "" } else { " brd +" };
         out.push_str(&format!(
             "ip -o addr show dev {device} | grep -qF {} || ip addr add {} dev {device}{broadcast}\n",
-            sh(&format!(" {address} ")),
-            sh(address)
+            quote_for_shell(&format!(" {address} ")),
+            quote_for_shell(address)
         ));
     }
     if !remove.is_empty() {
@@ -183,8 +183,8 @@ pub fn set_script(netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[Strin
     for address in remove {
         out.push_str(&format!(
             "! ip -o addr show dev {device} | grep -qF {} || ip addr del {} dev {device}\n",
-            sh(&format!(" {address} ")),
-            sh(address)
+            quote_for_shell(&format!(" {address} ")),
+            quote_for_shell(address)
         ));
     }
     if !remove.is_empty() {
@@ -196,7 +196,7 @@ pub fn set_script(netdev: &str, mtu: Option<u32>, up: Option<bool>, add: &[Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, AnswerStatus};
+    use crate::{AnswerStatus, ReadResult};
     use proptest::prelude::*;
 
     #[test]
@@ -205,20 +205,20 @@ mod tests {
                    addr=5: eth0.100    inet 10.0.0.1/24 brd 10.0.0.255 scope global eth0.100\\       valid_lft forever\n\
                    addr=5: eth0.100    inet 10.9.0.1 peer 10.9.0.2/32 scope global eth0.100\n\
                    addr=5: eth0.100    inet6 fe80::1/64 scope link \\       valid_lft forever\nkind=vlan\nmax_mtu=65535\n";
-        let mut answers = Answers::default();
+        let mut answers = ReadResults::default();
         let read = Read::Link { netdev: "eth0.100".to_owned() };
-        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(0), out: out.to_owned() });
+        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(0), out: out.to_owned() });
         let state = link_state(&answers, "eth0.100").unwrap().unwrap();
         assert_eq!((state.mtu, state.up, state.kind.as_deref(), state.max_mtu), (Some(9000), Some(true), Some("vlan"), Some(65535)));
         let shown: Vec<_> = state.addresses.unwrap().iter().map(|a| format!("{} {}", a.address, a.scope)).collect();
         assert_eq!(shown, ["10.0.0.1/24 global", "10.9.0.1/32 global", "fe80::1/64 link"]);
-        assert_eq!(state.upper, [Neighbour { netdev: "eth0.100.5".to_owned(), mtu: Some(1500) }]);
+        assert_eq!(state.upper, [AdjacentNetdev { netdev: "eth0.100.5".to_owned(), mtu: Some(1500) }]);
     }
 
     proptest! {
         #[test]
         fn no_output_panics(out in "(addr=|mtu=|lower=|inet|peer|/| |[0-9:a-f.]|\n){0,60}") {
-            decode("x", &out);
+            parse_link_state("x", &out);
         }
     }
 }

@@ -1,25 +1,25 @@
 //! `link` by tables: answers in, assessment out.
 
 use super::*;
-use crate::{Answer, AnswerStatus};
+use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
 
 const NETWORKD: &str = "== networkd-state 644 a a /run/systemd/netif/state\n|OPER_STATE=routable\n\n== networkd 644 a a /run/systemd/netif/links/3\n|ADMIN_STATE=configured\n|NETWORK_FILE=/etc/systemd/network/10-ens1.network\n\n== network-file 644 root root /etc/systemd/network/10-ens1.network\n|[Match]\n|Name=ens1\n|[Network]\n|Address=10.0.0.1/24\n";
 
-fn answers(link: &str, manager: &str) -> Answers {
-    let mut answers = Answers::default();
+fn answers(link: &str, manager: &str) -> ReadResults {
+    let mut answers = ReadResults::default();
     let mut put = |read: Read, out: &str| {
         let code = i32::from(out.starts_with("netdev="));
-        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out: out.to_owned() });
+        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: out.to_owned() });
     };
     put(Read::Link { netdev: "ens1".to_owned() }, link);
     put(Read::LinkManager { netdev: "ens1".to_owned() }, manager);
     answers
 }
 
-fn wish(body: Value) -> Wish {
+fn wish(body: Value) -> DesiredResource {
     assert_eq!(Link.check(&body), [], "{body}");
-    Wish::of(Address::host("n1", "link", "ens1"), "link", body)
+    DesiredResource::of(Address::host("n1", "link", "ens1"), "link", body)
 }
 
 fn assess(body: Value, link: &str, manager: &str) -> Assessment {

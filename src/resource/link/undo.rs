@@ -1,14 +1,14 @@
 //! Taking a `link` wish back: what was there before our first change comes back, and nothing else is touched.
 
-use super::change::{Change, disturb, texts};
-use super::owner::{self, Before, Owner, Persisted, owner};
-use super::{Body, Found, Snapshot, link_state};
-use crate::{Action, Answers, Assessment, Attribute, Plane, Reading};
+use super::change::{RunningLinkChange, list_missing_addresses, record_link_disruption};
+use super::owner::{self, Owner, PersistedLinkSettings, PriorLinkSettings, decode_netdev_owner};
+use super::{LinkBody, LinkObservation, Snapshot, link_state};
+use crate::{Action, Assessment, Attribute, Plane, ReadResults, Reading};
 use ipnet::IpNet;
 use serde_json::Value;
 
 /// What should be there afterwards, what is now, and the actions between.
-pub(super) fn undo(body: &Body, before: &Value, answers: &Answers) -> Assessment {
+pub(super) fn plan_link_undo(body: &LinkBody, before: &Value, answers: &ReadResults) -> Assessment {
     let snapshot: Snapshot = serde_json::from_value(before.clone()).unwrap_or_default();
     let state = match link_state(answers, &body.netdev) {
         Ok(Some(state)) => state,
@@ -18,40 +18,40 @@ pub(super) fn undo(body: &Body, before: &Value, answers: &Answers) -> Assessment
                 ..Assessment::default()
             };
         }
-        Err(reason) => return unknown(body, reason),
+        Err(reason) => return build_unknown_link_diff(body, reason),
     };
-    let owner = match owner(answers, &body.netdev) {
+    let owner = match decode_netdev_owner(answers, &body.netdev) {
         Ok(owner) => owner,
-        Err(reason) => return unknown(body, reason),
+        Err(reason) => return build_unknown_link_diff(body, reason),
     };
     let addresses = state.addresses.iter().flatten().filter(|a| a.scope != "link").map(|a| a.address).collect();
-    let running = Persisted { mtu: state.mtu, up: state.up, addresses };
-    let found = Found { running, state, owner: Ok(owner) };
+    let running = PersistedLinkSettings { mtu: state.mtu, up: state.up, addresses };
+    let found = LinkObservation { running, state, owner: Ok(owner) };
     take_back(body, &snapshot, &found)
 }
 
-fn unknown(body: &Body, reason: String) -> Assessment {
+fn build_unknown_link_diff(body: &LinkBody, reason: String) -> Assessment {
     let reading = Reading::Unknown(reason);
-    Assessment { attributes: super::attributes(body, &reading, &reading), ..Assessment::default() }
+    Assessment { attributes: super::build_uniform_attributes(body, &reading, &reading), ..Assessment::default() }
 }
 
-fn take_back(body: &Body, snapshot: &Snapshot, found: &Found) -> Assessment {
+fn take_back(body: &LinkBody, snapshot: &Snapshot, found: &LinkObservation) -> Assessment {
     let mut assessment = Assessment { before: serde_json::to_value(snapshot).unwrap_or_default(), ..Assessment::default() };
-    let nothing = Persisted::default();
+    let nothing = PersistedLinkSettings::default();
     let (on_disk, managed_now) = match &found.owner {
         Ok(Owner::Managed(view)) => (&view.merged, Some(view)),
         _ => (&nothing, None),
     };
-    let then = goal(body, &snapshot.running, &found.running);
-    let disk_then = goal(body, &snapshot.persisted.values, on_disk);
-    attribute(&mut assessment, Plane::Running, body, &then, &found.running);
-    attribute(&mut assessment, Plane::Persisted, body, &disk_then, on_disk);
+    let then = compute_restored_plane(body, &snapshot.running, &found.running);
+    let disk_then = compute_restored_plane(body, &snapshot.persisted.values, on_disk);
+    add_plane_attributes(&mut assessment, Plane::Running, body, &then, &found.running);
+    add_plane_attributes(&mut assessment, Plane::Persisted, body, &disk_then, on_disk);
     let mut reload = None;
     if let Some(view) = managed_now {
-        assessment.actions = owner::restore(&body.netdev, view, &snapshot.persisted, &body.intent());
+        assessment.actions = owner::plan_persisted_restore(&body.netdev, view, &snapshot.persisted, &body.intent());
         let writes_files = !matches!(assessment.actions[..], [] | [Action::ModifyConnection { .. }]);
         reload = Some(view.manager).filter(|_| writes_files);
-        assessment.residue = residue(&body.netdev, view, &snapshot.persisted);
+        assessment.residue = list_link_residue(&body.netdev, view, &snapshot.persisted);
     }
     if let (Ok(Owner::Nobody { able, left: Some(path) }), None) = (&found.owner, snapshot.persisted.manager) {
         assessment.actions = vec![Action::RemoveFile { path: path.clone(), below: None }];
@@ -59,29 +59,35 @@ fn take_back(body: &Body, snapshot: &Snapshot, found: &Found) -> Assessment {
         let ours = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("in place"));
         assessment.attributes.insert("connection".to_owned(), ours);
     }
-    let change = Change {
+    let change = RunningLinkChange {
         mtu: then.mtu.filter(|mtu| found.running.mtu != Some(*mtu)),
         up: then.up.filter(|up| found.running.up != Some(*up)),
-        add: texts(&then.addresses, &found.running.addresses),
-        remove: texts(&found.running.addresses, &then.addresses),
+        add: list_missing_addresses(&then.addresses, &found.running.addresses),
+        remove: list_missing_addresses(&found.running.addresses, &then.addresses),
     };
-    disturb(&body.netdev, &change, reload, found, &mut assessment);
+    record_link_disruption(&body.netdev, &change, reload, found, &mut assessment);
     assessment.actions.extend(change.into_actions(&body.netdev, reload));
     assessment
 }
 
 /// What a plane should be afterwards: what the wish judged as it was then, the rest as it is now.
-fn goal(body: &Body, then: &Persisted, now: &Persisted) -> Persisted {
+fn compute_restored_plane(body: &LinkBody, then: &PersistedLinkSettings, now: &PersistedLinkSettings) -> PersistedLinkSettings {
     let mut addresses: Vec<IpNet> =
         now.addresses.iter().filter(|a| !body.addresses.contains(a) || then.addresses.contains(a)).copied().collect();
     if body.exclusive {
         let gone: Vec<IpNet> = then.addresses.iter().filter(|a| !addresses.contains(a)).copied().collect();
         addresses.extend(gone);
     }
-    Persisted { mtu: then.mtu.filter(|_| body.mtu.is_some()), up: then.up.filter(|_| body.up.is_some()), addresses }
+    PersistedLinkSettings { mtu: then.mtu.filter(|_| body.mtu.is_some()), up: then.up.filter(|_| body.up.is_some()), addresses }
 }
 
-fn attribute(assessment: &mut Assessment, plane: Plane, body: &Body, then: &Persisted, now: &Persisted) {
+fn add_plane_attributes(
+    assessment: &mut Assessment,
+    plane: Plane,
+    body: &LinkBody,
+    then: &PersistedLinkSettings,
+    now: &PersistedLinkSettings,
+) {
     let mut add = |name: &str, wanted: Reading, found: Reading| {
         let entry: &mut Attribute = assessment.attributes.entry(name.to_owned()).or_default();
         entry.wanted.set(plane, wanted);
@@ -100,7 +106,7 @@ fn attribute(assessment: &mut Assessment, plane: Plane, body: &Body, then: &Pers
     }
 }
 
-fn residue(netdev: &str, view: &owner::View, before: &Before) -> Vec<String> {
+fn list_link_residue(netdev: &str, view: &owner::ManagedLinkView, before: &PriorLinkSettings) -> Vec<String> {
     match (before.manager, &view.handle) {
         (Some(then), _) if then != view.manager => {
             vec![format!("what an earlier manager of {netdev} has on disk: it is no longer the one that owns it")]

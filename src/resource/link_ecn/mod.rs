@@ -8,9 +8,9 @@
 //! Source for the files: Mellanox/nic-configuration-operator, which writes `ecn/roce_np/cnp_dscp` and reads it back.
 
 use super::fields::Fields;
-use super::keeper::{Keeper, Trigger};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use railwright_base::quote::sh;
+use super::keeper::{PersistenceUnit, Trigger};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct LinkEcn;
 type Files = BTreeMap<String, String>;
 
 /// What a host says.
-enum Found {
+enum LinkEcnState {
     NoNetdev,
     /// The driver has no such files; in words.
     NoEcn(&'static str),
@@ -33,7 +33,7 @@ const POINTS: [(&str, &str); 2] = [("roce_rp", "reaction_point"), ("roce_np", "n
 const CNP_DSCP: (&str, &str) = ("roce_np/cnp_dscp", "cnp_dscp");
 const CNP_PRIORITY: (&str, &str) = ("roce_np/cnp_802p_prio", "cnp_priority");
 
-impl Kind for LinkEcn {
+impl ResourceKind for LinkEcn {
     fn name(&self) -> &'static str {
         "link_ecn"
     }
@@ -56,42 +56,48 @@ impl Kind for LinkEcn {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let mut reads = vec![read(wish)];
-        reads.extend(keeper(wish).reads());
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let mut reads = vec![build_link_ecn_read(wish)];
+        reads.extend(build_link_ecn_unit(wish).reads());
         reads
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let nothing = |reading: &Reading| judge(wish, |_| reading.clone(), reading);
-        match found(wish, answers) {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let nothing = |reading: &Reading| diff_link_ecn(wish, |_| reading.clone(), reading);
+        match decode_link_ecn_state(wish, answers) {
             Err(reason) => nothing(&Reading::Unknown(reason)),
-            Ok(Found::NoNetdev) => wait_or_refuse(wish, nothing(&Reading::Absent), format!("there is no netdev {}", netdev(wish))),
-            Ok(Found::NoEcn(why)) => wait_or_refuse(wish, nothing(&Reading::Absent), format!("{}: {why}", netdev(wish))),
-            Ok(Found::Files(files)) => {
-                let keeper = keeper(wish);
+            Ok(LinkEcnState::NoNetdev) => {
+                wait_or_refuse(wish, nothing(&Reading::Absent), format!("there is no netdev {}", extract_netdev_name(wish)))
+            }
+            Ok(LinkEcnState::NoEcn(why)) => {
+                wait_or_refuse(wish, nothing(&Reading::Absent), format!("{}: {why}", extract_netdev_name(wish)))
+            }
+            Ok(LinkEcnState::Files(files)) => {
+                let keeper = build_link_ecn_unit(wish);
                 let kept = keeper.kept(answers);
                 let on_disk = keeper.persisted(&kept, Reading::is("as wished"), |_| Reading::is("otherwise"));
-                let mut assessment = judge(wish, |file| running(&files, file), &on_disk);
+                let mut assessment = diff_link_ecn(wish, |file| build_running_reading(&files, file), &on_disk);
                 assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
-                let before: Files = wanted(wish).into_keys().filter_map(|file| Some((file.clone(), files.get(&file)?.clone()))).collect();
+                let before: Files =
+                    build_desired_ecn_files(wish).into_keys().filter_map(|file| Some((file.clone(), files.get(&file)?.clone()))).collect();
                 assessment.before = json!({ "running": before });
                 if let (Ok(kept), false) = (kept, assessment.has_unknown()) {
                     assessment.actions = keeper.write(&kept);
-                    let differs = wanted(wish).into_iter().filter(|(file, value)| files.get(file) != Some(value)).collect();
-                    set(wish, differs, &mut assessment);
+                    let differs =
+                        build_desired_ecn_files(wish).into_iter().filter(|(file, value)| files.get(file) != Some(value)).collect();
+                    push_set_ecn_action(wish, differs, &mut assessment);
                 }
                 assessment
             }
         }
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-        keeper(last_applied).take_back(&mut assessment, answers);
+        build_link_ecn_unit(last_applied).take_back(&mut assessment, answers);
         let old: Files = before.get("running").and_then(|files| serde_json::from_value(files.clone()).ok()).unwrap_or_default();
-        let now = match found(last_applied, answers) {
-            Ok(Found::Files(files)) => files,
+        let now = match decode_link_ecn_state(last_applied, answers) {
+            Ok(LinkEcnState::Files(files)) => files,
             // Without the netdev or its driver there is nothing that could hold a value.
             Ok(_) => return assessment,
             Err(reason) => {
@@ -100,12 +106,12 @@ impl Kind for LinkEcn {
                 return assessment;
             }
         };
-        let old: Files = old.into_iter().filter(|(file, _)| wanted(last_applied).contains_key(file)).collect();
+        let old: Files = old.into_iter().filter(|(file, _)| build_desired_ecn_files(last_applied).contains_key(file)).collect();
         for (file, value) in &old {
-            let attribute = Attribute::in_plane(Plane::Running, Reading::is(value.as_str()), running(&now, file));
+            let attribute = Attribute::in_plane(Plane::Running, Reading::is(value.as_str()), build_running_reading(&now, file));
             assessment.attributes.insert(file.replace('/', "_"), attribute);
         }
-        set(last_applied, old.into_iter().filter(|(file, value)| now.get(file) != Some(value)).collect(), &mut assessment);
+        push_set_ecn_action(last_applied, old.into_iter().filter(|(file, value)| now.get(file) != Some(value)).collect(), &mut assessment);
         assessment
     }
 
@@ -118,15 +124,15 @@ impl Kind for LinkEcn {
     }
 }
 
-fn netdev(wish: &Wish) -> &str {
+fn extract_netdev_name(wish: &DesiredResource) -> &str {
     wish.text("netdev").unwrap_or_default()
 }
 
-fn read(wish: &Wish) -> Read {
-    Read::LinkEcn { netdev: netdev(wish).to_owned() }
+fn build_link_ecn_read(wish: &DesiredResource) -> Read {
+    Read::LinkEcn { netdev: extract_netdev_name(wish).to_owned() }
 }
 
-fn priorities(wish: &Wish) -> Vec<u64> {
+fn list_desired_priorities(wish: &DesiredResource) -> Vec<u64> {
     let mut all: Vec<u64> = wish.body.get("priorities").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_u64).collect();
     all.sort_unstable();
     all.dedup();
@@ -134,10 +140,10 @@ fn priorities(wish: &Wish) -> Vec<u64> {
 }
 
 /// Both points are on for the wished priorities; what other priorities do is left alone.
-fn wanted(wish: &Wish) -> Files {
+fn build_desired_ecn_files(wish: &DesiredResource) -> Files {
     let mut files = Files::new();
     for (point, _) in POINTS {
-        files.extend(priorities(wish).into_iter().map(|priority| (format!("{point}/enable/{priority}"), "1".to_owned())));
+        files.extend(list_desired_priorities(wish).into_iter().map(|priority| (format!("{point}/enable/{priority}"), "1".to_owned())));
     }
     for (file, field) in [CNP_DSCP, CNP_PRIORITY] {
         let value = wish.body.get(field).and_then(Value::as_u64);
@@ -146,32 +152,32 @@ fn wanted(wish: &Wish) -> Files {
     files
 }
 
-fn keeper(wish: &Wish) -> Keeper {
-    let netdev = netdev(wish);
-    Keeper::new("link-ecn", netdev, Trigger::Netdev(netdev.to_owned()), &set_script(netdev, &wanted(wish)))
+fn build_link_ecn_unit(wish: &DesiredResource) -> PersistenceUnit {
+    let netdev = extract_netdev_name(wish);
+    PersistenceUnit::new("link-ecn", netdev, Trigger::Netdev(netdev.to_owned()), &set_script(netdev, &build_desired_ecn_files(wish)))
 }
 
-fn found(wish: &Wish, answers: &Answers) -> Result<Found, String> {
-    let (code, out) = answers.output(&read(wish))?;
+fn decode_link_ecn_state(wish: &DesiredResource, answers: &ReadResults) -> Result<LinkEcnState, String> {
+    let (code, out) = answers.output(&build_link_ecn_read(wish))?;
     let mut lines = out.lines();
     match (code, lines.next()) {
-        (1, _) => Ok(Found::NoNetdev),
+        (1, _) => Ok(LinkEcnState::NoNetdev),
         (0, Some("ecn")) => {
             let pair = |line: &str| line.split_once(' ').map(|(file, value)| (file.to_owned(), value.trim().to_owned()));
-            Ok(Found::Files(lines.filter_map(pair).collect()))
+            Ok(LinkEcnState::Files(lines.filter_map(pair).collect()))
         }
-        (0, Some("virtual-function")) => Ok(Found::NoEcn("it is a virtual function; the physical function of a port has ECN")),
-        (0, None) => Ok(Found::NoEcn("its driver has no settings of ECN; the mlx5_core of DOCA and MLNX_OFED has")),
+        (0, Some("virtual-function")) => Ok(LinkEcnState::NoEcn("it is a virtual function; the physical function of a port has ECN")),
+        (0, None) => Ok(LinkEcnState::NoEcn("its driver has no settings of ECN; the mlx5_core of DOCA and MLNX_OFED has")),
         _ => Err("the answer makes no sense".to_owned()),
     }
 }
 
-fn running(files: &Files, file: &str) -> Reading {
+fn build_running_reading(files: &Files, file: &str) -> Reading {
     files.get(file).map_or(Reading::Absent, |value| Reading::is(railwright_base::text::one_line(value, 20)))
 }
 
 /// An attribute a point, with the priorities that are on, and one a number.
-fn judge(wish: &Wish, running: impl Fn(&str) -> Reading, on_disk: &Reading) -> Assessment {
+fn diff_link_ecn(wish: &DesiredResource, running: impl Fn(&str) -> Reading, on_disk: &Reading) -> Assessment {
     let mut assessment = Assessment::default();
     let kept = |value: &Value| if *on_disk == Reading::is("as wished") { Reading::Is(value.clone()) } else { on_disk.clone() };
     let mut add = |name: &str, value: Value, found: Reading| {
@@ -181,7 +187,7 @@ fn judge(wish: &Wish, running: impl Fn(&str) -> Reading, on_disk: &Reading) -> A
         assessment.attributes.insert(name.to_owned(), attribute);
     };
     for (point, name) in POINTS {
-        let wished = priorities(wish);
+        let wished = list_desired_priorities(wish);
         let states: Vec<Reading> = wished.iter().map(|priority| running(&format!("{point}/enable/{priority}"))).collect();
         let odd = states.iter().find(|state| !matches!(state, Reading::Is(Value::String(_)))).cloned();
         let on: Vec<u64> = wished.iter().zip(&states).filter(|(_, state)| **state == Reading::is("1")).map(|(p, _)| *p).collect();
@@ -198,13 +204,13 @@ fn judge(wish: &Wish, running: impl Fn(&str) -> Reading, on_disk: &Reading) -> A
     assessment
 }
 
-fn set(wish: &Wish, settings: Files, assessment: &mut Assessment) {
+fn push_set_ecn_action(wish: &DesiredResource, settings: Files, assessment: &mut Assessment) {
     if !settings.is_empty() {
-        assessment.actions.push(Action::SetLinkEcn { netdev: netdev(wish).to_owned(), settings });
+        assessment.actions.push(Action::SetLinkEcn { netdev: extract_netdev_name(wish).to_owned(), settings });
     }
 }
 
-fn wait_or_refuse(wish: &Wish, mut assessment: Assessment, reason: String) -> Assessment {
+fn wait_or_refuse(wish: &DesiredResource, mut assessment: Assessment, reason: String) -> Assessment {
     assessment.wait_or_refuse(wish, &["reload_systemd", "set_link_ecn", "write_file"], || reason);
     assessment
 }
@@ -221,18 +227,18 @@ roce_np/cnp_dscp roce_np/cnp_802p_prio; do
 v=; {{ read -r v <"$d/ecn/$f"; }} 2>/dev/null; [ -z "$v" ] || printf '%s %s\n' "$f" "$v"; done
 exit 0
 "#,
-        netdev = sh(netdev)
+        netdev = quote_for_shell(netdev)
     )
 }
 
 /// Writes each, and says which one the driver refuses.
 pub fn set_script(netdev: &str, settings: &BTreeMap<String, String>) -> String {
-    let mut script = format!("d=/sys/class/net/{}/ecn\n", sh(netdev));
+    let mut script = format!("d=/sys/class/net/{}/ecn\n", quote_for_shell(netdev));
     for (file, value) in settings {
         script.push_str(&format!(
             "printf '%s\\n' {value} >\"$d\"/{file} || {{ echo railwright: the driver refuses {value} for {file} >&2; exit 1; }}\n",
-            file = sh(file),
-            value = sh(value),
+            file = quote_for_shell(file),
+            value = quote_for_shell(value),
         ));
     }
     script

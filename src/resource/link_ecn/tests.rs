@@ -4,21 +4,21 @@ use super::*;
 use crate::test_support::{answered, wish};
 use proptest::prelude::*;
 
-fn lossless() -> Wish {
+fn lossless() -> DesiredResource {
     wish(&LinkEcn, json!({ "netdev": "ens1", "priorities": [3], "cnp_dscp": 48, "cnp_priority": 6 }))
 }
 
 /// A port with everything off but the notification point of priority 3.
 const OFF: &str = "ecn\nroce_rp/enable/3 0\nroce_np/enable/3 1\nroce_np/cnp_dscp 0\nroce_np/cnp_802p_prio 6\n";
 
-fn answers(wish: &Wish, out: &str) -> Answers {
+fn answers(wish: &DesiredResource, out: &str) -> ReadResults {
     let mut all = answered(&[(&LinkEcn.reads(wish)[0], 0, out)]);
     all.merge(keeper_files(wish, None));
     all
 }
 
-fn keeper_files(wish: &Wish, text: Option<&[String]>) -> Answers {
-    let mut all = Answers::default();
+fn keeper_files(wish: &DesiredResource, text: Option<&[String]>) -> ReadResults {
+    let mut all = ReadResults::default();
     for (n, read) in LinkEcn.reads(wish).iter().skip(1).enumerate() {
         let (code, out) = match text {
             Some(texts) => (0, format!("755 root root {} regular file\n{}", texts[n].len(), texts[n])),
@@ -80,7 +80,7 @@ proptest! {
         let wish = lossless();
         for action in LinkEcn.assess(&wish, &answers(&wish, &out)).actions {
             if let Action::SetLinkEcn { settings, .. } = action {
-                let ours = wanted(&wish);
+                let ours = build_desired_ecn_files(&wish);
                 prop_assert!(settings.iter().all(|(file, value)| ours.get(file) == Some(value)));
             }
         }

@@ -1,9 +1,9 @@
 //! `dcb` of iproute2 and `ethtool`: what they say, decoded, and the commands that set it.
 
 use super::settings::{Ets, Settings};
-use crate::rights::Need;
-use crate::sections::{SHELL, Section, find};
-use railwright_base::quote::{sh, sh_words};
+use crate::rights::RootAccessNeed;
+use crate::sections::{SHELL, Section, find_section};
+use railwright_base::quote::{quote_for_shell, sh_words};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -22,17 +22,17 @@ for c in "$R"/proc/[0-9]*/comm; do w=; {{ read -r w <"$c"; }} 2>/dev/null; [ "$w
 said lldpad lldptool -t -i "$n" -V PFC -c willing; said lldpad-pfc lldptool -t -i "$n" -V PFC -c enabled; break; done
 exit 0
 "#,
-        netdev = sh(netdev)
+        netdev = quote_for_shell(netdev)
     )
 }
 
 /// The kernel answers anybody (`dcb_doit` and `dev_ethtool` ask for CAP_NET_ADMIN on a change only); `mlnx_qos` and lldpad
 /// may not.
-pub fn needs(netdev: &str) -> Vec<Need> {
+pub fn list_qos_access_needs(netdev: &str) -> Vec<RootAccessNeed> {
     let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let dcb = ["pfc", "ets", "app", "dcbx"].map(|object| Need::Program(DCB, words(&["-j", "-N", object, "show", "dev", netdev])));
-    let lldp = ["willing", "enabled"].map(|word| Need::Program(LLDPTOOL, words(&["-t", "-i", netdev, "-V", "PFC", "-c", word])));
-    let rest = [Need::Program(MLNX_QOS, words(&["-i", netdev])), Need::Program(ETHTOOL, words(&["-a", netdev]))];
+    let dcb = ["pfc", "ets", "app", "dcbx"].map(|object| RootAccessNeed::Program(DCB, words(&["-j", "-N", object, "show", "dev", netdev])));
+    let lldp = ["willing", "enabled"].map(|word| RootAccessNeed::Program(LLDPTOOL, words(&["-t", "-i", netdev, "-V", "PFC", "-c", word])));
+    let rest = [RootAccessNeed::Program(MLNX_QOS, words(&["-i", netdev])), RootAccessNeed::Program(ETHTOOL, words(&["-a", netdev]))];
     dcb.into_iter().chain(lldp).chain(rest).collect()
 }
 
@@ -42,19 +42,20 @@ const MLNX_QOS: &[&str] = &["/usr/bin/mlnx_qos"];
 const ETHTOOL: &[&str] = &["/opt/mellanox/ethtool/sbin/ethtool", "/usr/sbin/ethtool"];
 
 /// The settings that run, as far as the sections tell them.
-pub fn decode(sections: &[Section<'_>]) -> Settings {
-    let json = |word: &str| -> Option<Value> { serde_json::from_str(&find(sections, word).filter(|s| s.code() == Some(0))?.text()).ok() };
+pub fn parse_dcb_settings(sections: &[Section<'_>]) -> Settings {
+    let json =
+        |word: &str| -> Option<Value> { serde_json::from_str(&find_section(sections, word).filter(|s| s.code() == Some(0))?.text()).ok() };
     Settings {
-        pfc: json("pfc").as_ref().and_then(pfc),
-        ets: json("ets").as_ref().and_then(ets),
-        dscp: json("app").as_ref().and_then(dscp),
-        pause: pause(sections),
+        pfc: json("pfc").as_ref().and_then(parse_pfc_priorities),
+        ets: json("ets").as_ref().and_then(parse_ets_settings),
+        dscp: json("app").as_ref().and_then(parse_dscp_map),
+        pause: parse_pause_state(sections),
         cable_length_m: json("pfc").as_ref().and_then(cable_length),
     }
 }
 
 /// `{"prio_pfc":[false,false,false,true,...]}`.
-fn pfc(value: &Value) -> Option<std::collections::BTreeSet<u8>> {
+fn parse_pfc_priorities(value: &Value) -> Option<std::collections::BTreeSet<u8>> {
     let flags = value.get("prio_pfc")?.as_array()?;
     Some((0u8..8).zip(flags).filter(|(_, flag)| flag.as_bool() == Some(true)).map(|(priority, _)| priority).collect())
 }
@@ -65,7 +66,7 @@ fn cable_length(value: &Value) -> Option<u16> {
 }
 
 /// `{"tc_bw":[50,...],"tc_tsa":["ets",...],"prio_tc":[0,...]}`.
-fn ets(value: &Value) -> Option<Ets> {
+fn parse_ets_settings(value: &Value) -> Option<Ets> {
     let numbers = |key: &str| -> Option<[u8; 8]> {
         let list = value
             .get(key)?
@@ -80,7 +81,7 @@ fn ets(value: &Value) -> Option<Ets> {
 }
 
 /// `{"dscp_prio":[[26,3],[48,6]]}`; without entries the key is not there.
-fn dscp(value: &Value) -> Option<BTreeMap<u8, u8>> {
+fn parse_dscp_map(value: &Value) -> Option<BTreeMap<u8, u8>> {
     let empty = Vec::new();
     let list = value.as_object()?.get("dscp_prio").map_or(Some(&empty), Value::as_array)?;
     let pair = |entry: &Value| Some((u8::try_from(entry.get(0)?.as_u64()?).ok()?, u8::try_from(entry.get(1)?.as_u64()?).ok()?));
@@ -88,8 +89,8 @@ fn dscp(value: &Value) -> Option<BTreeMap<u8, u8>> {
 }
 
 /// `RX:\t\ton`. mlx5 always calls autonegotiation off, so only the two directions count.
-fn pause(sections: &[Section<'_>]) -> Option<bool> {
-    let section = find(sections, "pause").filter(|section| section.code() == Some(0))?;
+fn parse_pause_state(sections: &[Section<'_>]) -> Option<bool> {
+    let section = find_section(sections, "pause").filter(|section| section.code() == Some(0))?;
     let direction = |name: &str| section.lines.iter().find_map(|line| line.strip_prefix(name)).map(|value| value.trim() == "on");
     Some(direction("RX:")? || direction("TX:")?)
 }
@@ -98,9 +99,9 @@ fn pause(sections: &[Section<'_>]) -> Option<bool> {
 /// switch; seen at a boot: one that was told nothing switches PFC off half a minute after our unit switched it on.
 pub fn lldpad_agrees(sections: &[Section<'_>], wanted: &Settings) -> Option<bool> {
     let value = |word: &str| -> Option<String> {
-        find(sections, word)?.lines.iter().find_map(|line| line.split_once('=')).map(|(_, value)| value.trim().to_owned())
+        find_section(sections, word)?.lines.iter().find_map(|line| line.split_once('=')).map(|(_, value)| value.trim().to_owned())
     };
-    find(sections, "lldpad")?;
+    find_section(sections, "lldpad")?;
     // a mask of bits: 8 is priority 3 (lldpad 1.1)
     let mask = value("lldpad-pfc").and_then(|text| text.parse::<u8>().ok());
     let enabled = mask.map(|mask| (0u8..8).filter(|priority| mask >> priority & 1 == 1).collect());
@@ -109,7 +110,7 @@ pub fn lldpad_agrees(sections: &[Section<'_>], wanted: &Settings) -> Option<bool
 
 /// Firmware or an LLDP agent owns DCBX where the kernel's `host` mode is off.
 pub fn foreign_dcbx(sections: &[Section<'_>]) -> Option<bool> {
-    let section = find(sections, "dcbx").filter(|section| section.code() == Some(0))?;
+    let section = find_section(sections, "dcbx").filter(|section| section.code() == Some(0))?;
     let value: Value = serde_json::from_str(&section.text()).ok()?;
     let is_on = |key: &str| value.get(key).and_then(Value::as_bool) == Some(true);
     (is_on("host") || is_on("lld_managed")).then(|| !is_on("host"))
@@ -117,7 +118,7 @@ pub fn foreign_dcbx(sections: &[Section<'_>]) -> Option<bool> {
 
 /// The commands that bring `now` to `wanted`: classes before the map, the map before PFC, so that no packet is marked for
 /// a class that is not lossless yet. The DSCP map is exact: code points that are not wished for go.
-pub fn commands(netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
+pub fn build_dcb_commands(netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     let mut add = |object: &str, verb: &str, words: Vec<String>| {
         let head = [object, verb, "dev", netdev].map(str::to_owned);
@@ -186,7 +187,7 @@ pub fn set_now_script(commands: &[Vec<String>]) -> String {
 /// `ethtool` says with its exit status that nothing had to change; what counts is read again.
 pub fn pause_script(netdev: &str, on: bool) -> String {
     let word = if on { "on" } else { "off" };
-    format!("ethtool -A {} rx {word} tx {word} || :\n", sh(netdev))
+    format!("ethtool -A {} rx {word} tx {word} || :\n", quote_for_shell(netdev))
 }
 
 /// The settings in a script of ours, so that a changed script shows what it would set.

@@ -7,7 +7,7 @@ use railwright_base::quote::sh_words;
 use std::collections::BTreeMap;
 
 /// What `mlnx_qos -i NETDEV` said; `None` when it did not answer (it prints a traceback for NICs of others).
-pub fn decode(section: &Section<'_>, wanted: &Settings) -> Option<Settings> {
+pub fn parse_mlnx_qos_settings(section: &Section<'_>, wanted: &Settings) -> Option<Settings> {
     if section.code() != Some(0) {
         return None;
     }
@@ -24,8 +24,8 @@ pub fn decode(section: &Section<'_>, wanted: &Settings) -> Option<Settings> {
             "enabled" => settings.pfc = Some((0u8..8).zip(words).filter(|(_, flag)| *flag == "1").map(|(priority, _)| priority).collect()),
             "tc:" => {
                 class = words.next().and_then(|word| word.parse().ok()).filter(|class| *class < 8)?;
-                tsa[class] = after(line, "tsa:").unwrap_or("vendor").to_owned();
-                bandwidth[class] = after(line, "bw:").and_then(|share| share.trim_end_matches('%').parse().ok()).unwrap_or(0);
+                tsa[class] = find_value_after(line, "tsa:").unwrap_or("vendor").to_owned();
+                bandwidth[class] = find_value_after(line, "bw:").and_then(|share| share.trim_end_matches('%').parse().ok()).unwrap_or(0);
             }
             "priority:" => {
                 if let Some(priority) = words.next().and_then(|word| word.parse::<usize>().ok()).filter(|priority| *priority < 8) {
@@ -36,7 +36,7 @@ pub fn decode(section: &Section<'_>, wanted: &Settings) -> Option<Settings> {
                 word.strip_prefix("prio:")
                     .and_then(|priority| priority.parse::<u8>().ok())
                     .into_iter()
-                    .flat_map(|priority| codes(line, priority)),
+                    .flat_map(|priority| parse_dscp_codes(line, priority)),
             ),
         }
     }
@@ -47,18 +47,18 @@ pub fn decode(section: &Section<'_>, wanted: &Settings) -> Option<Settings> {
     Some(settings)
 }
 
-fn after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+fn find_value_after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.split_once(key)?.1.split(',').next().map(str::trim)
 }
 
 /// `prio:3 dscp:31,30,29,`.
-fn codes(line: &str, priority: u8) -> Vec<(u8, u8)> {
+fn parse_dscp_codes(line: &str, priority: u8) -> Vec<(u8, u8)> {
     let list = line.split_once("dscp:").map_or("", |(_, list)| list);
     list.split(',').filter_map(|code| code.trim().parse::<u8>().ok()).map(|code| (code, priority)).collect()
 }
 
 /// The commands for what is wished; `--trust` and `--dscp2prio` cannot go in one call.
-pub fn commands(netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
+pub fn build_mlnx_qos_commands(netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
     let join = |list: &mut dyn Iterator<Item = String>| list.collect::<Vec<_>>().join(",");
     let mut all: Vec<Vec<String>> = Vec::new();
     let mut add = |words: &[&str]| all.push(["-i", netdev].iter().chain(words).map(|word| (*word).to_owned()).collect());

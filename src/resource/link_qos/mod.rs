@@ -7,9 +7,9 @@ pub mod mlnx;
 pub mod settings;
 
 use super::fields::Fields;
-use super::keeper::{Keeper, Kept, Trigger};
-use super::sections::{self, Section, find};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Fact, Kind, Plane, Read, Reading, Wish};
+use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
+use super::sections::{self, Section, find_section};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Fact, Plane, Read, ReadResults, Reading, ResourceKind};
 use serde_json::{Value, json};
 use settings::Settings;
 
@@ -18,15 +18,15 @@ pub struct LinkQos;
 
 /// The program that sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tool {
+enum QosTool {
     Dcb,
     Mlnx,
 }
 
 /// What the host says about the netdev.
-struct Running {
+struct RunningQos {
     settings: Settings,
-    tool: Tool,
+    tool: QosTool,
     /// The firmware owns DCBX.
     foreign_dcbx: bool,
     /// lldpad runs, and whether it keeps PFC as wished.
@@ -34,7 +34,7 @@ struct Running {
 }
 
 /// The answer about one netdev.
-enum Found {
+enum LinkQosState {
     /// No such netdev.
     NoNetdev,
     /// Neither program is there.
@@ -42,10 +42,10 @@ enum Found {
     /// The device has no such settings, with the reason.
     NoDcb(String),
     /// The settings that run.
-    Runs(Box<Running>),
+    Runs(Box<RunningQos>),
 }
 
-impl Kind for LinkQos {
+impl ResourceKind for LinkQos {
     fn name(&self) -> &'static str {
         "link_qos"
     }
@@ -57,7 +57,7 @@ impl Kind for LinkQos {
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut fields = Fields::of(body, &["netdev", "pfc", "ets", "dscp", "pause", "cable_length_m", "optional", "known_after"]);
         fields.netdev(true);
-        settings::check(&mut fields);
+        settings::check_qos_settings(&mut fields);
         fields.flag("optional");
         fields.resource("known_after");
         if ["pfc", "ets", "dscp", "pause", "cable_length_m"].iter().all(|field| fields.get(field).is_none()) {
@@ -66,23 +66,25 @@ impl Kind for LinkQos {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let mut reads = vec![read(wish)];
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let mut reads = vec![build_link_qos_read(wish)];
         // the script's text does not change where it lies
-        reads.extend(keeper(wish, Tool::Dcb).reads());
+        reads.extend(build_link_qos_unit(wish, QosTool::Dcb).reads());
         reads
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        match found(wish, answers) {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        match decode_link_qos_state(wish, answers) {
             Err(reason) => same_everywhere(wish, Reading::Unknown(reason)),
-            Ok(Found::Runs(running)) => judge(wish, answers, &running),
-            Ok(Found::NoNetdev) => wait_or_refuse(wish, format!("there is no netdev {}", netdev(wish))),
-            Ok(Found::NoTool) => wait_or_refuse(wish, "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned()),
-            Ok(Found::NoDcb(reason)) if wish.body.get("optional") == Some(&Value::Bool(true)) => {
+            Ok(LinkQosState::Runs(running)) => diff_link_qos(wish, answers, &running),
+            Ok(LinkQosState::NoNetdev) => wait_or_refuse(wish, format!("there is no netdev {}", extract_netdev_name(wish))),
+            Ok(LinkQosState::NoTool) => {
+                wait_or_refuse(wish, "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned())
+            }
+            Ok(LinkQosState::NoDcb(reason)) if wish.body.get("optional") == Some(&Value::Bool(true)) => {
                 same_everywhere(wish, Reading::NotApplicable(reason))
             }
-            Ok(Found::NoDcb(reason)) => Assessment {
+            Ok(LinkQosState::NoDcb(reason)) => Assessment {
                 refusal: Some(format!(
                     "{reason}; the fabric stays without a lossless class on this link (a wish with `optional: true` accepts that)"
                 )),
@@ -91,8 +93,8 @@ impl Kind for LinkQos {
         }
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        undo(last_applied, before, answers)
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        plan_link_qos_undo(last_applied, before, answers)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
@@ -104,86 +106,86 @@ impl Kind for LinkQos {
     }
 }
 
-fn netdev(wish: &Wish) -> &str {
+fn extract_netdev_name(wish: &DesiredResource) -> &str {
     wish.text("netdev").unwrap_or_default()
 }
 
-fn read(wish: &Wish) -> Read {
-    Read::LinkQos { netdev: netdev(wish).to_owned() }
+fn build_link_qos_read(wish: &DesiredResource) -> Read {
+    Read::LinkQos { netdev: extract_netdev_name(wish).to_owned() }
 }
 
-fn commands(tool: Tool, netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
+fn build_qos_commands(tool: QosTool, netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
     match tool {
-        Tool::Dcb => dcb::commands(netdev, wanted, now),
-        Tool::Mlnx => mlnx::commands(netdev, wanted, now),
+        QosTool::Dcb => dcb::build_dcb_commands(netdev, wanted, now),
+        QosTool::Mlnx => mlnx::build_mlnx_qos_commands(netdev, wanted, now),
     }
 }
 
 /// The script sets everything from nothing: pause off before PFC on, because they exclude each other.
-fn keeper(wish: &Wish, tool: Tool) -> Keeper {
+fn build_link_qos_unit(wish: &DesiredResource, tool: QosTool) -> PersistenceUnit {
     let wanted = Settings::of(&wish.body);
-    let netdev = netdev(wish);
+    let netdev = extract_netdev_name(wish);
     let pause = wanted.pause.map(|on| dcb::pause_script(netdev, on)).unwrap_or_default();
-    let commands = commands(tool, netdev, &wanted, &Settings::default());
+    let commands = build_qos_commands(tool, netdev, &wanted, &Settings::default());
     let commands = match tool {
-        Tool::Dcb => dcb::set_script(&commands),
-        Tool::Mlnx => mlnx::set_script(&commands),
+        QosTool::Dcb => dcb::set_script(&commands),
+        QosTool::Mlnx => mlnx::set_script(&commands),
     };
-    Keeper::new("link-qos", netdev, Trigger::Netdev(netdev.to_owned()), &format!("{pause}{commands}"))
+    PersistenceUnit::new("link-qos", netdev, Trigger::Netdev(netdev.to_owned()), &format!("{pause}{commands}"))
 }
 
 /// What runs on a netdev, of which nothing is wished here: all that the program tells, all DSCPs included.
-pub fn running(answers: &Answers, netdev: &str) -> Fact<Settings> {
+pub fn decode_running_qos(answers: &ReadResults, netdev: &str) -> Fact<Settings> {
     let all = Settings { dscp: Some((0..64).map(|dscp| (dscp, 0)).collect()), ..Settings::default() };
     match found_on(netdev, &all, answers) {
         Err(why) => Fact::Unknown(why),
-        Ok(Found::NoNetdev) => Fact::Absent,
-        Ok(Found::NoTool) => Fact::Unknown("the host has neither `dcb` nor `mlnx_qos`".to_owned()),
-        Ok(Found::NoDcb(why)) => Fact::NotApplicable(why),
-        Ok(Found::Runs(running)) => Fact::Is(running.settings),
+        Ok(LinkQosState::NoNetdev) => Fact::Absent,
+        Ok(LinkQosState::NoTool) => Fact::Unknown("the host has neither `dcb` nor `mlnx_qos`".to_owned()),
+        Ok(LinkQosState::NoDcb(why)) => Fact::NotApplicable(why),
+        Ok(LinkQosState::Runs(running)) => Fact::Is(running.settings),
     }
 }
 
-fn found(wish: &Wish, answers: &Answers) -> Result<Found, String> {
-    found_on(netdev(wish), &Settings::of(&wish.body), answers)
+fn decode_link_qos_state(wish: &DesiredResource, answers: &ReadResults) -> Result<LinkQosState, String> {
+    found_on(extract_netdev_name(wish), &Settings::of(&wish.body), answers)
 }
 
-fn found_on(netdev: &str, wanted: &Settings, answers: &Answers) -> Result<Found, String> {
+fn found_on(netdev: &str, wanted: &Settings, answers: &ReadResults) -> Result<LinkQosState, String> {
     let (code, out) = answers.output(&Read::LinkQos { netdev: netdev.to_owned() })?;
     if code == 1 {
-        return Ok(Found::NoNetdev);
+        return Ok(LinkQosState::NoNetdev);
     }
-    let sections = sections::parse(out);
-    if find(&sections, "virtual-function").is_some() {
-        return Ok(Found::NoDcb(format!("{netdev} is a virtual function; only the physical function of a port has PFC")));
+    let sections = sections::parse_sections(out);
+    if find_section(&sections, "virtual-function").is_some() {
+        return Ok(LinkQosState::NoDcb(format!("{netdev} is a virtual function; only the physical function of a port has PFC")));
     }
     let lldpad_agrees = dcb::lldpad_agrees(&sections, wanted);
     let foreign_dcbx = dcb::foreign_dcbx(&sections) == Some(true);
-    if let Some(section) = find(&sections, "mlnx_qos") {
-        let Some(mut settings) = mlnx::decode(section, wanted) else {
-            return Ok(Found::NoDcb(format!("mlnx_qos has no answer for {netdev}: it knows NVIDIA NICs only")));
+    if let Some(section) = find_section(&sections, "mlnx_qos") {
+        let Some(mut settings) = mlnx::parse_mlnx_qos_settings(section, wanted) else {
+            return Ok(LinkQosState::NoDcb(format!("mlnx_qos has no answer for {netdev}: it knows NVIDIA NICs only")));
         };
-        settings.pause = dcb::decode(&sections).pause;
-        return Ok(Found::Runs(Box::new(Running { settings, tool: Tool::Mlnx, foreign_dcbx, lldpad_agrees })));
+        settings.pause = dcb::parse_dcb_settings(&sections).pause;
+        return Ok(LinkQosState::Runs(Box::new(RunningQos { settings, tool: QosTool::Mlnx, foreign_dcbx, lldpad_agrees })));
     }
-    let Some(pfc) = find(&sections, "pfc") else { return Ok(Found::NoTool) };
-    let settings = dcb::decode(&sections);
+    let Some(pfc) = find_section(&sections, "pfc") else { return Ok(LinkQosState::NoTool) };
+    let settings = dcb::parse_dcb_settings(&sections);
     if pfc.code() != Some(0) {
         return no_answer(netdev, pfc);
     }
-    Ok(Found::Runs(Box::new(Running { settings, tool: Tool::Dcb, foreign_dcbx, lldpad_agrees })))
+    Ok(LinkQosState::Runs(Box::new(RunningQos { settings, tool: QosTool::Dcb, foreign_dcbx, lldpad_agrees })))
 }
 
 /// `dcb` says `Attribute read: Operation not supported` for a device without DCB; anything else is not known to mean that.
-fn no_answer(netdev: &str, section: &Section<'_>) -> Result<Found, String> {
+fn no_answer(netdev: &str, section: &Section<'_>) -> Result<LinkQosState, String> {
     let said = section.text();
     if said.contains("Operation not supported") || said.contains("not supported") {
-        return Ok(Found::NoDcb(format!("the driver of {netdev} has no data centre bridging (dcb: Operation not supported)")));
+        return Ok(LinkQosState::NoDcb(format!("the driver of {netdev} has no data centre bridging (dcb: Operation not supported)")));
     }
     Err(format!("dcb gave no answer: {}", railwright_base::text::one_line(&said, 120)))
 }
 
-fn same_everywhere(wish: &Wish, found: Reading) -> Assessment {
+fn same_everywhere(wish: &DesiredResource, found: Reading) -> Assessment {
     let mut assessment = Assessment::default();
     for (name, value) in Settings::of(&wish.body).values() {
         let attribute = Attribute::in_plane(Plane::Persisted, Reading::Is(value.clone()), found.clone()).and(
@@ -196,20 +198,22 @@ fn same_everywhere(wish: &Wish, found: Reading) -> Assessment {
     assessment
 }
 
-fn wait_or_refuse(wish: &Wish, reason: String) -> Assessment {
+fn wait_or_refuse(wish: &DesiredResource, reason: String) -> Assessment {
     let mut assessment = same_everywhere(wish, Reading::Absent);
     assessment.wait_or_refuse(wish, &["reload_systemd", "set_dcb", "set_mlnx_qos", "set_pause", "write_file"], || reason);
     assessment
 }
 
-fn judge(wish: &Wish, answers: &Answers, running: &Running) -> Assessment {
-    let Running { settings: now, tool, foreign_dcbx, lldpad_agrees } = running;
+fn diff_link_qos(wish: &DesiredResource, answers: &ReadResults, running: &RunningQos) -> Assessment {
+    let RunningQos { settings: now, tool, foreign_dcbx, lldpad_agrees } = running;
     let (tool, foreign_dcbx, lldpad_agrees) = (*tool, *foreign_dcbx, *lldpad_agrees);
     let wanted = Settings::of(&wish.body);
-    let keeper = keeper(wish, tool);
+    let keeper = build_link_qos_unit(wish, tool);
     let kept = keeper.kept(answers);
-    let mut assessment =
-        Assessment { attributes: compare(&wanted, now, &persisted(&wanted, &keeper, tool, &kept)), ..Assessment::default() };
+    let mut assessment = Assessment {
+        attributes: diff_qos_settings(&wanted, now, &decode_persisted_qos(&wanted, &keeper, tool, &kept)),
+        ..Assessment::default()
+    };
     assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
     if foreign_dcbx {
         let attribute = Attribute::in_plane(Plane::Running, Reading::is("host"), Reading::is("firmware"));
@@ -221,12 +225,12 @@ fn judge(wish: &Wish, answers: &Answers, running: &Running) -> Assessment {
         return assessment;
     }
     if lldpad_agrees == Some(false) {
-        assessment.refusal = Some(lldpad_refusal(netdev(wish), &wanted));
+        assessment.refusal = Some(lldpad_refusal(extract_netdev_name(wish), &wanted));
         return assessment;
     }
     assessment.actions = keeper.write(&kept);
-    assessment.actions.extend(running_actions(netdev(wish), tool, &wanted, now, foreign_dcbx));
-    disturb(netdev(wish), &wanted, now, &mut assessment);
+    assessment.actions.extend(running_actions(extract_netdev_name(wish), tool, &wanted, now, foreign_dcbx));
+    record_qos_disruption(extract_netdev_name(wish), &wanted, now, &mut assessment);
     assessment
 }
 
@@ -240,19 +244,28 @@ fn lldpad_refusal(netdev: &str, wanted: &Settings) -> String {
 }
 
 /// What the script on disk sets; ours sets what is wished, even where that takes no command (an empty DSCP map).
-fn persisted(wanted: &Settings, keeper: &Keeper, tool: Tool, kept: &Result<Kept, String>) -> Result<Settings, String> {
+fn decode_persisted_qos(
+    wanted: &Settings,
+    keeper: &PersistenceUnit,
+    tool: QosTool,
+    kept: &Result<PersistenceUnitFiles, String>,
+) -> Result<Settings, String> {
     let kept = kept.as_ref().map_err(Clone::clone)?;
     if keeper.says_so(kept) {
         return Ok(wanted.clone());
     }
     let text = kept.script.as_deref().unwrap_or_default();
     Ok(match tool {
-        Tool::Dcb => dcb::decode_script(text),
-        Tool::Mlnx => mlnx::decode_script(text),
+        QosTool::Dcb => dcb::decode_script(text),
+        QosTool::Mlnx => mlnx::decode_script(text),
     })
 }
 
-fn compare(wanted: &Settings, now: &Settings, persisted: &Result<Settings, String>) -> std::collections::BTreeMap<String, Attribute> {
+fn diff_qos_settings(
+    wanted: &Settings,
+    now: &Settings,
+    persisted: &Result<Settings, String>,
+) -> std::collections::BTreeMap<String, Attribute> {
     let running = now.values();
     let mut all = std::collections::BTreeMap::new();
     for (name, value) in wanted.values() {
@@ -273,21 +286,21 @@ fn compare(wanted: &Settings, now: &Settings, persisted: &Result<Settings, Strin
 }
 
 /// Pause goes off before PFC comes on, and comes on only after PFC went off.
-fn running_actions(netdev: &str, tool: Tool, wanted: &Settings, now: &Settings, foreign_dcbx: bool) -> Vec<Action> {
-    let mut commands = commands(tool, netdev, wanted, now);
-    if foreign_dcbx && tool == Tool::Dcb {
+fn running_actions(netdev: &str, tool: QosTool, wanted: &Settings, now: &Settings, foreign_dcbx: bool) -> Vec<Action> {
+    let mut commands = build_qos_commands(tool, netdev, wanted, now);
+    if foreign_dcbx && tool == QosTool::Dcb {
         commands.insert(0, ["dcbx", "set", "dev", netdev, "host", "ieee"].map(str::to_owned).to_vec());
     }
     let set = (!commands.is_empty()).then_some(match tool {
-        Tool::Dcb => Action::SetDcb { commands },
-        Tool::Mlnx => Action::SetMlnxQos { commands },
+        QosTool::Dcb => Action::SetDcb { commands },
+        QosTool::Mlnx => Action::SetMlnxQos { commands },
     });
     let pause =
         wanted.pause.filter(|on| now.pause.is_some_and(|found| found != *on)).map(|on| Action::SetPause { netdev: netdev.to_owned(), on });
     if wanted.pause == Some(true) { set.into_iter().chain(pause).collect() } else { pause.into_iter().chain(set).collect() }
 }
 
-fn disturb(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Assessment) {
+fn record_qos_disruption(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Assessment) {
     let changes = assessment
         .actions
         .iter()
@@ -311,17 +324,18 @@ fn disturb(netdev: &str, wanted: &Settings, now: &Settings, assessment: &mut Ass
 }
 
 /// What ran before comes back, and our files go.
-fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
+fn plan_link_qos_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-    let (now, tool) = match found(wish, answers) {
-        Ok(Found::Runs(running)) => (Some(running.settings), running.tool),
-        _ => (None, Tool::Dcb),
+    let (now, tool) = match decode_link_qos_state(wish, answers) {
+        Ok(LinkQosState::Runs(running)) => (Some(running.settings), running.tool),
+        _ => (None, QosTool::Dcb),
     };
-    keeper(wish, tool).take_back(&mut assessment, answers);
+    build_link_qos_unit(wish, tool).take_back(&mut assessment, answers);
     let judged = Settings::of(&wish.body);
     let old: Option<Settings> = before.get("running").and_then(|running| serde_json::from_value(running.clone()).ok());
     let (Some(now), Some(old)) = (now, old) else {
-        assessment.residue = vec![format!("PFC, traffic classes and DSCP map of {} stay until its driver is loaded again", netdev(wish))];
+        assessment.residue =
+            vec![format!("PFC, traffic classes and DSCP map of {} stay until its driver is loaded again", extract_netdev_name(wish))];
         return assessment;
     };
     let then = Settings {
@@ -335,8 +349,8 @@ fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
         let found = now.values().remove(name).map_or(Reading::Absent, Reading::Is);
         assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Running, Reading::Is(value), found));
     }
-    assessment.actions.extend(running_actions(netdev(wish), tool, &then, &now, false));
-    disturb(netdev(wish), &then, &now, &mut assessment);
+    assessment.actions.extend(running_actions(extract_netdev_name(wish), tool, &then, &now, false));
+    record_qos_disruption(extract_netdev_name(wish), &then, &now, &mut assessment);
     assessment
 }
 

@@ -39,11 +39,13 @@ pub struct Settings {
 impl Settings {
     /// The settings of a body. PFC and global pause exclude each other, so that PFC switches pause off by itself.
     pub fn of(body: &Value) -> Self {
-        let pfc = body.get("pfc").and_then(Value::as_array).map(|list| list.iter().filter_map(small).collect::<BTreeSet<u8>>());
+        let pfc =
+            body.get("pfc").and_then(Value::as_array).map(|list| list.iter().filter_map(parse_small_number).collect::<BTreeSet<u8>>());
         let any = pfc.as_ref().is_some_and(|pfc| !pfc.is_empty());
         let pause = body.get("pause").and_then(Value::as_bool).or(any.then_some(false));
         let dscp = body.get("dscp").and_then(Value::as_object);
-        let dscp = dscp.map(|map| map.iter().filter_map(|(code, priority)| Some((code.parse().ok()?, small(priority)?))).collect());
+        let dscp =
+            dscp.map(|map| map.iter().filter_map(|(code, priority)| Some((code.parse().ok()?, parse_small_number(priority)?))).collect());
         let cable_length_m = body.get("cable_length_m").and_then(Value::as_u64).and_then(|metres| u16::try_from(metres).ok());
         Settings { cable_length_m, pfc, ets: body.get("ets").filter(|ets| ets.is_object()).and_then(|ets| ets_of(ets).ok()), dscp, pause }
     }
@@ -64,7 +66,7 @@ impl Settings {
     }
 }
 
-fn small(value: &Value) -> Option<u8> {
+fn parse_small_number(value: &Value) -> Option<u8> {
     value.as_u64().and_then(|number| u8::try_from(number).ok())
 }
 
@@ -73,19 +75,18 @@ fn small(value: &Value) -> Option<u8> {
 pub fn ets_of(body: &Value) -> Result<Ets, (&'static str, String)> {
     let prio_tc = match body.get("prio_tc").filter(|value| !value.is_null()) {
         None => [0, 1, 2, 3, 4, 5, 6, 7],
-        Some(value) => eight(value, 0, |entry| small(entry).filter(|class| *class < 8))
+        Some(value) => parse_eight_values(value, 0, |entry| parse_small_number(entry).filter(|class| *class < 8))
             .ok_or(("/ets/prio_tc", "must give classes 0 to 7 for priorities 0 to 7".to_owned()))?,
     };
     let algorithm = |entry: &Value| entry.as_str().filter(|word| matches!(*word, "strict" | "ets")).map(str::to_owned);
     let tsa = match body.get("tsa").filter(|value| !value.is_null()) {
         None => std::array::from_fn(|_| "ets".to_owned()),
-        Some(value) => {
-            eight(value, "ets".to_owned(), algorithm).ok_or(("/ets/tsa", "must give `strict` or `ets` for classes 0 to 7".to_owned()))?
-        }
+        Some(value) => parse_eight_values(value, "ets".to_owned(), algorithm)
+            .ok_or(("/ets/tsa", "must give `strict` or `ets` for classes 0 to 7".to_owned()))?,
     };
     let none = Value::Array(vec![Value::from(0); 8]);
-    let bandwidth = eight(body.get("bandwidth").filter(|value| !value.is_null()).unwrap_or(&none), 0, |entry| {
-        small(entry).filter(|share| *share <= 100)
+    let bandwidth = parse_eight_values(body.get("bandwidth").filter(|value| !value.is_null()).unwrap_or(&none), 0, |entry| {
+        parse_small_number(entry).filter(|share| *share <= 100)
     });
     let bandwidth = bandwidth.ok_or(("/ets/bandwidth", "must give percent for classes 0 to 7".to_owned()))?;
     let sum: u32 = bandwidth.iter().map(|share| u32::from(*share)).sum();
@@ -99,7 +100,7 @@ pub fn ets_of(body: &Value) -> Result<Ets, (&'static str, String)> {
 }
 
 /// A list of eight, or a mapping from `0` .. `7` to values with a default.
-fn eight<T: Clone>(value: &Value, default: T, read: impl Fn(&Value) -> Option<T>) -> Option<[T; 8]> {
+fn parse_eight_values<T: Clone>(value: &Value, default: T, read: impl Fn(&Value) -> Option<T>) -> Option<[T; 8]> {
     let mut list = vec![default; 8];
     match value {
         Value::Array(entries) if entries.len() == 8 => list = entries.iter().map(&read).collect::<Option<_>>()?,
@@ -114,7 +115,7 @@ fn eight<T: Clone>(value: &Value, default: T, read: impl Fn(&Value) -> Option<T>
 }
 
 /// Adds all that is wrong with the settings of a body.
-pub fn check(fields: &mut Fields<'_>) {
+pub fn check_qos_settings(fields: &mut Fields<'_>) {
     let range = |value: &Value, most: u64| value.as_u64().is_some_and(|number| number <= most);
     let pfc = fields.get("pfc");
     if pfc.is_some_and(|pfc| !pfc.as_array().is_some_and(|list| list.iter().all(|priority| range(priority, 7)))) {

@@ -1,7 +1,7 @@
 //! `link_qos` by tables: answers in, assessment out.
 
 use super::*;
-use crate::{Answer, AnswerStatus};
+use crate::{AnswerStatus, ReadResult};
 use proptest::prelude::*;
 use railwright_base::Address;
 
@@ -10,16 +10,16 @@ const DCB: &str = include_str!("tests/dcb.txt");
 /// `mlnx_qos -i` as the scripts of att/netarbiter (nvmf/OUTPUTSAMPLE.setup-nic-lossless-layer3.sh.md) recorded it on a ConnectX.
 const MLNX: &str = include_str!("tests/mlnx_qos.txt");
 
-fn wish(body: Value) -> Wish {
+fn wish(body: Value) -> DesiredResource {
     assert_eq!(LinkQos.check(&body), [], "{body}");
-    Wish::of(Address::host("n1", "link_qos", "ens1"), "link_qos", body)
+    DesiredResource::of(Address::host("n1", "link_qos", "ens1"), "link_qos", body)
 }
 
-fn answers(wish: &Wish, code: i32, out: &str) -> Answers {
-    let mut answers = Answers::default();
+fn answers(wish: &DesiredResource, code: i32, out: &str) -> ReadResults {
+    let mut answers = ReadResults::default();
     for read in LinkQos.reads(wish) {
         let (code, out) = if matches!(read, Read::LinkQos { .. }) { (code, out) } else { (1, "") };
-        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out: out.to_owned() });
+        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: out.to_owned() });
     }
     answers
 }
@@ -58,11 +58,13 @@ fn only_what_differs_is_set_and_pause_goes_first() {
 #[test]
 fn our_script_is_read_back_as_it_was_written() {
     let wish = wish(lossless());
-    for tool in [Tool::Dcb, Tool::Mlnx] {
-        let [Action::WriteFile { content, .. }, ..] = &keeper(&wish, tool).write(&Kept::default())[..] else { panic!() };
-        let mut kept = Kept::default();
+    for tool in [QosTool::Dcb, QosTool::Mlnx] {
+        let [Action::WriteFile { content, .. }, ..] = &build_link_qos_unit(&wish, tool).write(&PersistenceUnitFiles::default())[..] else {
+            panic!()
+        };
+        let mut kept = PersistenceUnitFiles::default();
         kept.script = Some(format!("{content}# a line by hand\n"));
-        let read = persisted(&Settings::default(), &keeper(&wish, tool), tool, &Ok(kept)).unwrap();
+        let read = decode_persisted_qos(&Settings::default(), &build_link_qos_unit(&wish, tool), tool, &Ok(kept)).unwrap();
         assert_eq!(read, Settings::of(&wish.body), "{tool:?}");
     }
 }
@@ -159,7 +161,7 @@ fn the_length_of_the_cable_goes_by_either_tool_and_never_without_pfc() {
     }
     let both = Settings { pfc: Some([3].into()), cable_length_m: Some(7), ..Settings::default() };
     assert_eq!(
-        mlnx::commands("ens1", &both, &Settings { pfc: both.pfc.clone(), ..Settings::default() }),
+        mlnx::build_mlnx_qos_commands("ens1", &both, &Settings { pfc: both.pfc.clone(), ..Settings::default() }),
         [["-i", "ens1", "--pfc", "0,0,0,1,0,0,0,0", "--cable_len", "7"]]
     );
     for metres in [0, 1000] {

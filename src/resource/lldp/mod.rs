@@ -5,7 +5,7 @@ mod eos;
 pub mod script;
 
 use super::sections;
-use super::{Answers, Read};
+use super::{Read, ReadResults};
 use railwright_base::text::one_line;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,12 +21,12 @@ pub struct Lldp {
     /// Whether a netdev has a link; nothing where it is down and nobody can tell.
     pub links: BTreeMap<String, Option<bool>>,
     /// Neighbours by netdev; on one netdev there may be several.
-    pub neighbours: BTreeMap<String, Vec<Neighbour>>,
+    pub neighbours: BTreeMap<String, Vec<LldpNeighbour>>,
 }
 
 /// Somebody who is heard on a netdev.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Neighbour {
+pub struct LldpNeighbour {
     /// Its name for itself; empty where it says none.
     pub system: String,
     /// Its chassis, by which a nameless one is called: mostly a MAC address.
@@ -51,10 +51,10 @@ pub enum Silence {
 }
 
 /// Decodes the answer of a host, or of a switch.
-pub fn lldp(answers: &Answers, read: &Read) -> Result<Lldp, Silence> {
+pub fn decode_lldp_answer(answers: &ReadResults, read: &Read) -> Result<Lldp, Silence> {
     let (_, out) = answers.output(read).map_err(Silence::Unread)?;
     let (mut lldp, mut said) = (Lldp::default(), None);
-    for section in sections::parse(out) {
+    for section in sections::parse_sections(out) {
         match section.word {
             "netdev" => {
                 let carrier = section.value("carrier").and_then(|value| match value.trim() {
@@ -64,10 +64,10 @@ pub fn lldp(answers: &Answers, read: &Read) -> Result<Lldp, Silence> {
                 });
                 lldp.links.insert(section.rest.to_owned(), carrier);
             }
-            "interfaces" => lldp.links = eos::links(&section.text()),
+            "interfaces" => lldp.links = eos::parse_eos_link_states(&section.text()),
             "neighbors" => {
                 let text = section.text();
-                lldp.neighbours = eos::neighbours(&text).ok_or_else(|| Silence::NoAnswer(one_line(&text, 160)))?;
+                lldp.neighbours = eos::parse_eos_neighbours(&text).ok_or_else(|| Silence::NoAnswer(one_line(&text, 160)))?;
                 return Ok(lldp);
             }
             "lldpctl" => said = Some((section.code(), section.text())),
@@ -81,7 +81,7 @@ pub fn lldp(answers: &Answers, read: &Read) -> Result<Lldp, Silence> {
             // A warning of lldpctl may stand before its answer.
             let json = text.find('{').filter(|_| code == Some(0)).and_then(|at| serde_json::from_str::<Value>(&text[at..]).ok());
             let json = json.ok_or_else(|| Silence::NoAnswer(one_line(&text, 160)))?;
-            lldp.neighbours = neighbours(&json);
+            lldp.neighbours = parse_lldpctl_neighbours(&json);
             Ok(lldp)
         }
     }
@@ -89,19 +89,20 @@ pub fn lldp(answers: &Answers, read: &Read) -> Result<Lldp, Silence> {
 
 /// The neighbours of `lldpctl -f json0`, whose members are always lists. Plain `json` makes an object of a list of one, and a key of
 /// the neighbour's name, so that neither can be read for certain.
-fn neighbours(json: &Value) -> BTreeMap<String, Vec<Neighbour>> {
-    let mut all: BTreeMap<String, Vec<Neighbour>> = BTreeMap::new();
-    for interface in list(json, "lldp").flat_map(|lldp| list(lldp, "interface")).take(NEIGHBOURS_MAX) {
+fn parse_lldpctl_neighbours(json: &Value) -> BTreeMap<String, Vec<LldpNeighbour>> {
+    let mut all: BTreeMap<String, Vec<LldpNeighbour>> = BTreeMap::new();
+    for interface in list_array_members(json, "lldp").flat_map(|lldp| list_array_members(lldp, "interface")).take(NEIGHBOURS_MAX) {
         let Some(netdev) = interface.get("name").and_then(Value::as_str) else { continue };
-        let chassis = list(interface, "chassis").next().unwrap_or(&Value::Null);
-        let port = list(interface, "port").next().unwrap_or(&Value::Null);
-        let of_network = |member: &Value| list(member, "id").next().and_then(|id| id.get("type")).and_then(Value::as_str) == Some("mac");
-        all.entry(one_line(netdev, LENGTH_MAX)).or_default().push(Neighbour {
-            system: value(chassis, "name"),
-            chassis: value(chassis, "id"),
-            port: value(port, "id"),
+        let chassis = list_array_members(interface, "chassis").next().unwrap_or(&Value::Null);
+        let port = list_array_members(interface, "port").next().unwrap_or(&Value::Null);
+        let of_network =
+            |member: &Value| list_array_members(member, "id").next().and_then(|id| id.get("type")).and_then(Value::as_str) == Some("mac");
+        all.entry(one_line(netdev, LENGTH_MAX)).or_default().push(LldpNeighbour {
+            system: extract_first_value(chassis, "name"),
+            chassis: extract_first_value(chassis, "id"),
+            port: extract_first_value(port, "id"),
             port_is_mac: of_network(port),
-            description: value(port, "descr"),
+            description: extract_first_value(port, "descr"),
         });
     }
     all.values_mut().for_each(|of_netdev| {
@@ -111,12 +112,12 @@ fn neighbours(json: &Value) -> BTreeMap<String, Vec<Neighbour>> {
     all
 }
 
-fn list<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
+fn list_array_members<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
     value.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn value(member: &Value, key: &str) -> String {
-    let text = list(member, key).next().and_then(|first| first.get("value")).and_then(Value::as_str).unwrap_or_default();
+fn extract_first_value(member: &Value, key: &str) -> String {
+    let text = list_array_members(member, key).next().and_then(|first| first.get("value")).and_then(Value::as_str).unwrap_or_default();
     one_line(text, LENGTH_MAX)
 }
 

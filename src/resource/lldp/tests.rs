@@ -1,8 +1,8 @@
 //! What lldpd 1.0.16 of Debian 12 said between two network namespaces, and what it must not be taken for.
 
-use super::{Lldp, Neighbour, Silence, lldp};
+use super::{Lldp, LldpNeighbour, Silence, decode_lldp_answer};
 use crate::test_support::answered;
-use crate::{Answer, AnswerStatus, Answers, Read};
+use crate::{AnswerStatus, Read, ReadResult, ReadResults};
 use proptest::prelude::*;
 
 /// Whole but for what nobody reads: a port that is told by its MAC address, and one that is told by an alias.
@@ -35,7 +35,7 @@ const SAID: &str = r#"
 "#;
 
 fn said(text: &str) -> Result<Lldp, Silence> {
-    lldp(&answered(&[(&Read::LldpNeighbours, 0, text)]), &Read::LldpNeighbours)
+    decode_lldp_answer(&answered(&[(&Read::LldpNeighbours, 0, text)]), &Read::LldpNeighbours)
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn ports_are_told_by_name_alias_or_mac_address() {
     let links: Vec<_> = lldp.links.into_iter().collect();
     let of = |name: &str, link| (name.to_owned(), link);
     assert_eq!(links, [of("ens0f0np0", Some(true)), of("ens1f0np0", Some(true)), of("ens2f0np0", Some(false)), of("ens3f0np0", None)]);
-    let neighbour = |port: &str, port_is_mac, description: &str| Neighbour {
+    let neighbour = |port: &str, port_is_mac, description: &str| LldpNeighbour {
         system: "leaf1".to_owned(),
         chassis: "6a:1b:ee:54:7b:dc".to_owned(),
         port: port.to_owned(),
@@ -65,13 +65,13 @@ fn nobody_is_not_the_same_as_no_answer() {
         matches!(said(down), Err(Silence::NoAnswer(words)) if words == "unable to connect to socket /run/lldpd.socket: No such file or directory")
     );
     assert!(matches!(said("\n== netdev e\n"), Err(Silence::Unread(_))));
-    let mut denied = Answers::default();
+    let mut denied = ReadResults::default();
     denied.insert(
         Read::LldpNeighbours.key(),
-        Answer { status: AnswerStatus::Denied, out: "runs lldpctl -f json0\t/usr/sbin/lldpctl -f json0\n".to_owned() },
+        ReadResult { status: AnswerStatus::Denied, out: "runs lldpctl -f json0\t/usr/sbin/lldpctl -f json0\n".to_owned() },
     );
     assert!(
-        matches!(lldp(&denied, &Read::LldpNeighbours), Err(Silence::Unread(why)) if why.contains("line for sudoers: /usr/sbin/lldpctl -f json0"))
+        matches!(decode_lldp_answer(&denied, &Read::LldpNeighbours), Err(Silence::Unread(why)) if why.contains("line for sudoers: /usr/sbin/lldpctl -f json0"))
     );
 }
 
@@ -126,20 +126,20 @@ fn the_script_looks_below_its_root() {
 /// SONiC's lldpd is in a container, that of Cumulus Linux is the switch's own.
 #[test]
 fn a_switch_is_asked_where_its_lldpd_is() {
-    use crate::switch::System;
+    use crate::switch::SwitchSystem;
     let script = |system| Read::SwitchNeighbours { system }.script();
-    assert!(script(System::Sonic).contains("as docker exec lldp lldpctl -f json0"));
-    assert!(script(System::Cumulus).contains("as \"$p\" -f json0"));
-    let read = Read::SwitchNeighbours { system: System::Sonic };
-    let heard = lldp(&answered(&[(&read, 0, "\n== netdev Ethernet0\n|carrier=1\n\n== lldpctl 127\n\n== end\n")]), &read);
+    assert!(script(SwitchSystem::Sonic).contains("as docker exec lldp lldpctl -f json0"));
+    assert!(script(SwitchSystem::Cumulus).contains("as \"$p\" -f json0"));
+    let read = Read::SwitchNeighbours { system: SwitchSystem::Sonic };
+    let heard = decode_lldp_answer(&answered(&[(&read, 0, "\n== netdev Ethernet0\n|carrier=1\n\n== lldpctl 127\n\n== end\n")]), &read);
     assert_eq!(heard, Err(Silence::Absent));
 }
 
 /// EOS has an agent of its own, and says names of ports in quotes.
 #[test]
 fn eos_tells_of_its_ports_in_its_own_json() {
-    use crate::switch::System;
-    let read = Read::SwitchNeighbours { system: System::Eos };
+    use crate::switch::SwitchSystem;
+    let read = Read::SwitchNeighbours { system: SwitchSystem::Eos };
     let interfaces = r#"{"interfaceDescriptions": {"Ethernet1": {"interfaceStatus": "up", "lineProtocolStatus": "up", "description": ""},
         "Ethernet2": {"interfaceStatus": "down", "lineProtocolStatus": "notPresent"}, "Ethernet3": {"interfaceStatus": "adminDown", "lineProtocolStatus": "down"}}}"#;
     let heard = r#"{"lldpNeighbors": {"Ethernet1": {"lldpNeighborInfo": [{"systemName": "gpu01", "chassisId": "6a1b.ee54.7bdc",
@@ -148,12 +148,12 @@ fn eos_tells_of_its_ports_in_its_own_json() {
     let lines = |text: &str| text.replace('\n', "\n|");
     let said =
         |of_neighbors: &str| format!("\n== interfaces 0\n|{}\n\n== neighbors 0\n|{}\n\n== end\n", lines(interfaces), lines(of_neighbors));
-    let told = lldp(&answered(&[(&read, 0, &said(heard))]), &read).unwrap();
+    let told = decode_lldp_answer(&answered(&[(&read, 0, &said(heard))]), &read).unwrap();
     assert_eq!(told.links.into_values().collect::<Vec<_>>(), [Some(true), Some(false), None]);
     let neighbour = &told.neighbours["Ethernet1"][0];
     assert_eq!((neighbour.system.as_str(), neighbour.port_is_mac, neighbour.description.as_str()), ("gpu01", true, "ens0f0np0"));
     assert_eq!(told.neighbours.len(), 1);
-    let refused = lldp(&answered(&[(&read, 0, &said("% LLDP is not enabled"))]), &read);
+    let refused = decode_lldp_answer(&answered(&[(&read, 0, &said("% LLDP is not enabled"))]), &read);
     assert_eq!(refused, Err(Silence::NoAnswer("% LLDP is not enabled".to_owned())));
     assert!(read.script().contains("as FastCli -p 15 -c 'show lldp neighbors detail | json'"));
 }

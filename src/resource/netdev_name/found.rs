@@ -1,11 +1,11 @@
 //! The answer of `Read::NetdevName`, decoded.
 
 use super::script::OWN;
-use crate::sections::{Section, find, parse};
+use crate::sections::{Section, find_section, parse_sections};
 
 /// A netdev of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Netdev {
+pub struct NetdevIdentity {
     /// Its name now.
     pub name: String,
     /// The PCI function below it; nothing for a VLAN, a bond, a bridge.
@@ -14,7 +14,7 @@ pub struct Netdev {
     pub macs: Vec<String>,
 }
 
-impl Netdev {
+impl NetdevIdentity {
     /// True where a PCI address or MAC address means this one. VLANs and bonds bear the MAC address of a NIC, and are none.
     pub fn is(&self, device: &str) -> bool {
         self.pci.as_ref().is_some_and(|pci| pci == device || self.macs.iter().any(|mac| mac == device))
@@ -25,28 +25,28 @@ impl Netdev {
         let mut word = || words.next().map(str::to_owned);
         let (name, pci) = (word()?, word()?);
         let macs = [word()?, word()?].into_iter().filter(|mac| mac != "-").collect();
-        Some(Netdev { name, pci: Some(pci).filter(|pci| pci != "-"), macs })
+        Some(NetdevIdentity { name, pci: Some(pci).filter(|pci| pci != "-"), macs })
     }
 }
 
 /// All that the host says about names.
 #[derive(Debug, Clone, Default)]
-pub struct Found<'a> {
+pub struct NetdevNameFacts<'a> {
     /// Every netdev.
-    pub netdevs: Vec<Netdev>,
+    pub netdevs: Vec<NetdevIdentity>,
     /// What has a border of its own.
     pub sections: Vec<Section<'a>>,
 }
 
 /// The answer, decoded.
-pub fn found(out: &str) -> Found<'_> {
-    Found { netdevs: out.lines().filter_map(Netdev::of).collect(), sections: parse(out) }
+pub fn parse_netdev_name_facts(out: &str) -> NetdevNameFacts<'_> {
+    NetdevNameFacts { netdevs: out.lines().filter_map(NetdevIdentity::of).collect(), sections: parse_sections(out) }
 }
 
-impl Found<'_> {
+impl NetdevNameFacts<'_> {
     /// The text of our own file.
     pub fn own(&self) -> Option<String> {
-        find(&self.sections, "own-link").map(Section::text)
+        find_section(&self.sections, "own-link").map(Section::text)
     }
 
     /// The initial RAM disks, and whether each is newer than our file.
@@ -57,20 +57,20 @@ impl Found<'_> {
 
     /// What udev calls the place of the NIC, in letters that mean nothing else in a file of systemd.
     pub fn id_path(&self) -> Option<&str> {
-        let path = find(&self.sections, "udev")?.value("ID_PATH")?;
+        let path = find_section(&self.sections, "udev")?.value("ID_PATH")?;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '_' | '-');
         (!path.is_empty() && path.chars().all(plain)).then_some(path)
     }
 
     /// Nobody would give it a name.
     pub fn is_without_udev(&self) -> bool {
-        find(&self.sections, "udev").is_none()
+        find_section(&self.sections, "udev").is_none()
     }
 
     /// A file or rule of somebody else that names the NIC, with the name. A rule goes before every file: udev looks into them
     /// only for a NIC that no rule has named (rules.d/80-net-setup-link.rules of systemd).
     pub fn named_elsewhere(&self) -> Option<(String, String)> {
-        let rules = find(&self.sections, "rules").map(|rules| rules.lines.as_slice()).unwrap_or_default();
+        let rules = find_section(&self.sections, "rules").map(|rules| rules.lines.as_slice()).unwrap_or_default();
         let by_rule = rules.iter().find_map(|line| {
             let (path, rule) = line.split_once(':')?;
             if rule.trim_start().starts_with('#') {
@@ -101,6 +101,6 @@ impl Found<'_> {
     /// The file that udev applied, where it is neither ours nor what systemd brings for NICs that nobody has configured.
     fn applied(&self) -> Option<&Section<'_>> {
         let usual = |path: &str| path.ends_with("/99-default.link") || path.starts_with(OWN);
-        find(&self.sections, "link-file").filter(|file| !usual(file.rest))
+        find_section(&self.sections, "link-file").filter(|file| !usual(file.rest))
     }
 }

@@ -1,12 +1,12 @@
 //! By what a manager's configuration finds a netdev: one that goes by its name loses it, and its addresses, when the name changes.
 
-use crate::link::owner::{Handle, Owner, View, owner_in};
+use crate::link::owner::{Handle, ManagedLinkView, Owner, owner_in};
 use crate::link::{netplan, network_manager, networkd};
 use crate::sections::Section;
 
 /// What becomes of a netdev's configuration under its new name.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Keyed {
+pub enum RenameEffect {
     /// It is found as before.
     Follows,
     /// Nobody has any.
@@ -16,29 +16,29 @@ pub enum Keyed {
 }
 
 /// The same from the answer; the error fits after "unknown:".
-pub fn keyed(old: &str, new: &str, sections: &[Section<'_>]) -> Result<Keyed, String> {
-    let Owner::Managed(view) = owner_in(sections, old)? else { return Ok(Keyed::Nobody) };
-    Ok(match how(&view, old, new, sections) {
-        None => Keyed::Follows,
-        Some(words) => Keyed::Loses(words),
+pub fn predict_rename_effect(old: &str, new: &str, sections: &[Section<'_>]) -> Result<RenameEffect, String> {
+    let Owner::Managed(view) = owner_in(sections, old)? else { return Ok(RenameEffect::Nobody) };
+    Ok(match describe_lost_match(&view, old, new, sections) {
+        None => RenameEffect::Follows,
+        Some(words) => RenameEffect::Loses(words),
     })
 }
 
-fn how(view: &View, old: &str, new: &str, sections: &[Section<'_>]) -> Option<String> {
+fn describe_lost_match(view: &ManagedLinkView, old: &str, new: &str, sections: &[Section<'_>]) -> Option<String> {
     match &view.handle {
-        Handle::Netplan { id, section } => match netplan::follows(id, section, new, sections) {
+        Handle::Netplan { id, section } => match netplan::is_matched_by_netplan(id, section, new, sections) {
             true => None,
             false => Some(format!(
                 "netplan's definition `{id}` finds it by the name {old}: give the definition `match: {{ macaddress: ... }}` without `set-name`"
             )),
         },
-        Handle::Networkd { path, adopted, .. } => match *adopted || networkd::follows(new, sections) {
+        Handle::Networkd { path, adopted, .. } => match *adopted || networkd::is_matched_by_networkd(new, sections) {
             true => None,
             false => Some(format!(
                 "the file of systemd-networkd that {path} belongs to finds it by the name {old}: let its [Match] say MACAddress=, or add {new} to its Name="
             )),
         },
-        Handle::NetworkManager(connection) => match network_manager::follows(connection, new) {
+        Handle::NetworkManager(connection) => match network_manager::is_matched_by_connection(connection, new) {
             true => None,
             false => Some(format!(
                 "its connection of NetworkManager is bound to the name {old}: \

@@ -11,17 +11,17 @@ pub mod script;
 use super::fields::{Fields, is_netdev};
 use super::link::owner;
 use super::pci_setting::config::is_address;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
-use found::{Found, Netdev, found};
-use keyed::{Keyed, keyed};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use found::{NetdevIdentity, NetdevNameFacts, parse_netdev_name_facts};
+use keyed::{RenameEffect, predict_rename_effect};
 use railwright_base::text::one_line;
-use script::path;
+use script::build_link_file_path;
 use serde_json::{Value, json};
 
 /// The kind.
 pub struct NetdevName;
 
-impl Kind for NetdevName {
+impl ResourceKind for NetdevName {
     fn name(&self) -> &'static str {
         "netdev_name"
     }
@@ -50,35 +50,36 @@ impl Kind for NetdevName {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        vec![Read::NetdevName { device: device(wish).to_owned(), name: name(wish).to_owned() }]
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        vec![Read::NetdevName { device: extract_device_address(wish).to_owned(), name: extract_desired_name(wish).to_owned() }]
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let out = match answers.output(&self.reads(wish)[0]) {
             Ok((0, out)) => out,
-            Ok((code, _)) => return everywhere(wish, &Reading::Unknown(format!("the names could not be read (status {code})"))),
-            Err(reason) => return everywhere(wish, &Reading::Unknown(reason)),
+            Ok((code, _)) => return build_uniform_diff(wish, &Reading::Unknown(format!("the names could not be read (status {code})"))),
+            Err(reason) => return build_uniform_diff(wish, &Reading::Unknown(reason)),
         };
-        let found = found(out);
-        let mine: Vec<&Netdev> = found.netdevs.iter().filter(|netdev| netdev.is(device(wish))).collect();
+        let found = parse_netdev_name_facts(out);
+        let mine: Vec<&NetdevIdentity> = found.netdevs.iter().filter(|netdev| netdev.is(extract_device_address(wish))).collect();
         match mine.as_slice() {
-            [netdev] => judge(wish, &found, netdev),
+            [netdev] => diff_netdev_name(wish, &found, netdev),
             [] => {
-                let mut assessment = everywhere(wish, &Reading::Absent);
+                let mut assessment = build_uniform_diff(wish, &Reading::Absent);
                 assessment.wait_or_refuse(wish, &["write_file", "update_initial_ram_disks"], || nobody_there(wish, &found));
                 assessment
             }
             several => {
                 let names: Vec<&str> = several.iter().map(|netdev| netdev.name.as_str()).collect();
-                let refusal = format!("{} are all at {}: name them by their MAC addresses", names.join(" and "), device(wish));
-                Assessment { refusal: Some(refusal), ..everywhere(wish, &Reading::Absent) }
+                let refusal =
+                    format!("{} are all at {}: name them by their MAC addresses", names.join(" and "), extract_device_address(wish));
+                Assessment { refusal: Some(refusal), ..build_uniform_diff(wish, &Reading::Absent) }
             }
         }
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        undo(last_applied, before, answers)
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        plan_netdev_name_undo(last_applied, before, answers)
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -100,11 +101,11 @@ fn is_device(text: &str) -> bool {
     is_mac || is_address(text)
 }
 
-fn name(wish: &Wish) -> &str {
+fn extract_desired_name(wish: &DesiredResource) -> &str {
     wish.text("name").unwrap_or_default()
 }
 
-fn device(wish: &Wish) -> &str {
+fn extract_device_address(wish: &DesiredResource) -> &str {
     wish.text("device").unwrap_or_default()
 }
 
@@ -117,40 +118,40 @@ fn in_planes(wanted: &Reading, persisted: Reading, running: Reading, next_boot: 
 }
 
 /// One that cannot be judged.
-fn everywhere(wish: &Wish, found: &Reading) -> Assessment {
-    let attribute = in_planes(&Reading::is(name(wish)), found.clone(), found.clone(), found.clone());
+fn build_uniform_diff(wish: &DesiredResource, found: &Reading) -> Assessment {
+    let attribute = in_planes(&Reading::is(extract_desired_name(wish)), found.clone(), found.clone(), found.clone());
     Assessment { attributes: [("name".to_owned(), attribute)].into(), ..Assessment::default() }
 }
 
-fn nobody_there(wish: &Wish, found: &Found<'_>) -> String {
+fn nobody_there(wish: &DesiredResource, found: &NetdevNameFacts<'_>) -> String {
     let there: Vec<String> =
         found.netdevs.iter().filter_map(|netdev| Some(format!("{} at {}", netdev.name, netdev.pci.as_ref()?))).take(64).collect();
     format!(
         "there is no netdev at {} (there are: {}); its driver is not loaded, or the card sits elsewhere",
-        device(wish),
+        extract_device_address(wish),
         there.join(", ")
     )
 }
 
 /// The file. A VLAN or bond that bears the NIC's MAC address has no place on a bus, so it is not meant by it.
-fn content(wish: &Wish, found: &Found<'_>) -> String {
-    let by = match is_address(device(wish)) {
-        true => format!("Path={}", found.id_path().map_or_else(|| format!("pci-{}", device(wish)), str::to_owned)),
-        false => format!("MACAddress={}\nPath=*", device(wish)),
+fn render_link_file(wish: &DesiredResource, found: &NetdevNameFacts<'_>) -> String {
+    let by = match is_address(extract_device_address(wish)) {
+        true => format!("Path={}", found.id_path().map_or_else(|| format!("pci-{}", extract_device_address(wish)), str::to_owned)),
+        false => format!("MACAddress={}\nPath=*", extract_device_address(wish)),
     };
-    format!("# Written by railwright; a change by hand is drift.\n[Match]\n{by}\n[Link]\nName={}\n", name(wish))
+    format!("# Written by railwright; a change by hand is drift.\n[Match]\n{by}\n[Link]\nName={}\n", extract_desired_name(wish))
 }
 
-fn judge(wish: &Wish, found: &Found<'_>, netdev: &Netdev) -> Assessment {
-    let wanted = Reading::is(name(wish));
-    let (own, content) = (found.own(), content(wish, found));
+fn diff_netdev_name(wish: &DesiredResource, found: &NetdevNameFacts<'_>, netdev: &NetdevIdentity) -> Assessment {
+    let wanted = Reading::is(extract_desired_name(wish));
+    let (own, content) = (found.own(), render_link_file(wish, found));
     let elsewhere = found.named_elsewhere();
-    let is_so_elsewhere = elsewhere.as_ref().is_some_and(|(_, other)| other == name(wish));
+    let is_so_elsewhere = elsewhere.as_ref().is_some_and(|(_, other)| other == extract_desired_name(wish));
     let persisted = match &own {
         _ if is_so_elsewhere => wanted.clone(),
         Some(text) if *text == content => wanted.clone(),
         Some(text) => {
-            let said = text.lines().find_map(|line| line.strip_prefix("Name=")).filter(|said| *said != name(wish));
+            let said = text.lines().find_map(|line| line.strip_prefix("Name=")).filter(|said| *said != extract_desired_name(wish));
             Reading::is(said.map_or_else(|| "changed".to_owned(), |said| one_line(said, 40)))
         }
         None => Reading::Absent,
@@ -170,41 +171,49 @@ fn judge(wish: &Wish, found: &Found<'_>, netdev: &Netdev) -> Assessment {
     if assessment.is_met() {
         return assessment;
     }
-    assessment.refusal = obstacle(wish, found, netdev, elsewhere);
-    if assessment.refusal.is_none() && netdev.name != name(wish) {
-        follow(&netdev.name, name(wish), found, &mut assessment);
+    assessment.refusal = find_rename_obstacle(wish, found, netdev, elsewhere);
+    if assessment.refusal.is_none() && netdev.name != extract_desired_name(wish) {
+        check_rename_effect(&netdev.name, extract_desired_name(wish), found, &mut assessment);
     }
     if assessment.refusal.is_none() {
-        act(wish, found, content, (is_written, stale.is_some()), &mut assessment);
+        plan_rename_actions(wish, found, content, (is_written, stale.is_some()), &mut assessment);
     }
     assessment
 }
 
 /// What stands in the way of the name.
-fn obstacle(wish: &Wish, found: &Found<'_>, netdev: &Netdev, elsewhere: Option<(String, String)>) -> Option<String> {
+fn find_rename_obstacle(
+    wish: &DesiredResource,
+    found: &NetdevNameFacts<'_>,
+    netdev: &NetdevIdentity,
+    elsewhere: Option<(String, String)>,
+) -> Option<String> {
     if found.is_without_udev() {
         return Some(format!("udev knows nothing of {}, so nobody would give it another name at boot", netdev.name));
     }
-    if let Some((path, other)) = elsewhere.filter(|(_, other)| other != name(wish)) {
+    if let Some((path, other)) = elsewhere.filter(|(_, other)| other != extract_desired_name(wish)) {
         let (path, other) = (one_line(&path, 120), one_line(&other, 40));
         return Some(format!("{path} names it {other}: let one of the two name it, and change or remove that one"));
     }
     let with: Vec<&str> = wish.body.get("with").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    let holder = found.netdevs.iter().find(|other| other.name == name(wish) && *other != netdev)?;
+    let holder = found.netdevs.iter().find(|other| other.name == extract_desired_name(wish) && *other != netdev)?;
     if with.iter().any(|device| holder.is(device)) {
         return None;
     }
     let place = holder.pci.as_deref().unwrap_or("no PCI address");
-    Some(format!("the netdev at {place} is named {} already, and only one can be: name that one too, or choose another name", name(wish)))
+    Some(format!(
+        "the netdev at {place} is named {} already, and only one can be: name that one too, or choose another name",
+        extract_desired_name(wish)
+    ))
 }
 
 /// Whether the network's configuration finds the netdev under its new name. Where nobody configures it, or by hand, it is for the
 /// guard of our own connection to say no.
-fn follow(old: &str, new: &str, found: &Found<'_>, assessment: &mut Assessment) {
-    match keyed(old, new, &found.sections) {
-        Ok(Keyed::Follows) => {}
-        Ok(Keyed::Nobody) => assessment.interrupts_netdevs = vec![old.to_owned()],
-        Ok(Keyed::Loses(words)) => {
+fn check_rename_effect(old: &str, new: &str, found: &NetdevNameFacts<'_>, assessment: &mut Assessment) {
+    match predict_rename_effect(old, new, &found.sections) {
+        Ok(RenameEffect::Follows) => {}
+        Ok(RenameEffect::Nobody) => assessment.interrupts_netdevs = vec![old.to_owned()],
+        Ok(RenameEffect::Loses(words)) => {
             assessment.refusal = Some(format!("as {new}, {old} would be without its configuration after the next boot: {words}"));
         }
         Err(reason) => {
@@ -213,9 +222,15 @@ fn follow(old: &str, new: &str, found: &Found<'_>, assessment: &mut Assessment) 
     }
 }
 
-fn act(wish: &Wish, found: &Found<'_>, content: String, (is_written, is_stale): (bool, bool), assessment: &mut Assessment) {
+fn plan_rename_actions(
+    wish: &DesiredResource,
+    found: &NetdevNameFacts<'_>,
+    content: String,
+    (is_written, is_stale): (bool, bool),
+    assessment: &mut Assessment,
+) {
     if !is_written {
-        assessment.actions.push(owner::own_file(&path(name(wish)), "0644", content));
+        assessment.actions.push(owner::own_file(&build_link_file_path(extract_desired_name(wish)), "0644", content));
         assessment.interrupts.extend(found.lost_settings().map(|(file, settings)| {
             let settings: Vec<String> = settings.into_iter().map(|key| one_line(key, 40)).collect();
             format!("from the next boot {} does not set {} of it: udev applies one file to a NIC", one_line(file, 120), settings.join(", "))
@@ -231,7 +246,7 @@ fn act(wish: &Wish, found: &Found<'_>, content: String, (is_written, is_stale): 
 }
 
 /// Our file goes, and with the next boot the name that was there before us comes back.
-fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
+fn plan_netdev_name_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), transaction: Some("netdev_names".to_owned()), ..Assessment::default() };
     let out = match answers.output(&NetdevName.reads(wish)[0]) {
         Ok((_, out)) => out,
@@ -241,28 +256,32 @@ fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
             return assessment;
         }
     };
-    let found = found(out);
+    let found = parse_netdev_name_facts(out);
     let earlier = before.get("own").and_then(Value::as_str);
     let own = found.own();
     let shown = |text: Option<&str>| text.map_or(Reading::Absent, Reading::is);
     let mut attribute = Attribute::in_plane(Plane::Persisted, shown(earlier), shown(own.as_deref()));
-    let old = before.get("running").and_then(Value::as_str).filter(|old| *old != name(wish) && is_netdev(old));
-    let is_ours = found.netdevs.iter().any(|netdev| netdev.is(device(wish)) && netdev.name == name(wish));
+    let old = before.get("running").and_then(Value::as_str).filter(|old| *old != extract_desired_name(wish) && is_netdev(old));
+    let is_ours = found.netdevs.iter().any(|netdev| netdev.is(extract_device_address(wish)) && netdev.name == extract_desired_name(wish));
     if let Some(old) = old {
-        attribute = attribute.and(Plane::Running, Reading::is(old), Reading::is(if is_ours { name(wish) } else { old }));
+        attribute = attribute.and(Plane::Running, Reading::is(old), Reading::is(if is_ours { extract_desired_name(wish) } else { old }));
     }
     let differs = own.as_deref() != earlier;
     assessment.attributes.insert("name".to_owned(), attribute);
     assessment.needs_reboot = old.is_some() && is_ours;
     if let Some(old) = old.filter(|_| is_ours) {
-        follow(name(wish), old, &found, &mut assessment);
+        check_rename_effect(extract_desired_name(wish), old, &found, &mut assessment);
     }
     if assessment.refusal.is_some() {
         return assessment;
     }
     match earlier {
-        Some(text) if differs => assessment.actions.push(owner::own_file(&path(name(wish)), "0644", text.to_owned())),
-        None if differs => assessment.actions.push(Action::RemoveFile { path: path(name(wish)), below: None }),
+        Some(text) if differs => {
+            assessment.actions.push(owner::own_file(&build_link_file_path(extract_desired_name(wish)), "0644", text.to_owned()))
+        }
+        None if differs => {
+            assessment.actions.push(Action::RemoveFile { path: build_link_file_path(extract_desired_name(wish)), below: None })
+        }
         _ => {}
     }
     if (differs || assessment.needs_reboot) && found.ram_disks().next().is_some() {

@@ -2,13 +2,13 @@
 
 use crate::complaint::{SAY, UNAVAILABLE};
 use crate::link::owner;
-use crate::rights::Need;
+use crate::rights::RootAccessNeed;
 use crate::sections::SHELL;
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 
 /// The place of our file. It sorts before all that distributions and netplan write: of the files that match a NIC, udev applies
 /// the first one by name, and only that (systemd.link(5)).
-pub fn path(name: &str) -> String {
+pub fn build_link_file_path(name: &str) -> String {
     format!("{OWN}{name}.link")
 }
 
@@ -45,24 +45,24 @@ printf '\n== rules\n'
 grep -E '(^|[,[:space:]])NAME:?="' "$R"/etc/udev/rules.d/*.rules "$R"/run/udev/rules.d/*.rules /dev/null 2>/dev/null | grep -iF -e "$d" -e "$m" | sed 's/^/|/'
 {managers}exit 0
 "#,
-        device = sh(device),
-        name = sh(name),
+        device = quote_for_shell(device),
+        name = quote_for_shell(name),
         own = OWN,
-        managers = owner::reads(),
+        managers = owner::render_manager_reads(),
     )
 }
 
 /// Who configures a netdev is partly for root to see, and which netdev it is is not known beforehand.
-pub fn needs() -> Vec<Need> {
+pub fn list_naming_access_needs() -> Vec<RootAccessNeed> {
     vec![
-        Need::Folder("/etc/systemd/network", ".link"),
-        Need::Folder("/run/systemd/network", ".network"),
-        Need::Folder("/etc/netplan", ".yaml"),
-        Need::Program(&["/usr/sbin/netplan"], vec!["get".to_owned()]),
-        Need::Folder("/etc/network/interfaces.d", ""),
-        Need::Sight("/etc/network/interfaces".to_owned()),
-        Need::Folder("/run/NetworkManager/devices", ""),
-        Need::Folder("/run/systemd/netif/links", ""),
+        RootAccessNeed::Folder("/etc/systemd/network", ".link"),
+        RootAccessNeed::Folder("/run/systemd/network", ".network"),
+        RootAccessNeed::Folder("/etc/netplan", ".yaml"),
+        RootAccessNeed::Program(&["/usr/sbin/netplan"], vec!["get".to_owned()]),
+        RootAccessNeed::Folder("/etc/network/interfaces.d", ""),
+        RootAccessNeed::Sight("/etc/network/interfaces".to_owned()),
+        RootAccessNeed::Folder("/run/NetworkManager/devices", ""),
+        RootAccessNeed::Folder("/run/systemd/netif/links", ""),
     ]
 }
 

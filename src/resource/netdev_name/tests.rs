@@ -1,7 +1,7 @@
 //! `netdev_name` by tables: answers in, assessment out.
 
 use super::*;
-use crate::{Answer, AnswerStatus};
+use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
 
 const NICS: &str = "netdev eno1 0000:01:00.0 3c:ec:ef:00:00:01 -\nnetdev ens1 0000:19:00.0 b8:ce:f6:00:00:01 -\nnetdev ens1.100 - b8:ce:f6:00:00:01 -\n\
@@ -11,22 +11,22 @@ const OWN: &str = "\n== own-link 644 root root /etc/systemd/network/00-railwrigh
                    |[Match]\n|Path=pci-0000:19:00.0\n|[Link]\n|Name=rail0\n";
 const DISK: &str = "\n== ram-disk older /boot/initrd.img-6.1\n";
 
-fn wish(body: Value) -> Wish {
+fn wish(body: Value) -> DesiredResource {
     assert_eq!(NetdevName.check(&body), [], "{body}");
-    Wish::of(Address::host("n1", "netdev_name", "rail0"), "netdev_name", body)
+    DesiredResource::of(Address::host("n1", "netdev_name", "rail0"), "netdev_name", body)
 }
 
-fn rail() -> Wish {
+fn rail() -> DesiredResource {
     wish(json!({ "name": "rail0", "device": "0000:19:00.0" }))
 }
 
-fn answers(wish: &Wish, out: &str) -> Answers {
-    let mut answers = Answers::default();
-    answers.insert(NetdevName.reads(wish)[0].key(), Answer { status: AnswerStatus::Exit(0), out: out.to_owned() });
+fn answers(wish: &DesiredResource, out: &str) -> ReadResults {
+    let mut answers = ReadResults::default();
+    answers.insert(NetdevName.reads(wish)[0].key(), ReadResult { status: AnswerStatus::Exit(0), out: out.to_owned() });
     answers
 }
 
-fn assess(wish: &Wish, out: &str) -> Assessment {
+fn assess(wish: &DesiredResource, out: &str) -> Assessment {
     NetdevName.assess(wish, &answers(wish, out))
 }
 

@@ -3,14 +3,14 @@
 //! driver on the host is right. Which nodes are meant is the spec's to say: a node that is not there gives nothing.
 
 use super::fields::Fields;
-use super::kubernetes_object::looks::{folded, listed};
+use super::kubernetes_object::looks::{format_names_by_problem, read_object_list};
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::paths::is_same_quantity;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::KubernetesRead;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::TargetKind;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const MOST: u64 = 1 << 53;
 /// The attribute.
 const GIVES: &str = "allocatable";
 
-impl Kind for NodeAllocatable {
+impl ResourceKind for NodeAllocatable {
     fn name(&self) -> &'static str {
         "node_allocatable"
     }
@@ -50,22 +50,22 @@ impl Kind for NodeAllocatable {
         fields.finish()
     }
 
-    fn reads(&self, _wish: &Wish) -> Vec<Read> {
+    fn reads(&self, _wish: &DesiredResource) -> Vec<Read> {
         vec![Read::Kubernetes(KubernetesRead::Nodes)]
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let (Some(resource), Some(wanted)) = (wish.text("resource"), amounts(&wish.body)) else {
+        let (Some(resource), Some(wanted)) = (wish.text("resource"), compute_desired_amounts(&wish.body)) else {
             return assessment;
         };
-        let goal = goal(&wanted);
-        let found = match listed(&Read::Kubernetes(KubernetesRead::Nodes), answers) {
+        let goal = describe_desired_amounts(&wanted);
+        let found = match read_object_list(&Read::Kubernetes(KubernetesRead::Nodes), answers) {
             Err(reason) => Reading::Unknown(reason),
             Ok(nodes) => {
-                let lacking = wanted.iter().filter(|(name, amount)| lacks(resource, amount, nodes.get(*name)).is_some());
+                let lacking = wanted.iter().filter(|(name, amount)| find_node_shortfall(resource, amount, nodes.get(*name)).is_some());
                 assessment.lacking = lacking.map(|(name, _)| name.clone()).collect();
-                found(resource, &wanted, &nodes, &goal)
+                build_allocatable_reading(resource, &wanted, &nodes, &goal)
             }
         };
         if !found.is_unknown() && found != Reading::is(goal.clone()) {
@@ -77,12 +77,12 @@ impl Kind for NodeAllocatable {
     }
 
     /// Where the driver of the hosts' devices comes from the cluster, no host can be proven before it is there.
-    fn comes_before_hosts(&self, wish: &Wish) -> bool {
+    fn comes_before_hosts(&self, wish: &DesiredResource) -> bool {
         wish.body.get("before_hosts") == Some(&Value::Bool(true))
     }
 
     /// Nothing was written, and nothing comes back.
-    fn undo(&self, _last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
+    fn undo(&self, _last_applied: &DesiredResource, _before: &Value, _answers: &ReadResults) -> Assessment {
         Assessment::default()
     }
 }
@@ -126,13 +126,13 @@ fn check_amounts(body: &Value, fields: &mut Fields) {
 }
 
 /// How much each node has to give: `nodes` with one `amount`, or `amounts` by node, each so many `times`.
-fn amounts(body: &Value) -> Option<Map<String, Value>> {
+fn compute_desired_amounts(body: &Value) -> Option<Map<String, Value>> {
     let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
     let product = |(node, amount): (String, Value)| Some((node, Value::from(amount.as_u64()?.saturating_mul(times))));
-    said(body)?.into_iter().map(product).collect()
+    parse_declared_amounts(body)?.into_iter().map(product).collect()
 }
 
-fn said(body: &Value) -> Option<Map<String, Value>> {
+fn parse_declared_amounts(body: &Value) -> Option<Map<String, Value>> {
     match (body.get("amounts"), body.get("nodes"), body.get("amount")) {
         (Some(Value::Object(amounts)), None, None) if amounts.values().all(Value::is_u64) => Some(amounts.clone()),
         (None, Some(Value::Array(nodes)), Some(amount)) if amount.is_u64() => {
@@ -154,20 +154,21 @@ fn is_resource(name: &str) -> bool {
 }
 
 /// `4 nodes give 1000`, `2 nodes give 200, 2 nodes give 400`.
-fn goal(wanted: &Map<String, Value>) -> String {
+fn describe_desired_amounts(wanted: &Map<String, Value>) -> String {
     let mut amounts: BTreeMap<u64, usize> = BTreeMap::new();
     for amount in wanted.values().filter_map(Value::as_u64) {
         *amounts.entry(amount).or_default() += 1;
     }
-    let one =
-        |(amount, nodes): (&u64, &usize)| format!("{} {} {amount}", counted(*nodes, "node"), if *nodes == 1 { "gives" } else { "give" });
+    let one = |(amount, nodes): (&u64, &usize)| {
+        format!("{} {} {amount}", format_count(*nodes, "node"), if *nodes == 1 { "gives" } else { "give" })
+    };
     amounts.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn found(resource: &str, wanted: &Map<String, Value>, nodes: &Map<String, Value>, goal: &str) -> Reading {
+fn build_allocatable_reading(resource: &str, wanted: &Map<String, Value>, nodes: &Map<String, Value>, goal: &str) -> Reading {
     let mut short: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, amount) in wanted {
-        if let Some(why) = lacks(resource, amount, nodes.get(name)) {
+        if let Some(why) = find_node_shortfall(resource, amount, nodes.get(name)) {
             short.entry(why).or_default().push(name);
         }
     }
@@ -175,16 +176,17 @@ fn found(resource: &str, wanted: &Map<String, Value>, nodes: &Map<String, Value>
         return Reading::is(goal);
     }
     if short.keys().all(|why| why == NOTHING) && short[NOTHING].len() == wanted.len() {
-        return Reading::is(format!("0 of {} give it", counted(wanted.len(), "node")));
+        return Reading::is(format!("0 of {} give it", format_count(wanted.len(), "node")));
     }
     let missing: usize = short.values().map(Vec::len).sum();
-    let words = format!("{} of {} give it; {}", wanted.len() - missing, counted(wanted.len(), "node"), folded(&short));
+    let words =
+        format!("{} of {} give it; {}", wanted.len() - missing, format_count(wanted.len(), "node"), format_names_by_problem(&short));
     Reading::is(one_line(&words, 600))
 }
 
 const NOTHING: &str = "nothing of it";
 
-fn lacks(resource: &str, amount: &Value, node: Option<&Value>) -> Option<String> {
+fn find_node_shortfall(resource: &str, amount: &Value, node: Option<&Value>) -> Option<String> {
     let Some(node) = node else { return Some("no node of this name".to_owned()) };
     match node.get("gives").and_then(|gives| gives.get(resource)) {
         None => Some(NOTHING.to_owned()),
@@ -200,17 +202,17 @@ fn lacks(resource: &str, amount: &Value, node: Option<&Value>) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, AnswerStatus, Want};
+    use crate::{AnswerStatus, ReadResult, Want};
     use railwright_base::{Address, Target};
     use serde_json::json;
     use std::sync::Arc;
 
-    fn wish(nodes: Value) -> Wish {
+    fn wish(nodes: Value) -> DesiredResource {
         let body = json!({ "resource": "rdma/a", "amounts": nodes });
         let target = Target { kind: TargetKind::Kube, name: "prod".into() };
         let address = Address { target, path: Arc::new(["node_allocatable".to_owned(), "rdma/a".to_owned()]), attribute: None };
         let want = Want { kind: "node_allocatable".to_owned(), body, module: "m/x".to_owned(), places: Vec::new() };
-        Wish { address, after: Vec::new(), want: want.into() }
+        DesiredResource { address, after: Vec::new(), want: want.into() }
     }
 
     fn node(ready: bool, gives: Value) -> Value {
@@ -218,8 +220,8 @@ mod tests {
     }
 
     fn assessed(wanted: Value, nodes: &Value) -> Assessment {
-        let mut answers = Answers::default();
-        let answer = Answer { status: AnswerStatus::Exit(0), out: nodes.to_string() };
+        let mut answers = ReadResults::default();
+        let answer = ReadResult { status: AnswerStatus::Exit(0), out: nodes.to_string() };
         answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), answer);
         NodeAllocatable.assess(&wish(wanted), &answers)
     }
@@ -251,16 +253,19 @@ mod tests {
         let none = json!({ "gpu1": node(true, json!({})), "gpu2": node(true, json!({})), "gpu3": node(true, json!({})), "gpu4": node(true, json!({})) });
         assert_eq!(told(wanted, &none), "0 of 4 nodes give it");
         let body = json!({ "resource": "aliyun/erdma", "amounts": { "a": 1, "b": 2 }, "times": 200 });
-        assert_eq!(amounts(&body), json!({ "a": 200, "b": 400 }).as_object().cloned());
-        assert_eq!(goal(json!({ "a": 200, "b": 400, "c": 200 }).as_object().unwrap()), "2 nodes give 200, 1 node gives 400");
+        assert_eq!(compute_desired_amounts(&body), json!({ "a": 200, "b": 400 }).as_object().cloned());
+        assert_eq!(
+            describe_desired_amounts(json!({ "a": 200, "b": 400, "c": 200 }).as_object().unwrap()),
+            "2 nodes give 200, 1 node gives 400"
+        );
     }
 
     #[test]
     fn what_cannot_be_read_is_unknown_and_nothing_is_waited_for() {
-        let mut answers = Answers::default();
-        let denied = Answer { status: AnswerStatus::Denied, out: "verb list, resource nodes\n".to_owned() };
+        let mut answers = ReadResults::default();
+        let denied = ReadResult { status: AnswerStatus::Denied, out: "verb list, resource nodes\n".to_owned() };
         answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), denied);
-        for answers in [answers, Answers::default()] {
+        for answers in [answers, ReadResults::default()] {
             let assessment = NodeAllocatable.assess(&wish(json!({ "gpu1": 1 })), &answers);
             assert!(assessment.only_unknown() && assessment.actions.is_empty());
         }

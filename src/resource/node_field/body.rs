@@ -2,7 +2,7 @@
 
 use super::field::{Effect, NodeField};
 use crate::BodyError;
-use crate::body::texts;
+use crate::body::read_text_list_field;
 use crate::fields::Fields;
 use crate::kubernetes_object::labels::{KEY_HELP, OF_THE_KUBELET, VALUE_HELP, is_key, is_value};
 use crate::kubernetes_object::manifest::is_subdomain;
@@ -11,37 +11,37 @@ use std::collections::BTreeMap;
 
 /// Which of the two is wished for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
+pub enum NodeFieldKind {
     Label,
     Taint,
 }
 
-impl Sort {
+impl NodeFieldKind {
     /// In words.
     pub fn word(self) -> &'static str {
         match self {
-            Sort::Label => "label",
-            Sort::Taint => "taint",
+            NodeFieldKind::Label => "label",
+            NodeFieldKind::Taint => "taint",
         }
     }
 
     fn fields(self) -> &'static [&'static str] {
         match self {
-            Sort::Label => &["label", "value", "values", "nodes", "adopt", "adopt_with", "cluster"],
-            Sort::Taint => &["key", "effect", "value", "values", "nodes", "adopt", "adopt_with", "cluster"],
+            NodeFieldKind::Label => &["label", "value", "values", "nodes", "adopt", "adopt_with", "cluster"],
+            NodeFieldKind::Taint => &["key", "effect", "value", "values", "nodes", "adopt", "adopt_with", "cluster"],
         }
     }
 
     fn key(self) -> &'static str {
         match self {
-            Sort::Label => "label",
-            Sort::Taint => "key",
+            NodeFieldKind::Label => "label",
+            NodeFieldKind::Taint => "key",
         }
     }
 }
 
 /// A wish as a question.
-pub struct Asked {
+pub struct NodeFieldRequest {
     /// What it is about.
     pub field: NodeField,
     /// The value that each node is to have.
@@ -54,39 +54,45 @@ pub struct Asked {
     pub cluster: String,
 }
 
-impl Asked {
+impl NodeFieldRequest {
     /// Of a body that was checked.
-    pub fn of(sort: Sort, body: &Value) -> Option<Self> {
+    pub fn of(sort: NodeFieldKind, body: &Value) -> Option<Self> {
         let cluster = body.get("cluster").and_then(Value::as_str).unwrap_or_default().to_owned();
         let adopts = body.get("adopt") == Some(&Value::Bool(true));
         let adopt_with = body.get("adopt_with").and_then(Value::as_str).unwrap_or("adopt: true").to_owned();
-        Some(Asked { field: field(sort, body)?, values: values(sort, body)?, adopts, adopt_with, cluster })
+        Some(NodeFieldRequest {
+            field: parse_node_field(sort, body)?,
+            values: parse_values_by_node(sort, body)?,
+            adopts,
+            adopt_with,
+            cluster,
+        })
     }
 }
 
 /// The label or the taint that a body is about.
-pub fn field(sort: Sort, body: &Value) -> Option<NodeField> {
+pub fn parse_node_field(sort: NodeFieldKind, body: &Value) -> Option<NodeField> {
     let key = body.get(sort.key())?.as_str()?.to_owned();
     match sort {
-        Sort::Label => Some(NodeField::Label { key }),
-        Sort::Taint => Some(NodeField::Taint { key, effect: effect(body)? }),
+        NodeFieldKind::Label => Some(NodeField::Label { key }),
+        NodeFieldKind::Taint => Some(NodeField::Taint { key, effect: parse_taint_effect(body)? }),
     }
 }
 
-fn effect(body: &Value) -> Option<Effect> {
+fn parse_taint_effect(body: &Value) -> Option<Effect> {
     serde_json::from_value(body.get("effect")?.clone()).ok()
 }
 
 /// `nodes` with one `value`, or `values` by node. A taint needs none.
-fn values(sort: Sort, body: &Value) -> Option<BTreeMap<String, String>> {
+fn parse_values_by_node(sort: NodeFieldKind, body: &Value) -> Option<BTreeMap<String, String>> {
     match (body.get("values"), body.get("nodes"), body.get("value")) {
         (Some(Value::Object(values)), None, None) => {
             values.iter().map(|(node, value)| Some((node.clone(), value.as_str()?.to_owned()))).collect()
         }
         (None, Some(Value::Array(nodes)), value) if nodes.iter().all(Value::is_string) => {
-            let none = if sort == Sort::Taint { Some("") } else { None };
+            let none = if sort == NodeFieldKind::Taint { Some("") } else { None };
             let value = value.map_or(none, Value::as_str)?;
-            Some(texts(body, "nodes").into_iter().map(|node| (node, value.to_owned())).collect())
+            Some(read_text_list_field(body, "nodes").into_iter().map(|node| (node, value.to_owned())).collect())
         }
         _ => None,
     }
@@ -100,24 +106,24 @@ fn no_text(body: &Value) -> Option<(&'static str, &Value)> {
 }
 
 /// All that is wrong with a body.
-pub fn check(sort: Sort, body: &Value) -> Vec<BodyError> {
+pub fn check_node_field_body(sort: NodeFieldKind, body: &Value) -> Vec<BodyError> {
     let mut fields = Fields::of(body, sort.fields());
     let (key, word) = (sort.key(), sort.word());
     if let Some(text) = fields.text(key, true).filter(|text| !is_key(text)) {
         let message = format!("the API server takes no {word} with the key {}", Value::from(text));
         fields.error(&format!("/{key}"), message, Some(KEY_HELP.to_owned()));
     }
-    if let Some(text) = fields.text(key, false).filter(|text| sort == Sort::Label && OF_THE_KUBELET.contains(text)) {
+    if let Some(text) = fields.text(key, false).filter(|text| sort == NodeFieldKind::Label && OF_THE_KUBELET.contains(text)) {
         let message = format!("the label {} is the kubelet's own: each sets it anew when it starts", Value::from(text));
         fields.error("/label", message, Some("choose a key of your own".to_owned()));
     }
-    if sort == Sort::Taint && fields.text("effect", true).is_some() && effect(body).is_none() {
+    if sort == NodeFieldKind::Taint && fields.text("effect", true).is_some() && parse_taint_effect(body).is_none() {
         let help = "NoSchedule, PreferNoSchedule or NoExecute";
         fields.error("/effect", "the API server takes no taint of this effect", Some(help.to_owned()));
     }
     fields.flag("adopt");
     fields.text("adopt_with", false);
-    match (values(sort, body), no_text(body)) {
+    match (parse_values_by_node(sort, body), no_text(body)) {
         (None, Some((field, value))) => {
             let help = format!("write it in quotes: \"{value}\"");
             fields.error(&format!("/{field}"), format!("the value {value} is no text"), Some(help));

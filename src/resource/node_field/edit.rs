@@ -1,7 +1,7 @@
 //! What an action does to nodes: the same change on those that are alike.
 
 use super::field::FieldNow;
-use super::mark::Mark;
+use super::mark::NodeOwnershipAnnotation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,12 +12,12 @@ pub struct NodeEdit {
     pub nodes: Vec<String>,
     /// The change.
     #[serde(flatten)]
-    pub change: Change,
+    pub change: NodeFieldChange,
 }
 
 /// From what to what.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
+pub struct NodeFieldChange {
     /// The value that is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
@@ -26,12 +26,12 @@ pub struct Change {
     pub new: Option<String>,
     /// Our mark beside it; nothing where it goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
+    pub mark: Option<NodeOwnershipAnnotation>,
 }
 
 /// What is to be done with a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NodeEditDecision {
     /// It is so already.
     Nothing,
     /// The change is written.
@@ -40,13 +40,13 @@ pub enum Next {
     Moved,
 }
 
-impl Change {
+impl NodeFieldChange {
     /// What is to be done with a node that says this.
-    pub fn next(&self, now: &FieldNow) -> Next {
+    pub fn next(&self, now: &FieldNow) -> NodeEditDecision {
         match (now.value == self.new && now.mark == self.mark, now.value == self.old) {
-            (true, _) => Next::Nothing,
-            (false, true) => Next::Write,
-            (false, false) => Next::Moved,
+            (true, _) => NodeEditDecision::Nothing,
+            (false, true) => NodeEditDecision::Write,
+            (false, false) => NodeEditDecision::Moved,
         }
     }
 }

@@ -4,9 +4,9 @@
 //! now is taken away, and each label here is a wish by itself. Taints are one list (`x-kubernetes-list-type: atomic` in the API's
 //! schema). So both are written by a merge patch that holds for the version of the node that was read.
 
-use super::mark::{Mark, name};
-use crate::kubernetes_object::ownership::{Holder, MANAGER, holders};
-use crate::kubernetes_object::paths::Step;
+use super::mark::{NodeOwnershipAnnotation, build_ownership_annotation_name};
+use crate::kubernetes_object::ownership::{FieldManager, MANAGER, find_field_managers};
+use crate::kubernetes_object::paths::FieldPathStep;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ pub struct FieldNow {
     pub value: Option<String>,
     /// Our mark for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
+    pub mark: Option<NodeOwnershipAnnotation>,
     /// Who else set it last, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<(String, String)>,
@@ -69,28 +69,31 @@ impl NodeField {
     /// What the node says of it.
     pub fn of(&self, node: &Value) -> FieldNow {
         let (value, path) = match self {
-            NodeField::Label { key } => (label(node, key), vec!["metadata", "labels", key]),
+            NodeField::Label { key } => (find_label_value(node, key), vec!["metadata", "labels", key]),
             NodeField::Taint { key, effect } => {
-                let taint = taints(node).find(|taint| is_taint(taint, key, *effect));
-                (taint.map(|taint| text(taint, "value").to_owned()), vec!["spec", "taints"])
+                let taint = list_node_taints(node).find(|taint| is_taint(taint, key, *effect));
+                (taint.map(|taint| extract_text_field(taint, "value").to_owned()), vec!["spec", "taints"])
             }
         };
-        let path: Vec<Step> = path.into_iter().map(|name| Step::Field(name.to_owned())).collect();
+        let path: Vec<FieldPathStep> = path.into_iter().map(|name| FieldPathStep::Field(name.to_owned())).collect();
         // The one of two managers of the same value that came last: the other only agreed.
-        let others = holders(node, &path).into_iter().filter(|holder| holder.manager != MANAGER);
+        let others = find_field_managers(node, &path).into_iter().filter(|holder| holder.manager != MANAGER);
         let last = others.max_by(|one, other| one.time.cmp(&other.time)).filter(|_| value.is_some());
-        let mark = node.pointer("/metadata/annotations").and_then(|all| all.get(name(self))).and_then(Value::as_str).and_then(Mark::read);
-        FieldNow { value, mark, by: last.map(|Holder { manager, time }| (manager, time)) }
+        let mark = node
+            .pointer("/metadata/annotations")
+            .and_then(|all| all.get(build_ownership_annotation_name(self)))
+            .and_then(Value::as_str)
+            .and_then(NodeOwnershipAnnotation::read);
+        FieldNow { value, mark, by: last.map(|FieldManager { manager, time }| (manager, time)) }
     }
 
     /// The merge patch that gives a node this value of it, or none, and this mark; nothing else of the node changes.
-    pub fn patch(&self, node: &Value, value: Option<&str>, mark: Option<&Mark>) -> Value {
-        let metadata =
-            json!({ "resourceVersion": node.pointer("/metadata/resourceVersion"), "annotations": { name(self): mark.map(Mark::text) } });
+    pub fn patch(&self, node: &Value, value: Option<&str>, mark: Option<&NodeOwnershipAnnotation>) -> Value {
+        let metadata = json!({ "resourceVersion": node.pointer("/metadata/resourceVersion"), "annotations": { build_ownership_annotation_name(self): mark.map(NodeOwnershipAnnotation::text) } });
         let mut patch = json!({ "metadata": metadata });
         match self {
             NodeField::Label { key } => patch["metadata"]["labels"] = json!({ key: value }),
-            NodeField::Taint { key, effect } => patch["spec"] = json!({ "taints": with(node, key, *effect, value) }),
+            NodeField::Taint { key, effect } => patch["spec"] = json!({ "taints": build_taint_list(node, key, *effect, value) }),
         }
         patch
     }
@@ -118,29 +121,29 @@ impl NodeField {
     }
 }
 
-fn label(node: &Value, key: &str) -> Option<String> {
+fn find_label_value(node: &Value, key: &str) -> Option<String> {
     node.pointer("/metadata/labels")?.get(key)?.as_str().map(str::to_owned)
 }
 
-fn taints(node: &Value) -> impl Iterator<Item = &Value> {
+fn list_node_taints(node: &Value) -> impl Iterator<Item = &Value> {
     node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten()
 }
 
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+fn extract_text_field<'v>(value: &'v Value, field: &str) -> &'v str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn is_taint(taint: &Value, key: &str, effect: Effect) -> bool {
-    text(taint, "key") == key && text(taint, "effect") == effect.word()
+    extract_text_field(taint, "key") == key && extract_text_field(taint, "effect") == effect.word()
 }
 
 /// The node's taints with this one: in its old place, or at the end; those of others as they are.
-fn with(node: &Value, key: &str, effect: Effect, value: Option<&str>) -> Value {
+fn build_taint_list(node: &Value, key: &str, effect: Effect, value: Option<&str>) -> Value {
     let ours = value.map(|value| match value {
         "" => json!({ "key": key, "effect": effect.word() }),
         value => json!({ "key": key, "value": value, "effect": effect.word() }),
     });
-    let mut all: Vec<Value> = taints(node).cloned().collect();
+    let mut all: Vec<Value> = list_node_taints(node).cloned().collect();
     match (all.iter().position(|taint| is_taint(taint, key, effect)), ours) {
         (Some(at), Some(ours)) => all[at] = ours,
         (Some(at), None) => drop(all.remove(at)),
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn a_node_says_what_it_has_and_who_set_it() {
         let by = Some(("kubectl-label".to_owned(), "2026-01-02T03:04:05Z".to_owned()));
-        let mark = Some(Mark { spec: "train".to_owned(), set: "4".to_owned(), was: None });
+        let mark = Some(NodeOwnershipAnnotation { spec: "train".to_owned(), set: "4".to_owned(), was: None });
         let label = NodeField::Label { key: "rails".to_owned() };
         assert_eq!(label.of(&node()), FieldNow { value: Some("8".to_owned()), mark, by: by.clone() });
         assert_eq!(NodeField::Label { key: "other".to_owned() }.of(&node()), FieldNow::default());
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_patch_names_nothing_but_what_it_changes() {
-        let mark = Mark { spec: "train".to_owned(), set: "8".to_owned(), was: None };
+        let mark = NodeOwnershipAnnotation { spec: "train".to_owned(), set: "8".to_owned(), was: None };
         let label = NodeField::Label { key: "example.org/rails".to_owned() };
         let own = "railwright.io/label.example.org_rails";
         let wanted = json!({ "metadata": { "resourceVersion": "7", "annotations": { own: r#"{"spec":"train","set":"8"}"# }, "labels": { "example.org/rails": "8" } } });

@@ -3,16 +3,16 @@
 //!
 //! A host that is no node yet has nothing to be wrong: it is passed over, and set once it has joined.
 
-use super::body::Asked;
-use super::edit::{Change, NodeEdit};
+use super::body::NodeFieldRequest;
+use super::edit::{NodeEdit, NodeFieldChange};
 use super::field::{FieldNow, NodeField};
-use super::mark::Mark;
+use super::mark::NodeOwnershipAnnotation;
 use crate::assessment::SET_BY;
-use crate::kubernetes_object::looks::listed;
+use crate::kubernetes_object::looks::read_object_list;
 use crate::kubernetes_object::request::KubernetesRead;
-use crate::{Action, Answers, Assessment, Attribute, Disruption, Plane, Read, Reading};
+use crate::{Action, Assessment, Attribute, Disruption, Plane, Read, ReadResults, Reading};
 use railwright_base::nodeset;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ const NAMES_LIMIT: usize = 200;
 
 /// How one node stands. Nodes of the same are told together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Case {
+enum NodeFieldCase {
     /// As wished, or changed to what is wished.
-    Field { wanted: Option<String>, found: Option<String>, by: Option<String>, change: Option<Change> },
+    Field { wanted: Option<String>, found: Option<String>, by: Option<String>, change: Option<NodeFieldChange> },
     /// Only our mark goes: what it was about is somebody else's by now.
     Mark { value: Option<String>, by: Option<String> },
     /// Not ours to change, in words.
@@ -31,45 +31,45 @@ enum Case {
 }
 
 /// The nodes of a case, and when one of them was changed last.
-type Cases<'a> = BTreeMap<Case, (Vec<&'a str>, String)>;
+type Cases<'a> = BTreeMap<NodeFieldCase, (Vec<&'a str>, String)>;
 
 /// The wish against the nodes.
-pub fn assess(asked: &Asked, answers: &Answers) -> Assessment {
-    let nodes = match nodes(&asked.field, answers) {
+pub fn diff_node_field(asked: &NodeFieldRequest, answers: &ReadResults) -> Assessment {
+    let nodes = match decode_node_fields(&asked.field, answers) {
         Ok(nodes) => nodes,
-        Err(reason) => return unknown(reason),
+        Err(reason) => return build_unknown_nodes_diff(reason),
     };
     let mut cases = Cases::new();
     for (name, value) in &asked.values {
         if let Some(now) = nodes.get(name) {
-            note(&mut cases, name, wished(asked, value, now), now);
+            add_node_to_case(&mut cases, name, classify_desired_node(asked, value, now), now);
         }
     }
     for (name, now) in nodes.iter().filter(|(name, _)| !asked.values.contains_key(*name)) {
-        if let Some(case) = left(&asked.cluster, now) {
-            note(&mut cases, name, case, now);
+        if let Some(case) = classify_removed_node(&asked.cluster, now) {
+            add_node_to_case(&mut cases, name, case, now);
         }
     }
-    let mut assessment = told(asked, &cases);
+    let mut assessment = build_diff_from_cases(asked, &cases);
     if asked.values.keys().all(|name| !nodes.contains_key(name)) {
-        let names = short(&nodeset::fold(&asked.values.keys().collect::<Vec<_>>()));
+        let names = shorten_node_set(&nodeset::fold_node_set(&asked.values.keys().collect::<Vec<_>>()));
         assessment.refusal.get_or_insert_with(|| no_node(&names));
         assessment.attributes.insert(names, Attribute::in_plane(Plane::Persisted, Reading::is("present"), Reading::Absent));
         assessment.actions.clear();
     } else {
-        assessment.out_of_reach = missing(asked, &nodes);
+        assessment.out_of_reach = collect_missing_nodes(asked, &nodes);
     }
     assessment
 }
 
 /// The nodes that are not there, by the value that they are to have. The others are judged and changed all the same.
-fn missing(asked: &Asked, nodes: &BTreeMap<String, FieldNow>) -> BTreeMap<String, Attribute> {
+fn collect_missing_nodes(asked: &NodeFieldRequest, nodes: &BTreeMap<String, FieldNow>) -> BTreeMap<String, Attribute> {
     let mut by_value: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, value) in asked.values.iter().filter(|(name, _)| !nodes.contains_key(*name)) {
         by_value.entry(value).or_default().push(name);
     }
     let one = |(value, names): (&str, Vec<&str>)| {
-        let names = short(&nodeset::fold(&names));
+        let names = shorten_node_set(&nodeset::fold_node_set(&names));
         let found = Reading::Unknown(format!("{}; once it has, the next apply sets it there", no_node(&names)));
         (names, Attribute::in_plane(Plane::Persisted, Reading::is(asked.field.value(value)), found))
     };
@@ -81,27 +81,27 @@ fn no_node(names: &str) -> String {
 }
 
 /// The wish was taken out: what bears our mark is as it was before us, and what somebody changed since stays.
-pub fn undo(asked: &Asked, answers: &Answers) -> Assessment {
-    let nodes = match nodes(&asked.field, answers) {
+pub fn plan_node_field_undo(asked: &NodeFieldRequest, answers: &ReadResults) -> Assessment {
+    let nodes = match decode_node_fields(&asked.field, answers) {
         Ok(nodes) => nodes,
-        Err(reason) => return unknown(reason),
+        Err(reason) => return build_unknown_nodes_diff(reason),
     };
     let mut cases = Cases::new();
     for (name, now) in &nodes {
-        if let Some(case) = left(&asked.cluster, now) {
-            note(&mut cases, name, case, now);
+        if let Some(case) = classify_removed_node(&asked.cluster, now) {
+            add_node_to_case(&mut cases, name, case, now);
         }
     }
-    told(asked, &cases)
+    build_diff_from_cases(asked, &cases)
 }
 
 /// What each node says; why it is not known.
-fn nodes(field: &NodeField, answers: &Answers) -> Result<BTreeMap<String, FieldNow>, String> {
-    let all = listed(&Read::Kubernetes(KubernetesRead::NodeField(field.clone())), answers)?;
+fn decode_node_fields(field: &NodeField, answers: &ReadResults) -> Result<BTreeMap<String, FieldNow>, String> {
+    let all = read_object_list(&Read::Kubernetes(KubernetesRead::NodeField(field.clone())), answers)?;
     serde_json::from_value(Value::Object(all)).map_err(|_| "the server's answer is no list of nodes".to_owned())
 }
 
-fn unknown(reason: String) -> Assessment {
+fn build_unknown_nodes_diff(reason: String) -> Assessment {
     let mut assessment = Assessment::default();
     assessment
         .attributes
@@ -109,7 +109,7 @@ fn unknown(reason: String) -> Assessment {
     assessment
 }
 
-fn note<'a>(cases: &mut Cases<'a>, name: &'a str, case: Case, now: &FieldNow) {
+fn add_node_to_case<'a>(cases: &mut Cases<'a>, name: &'a str, case: NodeFieldCase, now: &FieldNow) {
     let (names, last) = cases.entry(case).or_default();
     names.push(name);
     if let Some((_, time)) = now.by.as_ref().filter(|(_, time)| time > last) {
@@ -117,41 +117,41 @@ fn note<'a>(cases: &mut Cases<'a>, name: &'a str, case: Case, now: &FieldNow) {
     }
 }
 
-fn who(now: &FieldNow) -> Option<String> {
+fn describe_field_manager(now: &FieldNow) -> Option<String> {
     now.by.as_ref().map(|(manager, _)| one_line(manager, 60))
 }
 
 /// A node that is to have this value.
-fn wished(asked: &Asked, value: &str, now: &FieldNow) -> Case {
-    let (wanted, found, by) = (value.to_owned(), now.value.clone(), who(now));
+fn classify_desired_node(asked: &NodeFieldRequest, value: &str, now: &FieldNow) -> NodeFieldCase {
+    let (wanted, found, by) = (value.to_owned(), now.value.clone(), describe_field_manager(now));
     if found.as_deref() == Some(value) {
-        return Case::Field { wanted: Some(wanted), found, by: None, change: None };
+        return NodeFieldCase::Field { wanted: Some(wanted), found, by: None, change: None };
     }
     let ours = now.mark.as_ref().filter(|mark| mark.spec == asked.cluster);
     let of_another = now.mark.is_some() && ours.is_none();
     match &found {
         _ if asked.adopts || ours.is_some() => {}
-        _ if of_another => return Case::Theirs { wanted, found, by, why: "another spec of railwright keeps it" },
-        Some(_) => return Case::Theirs { wanted, found, by, why: "it was never ours" },
+        _ if of_another => return NodeFieldCase::Theirs { wanted, found, by, why: "another spec of railwright keeps it" },
+        Some(_) => return NodeFieldCase::Theirs { wanted, found, by, why: "it was never ours" },
         None => {}
     }
     let was = ours.map_or_else(|| found.clone(), |mark| mark.was.clone());
-    let mark = Mark { spec: asked.cluster.clone(), set: wanted.clone(), was };
-    let change = Change { old: found.clone(), new: Some(wanted.clone()), mark: Some(mark) };
-    Case::Field { wanted: Some(wanted), found, by, change: Some(change) }
+    let mark = NodeOwnershipAnnotation { spec: asked.cluster.clone(), set: wanted.clone(), was };
+    let change = NodeFieldChange { old: found.clone(), new: Some(wanted.clone()), mark: Some(mark) };
+    NodeFieldCase::Field { wanted: Some(wanted), found, by, change: Some(change) }
 }
 
 /// A node that is no longer to have it, where it bears our mark.
-fn left(cluster: &str, now: &FieldNow) -> Option<Case> {
+fn classify_removed_node(cluster: &str, now: &FieldNow) -> Option<NodeFieldCase> {
     let mark = now.mark.as_ref().filter(|mark| mark.spec == cluster)?;
     if now.value.as_ref() != Some(&mark.set) {
-        return Some(Case::Mark { value: now.value.clone(), by: who(now) });
+        return Some(NodeFieldCase::Mark { value: now.value.clone(), by: describe_field_manager(now) });
     }
-    let change = Change { old: now.value.clone(), new: mark.was.clone(), mark: None };
-    Some(Case::Field { wanted: mark.was.clone(), found: now.value.clone(), by: None, change: Some(change) })
+    let change = NodeFieldChange { old: now.value.clone(), new: mark.was.clone(), mark: None };
+    Some(NodeFieldCase::Field { wanted: mark.was.clone(), found: now.value.clone(), by: None, change: Some(change) })
 }
 
-fn short(names: &str) -> String {
+fn shorten_node_set(names: &str) -> String {
     match names.split_once(',') {
         Some((first, _)) if names.len() > NAMES_LIMIT => format!("{first} and more"),
         _ => names.to_owned(),
@@ -159,7 +159,7 @@ fn short(names: &str) -> String {
 }
 
 /// All cases as attributes, with what mends them.
-fn told(asked: &Asked, cases: &Cases) -> Assessment {
+fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment {
     let field = &asked.field;
     let mut assessment = Assessment::default();
     let (mut edits, mut refusals): (Vec<NodeEdit>, Vec<String>) = (Vec::new(), Vec::new());
@@ -169,22 +169,22 @@ fn told(asked: &Asked, cases: &Cases) -> Assessment {
         attributes.insert(name, Attribute { by, ..Attribute::in_plane(Plane::Persisted, wanted, found) });
     };
     for (case, (names, last)) in cases {
-        let set = short(&nodeset::fold(names));
+        let set = shorten_node_set(&nodeset::fold_node_set(names));
         let set_by = |by: &Option<String>| by.as_ref().map(|by| format!("{SET_BY}{by} at {last}"));
         let nodes: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         match case {
-            Case::Field { wanted, found, by, change } => {
+            NodeFieldCase::Field { wanted, found, by, change } => {
                 put(set, value(wanted), value(found), set_by(by));
                 edits.extend(change.iter().map(|change| NodeEdit { nodes: nodes.clone(), change: change.clone() }));
             }
-            Case::Mark { value: now, by } => {
+            NodeFieldCase::Mark { value: now, by } => {
                 put(format!("mark on {set}"), Reading::Absent, Reading::is("ours"), None);
                 let stays = now.as_ref().map(|now| field.shown(now));
                 let who = by.as_ref().map_or_else(|| "somebody else".to_owned(), Clone::clone);
                 assessment.residue.extend(stays.map(|now| format!("{set}: {} stays, which {who} set since", one_line(&now, 80))));
-                edits.push(NodeEdit { nodes, change: Change { old: now.clone(), new: now.clone(), mark: None } });
+                edits.push(NodeEdit { nodes, change: NodeFieldChange { old: now.clone(), new: now.clone(), mark: None } });
             }
-            Case::Theirs { wanted, found, by, why } => {
+            NodeFieldCase::Theirs { wanted, found, by, why } => {
                 let is = found.as_ref().map_or_else(|| "absent".to_owned(), |found| one_line(&field.shown(found), 80));
                 let by_whom = by.as_ref().map(|by| format!(", which {by} set")).unwrap_or_default();
                 refusals.push(format!("{set}: {is}{by_whom}; {why}"));
@@ -196,20 +196,20 @@ fn told(asked: &Asked, cases: &Cases) -> Assessment {
     if !refusals.is_empty() {
         assessment.refusal = Some(format!("{}; `{}` takes it over", one_line(&refusals.join("; "), 600), asked.adopt_with));
     } else if !edits.is_empty() {
-        disturb(field, &edits, &mut assessment);
+        record_taint_disruption(field, &edits, &mut assessment);
         assessment.actions = vec![Action::EditNodes { field: field.clone(), edits }];
     }
     assessment
 }
 
 /// Pods that do not tolerate a taint that evicts end at once, on all its nodes.
-fn disturb(field: &NodeField, edits: &[NodeEdit], assessment: &mut Assessment) {
+fn record_taint_disruption(field: &NodeField, edits: &[NodeEdit], assessment: &mut Assessment) {
     for NodeEdit { nodes, change } in edits.iter().filter(|edit| field.evicts() && edit.change.new != edit.change.old) {
         let Some(new) = &change.new else { continue };
         assessment.disruption = Disruption::Drain;
         let who = match nodes.len() {
             1 => nodes[0].clone(),
-            count => format!("all {} {}", counted(count, "node"), short(&nodeset::fold(nodes))),
+            count => format!("all {} {}", format_count(count, "node"), shorten_node_set(&nodeset::fold_node_set(nodes))),
         };
         assessment.interrupts.push(format!("pods that do not tolerate {} are evicted at once from {who}", field.shown(new)));
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// What our mark says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct Mark {
+pub struct NodeOwnershipAnnotation {
     /// The `cluster` of the spec that set it.
     pub spec: String,
     /// The value that it set.
@@ -19,7 +19,7 @@ pub struct Mark {
     pub was: Option<String>,
 }
 
-impl Mark {
+impl NodeOwnershipAnnotation {
     /// Reads a mark. What cannot be read is none.
     pub fn read(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
@@ -35,7 +35,7 @@ impl Mark {
 const NAME_LIMIT: usize = 63;
 
 /// The annotation of a label or a taint. A prefix of a key has no `_` and an effect neither, so that each field has its own.
-pub fn name(field: &NodeField) -> String {
+pub fn build_ownership_annotation_name(field: &NodeField) -> String {
     let of_key = |key: &str| key.split_once('/').map_or_else(|| format!("-{key}"), |(prefix, name)| format!(".{prefix}_{name}"));
     let (word, whole) = match field {
         NodeField::Label { key } => ("label", of_key(key)),
@@ -54,8 +54,8 @@ mod tests {
 
     #[test]
     fn each_field_has_its_own_name() {
-        let label = |key: &str| name(&NodeField::Label { key: key.to_owned() });
-        let taint = |key: &str, effect| name(&NodeField::Taint { key: key.to_owned(), effect });
+        let label = |key: &str| build_ownership_annotation_name(&NodeField::Label { key: key.to_owned() });
+        let taint = |key: &str, effect| build_ownership_annotation_name(&NodeField::Taint { key: key.to_owned(), effect });
         assert_eq!(label("railwright.io/rdma"), "railwright.io/label.railwright.io_rdma");
         assert_eq!(taint("nvidia.com/gpu", Effect::NoSchedule), "railwright.io/taint.nvidia.com_gpu_NoSchedule");
         let (long, longer) = (format!("{}/a", "a".repeat(60)), format!("{}/b", "a".repeat(60)));

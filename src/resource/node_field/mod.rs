@@ -11,34 +11,34 @@ pub mod field;
 mod judge;
 pub mod mark;
 
-use self::body::{Asked, Sort};
-use super::kubernetes_object::access::Verb;
+use self::body::{NodeFieldKind, NodeFieldRequest};
+use super::kubernetes_object::access::ApiVerb;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
-use super::{Answers, Assessment, BodyError, Kind, Read, Wish};
+use super::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
 use serde_json::Value;
 
 pub use self::field::{Effect, NodeField};
 
 /// The kind of one of the two sorts.
-pub struct OfNodes(Sort);
+pub struct OfNodes(NodeFieldKind);
 
 /// `node_label`.
-pub const LABEL: OfNodes = OfNodes(Sort::Label);
+pub const LABEL: OfNodes = OfNodes(NodeFieldKind::Label);
 
 /// `node_taint`.
-pub const TAINT: OfNodes = OfNodes(Sort::Taint);
+pub const TAINT: OfNodes = OfNodes(NodeFieldKind::Taint);
 
 /// A node as an object of the API.
-pub fn node(name: &str) -> ObjectName {
+pub fn build_node_object_name(name: &str) -> ObjectName {
     ObjectName { api_version: "v1".to_owned(), kind: "Node".to_owned(), namespace: None, name: name.to_owned() }
 }
 
-impl Kind for OfNodes {
+impl ResourceKind for OfNodes {
     fn name(&self) -> &'static str {
         match self.0 {
-            Sort::Label => "node_label",
-            Sort::Taint => "node_taint",
+            NodeFieldKind::Label => "node_label",
+            NodeFieldKind::Taint => "node_taint",
         }
     }
 
@@ -52,24 +52,24 @@ impl Kind for OfNodes {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        Some(match body::field(self.0, body)? {
+        Some(match body::parse_node_field(self.0, body)? {
             NodeField::Label { key } => key,
             NodeField::Taint { key, effect } => format!("{key}:{}", effect.word()),
         })
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        body::check(self.0, body)
+        body::check_node_field_body(self.0, body)
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        body::field(self.0, &wish.body).map(KubernetesRead::NodeField).map(Read::Kubernetes).into_iter().collect()
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        body::parse_node_field(self.0, &wish.body).map(KubernetesRead::NodeField).map(Read::Kubernetes).into_iter().collect()
     }
 
     /// Each node is patched, now and when the wish goes.
-    fn changes(&self, wish: &Wish, _removal: bool) -> Vec<(ObjectName, Verb)> {
-        let nodes = Asked::of(self.0, &wish.body).map(|asked| asked.values).unwrap_or_default();
-        nodes.keys().map(|name| (node(name), Verb::Patch)).collect()
+    fn changes(&self, wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
+        let nodes = NodeFieldRequest::of(self.0, &wish.body).map(|asked| asked.values).unwrap_or_default();
+        nodes.keys().map(|name| (build_node_object_name(name), ApiVerb::Patch)).collect()
     }
 
     /// By the mark that each of our labels and taints has.
@@ -77,12 +77,13 @@ impl Kind for OfNodes {
         true
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        Asked::of(self.0, &wish.body).map(|asked| judge::assess(&asked, answers)).unwrap_or_default()
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        NodeFieldRequest::of(self.0, &wish.body).map(|asked| judge::diff_node_field(&asked, answers)).unwrap_or_default()
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        let undone = Asked::of(self.0, &last_applied.body).map(|asked| judge::undo(&asked, answers)).unwrap_or_default();
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        let undone =
+            NodeFieldRequest::of(self.0, &last_applied.body).map(|asked| judge::plan_node_field_undo(&asked, answers)).unwrap_or_default();
         Assessment { before: before.clone(), ..undone }
     }
 

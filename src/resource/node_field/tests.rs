@@ -1,50 +1,54 @@
 //! Nodes of every sort against a wish, and what becomes of them.
 
-use super::edit::{Change, Next, NodeEdit};
+use super::edit::{NodeEdit, NodeEditDecision, NodeFieldChange};
 use super::field::FieldNow;
-use super::mark::Mark;
+use super::mark::NodeOwnershipAnnotation;
 use super::{Effect, LABEL, NodeField, OfNodes, TAINT};
-use crate::kubernetes_object::access::{Level, Verb, of_action, uses};
-use crate::kubernetes_object::known_kinds::Called;
+use crate::kubernetes_object::access::{AccessLevel, ApiVerb, list_object_uses, of_action};
+use crate::kubernetes_object::known_kinds::ApiResourceName;
 use crate::kubernetes_object::request::KubernetesRead;
-use crate::{Action, Answer, AnswerStatus, Answers, Assessment, Disruption, Kind, Read, Wish};
+use crate::{Action, AnswerStatus, Assessment, DesiredResource, Disruption, Read, ReadResult, ReadResults, ResourceKind};
 use railwright_base::{Address, Target, TargetKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-fn wish(kind: &OfNodes, body: Value) -> Wish {
+fn wish(kind: &OfNodes, body: Value) -> DesiredResource {
     assert_eq!(kind.check(&body), []);
     let path = Arc::new([kind.name().to_owned(), kind.address_name(&body).unwrap()]);
-    Wish::of(Address { target: Target { kind: TargetKind::Kube, name: "prod".into() }, path, attribute: None }, kind.name(), body)
+    DesiredResource::of(
+        Address { target: Target { kind: TargetKind::Kube, name: "prod".into() }, path, attribute: None },
+        kind.name(),
+        body,
+    )
 }
 
-fn label(more: Value) -> Wish {
+fn label(more: Value) -> DesiredResource {
     let mut body = json!({ "label": "rdma", "value": "true", "nodes": ["gpu1", "gpu2"], "cluster": "train" });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     wish(&LABEL, body)
 }
 
-fn taint(effect: &str) -> Wish {
+fn taint(effect: &str) -> DesiredResource {
     wish(&TAINT, json!({ "key": "nvidia.com/gpu", "effect": effect, "nodes": ["gpu1", "gpu2"], "cluster": "train" }))
 }
 
-fn answers(wish: &Wish, nodes: Value) -> Answers {
+fn answers(wish: &DesiredResource, nodes: Value) -> ReadResults {
     let kind = crate::kind_named(&wish.kind).unwrap();
-    let mut answers = Answers::default();
-    answers.insert(kind.reads(wish)[0].key(), Answer { status: AnswerStatus::Exit(0), out: nodes.to_string() });
+    let mut answers = ReadResults::default();
+    answers.insert(kind.reads(wish)[0].key(), ReadResult { status: AnswerStatus::Exit(0), out: nodes.to_string() });
     answers
 }
 
-fn assess(wish: &Wish, nodes: Value) -> Assessment {
+fn assess(wish: &DesiredResource, nodes: Value) -> Assessment {
     crate::kind_named(&wish.kind).unwrap().assess(wish, &answers(wish, nodes))
 }
 
-fn undo(wish: &Wish, nodes: Value) -> Assessment {
+fn undo(wish: &DesiredResource, nodes: Value) -> Assessment {
     crate::kind_named(&wish.kind).unwrap().undo(wish, &Value::Null, &answers(wish, nodes))
 }
 
-fn mark(spec: &str, set: &str, was: Option<&str>) -> Mark {
-    Mark { spec: spec.to_owned(), set: set.to_owned(), was: was.map(str::to_owned) }
+fn mark(spec: &str, set: &str, was: Option<&str>) -> NodeOwnershipAnnotation {
+    NodeOwnershipAnnotation { spec: spec.to_owned(), set: set.to_owned(), was: was.map(str::to_owned) }
 }
 
 fn by(manager: &str) -> Value {
@@ -68,9 +72,12 @@ fn edits(assessment: &Assessment) -> Vec<NodeEdit> {
     }
 }
 
-fn edit(nodes: &[&str], old: Option<&str>, new: Option<&str>, mark: Option<Mark>) -> NodeEdit {
+fn edit(nodes: &[&str], old: Option<&str>, new: Option<&str>, mark: Option<NodeOwnershipAnnotation>) -> NodeEdit {
     let text = |value: Option<&str>| value.map(str::to_owned);
-    NodeEdit { nodes: nodes.iter().map(|node| (*node).to_owned()).collect(), change: Change { old: text(old), new: text(new), mark } }
+    NodeEdit {
+        nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+        change: NodeFieldChange { old: text(old), new: text(new), mark },
+    }
 }
 
 #[test]
@@ -173,10 +180,10 @@ fn only_a_taint_that_evicts_disturbs() {
 #[test]
 fn what_cannot_be_read_is_unknown_and_changes_nothing() {
     let wish = label(json!({}));
-    let mut denied = Answers::default();
-    let answer = Answer { status: AnswerStatus::Denied, out: "verb list, resource nodes\n".to_owned() };
+    let mut denied = ReadResults::default();
+    let answer = ReadResult { status: AnswerStatus::Denied, out: "verb list, resource nodes\n".to_owned() };
     denied.insert(LABEL.reads(&wish)[0].key(), answer);
-    for answers in [denied, Answers::default(), answers(&wish, json!({ "gpu1": 1 }))] {
+    for answers in [denied, ReadResults::default(), answers(&wish, json!({ "gpu1": 1 }))] {
         for assessment in [LABEL.assess(&wish, &answers), LABEL.undo(&wish, &Value::Null, &answers)] {
             assert!(assessment.only_unknown() && assessment.actions.is_empty(), "{assessment:?}");
         }
@@ -185,31 +192,34 @@ fn what_cannot_be_read_is_unknown_and_changes_nothing() {
 
 #[test]
 fn an_edit_holds_for_what_was_planned() {
-    let change = Change { old: None, new: Some("a".to_owned()), mark: Some(mark("train", "a", None)) };
-    let now = |value: Option<&str>, mark: Option<Mark>| FieldNow { value: value.map(str::to_owned), mark, by: None };
-    assert_eq!(change.next(&now(None, None)), Next::Write);
-    assert_eq!(change.next(&now(Some("a"), Some(mark("train", "a", None)))), Next::Nothing, "a second try finds the first");
-    assert_eq!(change.next(&now(Some("b"), None)), Next::Moved);
+    let change = NodeFieldChange { old: None, new: Some("a".to_owned()), mark: Some(mark("train", "a", None)) };
+    let now = |value: Option<&str>, mark: Option<NodeOwnershipAnnotation>| FieldNow { value: value.map(str::to_owned), mark, by: None };
+    assert_eq!(change.next(&now(None, None)), NodeEditDecision::Write);
+    assert_eq!(change.next(&now(Some("a"), Some(mark("train", "a", None)))), NodeEditDecision::Nothing, "a second try finds the first");
+    assert_eq!(change.next(&now(Some("b"), None)), NodeEditDecision::Moved);
 }
 
 #[test]
 fn it_takes_a_list_of_nodes_and_a_patch_of_each() {
     let wish = label(json!({}));
-    let nodes = Called { plural: "nodes".to_owned(), namespaced: false };
-    let verbs = |level: Level, wished: bool| {
-        let all = uses(&wish, wished)
+    let nodes = ApiResourceName { plural: "nodes".to_owned(), namespaced: false };
+    let verbs = |level: AccessLevel, wished: bool| {
+        let all = list_object_uses(&wish, wished)
             .iter()
             .flat_map(|one| one.rights(level, &nodes))
             .map(|(right, _)| (right.name, right.verb))
             .collect::<Vec<_>>();
         all.into_iter().map(|(name, verb)| format!("{} {}", verb.word(), name.as_deref().unwrap_or("*"))).collect::<Vec<_>>()
     };
-    assert_eq!(verbs(Level::Observe, true), ["list *"]);
+    assert_eq!(verbs(AccessLevel::Observe, true), ["list *"]);
     let all = ["list *", "get gpu1", "patch gpu1", "get gpu2", "patch gpu2"];
-    assert_eq!((verbs(Level::Apply, true), verbs(Level::Apply, false)), (all.map(str::to_owned).to_vec(), all.map(str::to_owned).to_vec()));
+    assert_eq!(
+        (verbs(AccessLevel::Apply, true), verbs(AccessLevel::Apply, false)),
+        (all.map(str::to_owned).to_vec(), all.map(str::to_owned).to_vec())
+    );
     let action = &assess(&wish, json!({ "gpu1": {}, "gpu2": { "value": "true" } })).actions[0];
-    let asked: Vec<(String, Verb)> = of_action(action).into_iter().map(|(object, verb)| (object.name, verb)).collect();
-    assert_eq!(asked, [("gpu1".to_owned(), Verb::Get), ("gpu1".to_owned(), Verb::Patch)]);
+    let asked: Vec<(String, ApiVerb)> = of_action(action).into_iter().map(|(object, verb)| (object.name, verb)).collect();
+    assert_eq!(asked, [("gpu1".to_owned(), ApiVerb::Get), ("gpu1".to_owned(), ApiVerb::Patch)]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the output of a probe has to hold, as data: lines that begin with some words, or rows of a list in JSON.
 
-use crate::kubernetes_object::exec::Ran;
+use crate::kubernetes_object::exec::PodExecResult;
 use railwright_base::text::one_line;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A probe as a module wishes it.
-pub struct Body {
+pub struct NodeProbeBody {
     pub nodes: Vec<String>,
     pub pod: Pod,
     pub argv: Vec<String>,
     /// What an exit status says of the node, in words. Any other than these and 0 says nothing of it.
     pub exits: BTreeMap<String, String>,
-    pub lines: Vec<Lines>,
+    pub lines: Vec<ExpectedProbeLines>,
     pub rows: Option<Rows>,
     pub within_s: Option<u32>,
 }
@@ -34,7 +34,7 @@ pub struct Pod {
 /// Lines that begin with these words, whatever space is between them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lines {
+pub struct ExpectedProbeLines {
     begin: String,
     /// How many there have to be; one at least unless said.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct Lines {
 #[serde(deny_unknown_fields)]
 pub struct Rows {
     /// Which rows are meant.
-    of: Meant,
+    of: ProbeRowSelector,
     /// How many there have to be.
     #[serde(default)]
     count: Option<OfNode<usize>>,
@@ -61,7 +61,7 @@ pub struct Rows {
 /// By one of their fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Meant {
+struct ProbeRowSelector {
     field: String,
     #[serde(default)]
     begins: Option<String>,
@@ -95,97 +95,99 @@ impl<T> OfNode<T> {
     }
 }
 
-impl Body {
+impl NodeProbeBody {
     /// The probe that a body describes, or where it is wrong and how.
     pub fn of(body: &Value) -> Result<Self, (String, String)> {
-        Ok(Body {
-            nodes: part(body, "nodes")?.unwrap_or_default(),
-            pod: part(body, "pod")?.ok_or_else(|| ("".to_owned(), "`pod` is missing: { namespace, daemon_set }".to_owned()))?,
-            argv: part(body, "argv")?.unwrap_or_default(),
-            exits: part(body, "exits")?.unwrap_or_default(),
-            lines: part(body, "lines")?.unwrap_or_default(),
-            rows: part(body, "rows")?,
-            within_s: part(body, "within_s")?,
+        Ok(NodeProbeBody {
+            nodes: parse_body_field(body, "nodes")?.unwrap_or_default(),
+            pod: parse_body_field(body, "pod")?.ok_or_else(|| ("".to_owned(), "`pod` is missing: { namespace, daemon_set }".to_owned()))?,
+            argv: parse_body_field(body, "argv")?.unwrap_or_default(),
+            exits: parse_body_field(body, "exits")?.unwrap_or_default(),
+            lines: parse_body_field(body, "lines")?.unwrap_or_default(),
+            rows: parse_body_field(body, "rows")?,
+            within_s: parse_body_field(body, "within_s")?,
         })
     }
 }
 
-fn part<T: DeserializeOwned>(body: &Value, field: &str) -> Result<Option<T>, (String, String)> {
+fn parse_body_field<T: DeserializeOwned>(body: &Value, field: &str) -> Result<Option<T>, (String, String)> {
     let Some(value) = body.get(field).filter(|value| !value.is_null()) else { return Ok(None) };
     T::deserialize(value).map(Some).map_err(|error| (format!("/{field}"), format!("`{field}`: {}", one_line(&error.to_string(), 200))))
 }
 
 /// What a node's answer comes to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum NodeProbeVerdict {
     AsWished,
     Wrong(String),
     Unknown(String),
 }
 
 /// Judges what the program of a probe said on a node.
-pub fn judge(body: &Body, node: &str, ran: &Ran) -> Verdict {
+pub fn evaluate_probe_output(body: &NodeProbeBody, node: &str, ran: &PodExecResult) -> NodeProbeVerdict {
     if ran.code != 0 {
         let said = [&ran.err, &ran.out].into_iter().find_map(|text| text.lines().rev().find(|line| !line.trim().is_empty()));
         let said = said.map_or_else(|| "it says nothing".to_owned(), |line| one_line(line.trim(), 160));
         return match body.exits.get(&ran.code.to_string()) {
-            Some(words) => Verdict::Wrong(words.clone()),
-            None => Verdict::Unknown(format!("`{}` ended with exit status {}: {said}", one_line(&body.argv.join(" "), 60), ran.code)),
+            Some(words) => NodeProbeVerdict::Wrong(words.clone()),
+            None => {
+                NodeProbeVerdict::Unknown(format!("`{}` ended with exit status {}: {said}", one_line(&body.argv.join(" "), 60), ran.code))
+            }
         };
     }
     let of_lines = body.lines.iter().map(|lines| lines.judge(node, &ran.out));
     let of_rows = body.rows.iter().map(|rows| rows.judge(node, &ran.out));
-    of_lines.chain(of_rows).find(|verdict| *verdict != Verdict::AsWished).unwrap_or(Verdict::AsWished)
+    of_lines.chain(of_rows).find(|verdict| *verdict != NodeProbeVerdict::AsWished).unwrap_or(NodeProbeVerdict::AsWished)
 }
 
-impl Lines {
-    fn judge(&self, node: &str, out: &str) -> Verdict {
-        let wanted = words(&self.begin);
-        let begins = |line: &&str| words(line).starts_with(&wanted);
+impl ExpectedProbeLines {
+    fn judge(&self, node: &str, out: &str) -> NodeProbeVerdict {
+        let wanted = normalize_whitespace(&self.begin);
+        let begins = |line: &&str| normalize_whitespace(line).starts_with(&wanted);
         let found = out.lines().filter(begins).count();
         let many = match self.count.as_ref().map(|count| count.of(node).copied()) {
-            None if found > 0 => return Verdict::AsWished,
-            Some(Some(count)) if found == count => return Verdict::AsWished,
+            None if found > 0 => return NodeProbeVerdict::AsWished,
+            Some(Some(count)) if found == count => return NodeProbeVerdict::AsWished,
             None => "one at least".to_owned(),
             Some(Some(count)) => count.to_string(),
-            Some(None) => return Verdict::Unknown(NOT_SAID.to_owned()),
+            Some(None) => return NodeProbeVerdict::Unknown(NOT_SAID.to_owned()),
         };
-        Verdict::Wrong(format!("{found} lines begin with `{}` instead of {many}", one_line(&self.begin, 60)))
+        NodeProbeVerdict::Wrong(format!("{found} lines begin with `{}` instead of {many}", one_line(&self.begin, 60)))
     }
 }
 
 /// The spec does not say how many a node has.
 const NOT_SAID: &str = "what is expected of this node is not said";
 
-fn words(line: &str) -> String {
+fn normalize_whitespace(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Rows {
-    fn judge(&self, node: &str, out: &str) -> Verdict {
+    fn judge(&self, node: &str, out: &str) -> NodeProbeVerdict {
         let Ok(all) = serde_json::from_str::<Vec<Map<String, Value>>>(if out.trim().is_empty() { "[]" } else { out }) else {
-            return Verdict::Unknown("its output is no list in JSON".to_owned());
+            return NodeProbeVerdict::Unknown("its output is no list in JSON".to_owned());
         };
-        let Some(is_meant) = self.of.of(node) else { return Verdict::Unknown(NOT_SAID.to_owned()) };
+        let Some(is_meant) = self.of.of(node) else { return NodeProbeVerdict::Unknown(NOT_SAID.to_owned()) };
         let meant: Vec<&Map<String, Value>> = all.iter().filter(|row| is_meant(row)).collect();
-        let name = |row: &Map<String, Value>| row.get(&self.of.field).map_or_else(String::new, plain);
+        let name = |row: &Map<String, Value>| row.get(&self.of.field).map_or_else(String::new, format_plain_value);
         if let Some(count) = &self.count {
-            let Some(count) = count.of(node) else { return Verdict::Unknown(NOT_SAID.to_owned()) };
+            let Some(count) = count.of(node) else { return NodeProbeVerdict::Unknown(NOT_SAID.to_owned()) };
             if meant.len() != *count {
-                return Verdict::Wrong(format!("{} {} instead of {count}", meant.len(), self.of.words()));
+                return NodeProbeVerdict::Wrong(format!("{} {} instead of {count}", meant.len(), self.of.words()));
             }
         }
         for row in &meant {
             if let Some((field, wanted)) = self.each.iter().find(|(field, wanted)| row.get(*field) != Some(wanted)) {
-                let found = row.get(field).map_or_else(|| "not said".to_owned(), plain);
-                return Verdict::Wrong(format!("{} has {field} {found} instead of {}", name(row), plain(wanted)));
+                let found = row.get(field).map_or_else(|| "not said".to_owned(), format_plain_value);
+                return NodeProbeVerdict::Wrong(format!("{} has {field} {found} instead of {}", name(row), format_plain_value(wanted)));
             }
         }
-        self.above.as_ref().map_or(Verdict::AsWished, |above| above.judge(&all, &is_meant, &name))
+        self.above.as_ref().map_or(NodeProbeVerdict::AsWished, |above| above.judge(&all, &is_meant, &name))
     }
 }
 
-impl Meant {
+impl ProbeRowSelector {
     fn of<'a>(&'a self, node: &str) -> Option<impl Fn(&Map<String, Value>) -> bool + 'a> {
         let names = match &self.is {
             Some(is) => Some(is.of(node)?),
@@ -212,14 +214,19 @@ impl Above {
         all: &[Map<String, Value>],
         is_meant: &impl Fn(&Map<String, Value>) -> bool,
         name: &impl Fn(&Map<String, Value>) -> String,
-    ) -> Verdict {
+    ) -> NodeProbeVerdict {
         let is_number = |row: &&Map<String, Value>| row.get(&self.field).is_none_or(|value| value.is_u64());
         let number = |row: &Map<String, Value>| row.get(&self.field).and_then(Value::as_u64).unwrap_or(0);
-        let place = |row: &Map<String, Value>| row.get(&self.within).map_or_else(String::new, plain);
+        let place = |row: &Map<String, Value>| row.get(&self.within).map_or_else(String::new, format_plain_value);
         let places: BTreeSet<String> = all.iter().filter(|row| is_meant(row)).map(place).collect();
         if let Some(row) = all.iter().filter(|row| places.contains(&place(row))).find(|row| !is_number(row)) {
             let value = row.get(&self.field).map(Value::to_string).unwrap_or_default();
-            return Verdict::Unknown(format!("{} has {} {}, which is no number from 0 on", name(row), self.field, one_line(&value, 60)));
+            return NodeProbeVerdict::Unknown(format!(
+                "{} has {} {}, which is no number from 0 on",
+                name(row),
+                self.field,
+                one_line(&value, 60)
+            ));
         }
         for (at, row) in all.iter().enumerate().filter(|(_, row)| is_meant(row)) {
             let collides = |(other_at, other): &(usize, &Map<String, Value>)| {
@@ -228,13 +235,16 @@ impl Above {
             };
             if let Some((_, other)) = all.iter().enumerate().find(collides) {
                 let said = |row: &Map<String, Value>| format!("{} has {} {}", name(row), self.field, number(row));
-                return Verdict::Wrong(one_line(&format!("{} {}: {}, and {}", self.within, place(row), said(row), said(other)), 200));
+                return NodeProbeVerdict::Wrong(one_line(
+                    &format!("{} {}: {}, and {}", self.within, place(row), said(row), said(other)),
+                    200,
+                ));
             }
         }
-        Verdict::AsWished
+        NodeProbeVerdict::AsWished
     }
 }
 
-fn plain(value: &Value) -> String {
+fn format_plain_value(value: &Value) -> String {
     one_line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned), 60)
 }

@@ -6,18 +6,18 @@ mod check;
 #[cfg(test)]
 mod tests;
 
-use self::check::{Body, Verdict, judge};
+use self::check::{NodeProbeBody, NodeProbeVerdict, evaluate_probe_output};
 use super::body::is_word;
 use super::fields::Fields;
-use super::kubernetes_object::access::{Right, Verb};
-use super::kubernetes_object::exec::{Exec, Ran};
-use super::kubernetes_object::looks::folded;
+use super::kubernetes_object::access::{ApiVerb, Right};
+use super::kubernetes_object::exec::{Exec, PodExecResult};
+use super::kubernetes_object::looks::format_names_by_problem;
 use super::kubernetes_object::manifest::is_subdomain;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::{ABSENT, KubernetesRead};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::TargetKind;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct NodeProbe;
 /// The attribute.
 const SAYS: &str = "says";
 
-impl Kind for NodeProbe {
+impl ResourceKind for NodeProbe {
     fn name(&self) -> &'static str {
         "node_probe"
     }
@@ -46,7 +46,7 @@ impl Kind for NodeProbe {
             fields.error("/name", "`name` is one word", Some("for example erdma-devices".to_owned()));
         }
         fields.number("within_s", 1..=86_400);
-        match Body::of(body) {
+        match NodeProbeBody::of(body) {
             Err((pointer, reason)) => fields.error(&pointer, reason, None),
             Ok(probe) => {
                 if probe.nodes.is_empty() {
@@ -65,16 +65,16 @@ impl Kind for NodeProbe {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let Ok(body) = Body::of(&wish.body) else { return Vec::new() };
-        body.nodes.iter().map(|node| asked(&body, node)).collect()
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let Ok(body) = NodeProbeBody::of(&wish.body) else { return Vec::new() };
+        body.nodes.iter().map(|node| build_exec_read(&body, node)).collect()
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let Ok(body) = Body::of(&wish.body) else { return assessment };
-        let goal = format!("{} as wished", counted(body.nodes.len(), "node"));
-        let mut found = Found::default();
+        let Ok(body) = NodeProbeBody::of(&wish.body) else { return assessment };
+        let goal = format!("{} as wished", format_count(body.nodes.len(), "node"));
+        let mut found = NodeProbeFindings::default();
         for node in &body.nodes {
             found.note(node, &body, answers);
         }
@@ -89,16 +89,16 @@ impl Kind for NodeProbe {
     }
 
     /// Nothing was written, and nothing comes back.
-    fn undo(&self, _last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
+    fn undo(&self, _last_applied: &DesiredResource, _before: &Value, _answers: &ReadResults) -> Assessment {
         Assessment::default()
     }
 
     /// A WebSocket begins with a GET, so its verb is `get`; from 1.35 on the server asks for `create` besides, as it always did of
     /// `kubectl exec` (kubernetes/kubernetes#134577, `AuthorizePodWebsocketUpgradeCreatePermission`). No pod can be named: a
     /// DaemonSet's have names of chance.
-    fn rights(&self, wish: &Wish) -> Vec<(Right, String)> {
-        let Ok(body) = Body::of(&wish.body) else { return Vec::new() };
-        let right = |resource: &str, verb: Verb| Right {
+    fn rights(&self, wish: &DesiredResource) -> Vec<(Right, String)> {
+        let Ok(body) = NodeProbeBody::of(&wish.body) else { return Vec::new() };
+        let right = |resource: &str, verb: ApiVerb| Right {
             namespace: Some(body.pod.namespace.clone()),
             group: String::new(),
             resource: resource.to_owned(),
@@ -106,7 +106,7 @@ impl Kind for NodeProbe {
             verb,
         };
         let reason = format!("`{}` in the pods of DaemonSet {}", one_line(&body.argv.join(" "), 80), body.pod.daemon_set);
-        [("pods", Verb::List), (EXEC, Verb::Get), (EXEC, Verb::Create)]
+        [("pods", ApiVerb::List), (EXEC, ApiVerb::Get), (EXEC, ApiVerb::Create)]
             .map(|(resource, verb)| (right(resource, verb), reason.clone()))
             .into()
     }
@@ -115,7 +115,7 @@ impl Kind for NodeProbe {
 /// What running a program in a pod is called in a rule.
 pub const EXEC: &str = "pods/exec";
 
-fn asked(body: &Body, node: &str) -> Read {
+fn build_exec_read(body: &NodeProbeBody, node: &str) -> Read {
     let pod = body.pod.clone();
     let exec = Exec {
         node: node.to_owned(),
@@ -130,22 +130,22 @@ fn asked(body: &Body, node: &str) -> Read {
 
 /// What is not as wished, by what it is: the nodes.
 #[derive(Default)]
-struct Found<'a> {
+struct NodeProbeFindings<'a> {
     wrong: BTreeMap<String, Vec<&'a str>>,
     /// Time may bring the agent's pod.
     to_come: BTreeMap<String, Vec<&'a str>>,
     unknown: BTreeMap<String, Vec<&'a str>>,
 }
 
-impl<'a> Found<'a> {
-    fn note(&mut self, node: &'a str, body: &Body, answers: &Answers) {
-        let (of, why) = match answers.output(&asked(body, node)) {
-            Ok((0, out)) => match serde_json::from_str::<Ran>(out) {
+impl<'a> NodeProbeFindings<'a> {
+    fn note(&mut self, node: &'a str, body: &NodeProbeBody, answers: &ReadResults) {
+        let (of, why) = match answers.output(&build_exec_read(body, node)) {
+            Ok((0, out)) => match serde_json::from_str::<PodExecResult>(out) {
                 Err(_) => (&mut self.unknown, "what came back is no answer of a program".to_owned()),
-                Ok(ran) => match judge(body, node, &ran) {
-                    Verdict::AsWished => return,
-                    Verdict::Wrong(why) => (&mut self.wrong, why),
-                    Verdict::Unknown(why) => (&mut self.unknown, why),
+                Ok(ran) => match evaluate_probe_output(body, node, &ran) {
+                    NodeProbeVerdict::AsWished => return,
+                    NodeProbeVerdict::Wrong(why) => (&mut self.wrong, why),
+                    NodeProbeVerdict::Unknown(why) => (&mut self.unknown, why),
                 },
             },
             Ok((ABSENT, why)) => (&mut self.to_come, one_line(why, 300)),
@@ -166,11 +166,14 @@ impl<'a> Found<'a> {
         let count = |of: &BTreeMap<String, Vec<&str>>| of.values().map(Vec::len).sum::<usize>();
         match (self.wrong.is_empty(), unknown.is_empty()) {
             (true, true) => Reading::is(goal),
-            (true, false) => Reading::Unknown(one_line(&folded(&unknown), 900)),
+            (true, false) => Reading::Unknown(one_line(&format_names_by_problem(&unknown), 900)),
             (false, _) => {
-                let more = if unknown.is_empty() { String::new() } else { format!("; not known: {}", folded(&unknown)) };
+                let more = if unknown.is_empty() { String::new() } else { format!("; not known: {}", format_names_by_problem(&unknown)) };
                 let good = all - count(&self.wrong) - count(&unknown);
-                Reading::is(one_line(&format!("{good} of {} as wished; {}{more}", counted(all, "node"), folded(&self.wrong)), 900))
+                Reading::is(one_line(
+                    &format!("{good} of {} as wished; {}{more}", format_count(all, "node"), format_names_by_problem(&self.wrong)),
+                    900,
+                ))
             }
         }
     }

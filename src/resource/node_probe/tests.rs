@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::kubernetes_object::request::NOT_SAID;
-use crate::{Answer, AnswerStatus};
+use crate::{AnswerStatus, ReadResult};
 use railwright_base::{Address, Target};
 use serde_json::json;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ fn devices() -> Value {
     })
 }
 
-fn wish(body: Value) -> Wish {
+fn wish(body: Value) -> DesiredResource {
     let target = Target { kind: TargetKind::Kube, name: "prod".into() };
     let address = Address { target, path: Arc::new(["node_probe".to_owned(), "x".to_owned()]), attribute: None };
-    Wish::of(address, "node_probe", body)
+    DesiredResource::of(address, "node_probe", body)
 }
 
-fn ran(code: i32, out: &str, err: &str) -> Answer {
-    let text = serde_json::to_string(&Ran { code, out: out.to_owned(), err: err.to_owned() }).unwrap();
-    Answer { status: AnswerStatus::Exit(0), out: text }
+fn ran(code: i32, out: &str, err: &str) -> ReadResult {
+    let text = serde_json::to_string(&PodExecResult { code, out: out.to_owned(), err: err.to_owned() }).unwrap();
+    ReadResult { status: AnswerStatus::Exit(0), out: text }
 }
 
 /// What is made of these answers, one a node.
-fn told(body: Value, of_nodes: &[Answer]) -> (Reading, usize) {
+fn told(body: Value, of_nodes: &[ReadResult]) -> (Reading, usize) {
     let wish = wish(body);
-    let mut answers = Answers::default();
+    let mut answers = ReadResults::default();
     for (read, answer) in NodeProbe.reads(&wish).iter().zip(of_nodes) {
         answers.insert(read.key(), answer.clone());
     }
@@ -58,11 +58,11 @@ fn every_node_has_the_devices_that_the_spec_says_and_they_are_active() {
 
 #[test]
 fn what_nobody_can_say_is_unknown_and_why() {
-    let answer = |code: i32, out: &str| Answer { status: AnswerStatus::Exit(code), out: out.to_owned() };
+    let answer = |code: i32, out: &str| ReadResult { status: AnswerStatus::Exit(code), out: out.to_owned() };
     let two = || ran(0, TWO, "");
     let absent = || answer(ABSENT, "no pod of it is there");
     let denied =
-        || Answer { status: AnswerStatus::Denied, out: "verb create, resource pods/exec, API group \"\", namespace n\n".to_owned() };
+        || ReadResult { status: AnswerStatus::Denied, out: "verb create, resource pods/exec, API group \"\", namespace n\n".to_owned() };
     let (unknown, waits) = told(devices(), &[absent(), absent(), absent()]);
     assert_eq!((unknown, waits), (Reading::Unknown("gpu[1-3]: no pod of it is there".to_owned()), 1), "the agent may come");
     let (unknown, waits) = told(devices(), &[denied(), denied(), denied()]);

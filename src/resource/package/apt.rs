@@ -7,11 +7,11 @@
 use crate::action::PackageVersion;
 use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY};
 use crate::package::release::{self, remove_alone};
-use railwright_base::quote::{sh, sh_words};
+use railwright_base::quote::{quote_for_shell, sh_words};
 
 /// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into a sentence; `taken WORDS` names what
 /// apt-get would take away, and `going NAMES` what it would with these.
-fn prelude() -> String {
+fn render_apt_functions() -> String {
     format!(
         r#"{SAY}set -u
 DEBIAN_FRONTEND=noninteractive; NEEDRESTART_SUSPEND=1; APT_LISTCHANGES_FRONTEND=none; UCF_FORCE_CONFFOLD=1
@@ -55,7 +55,7 @@ verdict() {{
     )
 }
 
-fn specification(package: &PackageVersion) -> String {
+fn format_apt_package(package: &PackageVersion) -> String {
     match &package.version {
         Some(version) => format!("{}={version}", package.name),
         None => package.name.clone(),
@@ -65,7 +65,7 @@ fn specification(package: &PackageVersion) -> String {
 /// Installs; when a package is not known or an archive is gone, the lists are read anew once. It leaves before anything is done where apt
 /// would take away a package that we did not bring, by the host's record: be it somebody's, a dependency, or one that was there before us.
 pub fn install_script(packages: &[PackageVersion]) -> String {
-    let words: Vec<_> = packages.iter().map(specification).collect();
+    let words: Vec<_> = packages.iter().map(format_apt_package).collect();
     let words = sh_words(words.iter().map(String::as_str));
     // a pinned version may be older than what is there, and we take our own hold off before
     format!(
@@ -83,7 +83,7 @@ i() {{
 }}
 i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' "$e" && apt update && i; }} || verdict
 "#,
-        prelude = prelude(),
+        prelude = render_apt_functions(),
         bare = sh_words(packages.iter().filter(|package| package.version.is_none()).map(|package| package.name.as_str())),
         asked = release::ask_again_script(packages.iter().map(|package| package.name.as_str())),
         spare = release::replace_only_ours("apt", &format!("taken install --allow-downgrades {words}")),
@@ -99,7 +99,7 @@ pub fn release_script(names: &[String], purge: bool) -> String {
 {}{clean}[ "$#" = 0 ] || apt remove "$@" || verdict
 [ -z "$clean" ] || apt purge $clean || verdict
 "#,
-        prelude(),
+        render_apt_functions(),
         release::sort_out_script(names)
     )
 }
@@ -114,14 +114,14 @@ done
 /// Removes. It leaves before anything is done where a package beside these would go.
 pub fn remove_script(names: &[String]) -> String {
     let words = sh_words(names.iter().map(String::as_str));
-    format!("{}{}apt remove {words} || verdict\n", prelude(), remove_alone("apt", names))
+    format!("{}{}apt remove {words} || verdict\n", render_apt_functions(), remove_alone("apt", names))
 }
 
 /// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop us) or of all. One of ours beside which
 /// apt reads no list any more is taken away again: two files that give one repository two keys stop apt as a whole.
 pub fn refresh_script(repository: Option<&str>) -> String {
-    let Some(name) = repository else { return format!("{}apt update || verdict\n", prelude()) };
-    let source = sh(&crate::package_repository::apt_sources_path(name));
+    let Some(name) = repository else { return format!("{}apt update || verdict\n", render_apt_functions()) };
+    let source = quote_for_shell(&crate::package_repository::apt_sources_path(name));
     format!(
         r#"{}f={source}
 lists() {{ LC_ALL=C apt-get indextargets </dev/null 2>"$1" >/dev/null; }}
@@ -135,7 +135,7 @@ if [ -f "$f" ] && ! lists "$e"; then
 fi
 apt update -o Dir::Etc::sourcelist="$f" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 || verdict
 "#,
-        prelude()
+        render_apt_functions()
     )
 }
 

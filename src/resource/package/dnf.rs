@@ -3,12 +3,12 @@
 use crate::action::PackageVersion;
 use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
 use crate::package::release::{self, remove_alone};
-use railwright_base::quote::{sh, sh_words};
+use railwright_base::quote::{quote_for_shell, sh_words};
 
 /// Shell functions: `d WORDS` runs dnf, waiting up to a minute for its lock (dnf itself would wait for ever), and keeps its
 /// stderr; `verdict` turns its failure into a sentence; `going NAMES` names what would go with these, however far away it needs them. dnf
 /// ends with 200 when the lock is held by another.
-fn prelude() -> String {
+fn render_dnf_functions() -> String {
     format!(
         r#"{SAY}set -u
 e=$(mktemp); trap 'rm -f "$e"' EXIT
@@ -48,7 +48,7 @@ verdict() {{
     )
 }
 
-fn specification(package: &PackageVersion) -> String {
+fn format_dnf_package(package: &PackageVersion) -> String {
     match &package.version {
         Some(version) => format!("{}-{version}", package.name),
         None => package.name.clone(),
@@ -58,7 +58,7 @@ fn specification(package: &PackageVersion) -> String {
 /// Installs; an exact version replaces a newer one too. It leaves before anything is done where a package would take the place of one that
 /// we did not bring (dnf lists it as replaced), or where a name is none of a package and would bring another one, which provides or replaces it.
 pub fn install_script(packages: &[PackageVersion]) -> String {
-    let words: Vec<_> = packages.iter().map(specification).collect();
+    let words: Vec<_> = packages.iter().map(format_dnf_package).collect();
     let words = sh_words(words.iter().map(String::as_str));
     let names = || packages.iter().map(|package| package.name.as_str());
     format!(
@@ -71,7 +71,7 @@ done
 {}spare
 d install {words} || verdict
 "#,
-        prelude(),
+        render_dnf_functions(),
         release::ask_again_script(names()),
         sh_words(names()),
         release::replace_only_ours("dnf", r#"printf '%s\n' "$plan" | sed -n 's/^ *replacing  *\([^ ]*\)\.[^. ]* .*/\1/p'"#),
@@ -85,7 +85,7 @@ pub fn release_script(names: &[String]) -> String {
         r#"{}mark() {{ d mark dependency "$1" >/dev/null 2>&1 || d mark remove "$1" || verdict; }}
 {}[ "$#" = 0 ] || d remove --noautoremove "$@" || verdict
 "#,
-        prelude(),
+        render_dnf_functions(),
         release::sort_out_script(names)
     )
 }
@@ -93,13 +93,13 @@ pub fn release_script(names: &[String]) -> String {
 /// Removes these packages, and not what came as their dependencies. It leaves before anything is done where a package beside these would go.
 pub fn remove_script(names: &[String]) -> String {
     let words = sh_words(names.iter().map(String::as_str));
-    format!("{}{}d remove --noautoremove {words} || verdict\n", prelude(), remove_alone("dnf", names))
+    format!("{}{}d remove --noautoremove {words} || verdict\n", render_dnf_functions(), remove_alone("dnf", names))
 }
 
 /// Reads the metadata anew, of one of our repositories or of all.
 pub fn refresh_script(repository: Option<&str>) -> String {
-    let only = repository.map(|name| format!(" --disablerepo='*' --enablerepo={}", sh(&format!("railwright-{name}"))));
-    format!("{}d makecache --refresh{} || verdict\n", prelude(), only.unwrap_or_default())
+    let only = repository.map(|name| format!(" --disablerepo='*' --enablerepo={}", quote_for_shell(&format!("railwright-{name}"))));
+    format!("{}d makecache --refresh{} || verdict\n", render_dnf_functions(), only.unwrap_or_default())
 }
 
 /// Holds packages, or lets them go, by the versionlock plugin.
@@ -108,7 +108,7 @@ pub fn hold_script(names: &[String], hold: bool) -> String {
     format!(
         "{}dnf versionlock --help </dev/null >/dev/null 2>&1 || say {UNAVAILABLE} 'the versionlock plugin of dnf is not on this host; wish the package python3-dnf-plugin-versionlock (on Debian dnf-plugins-core)'\n\
          d versionlock {verb} {} || verdict\n",
-        prelude(),
+        render_dnf_functions(),
         sh_words(names.iter().map(String::as_str))
     )
 }

@@ -1,7 +1,7 @@
 //! The answer of `Read::Packages`, decoded: which manager keeps the packages, and how a package stands with it.
 
 use crate::action::PackageManager;
-use crate::{Answers, Read};
+use crate::{Read, ReadResults};
 use serde::{Deserialize, Serialize};
 
 /// How a package stands.
@@ -45,7 +45,7 @@ impl FoundPackage {
     }
 
     /// The package by the answers, in this version where several are installed; the error fits after "unknown:".
-    pub fn of(name: &str, version: Option<&str>, answers: &Answers) -> Result<Self, String> {
+    pub fn of(name: &str, version: Option<&str>, answers: &ReadResults) -> Result<Self, String> {
         let (_, out) = answers.output(&Read::Packages { names: vec![name.to_owned()] })?;
         let left = out.lines().any(|line| line.strip_prefix("left\t") == Some(name));
         match out.lines().find_map(|line| line.strip_prefix("manager\t")) {
@@ -117,7 +117,7 @@ fn of_rpm(name: &str, wanted: Option<&str>, out: &str) -> FoundPackage {
     let lines = of("rpm").filter_map(|line| line.split_once('\t')).filter(|(package, _)| *package == name);
     let mut versions: Vec<&str> = lines.map(|(_, version)| version.trim_start_matches("(none):")).collect();
     let mut found = FoundPackage::absent(PackageManager::Dnf);
-    found.held = of("lock").any(|pattern| locks(pattern, name));
+    found.held = of("lock").any(|pattern| is_versionlock_of(pattern, name));
     let at = versions.iter().position(|there| wanted.is_some_and(|wanted| is_rpm(wanted, there)));
     if let Some(last) = versions.len().checked_sub(1) {
         found.state = PackageState::Installed { version: versions.remove(at.unwrap_or(last)).to_owned() };
@@ -140,7 +140,7 @@ fn is_rpm(wanted: &str, there: &str) -> bool {
 }
 
 /// True where a pattern of the plugin is of this package: it writes `name-epoch:version-release.*`, and people leave the epoch out.
-fn locks(pattern: &str, name: &str) -> bool {
+fn is_versionlock_of(pattern: &str, name: &str) -> bool {
     let Some(rest) = pattern.strip_prefix(name).and_then(|rest| rest.strip_prefix('-')) else { return false };
     let (epoch, version) = rest.split_once(':').unwrap_or(("0", rest));
     let numeric = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

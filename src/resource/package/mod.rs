@@ -10,16 +10,22 @@ pub mod release;
 pub mod script;
 
 use super::action::{PackageManager, PackageVersion};
-use super::body::{Shape, check_fields, demand, error, flag, is_word, optional, required};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::body::{
+    FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field, read_flag_field, require_condition,
+};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
 use found::{FoundPackage, NO_MANAGER, PackageState};
 use serde_json::Value;
 
 /// The kind.
 pub struct Package;
 
-const FIELDS: &[super::body::Field] =
-    &[required("name", Shape::Text), optional("version", Shape::Text), optional("state", Shape::Text), optional("hold", Shape::Flag)];
+const FIELDS: &[super::body::BodyField] = &[
+    new_required_field("name", FieldShape::Text),
+    new_optional_field("version", FieldShape::Text),
+    new_optional_field("state", FieldShape::Text),
+    new_optional_field("hold", FieldShape::Flag),
+];
 
 /// The word under which all package changes of a host go out together.
 pub const TRANSACTION: &str = "packages";
@@ -43,22 +49,22 @@ fn hold_reading(found: &FoundPackage) -> Reading {
     }
 }
 
-fn persisted(wanted: Reading, found: Reading) -> Attribute {
+fn build_persisted_attribute(wanted: Reading, found: Reading) -> Attribute {
     Attribute::in_plane(Plane::Persisted, wanted, found)
 }
 
-fn judge_present(wish: &Wish, found: &FoundPackage, assessment: &mut Assessment) {
+fn judge_present(wish: &DesiredResource, found: &FoundPackage, assessment: &mut Assessment) {
     let name = wish.text("name").unwrap_or_default();
     let version = wish.text("version");
     let mut attribute = |name: &str, attribute| assessment.attributes.insert(name.to_owned(), attribute);
-    attribute("state", persisted(Reading::is("installed"), state_reading(found)));
+    attribute("state", build_persisted_attribute(Reading::is("installed"), state_reading(found)));
     if let Some(version) = version {
         let there = found.version().filter(|_| found.is(version)).unwrap_or(version);
-        attribute("version", persisted(Reading::is(there), version_reading(found)));
+        attribute("version", build_persisted_attribute(Reading::is(there), version_reading(found)));
     }
-    let hold = flag(&wish.body, "hold");
+    let hold = read_flag_field(&wish.body, "hold");
     if let Some(hold) = hold {
-        attribute("hold", persisted(Reading::is(hold), hold_reading(found)));
+        attribute("hold", build_persisted_attribute(Reading::is(hold), hold_reading(found)));
     }
     let wrong_version = found.version().is_none() || version.is_some_and(|wanted| !found.is(wanted));
     let hold_action = |hold| Action::HoldPackages { manager: found.manager, names: vec![name.to_owned()], hold };
@@ -77,11 +83,11 @@ fn judge_present(wish: &Wish, found: &FoundPackage, assessment: &mut Assessment)
     if hold.is_some_and(|hold| hold != held_after) {
         assessment.actions.push(hold_action(hold == Some(true)));
     }
-    assessment.residue = residue(found);
+    assessment.residue = list_package_residue(found);
 }
 
 /// What undoing would leave: what the package made, and what the manager pulled in for it.
-fn residue(found: &FoundPackage) -> Vec<String> {
+fn list_package_residue(found: &FoundPackage) -> Vec<String> {
     let hint = match found.manager {
         PackageManager::Apt => "apt-get autoremove --dry-run",
         PackageManager::Dnf => "dnf autoremove --assumeno",
@@ -96,14 +102,14 @@ fn residue(found: &FoundPackage) -> Vec<String> {
     }
 }
 
-fn judge_absent(wish: &Wish, found: &FoundPackage, assessment: &mut Assessment) {
+fn judge_absent(wish: &DesiredResource, found: &FoundPackage, assessment: &mut Assessment) {
     let name = wish.text("name").unwrap_or_default();
-    assessment.attributes.insert("state".to_owned(), persisted(Reading::Absent, state_reading(found)));
+    assessment.attributes.insert("state".to_owned(), build_persisted_attribute(Reading::Absent, state_reading(found)));
     if state_reading(found) == Reading::Absent {
         return;
     }
     let names = || vec![name.to_owned()];
-    if found.held && flag(&wish.body, "hold").is_none() {
+    if found.held && read_flag_field(&wish.body, "hold").is_none() {
         assessment.refusal = Some(format!("{name} is held at its version; say `hold: false` beside `state: absent` to decide"));
     }
     if found.held {
@@ -117,13 +123,13 @@ fn judge_absent(wish: &Wish, found: &FoundPackage, assessment: &mut Assessment) 
     assessment.actions.push(Action::RemovePackages { manager: found.manager, names: names() });
 }
 
-fn unknown(reason: &str, assessment: &mut Assessment) {
+fn set_unknown_state(reason: &str, assessment: &mut Assessment) {
     let found = Reading::Unknown(reason.to_owned());
-    assessment.attributes.insert("state".to_owned(), persisted(Reading::is("installed"), found));
+    assessment.attributes.insert("state".to_owned(), build_persisted_attribute(Reading::is("installed"), found));
     assessment.refusal = (reason == NO_MANAGER).then(|| reason.to_owned());
 }
 
-impl Kind for Package {
+impl ResourceKind for Package {
     fn name(&self) -> &'static str {
         "package"
     }
@@ -138,31 +144,43 @@ impl Kind for Package {
         if let Some(name) = text("name") {
             // apt takes a hyphen at the end for the order to remove (apt-get(8)).
             let is_name = is_word(name, ".+_:-") && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && !name.ends_with('-');
-            demand(&mut errors, is_name, "/name", "this is no package name", "one package, without its version");
+            require_condition(&mut errors, is_name, "/name", "this is no package name", "one package, without its version");
         }
         if let Some(version) = text("version") {
-            demand(&mut errors, is_word(version, ".+_:~^-"), "/version", "this is no version", "the manager's own notation, such as 1.2-3");
+            require_condition(
+                &mut errors,
+                is_word(version, ".+_:~^-"),
+                "/version",
+                "this is no version",
+                "the manager's own notation, such as 1.2-3",
+            );
         }
         match text("state") {
             None | Some("present") => {}
             Some("absent") => {
-                let alone = text("version").is_none() && flag(body, "hold") != Some(true);
-                demand(&mut errors, alone, "/state", "an absent package has no version and no hold", "leave `version` and `hold` out");
+                let alone = text("version").is_none() && read_flag_field(body, "hold") != Some(true);
+                require_condition(
+                    &mut errors,
+                    alone,
+                    "/state",
+                    "an absent package has no version and no hold",
+                    "leave `version` and `hold` out",
+                );
             }
-            Some(_) => errors.push(error("/state", "the state is `present` or `absent`", None)),
+            Some(_) => errors.push(new_body_error("/state", "the state is `present` or `absent`", None)),
         }
         errors
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         vec![Read::Packages { names: vec![wish.text("name").unwrap_or_default().to_owned()] }]
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let name = wish.text("name").unwrap_or_default();
         let mut assessment = Assessment { transaction: Some(TRANSACTION.to_owned()), ..Assessment::default() };
         match FoundPackage::of(name, wish.text("version"), answers) {
-            Err(reason) => unknown(&reason, &mut assessment),
+            Err(reason) => set_unknown_state(&reason, &mut assessment),
             Ok(found) => {
                 assessment.before = serde_json::to_value(&found).unwrap_or_default();
                 if wish.text("state") == Some("absent") {
@@ -175,14 +193,14 @@ impl Kind for Package {
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         let name = last_applied.text("name").unwrap_or_default();
         let mut assessment = Assessment { transaction: Some(TRANSACTION.to_owned()), ..Assessment::default() };
         let earlier = serde_json::from_value::<FoundPackage>(before.clone()).ok();
         let now = match FoundPackage::of(name, earlier.as_ref().and_then(FoundPackage::version), answers) {
             Ok(now) => now,
             Err(reason) => {
-                unknown(&reason, &mut assessment);
+                set_unknown_state(&reason, &mut assessment);
                 return assessment;
             }
         };
@@ -202,14 +220,14 @@ impl Kind for Package {
 fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &mut Assessment) {
     let names = || vec![name.to_owned()];
     let hold = |hold| Action::HoldPackages { manager: now.manager, names: names(), hold };
-    assessment.attributes.insert("state".to_owned(), persisted(state_reading(earlier), state_reading(now)));
+    assessment.attributes.insert("state".to_owned(), build_persisted_attribute(state_reading(earlier), state_reading(now)));
     match &earlier.state {
         PackageState::NotInstalled { .. } if now.left && now.version().is_some() => {
-            assessment.attributes.insert("state".to_owned(), persisted(state_reading(now), state_reading(now)));
+            assessment.attributes.insert("state".to_owned(), build_persisted_attribute(state_reading(now), state_reading(now)));
             assessment.residue.push(format!("{name} stays as a dependency of other packages and goes with them"));
         }
         PackageState::NotInstalled { .. } if !now.beside.is_empty() => {
-            assessment.attributes.insert("state".to_owned(), persisted(state_reading(now), state_reading(now)));
+            assessment.attributes.insert("state".to_owned(), build_persisted_attribute(state_reading(now), state_reading(now)));
             assessment
                 .residue
                 .push(format!("{name} stays: it is installed in several versions, and which of them came with us is not known"));
@@ -219,11 +237,13 @@ fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &
                 assessment.actions.push(hold(false));
             }
             assessment.actions.push(Action::ReleasePackages { manager: now.manager, names: names(), purge: !configuration_left });
-            assessment.residue = residue(earlier);
+            assessment.residue = list_package_residue(earlier);
         }
         PackageState::Installed { version } => {
-            assessment.attributes.insert("version".to_owned(), persisted(Reading::is(version.as_str()), version_reading(now)));
-            assessment.attributes.insert("hold".to_owned(), persisted(Reading::is(earlier.held), hold_reading(now)));
+            assessment
+                .attributes
+                .insert("version".to_owned(), build_persisted_attribute(Reading::is(version.as_str()), version_reading(now)));
+            assessment.attributes.insert("hold".to_owned(), build_persisted_attribute(Reading::is(earlier.held), hold_reading(now)));
             let other = now.version() != Some(version);
             if other && now.held {
                 assessment.actions.push(hold(false));
@@ -241,7 +261,7 @@ fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &
         }
         // nobody wants a half-configured package back
         _ => {
-            assessment.attributes.insert("state".to_owned(), persisted(state_reading(now), state_reading(now)));
+            assessment.attributes.insert("state".to_owned(), build_persisted_attribute(state_reading(now), state_reading(now)));
         }
     }
 }
@@ -293,7 +313,7 @@ mod tests {
         let wish = wish(&Package, json!({ "name": "x" }));
         let none = Package.assess(&wish, &answered(&[(&Package.reads(&wish)[0], 0, "manager\tnone\n")]));
         assert!(none.refusal.is_some());
-        let unread = Package.assess(&wish, &Answers::default());
+        let unread = Package.assess(&wish, &ReadResults::default());
         assert!(unread.refusal.is_none() && unread.has_unknown());
     }
 

@@ -6,7 +6,7 @@
 
 use crate::complaint::OF_OTHERS;
 use crate::file::OWN_FOLDER;
-use railwright_base::quote::{sh, sh_words};
+use railwright_base::quote::{quote_for_shell, sh_words};
 
 /// The names of the packages that were handed back, one a line, on the host.
 pub fn left_path() -> String {
@@ -51,7 +51,7 @@ pub fn remove_alone(manager: &str, names: &[String]) -> String {
         r#"{BESIDE}names={names}; b=$(beside {words})
 [ -z "$b" ] || say {OF_OTHERS} "{manager} would take away$b with it; nothing was changed (wish for the absence of$b as well, or leave the absent package out of the spec)"
 "#,
-        names = sh(&names.join(" ")),
+        names = quote_for_shell(&names.join(" ")),
         words = sh_words(names.iter().map(String::as_str)),
     )
 }
@@ -76,7 +76,7 @@ spare() {{
 
 /// Packages that we bring are asked for again.
 pub fn ask_again_script<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    let patterns: String = names.into_iter().map(|name| format!(" -e {}", sh(name))).collect();
+    let patterns: String = names.into_iter().map(|name| format!(" -e {}", quote_for_shell(name))).collect();
     let left = left_path();
     format!("[ ! -e {left} ] || {{ grep -vxF{patterns} {left} >{left}.new; mv {left}.new {left}; [ -s {left} ] || rm -f {left}; }}\n")
 }

@@ -1,15 +1,15 @@
 //! What `package` reads, as POSIX sh. No lock is taken and no cache is written.
 
 use super::release::left_path;
-use crate::rights::{Need, OPEN};
+use crate::rights::{OPEN, RootAccessNeed};
 use railwright_base::quote::sh_words;
 
 /// The databases of dpkg and rpm are the world's to read, unless somebody closed them.
-pub fn needs() -> Vec<Need> {
+pub fn list_package_access_needs() -> Vec<RootAccessNeed> {
     ["/var/lib/dpkg/status", "/var/lib/rpm/x"]
-        .map(|path| Need::Sight(path.to_owned()))
+        .map(|path| RootAccessNeed::Sight(path.to_owned()))
         .into_iter()
-        .chain(LOCKS.map(|path| Need::Content(path.to_owned())))
+        .chain(LOCKS.map(|path| RootAccessNeed::Content(path.to_owned())))
         .collect()
 }
 

@@ -4,23 +4,25 @@
 pub mod script;
 
 use super::action::PackageManager;
-use super::body::{Shape, check_fields, demand, error, is_word, optional, required, texts};
-use super::file::found::{Found, put};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::body::{
+    FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field, read_text_list_field, require_condition,
+};
+use super::file::found::{FileState, build_config_file_action};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
 use serde_json::{Map, Value};
 
 /// The kind.
 pub struct PackageRepository;
 
-const FIELDS: &[super::body::Field] = &[
-    required("name", Shape::Text),
-    required("manager", Shape::Text),
-    required("url", Shape::Text),
-    required("key", Shape::Text),
-    optional("suite", Shape::Text),
-    optional("components", Shape::Texts),
-    optional("architectures", Shape::Texts),
-    optional("priority", Shape::Number),
+const FIELDS: &[super::body::BodyField] = &[
+    new_required_field("name", FieldShape::Text),
+    new_required_field("manager", FieldShape::Text),
+    new_required_field("url", FieldShape::Text),
+    new_required_field("key", FieldShape::Text),
+    new_optional_field("suite", FieldShape::Text),
+    new_optional_field("components", FieldShape::Texts),
+    new_optional_field("architectures", FieldShape::Texts),
+    new_optional_field("priority", FieldShape::Number),
 ];
 
 /// The file that names one of our repositories to apt.
@@ -34,7 +36,7 @@ pub fn is_armoured_key(text: &str) -> bool {
 }
 
 /// A repository as it is wished.
-struct Wanted<'a> {
+struct DesiredRepository<'a> {
     name: &'a str,
     manager: PackageManager,
     url: &'a str,
@@ -42,10 +44,10 @@ struct Wanted<'a> {
     body: &'a Value,
 }
 
-impl<'a> Wanted<'a> {
-    fn of(wish: &'a Wish) -> Self {
+impl<'a> DesiredRepository<'a> {
+    fn of(wish: &'a DesiredResource) -> Self {
         let manager = if wish.text("manager") == Some("dnf") { PackageManager::Dnf } else { PackageManager::Apt };
-        Wanted {
+        DesiredRepository {
             name: wish.text("name").unwrap_or_default(),
             manager,
             url: wish.text("url").unwrap_or_default(),
@@ -84,7 +86,7 @@ impl<'a> Wanted<'a> {
     }
 
     fn deb822(&self, key: &str) -> String {
-        let (components, architectures) = (texts(self.body, "components"), texts(self.body, "architectures"));
+        let (components, architectures) = (read_text_list_field(self.body, "components"), read_text_list_field(self.body, "architectures"));
         let mut out =
             format!("# Written by railwright; a change by hand is drift.\nTypes: deb\nURIs: {}\nSuites: {}\n", self.url, self.suite);
         if !components.is_empty() {
@@ -131,7 +133,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn lists_reading(wanted: &Wanted, answers: &Answers) -> Reading {
+fn lists_reading(wanted: &DesiredRepository, answers: &ReadResults) -> Reading {
     match answers.output(&wanted.lists()) {
         Ok((0, out)) if out.trim() == "fetched" => Reading::is("fetched"),
         Ok((0, out)) if out.trim() == "absent" => Reading::Absent,
@@ -151,9 +153,15 @@ fn wanted_word(manager: PackageManager) -> &'static str {
 fn check_url(text: &str, errors: &mut Vec<BodyError>) {
     let known = ["https://", "http://", "file:/"].iter().any(|scheme| text.starts_with(scheme));
     let clean = !text.chars().any(|c| c.is_control() || c.is_whitespace() || "\"'`\\[]".contains(c));
-    demand(errors, known && clean, "/url", "this is no URL of a repository", "https://host/path, http://host/path or file:/path");
+    require_condition(
+        errors,
+        known && clean,
+        "/url",
+        "this is no URL of a repository",
+        "https://host/path, http://host/path or file:/path",
+    );
     let bare = !text.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')));
-    demand(
+    require_condition(
         errors,
         bare,
         "/url",
@@ -162,7 +170,7 @@ fn check_url(text: &str, errors: &mut Vec<BodyError>) {
     );
 }
 
-impl Kind for PackageRepository {
+impl ResourceKind for PackageRepository {
     fn name(&self) -> &'static str {
         "package_repository"
     }
@@ -175,7 +183,7 @@ impl Kind for PackageRepository {
         let mut errors = check_fields(body, "", FIELDS);
         let text = |field: &str| body.get(field).and_then(Value::as_str);
         if let Some(name) = text("name") {
-            demand(
+            require_condition(
                 &mut errors,
                 is_word(name, "_-"),
                 "/name",
@@ -187,7 +195,7 @@ impl Kind for PackageRepository {
             check_url(url, &mut errors);
         }
         if let Some(key) = text("key") {
-            demand(
+            require_condition(
                 &mut errors,
                 is_armoured_key(key),
                 "/key",
@@ -197,11 +205,11 @@ impl Kind for PackageRepository {
         }
         for (field, values) in [
             ("suite", text("suite").map(str::to_owned).into_iter().collect()),
-            ("components", texts(body, "components")),
-            ("architectures", texts(body, "architectures")),
+            ("components", read_text_list_field(body, "components")),
+            ("architectures", read_text_list_field(body, "architectures")),
         ] {
             for value in values {
-                demand(
+                require_condition(
                     &mut errors,
                     is_word(&value, "._/-"),
                     &format!("/{field}"),
@@ -213,8 +221,8 @@ impl Kind for PackageRepository {
         match text("manager") {
             Some("apt") => {
                 let flat = text("suite").is_none_or(|suite| suite.ends_with('/'));
-                let fits = flat == texts(body, "components").is_empty();
-                demand(
+                let fits = flat == read_text_list_field(body, "components").is_empty();
+                require_condition(
                     &mut errors,
                     fits,
                     "/components",
@@ -223,34 +231,35 @@ impl Kind for PackageRepository {
                 );
             }
             Some("dnf") | None => {}
-            Some(_) => errors.push(error("/manager", "the manager is `apt` or `dnf`", None)),
+            Some(_) => errors.push(new_body_error("/manager", "the manager is `apt` or `dnf`", None)),
         }
         errors
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let wanted = Wanted::of(wish);
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let wanted = DesiredRepository::of(wish);
         let mut reads: Vec<_> = wanted.files().into_iter().map(|(_, path, _)| Read::File { path }).collect();
         reads.push(wanted.lists());
         reads
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let wanted = Wanted::of(wish);
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let wanted = DesiredRepository::of(wish);
         let mut assessment = Assessment::default();
         let mut before = Map::new();
         for (name, path, content) in wanted.files() {
-            let found = Found::at(&path, answers);
+            let found = FileState::at(&path, answers);
             before.insert(path.clone(), found.remember());
             let reading = content.clone().map_or(Reading::Absent, Reading::is);
-            if let Found::Other { what } = &found {
+            if let FileState::Other { what } = &found {
                 assessment.refusal = Some(format!("there is a {what} at {path}; railwright replaces only regular files"));
             }
             let shown = found.content_reading();
             if shown != reading {
-                assessment
-                    .actions
-                    .push(content.map_or_else(|| Action::RemoveFile { path: path.clone(), below: None }, |content| put(&path, content)));
+                assessment.actions.push(content.map_or_else(
+                    || Action::RemoveFile { path: path.clone(), below: None },
+                    |content| build_config_file_action(&path, content),
+                ));
             }
             assessment.attributes.insert(name.to_owned(), Attribute::in_plane(Plane::Persisted, reading, shown));
         }
@@ -266,12 +275,12 @@ impl Kind for PackageRepository {
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        let wanted = Wanted::of(last_applied);
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        let wanted = DesiredRepository::of(last_applied);
         let mut assessment = Assessment::default();
         // the source goes first, so that no moment has a source without its key
         for (name, path, _) in wanted.files().into_iter().rev() {
-            let (earlier, now) = (Found::remembered(before.get(&path)), Found::at(&path, answers));
+            let (earlier, now) = (FileState::remembered(before.get(&path)), FileState::at(&path, answers));
             let (actions, residue) = earlier.restore(&path, &now);
             assessment.actions.extend(actions);
             assessment.residue.extend(residue);
@@ -281,7 +290,7 @@ impl Kind for PackageRepository {
         let brought = wanted
             .files()
             .iter()
-            .any(|(name, path, _)| *name == "source" && matches!(Found::remembered(before.get(path)), Found::Absent { .. }));
+            .any(|(name, path, _)| *name == "source" && matches!(FileState::remembered(before.get(path)), FileState::Absent { .. }));
         let lists = lists_reading(&wanted, answers);
         if brought {
             if lists == Reading::is("fetched") {
@@ -324,7 +333,8 @@ mod tests {
                 "name": "lab", "manager": "apt", "url": "http://10.0.2.2:8000/deb", "suite": "stable", "components": ["main"], "key": KEY, "priority": 700,
             }),
         );
-        let files: Vec<_> = Wanted::of(&apt).files().into_iter().skip(1).map(|(_, path, content)| (path, content.unwrap())).collect();
+        let files: Vec<_> =
+            DesiredRepository::of(&apt).files().into_iter().skip(1).map(|(_, path, content)| (path, content.unwrap())).collect();
         let (pin, sources) = (&files[0], &files[1]);
         assert_eq!(pin.0, "/etc/apt/preferences.d/railwright-lab.pref");
         assert_eq!(pin.1, "Package: *\nPin: origin \"10.0.2.2\"\nPin-Priority: 700\n");

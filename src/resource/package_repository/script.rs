@@ -1,8 +1,8 @@
 //! Where the managers keep what they fetched from a repository, as POSIX sh.
 
 use crate::action::PackageManager;
-use crate::rights::Need;
-use railwright_base::quote::sh;
+use crate::rights::RootAccessNeed;
+use railwright_base::quote::quote_for_shell;
 
 /// The beginning of the names below /var/lib/apt/lists: the URL without its scheme, as apt's URItoFileName makes it
 /// (apt-pkg/contrib/strutl.cc): some characters as `%xx`, every slash an underscore. A suite that is a slash alone, as for NVIDIA's
@@ -29,10 +29,12 @@ fn apt_list_prefix(url: &str, suite: &str) -> String {
 }
 
 /// The lists are the world's to read, unless somebody closed their folder.
-pub fn needs(manager: PackageManager) -> Vec<Need> {
+pub fn list_repository_access_needs(manager: PackageManager) -> Vec<RootAccessNeed> {
     match manager {
-        PackageManager::Apt => vec![Need::Sight("/var/lib/apt/lists/x".to_owned())],
-        PackageManager::Dnf => ["/var/cache/dnf", "/var/cache/libdnf5"].map(|folder| Need::Folder(folder, "/repodata/repomd.xml")).to_vec(),
+        PackageManager::Apt => vec![RootAccessNeed::Sight("/var/lib/apt/lists/x".to_owned())],
+        PackageManager::Dnf => {
+            ["/var/cache/dnf", "/var/cache/libdnf5"].map(|folder| RootAccessNeed::Folder(folder, "/repodata/repomd.xml")).to_vec()
+        }
     }
 }
 
@@ -43,13 +45,13 @@ pub fn read_script(manager: PackageManager, name: &str, url: &str, suite: &str) 
             "[ -d \"$R/var/lib/apt/lists\" ] || {{ echo 'no manager'; exit 0; }}\n\
              p=\"$R/var/lib/apt/lists/\"{}\n\
              if [ -f \"${{p}}InRelease\" ] || {{ [ -f \"${{p}}Release\" ] && [ -f \"${{p}}Release.gpg\" ]; }}; then echo fetched; else echo absent; fi\n",
-            sh(&apt_list_prefix(url, suite))
+            quote_for_shell(&apt_list_prefix(url, suite))
         ),
         PackageManager::Dnf => format!(
             "[ -d \"$R/etc/yum.repos.d\" ] || [ -d \"$R/etc/dnf\" ] || {{ echo 'no manager'; exit 0; }}\n\
              for f in \"$R\"/var/cache/dnf/{id}-*/repodata/repomd.xml \"$R\"/var/cache/libdnf5/{id}-*/repodata/repomd.xml; do [ ! -f \"$f\" ] || {{ echo fetched; exit 0; }}; done\n\
              echo absent\n",
-            id = sh(&format!("railwright-{name}"))
+            id = quote_for_shell(&format!("railwright-{name}"))
         ),
     }
 }
@@ -58,7 +60,7 @@ pub fn read_script(manager: PackageManager, name: &str, url: &str, suite: &str) 
 pub fn forget_script(manager: PackageManager, name: &str, url: &str, suite: &str) -> String {
     match manager {
         PackageManager::Apt => {
-            let prefix = sh(&apt_list_prefix(url, suite));
+            let prefix = quote_for_shell(&apt_list_prefix(url, suite));
             // a repository that is all of its URL may have others in folders below
             let files: &[&str] =
                 if suite == "/" { &["InRelease", "Release", "Release.gpg", "Packages*", "Sources*", "Translation*"] } else { &["*"] };
@@ -66,7 +68,7 @@ pub fn forget_script(manager: PackageManager, name: &str, url: &str, suite: &str
             format!("rm -f{words}\n")
         }
         PackageManager::Dnf => {
-            let id = sh(&format!("railwright-{name}"));
+            let id = quote_for_shell(&format!("railwright-{name}"));
             format!("rm -rf /var/cache/dnf/{id}-* /var/cache/dnf/{id}.solv /var/cache/dnf/{id}-*.solvx /var/cache/libdnf5/{id}-*\n")
         }
     }

@@ -6,19 +6,22 @@
 //! `pci=disable_acs_redir=` does (drivers/pci/pci.c), and leaves source validation and the rest as they are.
 
 use super::config::{ACS_ALL, ACS_REDIRECT, acs_words, is_address};
-use super::found::{Tree, tree};
+use super::found::{PciBridgeTree, read_bridge_tree};
 use super::script::{self, PciRegister, PciWrite};
-use super::{Keeper, check_addresses, check_netdevs, everywhere, hindered, names, persisted, wait_or_refuse};
+use super::{
+    PersistenceUnit, build_uniform_diff, check_addresses, check_netdevs, parse_name_list, read_persisted_value, refuse_if_unwritable,
+    wait_or_refuse,
+};
 use crate::fields::Fields;
 use crate::host;
 use crate::keeper::Trigger;
-use crate::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
+use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 const MODES: [(&str, u16); 2] = [("off", ACS_ALL), ("redirect-off", ACS_REDIRECT)];
 
-pub(super) fn check(fields: &mut Fields<'_>) {
+pub(super) fn check_acs_body(fields: &mut Fields<'_>) {
     if let Some(mode) = fields.text("acs", true).filter(|mode| MODES.iter().all(|(name, _)| name != mode)) {
         fields.error("/acs", format!("`{mode}` is no way to set ACS"), Some("off or redirect-off".to_owned()));
     }
@@ -35,73 +38,79 @@ pub(super) fn check(fields: &mut Fields<'_>) {
     }
 }
 
-fn mode(wish: &Wish) -> (&str, u16) {
+fn find_acs_mode(wish: &DesiredResource) -> (&str, u16) {
     let wanted = wish.text("acs").unwrap_or_default();
     MODES.into_iter().find(|(name, _)| *name == wanted).unwrap_or((wanted, 0))
 }
 
-pub(super) fn keeper(wish: &Wish) -> Keeper {
-    let (name, mask) = mode(wish);
-    let commands = script::keep_acs(name, mask, &names(wish, "netdevs"), &names(wish, "bridges"));
-    Keeper::new("pci-setting", "acs", Trigger::PciBridge, &commands)
+pub(super) fn build_acs_unit(wish: &DesiredResource) -> PersistenceUnit {
+    let (name, mask) = find_acs_mode(wish);
+    let commands = script::keep_acs(name, mask, &parse_name_list(wish, "netdevs"), &parse_name_list(wish, "bridges"));
+    PersistenceUnit::new("pci-setting", "acs", Trigger::PciBridge, &commands)
 }
 
 /// The bridges that are meant; why it is not applicable, or what is missing, as the error.
-fn meant(wish: &Wish, tree: &Tree, answers: &Answers) -> Result<BTreeSet<String>, Reading> {
-    let named: BTreeSet<String> = names(wish, "bridges").into_iter().collect();
+fn select_bridges(wish: &DesiredResource, tree: &PciBridgeTree, answers: &ReadResults) -> Result<BTreeSet<String>, Reading> {
+    let named: BTreeSet<String> = parse_name_list(wish, "bridges").into_iter().collect();
     if let Some(absent) = named.iter().find(|bridge| !tree.has(bridge)) {
         return Err(Reading::is(format!("no bridge {absent}")));
     }
     if !named.is_empty() {
         return Ok(named);
     }
-    let facts = host::facts(answers).map_err(Reading::Unknown)?;
+    let facts = host::decode_host_facts(answers).map_err(Reading::Unknown)?;
     if !matches!(facts.virtualization.as_str(), "" | "none") {
         let reason = "a virtual machine needs ACS, and the switches are its host's".to_owned();
         return Err(Reading::NotApplicable(reason));
     }
-    let netdevs = names(wish, "netdevs");
+    let netdevs = parse_name_list(wish, "netdevs");
     match tree.lacks(&netdevs) {
         Some(absent) => Err(Reading::is(format!("no PCI device below {absent}"))),
         None => Ok(tree.above(&netdevs)),
     }
 }
 
-pub(super) fn assess(wish: &Wish, answers: &Answers) -> Assessment {
-    let (name, mask) = mode(wish);
+pub(super) fn diff_acs(wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+    let (name, mask) = find_acs_mode(wish);
     let wanted = Reading::is(name);
-    let tree = match tree(answers) {
+    let tree = match read_bridge_tree(answers) {
         Ok(tree) => tree,
-        Err(reason) => return everywhere("acs", &wanted, &Reading::Unknown(reason)),
+        Err(reason) => return build_uniform_diff("acs", &wanted, &Reading::Unknown(reason)),
     };
-    let bridges = match meant(wish, &tree, answers) {
+    let bridges = match select_bridges(wish, &tree, answers) {
         Ok(bridges) => bridges,
         Err(Reading::Is(absent)) => {
-            let mut assessment = everywhere("acs", &wanted, &Reading::Absent);
+            let mut assessment = build_uniform_diff("acs", &wanted, &Reading::Absent);
             wait_or_refuse(wish, format!("there is {}", absent.as_str().unwrap_or_default()), &mut assessment);
             return assessment;
         }
-        Err(reading) => return everywhere("acs", &wanted, &reading),
+        Err(reading) => return build_uniform_diff("acs", &wanted, &reading),
     };
     let words = match tree.acs(&bridges) {
-        Err(reason) => return everywhere("acs", &wanted, &Reading::Unknown(reason)),
+        Err(reason) => return build_uniform_diff("acs", &wanted, &Reading::Unknown(reason)),
         Ok(words) if words.is_empty() => {
             let reason = "no bridge above the GPUs and NICs has ACS".to_owned();
-            return everywhere("acs", &wanted, &Reading::NotApplicable(reason));
+            return build_uniform_diff("acs", &wanted, &Reading::NotApplicable(reason));
         }
         Ok(words) => words,
     };
-    judge(wish, answers, &tree, &words, mask)
+    diff_acs_control_words(wish, answers, &tree, &words, mask)
 }
 
-fn judge(wish: &Wish, answers: &Answers, tree: &Tree, words: &BTreeMap<String, u16>, mask: u16) -> Assessment {
-    let (name, _) = mode(wish);
+fn diff_acs_control_words(
+    wish: &DesiredResource,
+    answers: &ReadResults,
+    tree: &PciBridgeTree,
+    words: &BTreeMap<String, u16>,
+    mask: u16,
+) -> Assessment {
+    let (name, _) = find_acs_mode(wish);
     let wanted = Reading::is(name);
     let on: BTreeMap<&String, u16> = words.iter().filter(|(_, word)| **word & mask != 0).map(|(bridge, word)| (bridge, *word)).collect();
-    let found = if on.is_empty() { wanted.clone() } else { Reading::is(told(&on)) };
-    let (keeper, mut assessment) = (keeper(wish), Assessment::default());
+    let found = if on.is_empty() { wanted.clone() } else { Reading::is(describe_acs_control_words(&on)) };
+    let (keeper, mut assessment) = (build_acs_unit(wish), Assessment::default());
     let kept = keeper.kept(answers);
-    let on_disk = persisted("acs", &wanted, &keeper, &kept);
+    let on_disk = read_persisted_value("acs", &wanted, &keeper, &kept);
     let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(Plane::Running, wanted.clone(), found);
     assessment.attributes.insert("acs".to_owned(), attribute);
     assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
@@ -118,14 +127,14 @@ fn judge(wish: &Wish, answers: &Answers, tree: &Tree, words: &BTreeMap<String, u
         ));
         return assessment;
     }
-    if hindered(wish, answers, tree.means, &mut assessment) {
+    if refuse_if_unwritable(wish, answers, tree.means, &mut assessment) {
         return assessment;
     }
     assessment.actions = keeper.write(&kept);
     if !on.is_empty() {
-        let writes = on.keys().map(|bridge| write(bridge, 0, mask)).collect();
+        let writes = on.keys().map(|bridge| build_acs_write(bridge, 0, mask)).collect();
         assessment.actions.push(Action::SetPci { writes });
-        disturb(
+        record_acs_disruption(
             &mut assessment,
             "devices below these bridges reach each other past the IOMMU: nothing of this host can be lent to a virtual machine",
         );
@@ -133,42 +142,49 @@ fn judge(wish: &Wish, answers: &Answers, tree: &Tree, words: &BTreeMap<String, u
     assessment
 }
 
-fn write(bridge: &str, value: u16, mask: u16) -> PciWrite {
+fn build_acs_write(bridge: &str, value: u16, mask: u16) -> PciWrite {
     PciWrite { address: bridge.to_owned(), register: PciRegister::AcsControl, value, mask }
 }
 
 /// `0000:3a:00.0 ReqRedir+CmpltRedir, 0000:3a:01.0 ...`.
-fn told(on: &BTreeMap<&String, u16>) -> String {
+fn describe_acs_control_words(on: &BTreeMap<&String, u16>) -> String {
     on.iter().map(|(bridge, word)| format!("{bridge} {}", acs_words(*word))).collect::<Vec<_>>().join(", ")
 }
 
-fn disturb(assessment: &mut Assessment, words: &str) {
+fn record_acs_disruption(assessment: &mut Assessment, words: &str) {
     assessment.disruption = Disruption::Reload;
     assessment.interrupts = vec![words.to_owned()];
 }
 
 /// The words of before come back on the bridges that are still there.
-pub(super) fn undo(before: &Value, answers: &Answers, assessment: &mut Assessment) {
+pub(super) fn plan_acs_undo(before: &Value, answers: &ReadResults, assessment: &mut Assessment) {
     let old: BTreeMap<String, u16> =
         before.get("bridges").and_then(|bridges| serde_json::from_value(bridges.clone()).ok()).unwrap_or_default();
     let bridges = old.keys().filter(|bridge| is_address(bridge)).cloned().collect();
-    let now = tree(answers).and_then(|tree| Ok((tree.acs(&bridges)?, tree.means)));
+    let now = read_bridge_tree(answers).and_then(|tree| Ok((tree.acs(&bridges)?, tree.means)));
     let (Ok((now, means)), false) = (now, old.is_empty()) else {
         assessment.residue = vec!["ACS stays as it is until the next reboot".to_owned()];
         return;
     };
     let there: BTreeMap<&String, u16> = now.iter().map(|(bridge, word)| (bridge, *word)).collect();
     let back: BTreeMap<&String, u16> = there.keys().filter_map(|bridge| Some((*bridge, old.get(*bridge)? & ACS_ALL))).collect();
-    let writes: Vec<PciWrite> =
-        back.iter().filter(|(bridge, word)| there.get(*bridge) != Some(word)).map(|(bridge, word)| write(bridge, *word, ACS_ALL)).collect();
+    let writes: Vec<PciWrite> = back
+        .iter()
+        .filter(|(bridge, word)| there.get(*bridge) != Some(word))
+        .map(|(bridge, word)| build_acs_write(bridge, *word, ACS_ALL))
+        .collect();
     if !writes.is_empty() && !means.can_write() {
         assessment.residue = vec!["ACS stays as it is until the next reboot: nothing here can write it".to_owned()];
         return;
     }
-    let attribute = Attribute::in_plane(Plane::Running, Reading::is(told(&back)), Reading::is(told(&there)));
+    let attribute = Attribute::in_plane(
+        Plane::Running,
+        Reading::is(describe_acs_control_words(&back)),
+        Reading::is(describe_acs_control_words(&there)),
+    );
     assessment.attributes.insert("acs".to_owned(), attribute);
     if !writes.is_empty() {
         assessment.actions.push(Action::SetPci { writes });
-        disturb(assessment, "what GPUs and NICs say to each other takes the way through the root complex again");
+        record_acs_disruption(assessment, "what GPUs and NICs say to each other takes the way through the root complex again");
     }
 }

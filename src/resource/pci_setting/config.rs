@@ -30,9 +30,9 @@ pub const READ_REQUEST_MASK: u16 = 0x7000;
 
 /// The configuration space of one function, as far as it was shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config(Vec<u8>);
+pub struct PciConfigSpace(Vec<u8>);
 
-impl Config {
+impl PciConfigSpace {
     /// From the lines of `od -A x -t x1`, where a `*` stands for more lines like the one before. The error fits after "unknown:".
     pub fn of_dump(lines: &[&str]) -> Result<Self, String> {
         let broken = || "its configuration space could not be read".to_owned();
@@ -67,7 +67,7 @@ impl Config {
             0..OPEN_BYTES => Err(broken()),
             OPEN_BYTES => Err("only root reads more than the first 64 bytes of its configuration space".to_owned()),
             _ if bytes.iter().take(4).all(|byte| *byte == 0xff) => Err("the device does not answer".to_owned()),
-            _ => Ok(Config(bytes)),
+            _ => Ok(PciConfigSpace(bytes)),
         }
     }
 
@@ -147,7 +147,7 @@ impl Config {
 
 /// A space such as a simulated host shows: power management at 0x40, PCI Express at 0x60 with these bits of the device
 /// control word, error reporting at 0x100, and with an ACS word its capability at 0x148.
-pub fn space(device_control: u16, acs: Option<u16>) -> Vec<u8> {
+pub fn build_simulated_config_space(device_control: u16, acs: Option<u16>) -> Vec<u8> {
     let mut bytes = vec![0; SPACE_BYTES];
     let mut put = |at: usize, word: u16| {
         for (place, byte) in bytes.iter_mut().skip(at).zip(word.to_le_bytes()) {
@@ -200,10 +200,11 @@ mod tests {
 
     #[test]
     fn capabilities_are_found_where_the_chains_lead() {
-        let dump = Config::dump(&space(0x2000, Some(0x1d)));
-        let config = Config::of_dump(&dump.lines().collect::<Vec<_>>()).unwrap();
+        let dump = PciConfigSpace::dump(&build_simulated_config_space(0x2000, Some(0x1d)));
+        let config = PciConfigSpace::of_dump(&dump.lines().collect::<Vec<_>>()).unwrap();
         assert_eq!((config.max_read_request(), config.acs()), (Some(512), Some(0x1d)));
-        let plain = Config::of_dump(&Config::dump(&space(0x5000, None)).lines().collect::<Vec<_>>()).unwrap();
+        let plain = PciConfigSpace::of_dump(&PciConfigSpace::dump(&build_simulated_config_space(0x5000, None)).lines().collect::<Vec<_>>())
+            .unwrap();
         assert_eq!((plain.max_read_request(), plain.acs()), (Some(4096), None));
         assert_eq!(acs_words(0x1d), "SrcValid+ReqRedir+CmpltRedir+UpstreamFwd");
     }
@@ -211,22 +212,22 @@ mod tests {
     /// A virtio NIC of a virtual machine without PCI Express: five vendor capabilities and MSI-X, 256 bytes.
     #[test]
     fn a_function_without_pci_express_has_neither() {
-        let config = Config::of_dump(&include_str!("tests/virtio.txt").lines().collect::<Vec<_>>()).unwrap();
+        let config = PciConfigSpace::of_dump(&include_str!("tests/virtio.txt").lines().collect::<Vec<_>>()).unwrap();
         assert_eq!((config.max_read_request(), config.acs()), (None, None));
     }
 
     /// The same NIC of QEMU behind a root port: PCI Express at the end of a chain of eight capabilities.
     #[test]
     fn a_function_of_pci_express_is_read_as_a_kernel_shows_it() {
-        let config = Config::of_dump(&include_str!("tests/express.txt").lines().collect::<Vec<_>>()).unwrap();
+        let config = PciConfigSpace::of_dump(&include_str!("tests/express.txt").lines().collect::<Vec<_>>()).unwrap();
         assert_eq!((config.max_read_request(), config.acs()), (Some(128), None));
     }
 
     #[test]
     fn what_is_not_all_there_is_unknown() {
-        let told = |text: &str| Config::of_dump(&text.lines().collect::<Vec<_>>()).unwrap_err();
-        assert!(told(&Config::dump(&space(0, None)[..64])).contains("only root"));
-        assert!(told(&Config::dump(&[0xff; 256])).contains("does not answer"));
+        let told = |text: &str| PciConfigSpace::of_dump(&text.lines().collect::<Vec<_>>()).unwrap_err();
+        assert!(told(&PciConfigSpace::dump(&build_simulated_config_space(0, None)[..64])).contains("only root"));
+        assert!(told(&PciConfigSpace::dump(&[0xff; 256])).contains("does not answer"));
         for text in ["", "000000 zz", "000010 00", "*\n000100", "ffffffff 00", "000000 00 00\n*\n000f00\n", "000000 00\n000002 00\n"] {
             told(text);
         }
@@ -245,12 +246,12 @@ mod tests {
     proptest! {
         #[test]
         fn no_dump_panics_and_no_chain_is_followed_for_ever(bytes in proptest::collection::vec(any::<u8>(), 0..4200), text in "[0-9a-f* \n]{0,80}") {
-            let dump = Config::dump(&bytes);
-            if let Ok(config) = Config::of_dump(&dump.lines().collect::<Vec<_>>()) {
+            let dump = PciConfigSpace::dump(&bytes);
+            if let Ok(config) = PciConfigSpace::of_dump(&dump.lines().collect::<Vec<_>>()) {
                 prop_assert_eq!(&config.0, &bytes);
                 let _ = (config.max_read_request(), config.acs());
             }
-            let _ = Config::of_dump(&text.lines().collect::<Vec<_>>());
+            let _ = PciConfigSpace::of_dump(&text.lines().collect::<Vec<_>>());
         }
     }
 }

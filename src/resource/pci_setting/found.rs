@@ -1,28 +1,28 @@
 //! The answers of `Read::PciDevice` and `Read::PciBridges`, decoded.
 
-use super::config::{Config, is_address};
-use crate::sections::{Section, parse};
-use crate::{Answers, Read};
+use super::config::{PciConfigSpace, is_address};
+use crate::sections::{Section, parse_sections};
+use crate::{Read, ReadResults};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a wish names a PCI function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Device<'a> {
+pub enum PciFunctionSelector<'a> {
     /// By the netdev on it.
     Netdev(&'a str),
     /// By its address.
     Address(&'a str),
 }
 
-impl<'a> Device<'a> {
+impl<'a> PciFunctionSelector<'a> {
     /// No netdev's name has a colon.
     pub fn of(text: &'a str) -> Self {
-        if is_address(text) { Device::Address(text) } else { Device::Netdev(text) }
+        if is_address(text) { PciFunctionSelector::Address(text) } else { PciFunctionSelector::Netdev(text) }
     }
 
     /// Named by its netdev.
     pub fn is_netdev(self) -> bool {
-        matches!(self, Device::Netdev(_))
+        matches!(self, PciFunctionSelector::Netdev(_))
     }
 }
 
@@ -69,7 +69,7 @@ pub enum FoundDevice {
 }
 
 /// The function that a wish names; the error fits after "unknown:".
-pub fn device(answers: &Answers, device: &str) -> Result<FoundDevice, String> {
+pub fn read_pci_device(answers: &ReadResults, device: &str) -> Result<FoundDevice, String> {
     let (code, out) = answers.output(&Read::PciDevice { device: device.to_owned() })?;
     if code == 1 {
         return Ok(FoundDevice::Missing);
@@ -79,23 +79,23 @@ pub fn device(answers: &Answers, device: &str) -> Result<FoundDevice, String> {
     }
     let address = out.lines().find_map(|line| line.strip_prefix("address ")).filter(|address| is_address(address));
     let address = address.ok_or_else(|| "the host gave no address for it".to_owned())?;
-    let sections = parse(out);
+    let sections = parse_sections(out);
     Ok(FoundDevice::There {
         address: address.to_owned(),
         is_virtual_function: out.lines().any(|line| line == "virtual-function"),
-        max_read_request: space(&sections, address).map(|config| config.max_read_request()),
+        max_read_request: find_config_space(&sections, address).map(|config| config.max_read_request()),
         means: Means::of(out),
     })
 }
 
-fn space(sections: &[Section<'_>], address: &str) -> Result<Config, String> {
+fn find_config_space(sections: &[Section<'_>], address: &str) -> Result<PciConfigSpace, String> {
     let section = sections.iter().find(|section| section.word == "config" && section.rest == address);
-    Config::of_dump(&section.ok_or_else(|| format!("the configuration space of {address} was not read"))?.lines)
+    PciConfigSpace::of_dump(&section.ok_or_else(|| format!("the configuration space of {address} was not read"))?.lines)
 }
 
 /// The bridges of a host and what hangs below them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tree {
+pub struct PciBridgeTree {
     /// The ACS control word of each bridge; none without the capability.
     bridges: BTreeMap<String, Result<Option<u16>, String>>,
     /// The way from the root to each GPU of NVIDIA, and to each NIC: addresses, the device itself last.
@@ -110,15 +110,21 @@ pub struct Tree {
 }
 
 /// The tree; the error fits after "unknown:".
-pub fn tree(answers: &Answers) -> Result<Tree, String> {
+pub fn read_bridge_tree(answers: &ReadResults) -> Result<PciBridgeTree, String> {
     let (code, out) = answers.output(&Read::PciBridges)?;
     if code != 0 {
         return Err(format!("the PCI devices could not be read (status {code})"));
     }
     let way = |path: &str| path.split('/').filter(|part| is_address(part)).map(str::to_owned).collect::<Vec<_>>();
-    let mut tree =
-        Tree { bridges: BTreeMap::new(), gpus: vec![], nics: vec![], netdevs: BTreeMap::new(), passed: vec![], means: Means::of(out) };
-    let sections = parse(out);
+    let mut tree = PciBridgeTree {
+        bridges: BTreeMap::new(),
+        gpus: vec![],
+        nics: vec![],
+        netdevs: BTreeMap::new(),
+        passed: vec![],
+        means: Means::of(out),
+    };
+    let sections = parse_sections(out);
     for line in out.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
@@ -126,7 +132,7 @@ pub fn tree(answers: &Answers) -> Result<Tree, String> {
             ["device", class, _, path] if class.starts_with("0x02") => tree.nics.push(way(path)),
             ["device", class, _, path] if class.starts_with("0x0604") => {
                 if let Some(address) = way(path).pop() {
-                    let acs = space(&sections, &address).map(|config| config.acs());
+                    let acs = find_config_space(&sections, &address).map(|config| config.acs());
                     tree.bridges.insert(address, acs);
                 }
             }
@@ -140,7 +146,7 @@ pub fn tree(answers: &Answers) -> Result<Tree, String> {
     Ok(tree)
 }
 
-impl Tree {
+impl PciBridgeTree {
     /// The first of these netdevs that is on no PCI bus, or not there.
     pub fn lacks<'n>(&self, netdevs: &'n [String]) -> Option<&'n str> {
         netdevs.iter().find(|netdev| !self.netdevs.contains_key(*netdev)).map(String::as_str)

@@ -11,18 +11,18 @@ pub mod found;
 pub mod script;
 
 use super::fields::{Fields, is_netdev};
-use super::keeper::{Keeper, Kept, Trigger};
+use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::package::found::FoundPackage;
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
 use config::{READ_REQUEST_MASK, is_address, read_request_field};
-use found::{Device, FoundDevice, Means};
+use found::{FoundDevice, Means, PciFunctionSelector};
 use script::{PciRegister, PciWrite};
 use serde_json::{Value, json};
 
 /// The kind.
 pub struct PciSetting;
 
-impl Kind for PciSetting {
+impl ResourceKind for PciSetting {
     fn name(&self) -> &'static str {
         "pci_setting"
     }
@@ -40,31 +40,31 @@ impl Kind for PciSetting {
         fields.resource("known_after");
         let has = |fields: &Fields<'_>, name: &str| fields.get(name).is_some();
         match (has(&fields, "acs"), has(&fields, "max_read_request")) {
-            (true, false) => acs::check(&mut fields),
+            (true, false) => acs::check_acs_body(&mut fields),
             (false, true) => check_read_request(&mut fields),
             _ => fields.error("", "one of `acs` and `max_read_request` is wished for", Some("a resource for each of them".to_owned())),
         }
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let mut reads = if is_acs(wish) { vec![Read::PciBridges, Read::Host] } else { vec![read(wish)] };
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let mut reads = if is_acs(wish) { vec![Read::PciBridges, Read::Host] } else { vec![build_device_read(wish)] };
         reads.extend(awaited_package(wish).map(|name| Read::Packages { names: vec![name.to_owned()] }));
-        reads.extend(keeper(wish).reads());
+        reads.extend(build_pci_setting_unit(wish).reads());
         reads
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        if is_acs(wish) { acs::assess(wish, answers) } else { assess(wish, answers) }
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        if is_acs(wish) { acs::diff_acs(wish, answers) } else { diff_read_request(wish, answers) }
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-        keeper(last_applied).take_back(&mut assessment, answers);
+        build_pci_setting_unit(last_applied).take_back(&mut assessment, answers);
         if is_acs(last_applied) {
-            acs::undo(before, answers, &mut assessment);
+            acs::plan_acs_undo(before, answers, &mut assessment);
         } else {
-            undo(last_applied, before, answers, &mut assessment);
+            plan_read_request_undo(last_applied, before, answers, &mut assessment);
         }
         assessment
     }
@@ -74,7 +74,7 @@ impl Kind for PciSetting {
     }
 }
 
-fn is_acs(wish: &Wish) -> bool {
+fn is_acs(wish: &DesiredResource) -> bool {
     wish.text("acs").is_some()
 }
 
@@ -118,34 +118,34 @@ fn check_netdevs(fields: &mut Fields<'_>) {
     }
 }
 
-fn device(wish: &Wish) -> &str {
+fn extract_device_name(wish: &DesiredResource) -> &str {
     wish.text("netdev").or_else(|| wish.text("address")).unwrap_or_default()
 }
 
-fn bytes(wish: &Wish) -> u64 {
+fn extract_read_request_bytes(wish: &DesiredResource) -> u64 {
     wish.body.get("max_read_request").and_then(Value::as_u64).unwrap_or_default()
 }
 
-fn read(wish: &Wish) -> Read {
-    Read::PciDevice { device: device(wish).to_owned() }
+fn build_device_read(wish: &DesiredResource) -> Read {
+    Read::PciDevice { device: extract_device_name(wish).to_owned() }
 }
 
-fn keeper(wish: &Wish) -> Keeper {
+fn build_pci_setting_unit(wish: &DesiredResource) -> PersistenceUnit {
     if is_acs(wish) {
-        return acs::keeper(wish);
+        return acs::build_acs_unit(wish);
     }
-    let device = device(wish);
-    let trigger = match Device::of(device) {
-        Device::Netdev(netdev) => Trigger::Netdev(netdev.to_owned()),
-        Device::Address(address) => Trigger::PciFunction(address.to_owned()),
+    let device = extract_device_name(wish);
+    let trigger = match PciFunctionSelector::of(device) {
+        PciFunctionSelector::Netdev(netdev) => Trigger::Netdev(netdev.to_owned()),
+        PciFunctionSelector::Address(address) => Trigger::PciFunction(address.to_owned()),
     };
-    let field = read_request_field(bytes(wish)).unwrap_or_default();
-    let commands = script::keep_read_request(device, bytes(wish), field);
-    Keeper::new("pci-setting", &format!("{device}.max_read_request"), trigger, &commands)
+    let field = read_request_field(extract_read_request_bytes(wish)).unwrap_or_default();
+    let commands = script::keep_read_request(device, extract_read_request_bytes(wish), field);
+    PersistenceUnit::new("pci-setting", &format!("{device}.max_read_request"), trigger, &commands)
 }
 
 /// The names in a list, or in a text with spaces between them, each once.
-fn names(wish: &Wish, field: &str) -> Vec<String> {
+fn parse_name_list(wish: &DesiredResource, field: &str) -> Vec<String> {
     let names: std::collections::BTreeSet<&str> = match wish.body.get(field) {
         Some(Value::String(text)) => text.split_whitespace().collect(),
         Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
@@ -155,7 +155,7 @@ fn names(wish: &Wish, field: &str) -> Vec<String> {
 }
 
 /// The value that our script sets; one that is not ours to the letter says itself what it sets, in the line `NAME=value`.
-fn persisted(name: &str, wanted: &Reading, keeper: &Keeper, kept: &Result<Kept, String>) -> Reading {
+fn read_persisted_value(name: &str, wanted: &Reading, keeper: &PersistenceUnit, kept: &Result<PersistenceUnitFiles, String>) -> Reading {
     keeper.persisted(kept, wanted.clone(), |text| {
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(|value| value.trim_matches('\''));
         value.map_or_else(
@@ -166,30 +166,30 @@ fn persisted(name: &str, wanted: &Reading, keeper: &Keeper, kept: &Result<Kept, 
 }
 
 /// A wish that cannot be judged, or whose device cannot have it, in both planes.
-fn everywhere(name: &str, wanted: &Reading, found: &Reading) -> Assessment {
+fn build_uniform_diff(name: &str, wanted: &Reading, found: &Reading) -> Assessment {
     let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.clone()).and(Plane::Running, wanted.clone(), found.clone());
     Assessment { attributes: [(name.to_owned(), attribute)].into(), ..Assessment::default() }
 }
 
 /// What is not there comes with the step that the wish names, or something is wrong.
-fn wait_or_refuse(wish: &Wish, reason: String, assessment: &mut Assessment) {
+fn wait_or_refuse(wish: &DesiredResource, reason: String, assessment: &mut Assessment) {
     assessment.actions = Vec::new();
     assessment.wait_or_refuse(wish, &["reload_systemd", "set_pci", "write_file"], || reason);
 }
 
 /// The package that is to bring `setpci`.
-fn awaited_package(wish: &Wish) -> Option<&str> {
+fn awaited_package(wish: &DesiredResource) -> Option<&str> {
     wish.text("known_after")?.strip_prefix("package/")
 }
 
 /// The package that is to bring `setpci` and is there already: waiting for it would never end.
-fn brought_nothing<'a>(wish: &'a Wish, answers: &Answers) -> Option<&'a str> {
+fn brought_nothing<'a>(wish: &'a DesiredResource, answers: &ReadResults) -> Option<&'a str> {
     let name = awaited_package(wish)?;
     FoundPackage::of(name, None, answers).ok()?.version().map(|_| name)
 }
 
 /// What stands in the way of writing, if anything does.
-fn hindered(wish: &Wish, answers: &Answers, means: Means, assessment: &mut Assessment) -> bool {
+fn refuse_if_unwritable(wish: &DesiredResource, answers: &ReadResults, means: Means, assessment: &mut Assessment) -> bool {
     if !means.unlocked {
         assessment.refusal = Some(
             "the kernel is locked down (Secure Boot) and lets nobody write PCI registers: set it in the firmware's setup, ACS also by the kernel's \
@@ -207,48 +207,48 @@ fn hindered(wish: &Wish, answers: &Answers, means: Means, assessment: &mut Asses
     !means.can_write()
 }
 
-fn assess(wish: &Wish, answers: &Answers) -> Assessment {
+fn diff_read_request(wish: &DesiredResource, answers: &ReadResults) -> Assessment {
     const NAME: &str = "max_read_request";
-    let wanted = Reading::is(bytes(wish));
-    let (address, found, means) = match found::device(answers, device(wish)) {
-        Err(reason) => return everywhere(NAME, &wanted, &Reading::Unknown(reason)),
+    let wanted = Reading::is(extract_read_request_bytes(wish));
+    let (address, found, means) = match found::read_pci_device(answers, extract_device_name(wish)) {
+        Err(reason) => return build_uniform_diff(NAME, &wanted, &Reading::Unknown(reason)),
         Ok(FoundDevice::Missing) => {
-            let mut assessment = everywhere(NAME, &wanted, &Reading::Absent);
-            wait_or_refuse(wish, format!("there is no {}", device(wish)), &mut assessment);
+            let mut assessment = build_uniform_diff(NAME, &wanted, &Reading::Absent);
+            wait_or_refuse(wish, format!("there is no {}", extract_device_name(wish)), &mut assessment);
             return assessment;
         }
         Ok(FoundDevice::NotPci) => {
-            let reason = format!("{} is on no PCI bus", device(wish));
-            return everywhere(NAME, &wanted, &Reading::NotApplicable(reason));
+            let reason = format!("{} is on no PCI bus", extract_device_name(wish));
+            return build_uniform_diff(NAME, &wanted, &Reading::NotApplicable(reason));
         }
         // the kernel, drivers/pci/probe.c (pci_configure_mps): the field of a virtual function is reserved
         Ok(FoundDevice::There { is_virtual_function: true, .. }) => {
-            let reason = format!("{} is a virtual function: its physical function decides", device(wish));
-            return everywhere(NAME, &wanted, &Reading::NotApplicable(reason));
+            let reason = format!("{} is a virtual function: its physical function decides", extract_device_name(wish));
+            return build_uniform_diff(NAME, &wanted, &Reading::NotApplicable(reason));
         }
         Ok(FoundDevice::There { max_read_request: Ok(None), .. }) => {
-            let reason = format!("{} has no PCI Express capability", device(wish));
-            return everywhere(NAME, &wanted, &Reading::NotApplicable(reason));
+            let reason = format!("{} has no PCI Express capability", extract_device_name(wish));
+            return build_uniform_diff(NAME, &wanted, &Reading::NotApplicable(reason));
         }
         Ok(FoundDevice::There { max_read_request: Err(reason), address, means, .. }) => (address, Reading::Unknown(reason), means),
         Ok(FoundDevice::There { max_read_request: Ok(Some(bytes)), address, means, .. }) => (address, Reading::is(bytes), means),
     };
-    let (keeper, mut assessment) = (keeper(wish), Assessment::default());
+    let (keeper, mut assessment) = (build_pci_setting_unit(wish), Assessment::default());
     let kept = keeper.kept(answers);
-    let on_disk = persisted(NAME, &wanted, &keeper, &kept);
+    let on_disk = read_persisted_value(NAME, &wanted, &keeper, &kept);
     let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(Plane::Running, wanted.clone(), found.clone());
     assessment.attributes.insert(NAME.to_owned(), attribute);
     assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
     assessment.before = json!({ "running": found.value() });
     let Ok(kept) = kept else { return assessment };
-    if assessment.is_met() || assessment.has_unknown() || hindered(wish, answers, means, &mut assessment) {
+    if assessment.is_met() || assessment.has_unknown() || refuse_if_unwritable(wish, answers, means, &mut assessment) {
         return assessment;
     }
     assessment.actions = keeper.write(&kept);
     if found != wanted {
-        assessment.actions.push(write_read_request(&address, bytes(wish)));
+        assessment.actions.push(write_read_request(&address, extract_read_request_bytes(wish)));
         assessment.disruption = Disruption::Reload;
-        assessment.interrupts = vec![format!("{} asks for memory in other portions from then on", device(wish))];
+        assessment.interrupts = vec![format!("{} asks for memory in other portions from then on", extract_device_name(wish))];
     }
     assessment
 }
@@ -260,17 +260,19 @@ fn write_read_request(address: &str, bytes: u64) -> Action {
 }
 
 /// The size of before comes back; what the firmware would have set is only known again after a reboot.
-fn undo(wish: &Wish, before: &Value, answers: &Answers, assessment: &mut Assessment) {
-    let now = found::device(answers, device(wish));
+fn plan_read_request_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults, assessment: &mut Assessment) {
+    let now = found::read_pci_device(answers, extract_device_name(wish));
     let old = before.get("running").and_then(Value::as_u64).filter(|bytes| read_request_field(*bytes).is_some());
     let (Ok(FoundDevice::There { address, max_read_request: Ok(Some(found)), means, .. }), Some(old)) = (now, old) else {
-        assessment.residue = vec![format!("the maximum read request of {} stays until the next reboot", device(wish))];
+        assessment.residue = vec![format!("the maximum read request of {} stays until the next reboot", extract_device_name(wish))];
         return;
     };
     let differs = u64::from(found) != old;
     if differs && !means.can_write() {
-        assessment.residue =
-            vec![format!("the maximum read request of {} stays until the next reboot: nothing here can write it", device(wish))];
+        assessment.residue = vec![format!(
+            "the maximum read request of {} stays until the next reboot: nothing here can write it",
+            extract_device_name(wish)
+        )];
         return;
     }
     let attribute = Attribute::in_plane(Plane::Running, Reading::is(old), Reading::is(found));

@@ -1,9 +1,9 @@
 //! What `pci_setting` reads and does, as POSIX sh.
 
-use super::found::Device;
+use super::found::PciFunctionSelector;
 use crate::complaint::{MISSING, SAY, UNAVAILABLE};
-use crate::rights::{Need, OPEN};
-use railwright_base::quote::{sh, sh_words};
+use crate::rights::{OPEN, RootAccessNeed};
+use railwright_base::quote::{quote_for_shell, sh_words};
 use serde::{Deserialize, Serialize};
 
 /// A register of the configuration space, by its capability.
@@ -49,7 +49,7 @@ const SHELL: &str = "config() { printf '\\n== config %s\\n' \"$1\"; only cat \"$
 /// One function: `setpci` and `lockdown` as they are, its address, and its space. Exit 1 where there is no such device,
 /// `none` where it is on no PCI bus.
 pub fn device_script(device: &str) -> String {
-    let folder = folder(device);
+    let folder = build_sysfs_path(device);
     format!(
         "{OPEN}f=\"$R\"{}; [ -e \"$f\" ] || exit 1\n{SHELL}\
          up \"$f\"{} || {{ echo none; exit 0; }}\n\
@@ -57,23 +57,23 @@ pub fn device_script(device: &str) -> String {
          [ -e \"$d/physfn\" ] && echo virtual-function\n\
          c=\"$f\"{}; [ -e \"$c\" ] || c=$d/config\n\
          config \"${{d##*/}}\" \"$c\"\nexit 0\n",
-        sh(&folder),
-        if Device::of(device).is_netdev() { "/device" } else { "" },
-        if Device::of(device).is_netdev() { "/device/config" } else { "/config" },
+        quote_for_shell(&folder),
+        if PciFunctionSelector::of(device).is_netdev() { "/device" } else { "" },
+        if PciFunctionSelector::of(device).is_netdev() { "/device/config" } else { "/config" },
     )
 }
 
-fn folder(device: &str) -> String {
-    match Device::of(device) {
-        Device::Netdev(netdev) => format!("/sys/class/net/{netdev}"),
-        Device::Address(address) => format!("/sys/bus/pci/devices/{address}"),
+fn build_sysfs_path(device: &str) -> String {
+    match PciFunctionSelector::of(device) {
+        PciFunctionSelector::Netdev(netdev) => format!("/sys/class/net/{netdev}"),
+        PciFunctionSelector::Address(address) => format!("/sys/bus/pci/devices/{address}"),
     }
 }
 
 /// Everything above the first 64 bytes of a configuration space is root's.
-pub fn device_needs(device: &str) -> Vec<Need> {
-    let tail = if Device::of(device).is_netdev() { "/device/config" } else { "/config" };
-    vec![Need::Content(format!("{}{tail}", folder(device)))]
+pub fn device_needs(device: &str) -> Vec<RootAccessNeed> {
+    let tail = if PciFunctionSelector::of(device).is_netdev() { "/device/config" } else { "/config" };
+    vec![RootAccessNeed::Content(format!("{}{tail}", build_sysfs_path(device)))]
 }
 
 /// NICs, display devices and bridges with their places in the tree, those that are passed through to somebody, the netdevs,
@@ -97,15 +97,15 @@ pub fn bridges_script() -> String {
 }
 
 /// Which bridges there are, nobody knows beforehand.
-pub fn bridges_needs() -> Vec<Need> {
-    vec![Need::Root("the configuration space of PCI bridges".to_owned())]
+pub fn bridges_needs() -> Vec<RootAccessNeed> {
+    vec![RootAccessNeed::Root("the configuration space of PCI bridges".to_owned())]
 }
 
 /// Writes, and reads each register again: a kernel that is locked down refuses the write, and setpci ends with 0 all the same.
 pub fn set_script(writes: &[PciWrite]) -> String {
     let lines: String = writes
         .iter()
-        .map(|write| format!("w {} {} {:04x} {:04x}\n", sh(&write.address), write.register.word(), write.value, write.mask))
+        .map(|write| format!("w {} {} {:04x} {:04x}\n", quote_for_shell(&write.address), write.register.word(), write.value, write.mask))
         .collect();
     format!(
         "{SAY}command -v setpci >/dev/null 2>&1 || say {UNAVAILABLE} \"setpci (package pciutils) is not on the host\"\n\
@@ -121,9 +121,9 @@ pub fn set_script(writes: &[PciWrite]) -> String {
 
 /// What the unit runs for a maximum read request: the function is found anew, because its address may change with the hardware.
 pub fn keep_read_request(device: &str, bytes: u64, field: u16) -> String {
-    let (name, start) = match Device::of(device) {
-        Device::Netdev(netdev) => ("netdev", format!("/sys/class/net/{netdev}/device")),
-        Device::Address(address) => ("address", format!("/sys/bus/pci/devices/{address}")),
+    let (name, start) = match PciFunctionSelector::of(device) {
+        PciFunctionSelector::Netdev(netdev) => ("netdev", format!("/sys/class/net/{netdev}/device")),
+        PciFunctionSelector::Address(address) => ("address", format!("/sys/bus/pci/devices/{address}")),
     };
     format!(
         "{name}={}\nmax_read_request={bytes}\n\
@@ -131,8 +131,8 @@ pub fn keep_read_request(device: &str, bytes: u64, field: u16) -> String {
          while [ -n \"$d\" ]; do case ${{d##*/}} in *:*:*.[0-7]) break ;; esac; d=${{d%/*}}; done\n\
          [ -n \"$d\" ] || exit 0\n\
          exec setpci -s \"${{d##*/}}\" CAP_EXP+8.w={field:04x}:7000\n",
-        sh(device),
-        sh(&start),
+        quote_for_shell(device),
+        quote_for_shell(&start),
     )
 }
 
@@ -140,9 +140,10 @@ pub fn keep_read_request(device: &str, bytes: u64, field: u16) -> String {
 /// that the wish names. Nothing where a device is passed through by then.
 pub fn keep_acs(mode: &str, mask: u16, netdevs: &[String], bridges: &[String]) -> String {
     let off = format!("off() {{ setpci -s \"$1\" ECAP_ACS+6.w >/dev/null 2>&1 && setpci -s \"$1\" ECAP_ACS+6.w=0000:{mask:04x}; }}\n");
-    let head = format!("acs={}\nfor f in /sys/bus/pci/drivers/*vfio*/*:*:*.*; do [ ! -e \"$f\" ] || exit 0; done\n{off}", sh(mode));
+    let head =
+        format!("acs={}\nfor f in /sys/bus/pci/drivers/*vfio*/*:*:*.*; do [ ! -e \"$f\" ] || exit 0; done\n{off}", quote_for_shell(mode));
     if !bridges.is_empty() {
-        return format!("{head}bridges={}\nfor b in $bridges; do off \"$b\"; done\nexit 0\n", sh(&bridges.join(" ")));
+        return format!("{head}bridges={}\nfor b in $bridges; do off \"$b\"; done\nexit 0\n", quote_for_shell(&bridges.join(" ")));
     }
     format!(
         "{head}way() {{ d=$(cd -P \"$1\" 2>/dev/null && pwd -P); while [ -n \"$d\" ]; do c=; {{ read -r c <\"$d/class\"; }} 2>/dev/null\n\

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::test_support::{answered, wish};
-use config::{Config, space};
+use config::{PciConfigSpace, build_simulated_config_space};
 use proptest::prelude::*;
 
 /// A function's answer, made by hand as the read's script prints it.
 fn function(control: u16, head: &str) -> String {
-    let dump: String = Config::dump(&space(control, None)).lines().map(|line| format!("|{line}\n")).collect();
+    let dump: String =
+        PciConfigSpace::dump(&build_simulated_config_space(control, None)).lines().map(|line| format!("|{line}\n")).collect();
     format!("{head}address 0000:3b:00.0\n\n== config 0000:3b:00.0\n{dump}")
 }
 
@@ -28,7 +29,7 @@ fn tree(words: [u16; 2], head: &str) -> String {
     let bridges =
         [("0000:38:00.0", None), ("0000:39:00.0", Some(words[0])), ("0000:39:01.0", Some(words[1])), ("0000:00:01.0", Some(0x1d))];
     for (address, acs) in bridges {
-        let dump: String = Config::dump(&space(0, acs)).lines().map(|line| format!("|{line}\n")).collect();
+        let dump: String = PciConfigSpace::dump(&build_simulated_config_space(0, acs)).lines().map(|line| format!("|{line}\n")).collect();
         out.push_str(&format!("\n== config {address}\n{dump}"));
     }
     out
@@ -40,17 +41,17 @@ fn host(virtualization: &str) -> String {
     )
 }
 
-fn read_request() -> Wish {
+fn read_request() -> DesiredResource {
     wish(&PciSetting, json!({ "netdev": "ens1", "max_read_request": 4096 }))
 }
 
-fn acs(mode: &str) -> Wish {
+fn acs(mode: &str) -> DesiredResource {
     wish(&PciSetting, json!({ "netdevs": ["ens1"], "acs": mode }))
 }
 
 /// Answers where no file of ours is there.
-fn fresh(wish: &Wish, code: i32, out: &str, virtualization: &str) -> Answers {
-    let mut all = Answers::default();
+fn fresh(wish: &DesiredResource, code: i32, out: &str, virtualization: &str) -> ReadResults {
+    let mut all = ReadResults::default();
     let host = host(virtualization);
     for read in PciSetting.reads(wish) {
         let (code, out) = match read {
@@ -102,8 +103,13 @@ fn absent_not_applicable_unknown_and_refused_are_four_things() {
         let found = look(0, &out);
         assert!(matches!(running(&found), Reading::NotApplicable(why) if why.contains(reason)) && found.is_met(), "{reason}");
     }
-    let short =
-        look(0, &format!("{READY}address 0000:3b:00.0\n\n== config 0000:3b:00.0\n{}", behind_bars(&Config::dump(&space(0, None)[..64]))));
+    let short = look(
+        0,
+        &format!(
+            "{READY}address 0000:3b:00.0\n\n== config 0000:3b:00.0\n{}",
+            behind_bars(&PciConfigSpace::dump(&build_simulated_config_space(0, None)[..64]))
+        ),
+    );
     assert!(matches!(running(&short), Reading::Unknown(why) if why.contains("only root")) && short.actions.is_empty());
     assert!(look(0, "address x;reboot\n").has_unknown());
     let poor = look(0, &function(0x2910, "lockdown [none] integrity\n"));
@@ -169,18 +175,18 @@ fn acs_is_left_alone_where_machines_lean_on_it() {
 #[test]
 fn what_our_script_says_is_told_when_it_was_changed() {
     let wish = read_request();
-    let keeper = keeper(&wish);
-    let [Action::WriteFile { content, .. }, ..] = &keeper.write(&Kept::default())[..] else { panic!() };
+    let keeper = build_pci_setting_unit(&wish);
+    let [Action::WriteFile { content, .. }, ..] = &keeper.write(&PersistenceUnitFiles::default())[..] else { panic!() };
     let kept = |text: String| {
-        let mut kept = Kept::default();
+        let mut kept = PersistenceUnitFiles::default();
         kept.script = Some(text);
         Ok(kept)
     };
     let wanted = Reading::is(4096u64);
-    assert_eq!(persisted("max_read_request", &wanted, &keeper, &kept(content.clone())), wanted);
+    assert_eq!(read_persisted_value("max_read_request", &wanted, &keeper, &kept(content.clone())), wanted);
     let other = kept(content.replace("=4096", "=512"));
-    assert_eq!(persisted("max_read_request", &wanted, &keeper, &other), Reading::is(512u64));
-    assert_eq!(persisted("max_read_request", &wanted, &keeper, &kept("exit 0\n".to_owned())), Reading::is("changed"));
+    assert_eq!(read_persisted_value("max_read_request", &wanted, &keeper, &other), Reading::is(512u64));
+    assert_eq!(read_persisted_value("max_read_request", &wanted, &keeper, &kept("exit 0\n".to_owned())), Reading::is("changed"));
 }
 
 #[test]

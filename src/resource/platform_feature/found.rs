@@ -1,6 +1,6 @@
 //! Decodes what a host tells of the virtual functions of a NIC.
 
-use crate::{Answers, Read, sections};
+use crate::{Read, ReadResults, sections};
 
 /// Whether the virtual functions of a NIC have memory of the PCI bus.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,19 +19,19 @@ pub enum VirtualFunctions {
 ///
 /// A BAR that got no place begins at 0. The kernel makes virtual functions only where each of their BARs has one (Source:
 /// Linux, drivers/pci/iov.c, `sriov_enable`: "not enough MMIO resources for SR-IOV").
-pub fn virtual_functions(netdev: &str, answers: &Answers) -> Result<VirtualFunctions, String> {
+pub fn virtual_functions(netdev: &str, answers: &ReadResults) -> Result<VirtualFunctions, String> {
     let (code, out) = answers.output(&Read::VirtualFunctions { netdev: netdev.to_owned() })?;
     if code == 1 {
         return Ok(VirtualFunctions::NoNetdev);
     }
-    let sections = sections::parse(out);
+    let sections = sections::parse_sections(out);
     let (Some(functions), Some("end")) = (sections.first(), sections.last().map(|last| last.word)) else {
         return Err("the answer of the host is not complete".to_owned());
     };
     if functions.value("total").and_then(|total| total.trim().parse::<u32>().ok()).unwrap_or(0) == 0 {
         return Ok(VirtualFunctions::None);
     }
-    let bars: Vec<(u64, u64)> = functions.lines.iter().filter_map(|line| bar(line.strip_prefix("bar=")?)).collect();
+    let bars: Vec<(u64, u64)> = functions.lines.iter().filter_map(|line| parse_bar_range(line.strip_prefix("bar=")?)).collect();
     if bars.is_empty() {
         return Err(format!("the kernel does not tell where the memory of the virtual functions of {netdev} is"));
     }
@@ -41,7 +41,7 @@ pub fn virtual_functions(netdev: &str, answers: &Answers) -> Result<VirtualFunct
 }
 
 /// Where a BAR begins and ends.
-fn bar(line: &str) -> Option<(u64, u64)> {
+fn parse_bar_range(line: &str) -> Option<(u64, u64)> {
     let mut numbers = line.split_whitespace().map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
     Some((numbers.next()??, numbers.next()??))
 }

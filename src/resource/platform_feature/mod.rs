@@ -9,8 +9,8 @@ mod found;
 pub mod script;
 
 use super::fields::Fields;
-use super::hardware::platform::{Iommu, Platform, platform};
-use super::{Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish, host};
+use super::hardware::platform::{IommuState, PlatformFacts, read_platform_facts};
+use super::{Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, host};
 use found::{VirtualFunctions, virtual_functions};
 use railwright_base::text::one_line;
 use serde_json::Value;
@@ -37,12 +37,12 @@ impl Feature {
         }
     }
 
-    fn of(wish: &Wish) -> Option<Feature> {
+    fn of(wish: &DesiredResource) -> Option<Feature> {
         Feature::named(wish.text("feature")?)
     }
 
     /// What is to be switched on, in the words of the processor's maker.
-    fn switch(self, platform: &Platform) -> &'static str {
+    fn switch(self, platform: &PlatformFacts) -> &'static str {
         match (self, platform.processor_vendor.as_str()) {
             (Feature::Iommu, "GenuineIntel") => "Intel VT-d",
             (Feature::Iommu, "AuthenticAMD") => "the AMD IOMMU (AMD-Vi)",
@@ -52,7 +52,7 @@ impl Feature {
     }
 }
 
-impl Kind for PlatformFeature {
+impl ResourceKind for PlatformFeature {
     fn name(&self) -> &'static str {
         "platform_feature"
     }
@@ -87,18 +87,18 @@ impl Kind for PlatformFeature {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         let netdev = wish.text("netdev").map(str::to_owned);
         let functions = netdev.map(|netdev| Read::VirtualFunctions { netdev });
         [Read::Platform, Read::Host].into_iter().chain(functions).collect()
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
         let Some(feature) = Feature::of(wish) else { return assessment };
         let found = match feature {
-            Feature::Iommu => iommu(answers),
-            Feature::VirtualFunctions => room(wish, answers),
+            Feature::Iommu => build_iommu_reading(answers),
+            Feature::VirtualFunctions => build_vf_space_reading(wish, answers),
         };
         if found == Reading::Absent {
             assessment.refusal = Some(by_hand(feature, wish, answers));
@@ -108,35 +108,35 @@ impl Kind for PlatformFeature {
     }
 
     /// What somebody switched on by hand stays on.
-    fn undo(&self, _last_applied: &Wish, _before: &Value, _answers: &Answers) -> Assessment {
+    fn undo(&self, _last_applied: &DesiredResource, _before: &Value, _answers: &ReadResults) -> Assessment {
         Assessment::default()
     }
 
     /// The same feature: what is said of it does not change what was found.
-    fn is_same_wish(&self, applied: &Wish, wish: &Wish) -> bool {
+    fn is_same_wish(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
         ["feature", "netdev"].iter().all(|field| applied.text(field) == wish.text(field))
     }
 }
 
 /// The word of systemd-detect-virt for a machine that somebody else's setup program decides about. A container shows the
 /// machine below it.
-fn guest(answers: &Answers) -> Result<Option<String>, String> {
-    let facts = host::facts(answers)?;
+fn find_virtualization_type(answers: &ReadResults) -> Result<Option<String>, String> {
+    let facts = host::decode_host_facts(answers)?;
     Ok(Some(facts.virtualization).filter(|word| !["", "none"].contains(&word.as_str())))
 }
 
-fn iommu(answers: &Answers) -> Reading {
-    match platform(answers).map(|platform| platform.iommu) {
+fn build_iommu_reading(answers: &ReadResults) -> Reading {
+    match read_platform_facts(answers).map(|platform| platform.iommu) {
         Err(reason) => Reading::Unknown(reason),
-        Ok(Iommu::Used | Iommu::Unused) => Reading::is(true),
+        Ok(IommuState::Used | IommuState::Unused) => Reading::is(true),
         Ok(iommu) => not_seen(answers, || match iommu {
-            Iommu::NoTable => Reading::Absent,
+            IommuState::NoTable => Reading::Absent,
             _ => Reading::Unknown("the kernel shows neither ACPI tables nor groups of an IOMMU".to_owned()),
         }),
     }
 }
 
-fn room(wish: &Wish, answers: &Answers) -> Reading {
+fn build_vf_space_reading(wish: &DesiredResource, answers: &ReadResults) -> Reading {
     let netdev = wish.text("netdev").unwrap_or_default();
     match virtual_functions(netdev, answers) {
         Err(reason) => Reading::Unknown(reason),
@@ -150,8 +150,8 @@ fn room(wish: &Wish, answers: &Answers) -> Reading {
 }
 
 /// What was not seen is missing on a machine of one's own, and nobody's to switch on in a guest.
-fn not_seen(answers: &Answers, on_bare_metal: impl FnOnce() -> Reading) -> Reading {
-    match guest(answers) {
+fn not_seen(answers: &ReadResults, on_bare_metal: impl FnOnce() -> Reading) -> Reading {
+    match find_virtualization_type(answers) {
         Err(reason) => Reading::Unknown(reason),
         Ok(Some(word)) => {
             Reading::NotApplicable(format!("the host of this guest decides it (systemd-detect-virt says {})", one_line(&word, 40)))
@@ -161,8 +161,8 @@ fn not_seen(answers: &Answers, on_bare_metal: impl FnOnce() -> Reading) -> Readi
 }
 
 /// What is to be done, what it is for, and what others advise.
-fn by_hand(feature: Feature, wish: &Wish, answers: &Answers) -> String {
-    let platform = platform(answers).unwrap_or_default();
+fn by_hand(feature: Feature, wish: &DesiredResource, answers: &ReadResults) -> String {
+    let platform = read_platform_facts(answers).unwrap_or_default();
     let machine = if platform.machine.is_empty() { "this machine".to_owned() } else { one_line(&platform.machine, MACHINE) };
     let mut out = format!(
         "by hand: switch on {} in the setup program (BIOS) of {machine} and boot it again; a plan after that proves it. Until then {}",

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::test_support::wish;
-use crate::{Answer, AnswerStatus, program};
+use crate::{AnswerStatus, ReadResult, program};
 use proptest::prelude::*;
 use serde_json::json;
 use std::fs;
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 const BARE: &str = "version 1\nvirtualization none\nuid 0\nend\n";
 
-fn of(feature: &str) -> Wish {
+fn of(feature: &str) -> DesiredResource {
     let mut body =
         json!({ "feature": feature, "effect": "the NIC does nothing", "advice": [{ "says": "Look into the BIOS", "source": "a page" }] });
     if feature == "virtual_functions" {
@@ -22,7 +22,7 @@ fn of(feature: &str) -> Wish {
 }
 
 /// A tree, read by this shell; who the host is, as it is given.
-fn read(shell: &[&str], wish: &Wish, files: &[(&str, &str)], host: &str) -> Answers {
+fn read(shell: &[&str], wish: &DesiredResource, files: &[(&str, &str)], host: &str) -> ReadResults {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in files {
         let path = folder.path().join(path);
@@ -31,15 +31,15 @@ fn read(shell: &[&str], wish: &Wish, files: &[(&str, &str)], host: &str) -> Answ
     }
     let reads: Vec<Read> = PlatformFeature.reads(wish).into_iter().filter(|read| *read != Read::Host).collect();
     let mut answers = run(shell, &reads, folder.path());
-    answers.insert(Read::Host.key(), Answer { status: AnswerStatus::Exit(0), out: host.to_owned() });
+    answers.insert(Read::Host.key(), ReadResult { status: AnswerStatus::Exit(0), out: host.to_owned() });
     answers
 }
 
-fn run(shell: &[&str], reads: &[Read], root: &Path) -> Answers {
-    let text = program::render(reads, &root.display().to_string(), "f00d");
+fn run(shell: &[&str], reads: &[Read], root: &Path) -> ReadResults {
+    let text = program::render_read_program(reads, &root.display().to_string(), "f00d");
     let mut child = Command::new(shell[0]).args(&shell[1..]).arg("-s").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    program::parse(reads, "f00d", &child.wait_with_output().unwrap().stdout)
+    program::parse_program_answers(reads, "f00d", &child.wait_with_output().unwrap().stdout)
 }
 
 fn found(assessment: &Assessment) -> Reading {
@@ -157,10 +157,10 @@ proptest! {
     fn no_answer_panics_or_acts(lines in proptest::collection::vec("(== (platform|functions|end)?|\\|(acpi=|iommu_known=|sys_vendor=|total=|bar=0x)?)[ -~\u{e4}\u{1b}]{0,24}", 0..12), code in 0i32..3) {
         for name in ["iommu", "virtual_functions"] {
             let wish = of(name);
-            let mut answers = Answers::default();
+            let mut answers = ReadResults::default();
             for read in PlatformFeature.reads(&wish) {
                 let out = if read == Read::Host { BARE.to_owned() } else { lines.join("\n") + "\n== end\n" };
-                answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out });
+                answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out });
             }
             let assessment = PlatformFeature.assess(&wish, &answers);
             prop_assert!(assessment.actions.is_empty());

@@ -2,13 +2,13 @@
 //! netdev: names change when udev or a driver renames them (`rxe0` becomes `rocep193s0`).
 
 use crate::sections::{self, SHELL};
-use crate::{Answers, Read};
+use crate::{Read, ReadResults};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// One entry of a port's GID table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gid {
+pub struct GidTableEntry {
     /// Its place in the table; places are used again, so it says nothing by itself.
     pub index: u32,
     /// The address; an IPv4 address where the GID is a mapped one.
@@ -35,7 +35,7 @@ pub struct RdmaPort {
     /// The MTU of RDMA packets in bytes (256 to 4096), where `ibv_devinfo` is on the host; sysfs does not have it.
     pub active_mtu: Option<u32>,
     /// The entries that are in use.
-    pub gids: Vec<Gid>,
+    pub gids: Vec<GidTableEntry>,
 }
 
 /// One RDMA device.
@@ -77,9 +77,9 @@ exit 0
 }
 
 /// Every RDMA device; none where the host has no RDMA at all.
-pub fn rdma_devices(answers: &Answers) -> Result<Vec<RdmaDevice>, String> {
+pub fn rdma_devices(answers: &ReadResults) -> Result<Vec<RdmaDevice>, String> {
     match answers.output(&Read::RdmaLinks)? {
-        (0, out) => Ok(decode(out)),
+        (0, out) => Ok(parse_rdma_devices(out)),
         (1, _) => Ok(Vec::new()),
         (code, _) => Err(format!("the read of RDMA devices ended with status {code}")),
     }
@@ -90,8 +90,8 @@ pub fn device_on<'a>(devices: &'a [RdmaDevice], netdev: &str) -> Option<&'a Rdma
     devices.iter().find(|device| device.netdev.as_deref() == Some(netdev))
 }
 
-fn decode(out: &str) -> Vec<RdmaDevice> {
-    let sections = sections::parse(out);
+fn parse_rdma_devices(out: &str) -> Vec<RdmaDevice> {
+    let sections = sections::parse_sections(out);
     let mut devices: Vec<RdmaDevice> = Vec::new();
     for section in &sections {
         match (section.word, devices.last_mut()) {
@@ -105,7 +105,7 @@ fn decode(out: &str) -> Vec<RdmaDevice> {
                 ports: Vec::new(),
             }),
             ("port", Some(device)) => {
-                let port = port(section.rest.parse().unwrap_or_default(), &section.lines);
+                let port = parse_rdma_port(section.rest.parse().unwrap_or_default(), &section.lines);
                 let first = port.gids.iter().find_map(|gid| gid.netdev.clone());
                 device.netdev = device.netdev.take().or(first);
                 device.ports.push(port);
@@ -124,7 +124,7 @@ fn decode(out: &str) -> Vec<RdmaDevice> {
 }
 
 /// Lines `gids/1:0000:...`, `gid_attrs/types/1:RoCE v2`, `state:4: ACTIVE`.
-fn port(number: u32, lines: &[&str]) -> RdmaPort {
+fn parse_rdma_port(number: u32, lines: &[&str]) -> RdmaPort {
     let mut port = RdmaPort { number, ..RdmaPort::default() };
     let (mut kinds, mut netdevs, mut addresses) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for line in lines {
@@ -144,7 +144,7 @@ fn port(number: u32, lines: &[&str]) -> RdmaPort {
     }
     port.gids = addresses
         .into_iter()
-        .map(|(index, address)| Gid {
+        .map(|(index, address)| GidTableEntry {
             index,
             address: address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4),
             kind: kinds.remove(&index).unwrap_or_default(),
@@ -192,7 +192,7 @@ mod tests {
     fn hardware_and_infiniband_are_told_apart_from_soft_roce() {
         let out = "== device mlx5_0\n|device=0000:c1:00.0\n|node_guid=1070:fd03:0012:3456\n|fw_ver=20.39.2048\n\n== port 1\n|state:4: ACTIVE\n|phys_state:5: LinkUp\n|link_layer:InfiniBand\n\
                    |rate:200 Gb/sec (4X HDR)\n|gids/0:fe80:0000:0000:0000:1070:fd03:0012:3456\n\n== rdma 0\n|[{\"ifname\":\"mlx5_0\",\"port\":1,\"netdev\":\"ib0\"}]\n\n== ibv 0\n|hca_id:\tmlx5_0\n|\tport:\t1\n|\t\tactive_mtu:\t4096 (5)\n";
-        let [device] = &decode(out)[..] else { panic!() };
+        let [device] = &parse_rdma_devices(out)[..] else { panic!() };
         assert_eq!((device.is_soft_roce, device.netdev.as_deref(), device.ports[0].active_mtu), (false, Some("ib0"), Some(4096)));
         assert_eq!((device.ports[0].state.as_str(), device.ports[0].gids[0].kind.as_str()), ("ACTIVE", ""));
     }
@@ -200,7 +200,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_output_panics(out in "(== device |== port |== rdma 0|== ibv 0|\\|gids/0:|\\|state:|\n|[0-9:a-f]){0,40}") {
-            decode(&out);
+            parse_rdma_devices(&out);
         }
     }
 }

@@ -4,19 +4,19 @@
 
 pub mod devices;
 
-pub use devices::{Gid, RdmaDevice, RdmaPort, device_on, rdma_devices};
+pub use devices::{GidTableEntry, RdmaDevice, RdmaPort, device_on, rdma_devices};
 
 use super::fields::Fields;
-use super::keeper::{Keeper, Kept, Trigger};
+use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::link::{link_state, other_netdevs};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
-use railwright_base::quote::sh;
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
+use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
 
 /// The kind.
 pub struct RdmaLink;
 
-impl Kind for RdmaLink {
+impl ResourceKind for RdmaLink {
     fn name(&self) -> &'static str {
         "rdma_link"
     }
@@ -44,19 +44,19 @@ impl Kind for RdmaLink {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let mut reads = vec![Read::RdmaLinks, Read::Link { netdev: netdev(wish).to_owned() }];
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let mut reads = vec![Read::RdmaLinks, Read::Link { netdev: extract_netdev_name(wish).to_owned() }];
         if is_soft(wish) {
-            reads.extend(keeper(wish).reads());
+            reads.extend(build_soft_roce_unit(wish).reads());
         }
         reads
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
         let devices = rdma_devices(answers);
-        let device = devices.as_ref().map(|devices| device_on(devices, netdev(wish))).map_err(Clone::clone);
-        let running = Attribute::in_plane(Plane::Running, Reading::is("present"), presence(&device));
+        let device = devices.as_ref().map(|devices| device_on(devices, extract_netdev_name(wish))).map_err(Clone::clone);
+        let running = Attribute::in_plane(Plane::Running, Reading::is("present"), build_presence_reading(&device));
         assessment.attributes.insert("device".to_owned(), running);
         if is_soft(wish) {
             assess_soft(wish, answers, &device, &mut assessment);
@@ -66,11 +66,11 @@ impl Kind for RdmaLink {
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         if !is_soft(last_applied) {
             return Assessment::default();
         }
-        undo(last_applied, before, answers)
+        plan_rdma_link_undo(last_applied, before, answers)
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -78,30 +78,30 @@ impl Kind for RdmaLink {
     }
 }
 
-fn netdev(wish: &Wish) -> &str {
+fn extract_netdev_name(wish: &DesiredResource) -> &str {
     wish.text("netdev").unwrap_or_default()
 }
 
-fn is_soft(wish: &Wish) -> bool {
+fn is_soft(wish: &DesiredResource) -> bool {
     wish.text("type") == Some("rxe")
 }
 
-fn device_name(wish: &Wish) -> String {
-    wish.text("name").map_or_else(|| format!("rxe_{}", netdev(wish).replace(['.', '@'], "_")), str::to_owned)
+fn device_name(wish: &DesiredResource) -> String {
+    wish.text("name").map_or_else(|| format!("rxe_{}", extract_netdev_name(wish).replace(['.', '@'], "_")), str::to_owned)
 }
 
-fn keeper(wish: &Wish) -> Keeper {
-    let netdev = netdev(wish);
+fn build_soft_roce_unit(wish: &DesiredResource) -> PersistenceUnit {
+    let netdev = extract_netdev_name(wish);
     let commands = format!(
         "for g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = {netdev} ] && exit 0; done\n\
          exec rdma link add {name} type rxe netdev {netdev}\n",
-        name = sh(&device_name(wish)),
-        netdev = sh(netdev),
+        name = quote_for_shell(&device_name(wish)),
+        netdev = quote_for_shell(netdev),
     );
-    Keeper::new("rdma-link", netdev, Trigger::Netdev(netdev.to_owned()), &commands)
+    PersistenceUnit::new("rdma-link", netdev, Trigger::Netdev(netdev.to_owned()), &commands)
 }
 
-fn presence(device: &Result<Option<&RdmaDevice>, String>) -> Reading {
+fn build_presence_reading(device: &Result<Option<&RdmaDevice>, String>) -> Reading {
     match device {
         Ok(Some(_)) => Reading::is("present"),
         Ok(None) => Reading::Absent,
@@ -109,37 +109,37 @@ fn presence(device: &Result<Option<&RdmaDevice>, String>) -> Reading {
     }
 }
 
-fn assess_soft(wish: &Wish, answers: &Answers, device: &Result<Option<&RdmaDevice>, String>, assessment: &mut Assessment) {
-    let keeper = keeper(wish);
+fn assess_soft(wish: &DesiredResource, answers: &ReadResults, device: &Result<Option<&RdmaDevice>, String>, assessment: &mut Assessment) {
+    let keeper = build_soft_roce_unit(wish);
     let kept = keeper.kept(answers);
     assessment.attributes.insert("unit".to_owned(), keeper.attribute(&kept));
     let (Ok(device), Ok(kept)) = (device, kept) else { return };
-    assessment.before = json!({ "device": device.map(|device| device.name.clone()), "kept": kept != Kept::default() });
+    assessment.before = json!({ "device": device.map(|device| device.name.clone()), "kept": kept != PersistenceUnitFiles::default() });
     if let Some(hardware) = device.filter(|device| !device.is_soft_roce) {
         assessment.refusal = Some(format!(
             "{} already has the hardware RDMA device {}; Soft-RoCE above it would only take its place in programs that use the first device",
-            netdev(wish),
+            extract_netdev_name(wish),
             hardware.name
         ));
         return;
     }
-    match link_state(answers, netdev(wish)) {
+    match link_state(answers, extract_netdev_name(wish)) {
         Ok(None) => return wait_or_refuse(wish, answers, assessment),
         Err(_) => return,
         Ok(Some(_)) => {}
     }
     assessment.actions = keeper.write(&kept);
     if device.is_none() {
-        let (name, netdev) = (device_name(wish), netdev(wish).to_owned());
+        let (name, netdev) = (device_name(wish), extract_netdev_name(wish).to_owned());
         assessment.actions.push(Action::AddRdmaLink { name, link_type: "rxe".to_owned(), netdev });
     }
 }
 
 /// The netdev or its device is not there: it comes with the step that the wish names, or something is wrong.
-fn wait_or_refuse(wish: &Wish, answers: &Answers, assessment: &mut Assessment) {
+fn wait_or_refuse(wish: &DesiredResource, answers: &ReadResults, assessment: &mut Assessment) {
     let announced: &[&str] = if is_soft(wish) { &["add_rdma_link", "reload_systemd", "write_file"] } else { &[] };
     assessment.wait_or_refuse(wish, announced, || {
-        let netdev = netdev(wish);
+        let netdev = extract_netdev_name(wish);
         let names = other_netdevs(answers, netdev);
         if names.is_empty() {
             format!(
@@ -151,22 +151,28 @@ fn wait_or_refuse(wish: &Wish, answers: &Answers, assessment: &mut Assessment) {
     });
 }
 
-fn undo(wish: &Wish, before: &Value, answers: &Answers) -> Assessment {
+fn plan_rdma_link_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
     let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-    keeper(wish).take_back(&mut assessment, answers);
+    build_soft_roce_unit(wish).take_back(&mut assessment, answers);
     let was_there = before.get("device").is_some_and(Value::is_string);
     if was_there {
         return assessment;
     }
     let devices = rdma_devices(answers);
-    let device = devices.as_ref().map(|devices| device_on(devices, netdev(wish)).filter(|d| d.is_soft_roce)).map_err(Clone::clone);
-    assessment.attributes.insert("device".to_owned(), Attribute::in_plane(Plane::Running, Reading::Absent, presence(&device)));
+    let device =
+        devices.as_ref().map(|devices| device_on(devices, extract_netdev_name(wish)).filter(|d| d.is_soft_roce)).map_err(Clone::clone);
+    assessment
+        .attributes
+        .insert("device".to_owned(), Attribute::in_plane(Plane::Running, Reading::Absent, build_presence_reading(&device)));
     if let Ok(Some(device)) = device {
         assessment.actions.push(Action::RemoveRdmaLink { name: device.name.clone() });
         assessment.disruption = Disruption::LinkBlip;
-        assessment.interrupts = vec![format!("every RDMA connection over {} ends: its device {} goes away", netdev(wish), device.name)];
-        assessment.disturbs =
-            vec![format!("configfs_value/{}.default_roce_tos", netdev(wish)), format!("configfs_value/{}.default_roce_mode", netdev(wish))];
+        assessment.interrupts =
+            vec![format!("every RDMA connection over {} ends: its device {} goes away", extract_netdev_name(wish), device.name)];
+        assessment.disturbs = vec![
+            format!("configfs_value/{}.default_roce_tos", extract_netdev_name(wish)),
+            format!("configfs_value/{}.default_roce_mode", extract_netdev_name(wish)),
+        ];
     }
     assessment
 }
@@ -177,15 +183,15 @@ pub fn add_script(name: &str, link_type: &str, netdev: &str) -> String {
     format!(
         "set -e\nfor g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = {netdev} ] && exit 0; done\n\
          rdma link add {} type {} netdev {netdev}\nudevadm settle -t 10 2>/dev/null || :\n",
-        sh(name),
-        sh(link_type),
-        netdev = sh(netdev)
+        quote_for_shell(name),
+        quote_for_shell(link_type),
+        netdev = quote_for_shell(netdev)
     )
 }
 
 /// Removes a device that software added; absent is fine.
 pub fn remove_script(name: &str) -> String {
-    format!("[ -e /sys/class/infiniband/{name} ] || exit 0\nrdma link delete {name}\n", name = sh(name))
+    format!("[ -e /sys/class/infiniband/{name} ] || exit 0\nrdma link delete {name}\n", name = quote_for_shell(name))
 }
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
 //! `rdma_link` by tables: answers in, assessment out.
 
 use super::*;
-use crate::{Answer, AnswerStatus};
+use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
 
 /// Soft-RoCE on the lab's make-believe ConnectX, after udev renamed it (Debian 12, kernel 6.1, rdma-core 44).
 const SOFT: &str = include_str!("tests/soft-roce.txt");
 
-fn wish(body: Value) -> Wish {
+fn wish(body: Value) -> DesiredResource {
     assert_eq!(RdmaLink.check(&body), [], "{body}");
     let name = RdmaLink.address_name(&body).unwrap();
-    Wish::of(Address::host("n1", "rdma_link", &name), "rdma_link", body)
+    DesiredResource::of(Address::host("n1", "rdma_link", &name), "rdma_link", body)
 }
 
 /// Answers with these RDMA devices (none where empty), a netdev or not, and no files.
-fn answers(wish: &Wish, devices: &str, has_netdev: bool) -> Answers {
-    let mut answers = Answers::default();
+fn answers(wish: &DesiredResource, devices: &str, has_netdev: bool) -> ReadResults {
+    let mut answers = ReadResults::default();
     for read in RdmaLink.reads(wish) {
         let (code, out) = match &read {
             Read::RdmaLinks => (i32::from(devices.is_empty()), devices),
@@ -23,7 +23,7 @@ fn answers(wish: &Wish, devices: &str, has_netdev: bool) -> Answers {
             Read::Link { .. } => (1, "netdev=eth0\nnetdev=lo\n"),
             _ => (1, ""),
         };
-        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out: out.to_owned() });
+        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: out.to_owned() });
     }
     answers
 }

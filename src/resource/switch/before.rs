@@ -4,12 +4,12 @@
 use serde_json::{Map, Value};
 
 /// What was there before our first change of each field: of rows and fields that the first wish did not touch it is what is there now.
-pub fn remembered(first: &Value, now: &Value) -> Value {
+pub fn merge_before_values(first: &Value, now: &Value) -> Value {
     let (Value::Object(first), Value::Object(now)) = (first, now) else { return first.clone() };
     let mut all = first.clone();
     for (row, fields) in now {
         match (all.get_mut(row), fields) {
-            (Some(Value::Object(known)), Value::Object(fields)) => known.extend(lacking(known, fields)),
+            (Some(Value::Object(known)), Value::Object(fields)) => known.extend(collect_missing_fields(known, fields)),
             (Some(_), _) => {}
             (None, fields) => drop(all.insert(row.clone(), fields.clone())),
         }
@@ -17,7 +17,7 @@ pub fn remembered(first: &Value, now: &Value) -> Value {
     Value::Object(all)
 }
 
-fn lacking(known: &Map<String, Value>, fields: &Map<String, Value>) -> Map<String, Value> {
+fn collect_missing_fields(known: &Map<String, Value>, fields: &Map<String, Value>) -> Map<String, Value> {
     fields.iter().filter(|(name, _)| !known.contains_key(*name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -41,9 +41,9 @@ mod tests {
             "PORT_QOS_MAP|Ethernet0": { "pfc_enable": "3,4", "pfcwd_sw_enable": "4" },
             "PFC_WD|Ethernet0": { "action": null },
         });
-        assert_eq!(remembered(&first, &now), all);
-        assert_eq!(remembered(&all, &first), all);
+        assert_eq!(merge_before_values(&first, &now), all);
+        assert_eq!(merge_before_values(&all, &first), all);
         // What could not be read then is not made up now.
-        assert_eq!(remembered(&Value::Null, &now), Value::Null);
+        assert_eq!(merge_before_values(&Value::Null, &now), Value::Null);
     }
 }

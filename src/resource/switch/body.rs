@@ -1,15 +1,15 @@
 //! The bodies of wishes of switches, decoded.
 
-use super::{SwitchRead, System, Thresholds, Watchdog};
+use super::{EcnMarkingThresholds, PfcWatchdogSettings, SwitchRead, SwitchSystem};
 use crate::fields::Fields;
-use crate::{Read, Wish};
+use crate::{DesiredResource, Read};
 use serde::Deserialize as _;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// One class of traffic on a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Class {
+pub struct PortTrafficClass {
     /// 0 to 7.
     pub priority: u64,
     /// The DSCPs of its packets, 0 to 63.
@@ -24,9 +24,9 @@ pub struct Class {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qos {
     /// The classes.
-    pub classes: Vec<Class>,
+    pub classes: Vec<PortTrafficClass>,
     /// What is done against a pause without end.
-    pub watchdog: Option<Watchdog>,
+    pub watchdog: Option<PfcWatchdogSettings>,
 }
 
 impl Qos {
@@ -36,11 +36,20 @@ impl Qos {
     }
 
     /// Of a body that was checked: the lossless class, and that of congestion notifications, which is strict.
-    pub fn of(body: &Value, system: System) -> Self {
+    pub fn of(body: &Value, system: SwitchSystem) -> Self {
         let said = |field: &str| body.get(field).and_then(Value::as_u64);
-        let lossless = Class { priority: number(body, "priority"), dscp: vec![number(body, "dscp")], pfc: true, strict: false };
-        let cnp =
-            said("cnp_priority").map(|priority| Class { priority, dscp: said("cnp_dscp").into_iter().collect(), pfc: false, strict: true });
+        let lossless = PortTrafficClass {
+            priority: extract_number_field(body, "priority"),
+            dscp: vec![extract_number_field(body, "dscp")],
+            pfc: true,
+            strict: false,
+        };
+        let cnp = said("cnp_priority").map(|priority| PortTrafficClass {
+            priority,
+            dscp: said("cnp_dscp").into_iter().collect(),
+            pfc: false,
+            strict: true,
+        });
         let watchdog = said("watchdog_detection_ms").map(|detection_ms| {
             system.watchdog(detection_ms, said("watchdog_restoration_ms"), body.get("watchdog_action").and_then(Value::as_str))
         });
@@ -48,51 +57,51 @@ impl Qos {
     }
 }
 
-fn number(value: &Value, field: &str) -> u64 {
+fn extract_number_field(value: &Value, field: &str) -> u64 {
     value.get(field).and_then(Value::as_u64).unwrap_or_default()
 }
 
 /// The thresholds of a body that was checked.
-pub fn thresholds(body: &Value) -> Thresholds {
-    Thresholds {
-        min_bytes: number(body, "min_bytes"),
-        max_bytes: number(body, "max_bytes"),
-        probability_percent: number(body, "probability_percent"),
+pub fn parse_marking_thresholds(body: &Value) -> EcnMarkingThresholds {
+    EcnMarkingThresholds {
+        min_bytes: extract_number_field(body, "min_bytes"),
+        max_bytes: extract_number_field(body, "max_bytes"),
+        probability_percent: extract_number_field(body, "probability_percent"),
     }
 }
 
 /// The port that a wish is about.
-pub fn port(wish: &Wish) -> &str {
+pub fn extract_port_name(wish: &DesiredResource) -> &str {
     wish.text("port").unwrap_or_default()
 }
 
 /// The system of the switch; a body that was checked names one that there is.
-pub fn system(wish: &Wish) -> System {
-    system_of(&wish.body).unwrap_or(System::Sonic)
+pub fn extract_switch_system(wish: &DesiredResource) -> SwitchSystem {
+    system_of(&wish.body).unwrap_or(SwitchSystem::Sonic)
 }
 
 /// The MTUs that ports of the switch take.
-pub fn mtu(body: &Value) -> std::ops::RangeInclusive<u64> {
-    system_of(body).unwrap_or(System::Sonic).mtus()
+pub fn find_mtu_range(body: &Value) -> std::ops::RangeInclusive<u64> {
+    system_of(body).unwrap_or(SwitchSystem::Sonic).mtus()
 }
 
 /// The system that a body names, if there is one.
-pub fn system_of(body: &Value) -> Option<System> {
-    System::deserialize(body.get("system")?).ok()
+pub fn system_of(body: &Value) -> Option<SwitchSystem> {
+    SwitchSystem::deserialize(body.get("system")?).ok()
 }
 
 /// What every wish of a switch is judged by: both configurations.
-pub fn reads(wish: &Wish) -> Vec<Read> {
-    let system = system(wish);
+pub fn build_switch_reads(wish: &DesiredResource) -> Vec<Read> {
+    let system = extract_switch_system(wish);
     [SwitchRead::Running, SwitchRead::Saved].map(|of| Read::Switch { system, of }).to_vec()
 }
 
 /// Checks what all bodies have: the system and the port. Names of ports: `Ethernet0`, `Ethernet1/1`, `swp1s0`.
-pub fn common<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
+pub fn check_common_fields<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
     let known: Vec<&str> = ["system", "port"].into_iter().chain(own.iter().copied()).collect();
     let mut fields = Fields::of(body, &known);
     if let Some(system) = fields.text("system", true).filter(|_| system_of(body).is_none()) {
-        fields.error("/system", format!("switches with `{system}` cannot be reached"), Some(format!("there are: {}", System::NAMES)));
+        fields.error("/system", format!("switches with `{system}` cannot be reached"), Some(format!("there are: {}", SwitchSystem::NAMES)));
     }
     if let Some(port) = fields.text("port", true) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);

@@ -1,18 +1,18 @@
 //! `switch_buffer`: how long the cable of a port is, by which the switch sizes the buffer that takes in what still comes after a pause,
 //! and whether there is such a buffer: a length that the switch has no row for leaves the port without one, and only a log says so.
 
-use super::before::remembered;
-use super::body::{common, port, reads, system, system_of};
-use super::configuration::Wanted;
-use super::judge::{Judge, Said, take_back};
-use crate::{Answers, Assessment, BodyError, Kind, Read, Wish};
+use super::before::merge_before_values;
+use super::body::{build_switch_reads, check_common_fields, extract_port_name, extract_switch_system, system_of};
+use super::configuration::DesiredPortSetting;
+use super::judge::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
 use serde_json::Value;
 
 /// The kind.
 pub struct SwitchBuffer;
 
-impl Kind for SwitchBuffer {
+impl ResourceKind for SwitchBuffer {
     fn name(&self) -> &'static str {
         "switch_buffer"
     }
@@ -26,7 +26,7 @@ impl Kind for SwitchBuffer {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = common(body, &["cable_m", "priority"]);
+        let mut fields = check_common_fields(body, &["cable_m", "priority"]);
         for field in ["cable_m", "priority"].iter().filter(|field| body.get(**field).is_none()) {
             fields.error("", format!("`{field}` is missing"), None);
         }
@@ -40,32 +40,32 @@ impl Kind for SwitchBuffer {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        reads(wish)
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        build_switch_reads(wish)
     }
 
-    fn part<'a>(&self, wish: &'a Wish) -> Option<&'a str> {
-        Some(port(wish))
+    fn part<'a>(&self, wish: &'a DesiredResource) -> Option<&'a str> {
+        Some(extract_port_name(wish))
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let said = Said::of(wish, answers);
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let said = SwitchConfigurations::of(wish, answers);
         let number = |field: &str| wish.body.get(field).and_then(Value::as_u64).unwrap_or_default();
         let (cable_m, priority) = (number("cable_m"), number("priority"));
-        let mut judge = Judge::new(wish, &said);
+        let mut judge = SwitchDiffBuilder::new(wish, &said);
         judge.attribute("cable_m", cable_m, |port| port.cable_m().into());
-        let mut assessment = judge.finish(&Wanted::Cable { metres: cable_m });
-        if system(wish).makes_buffers() {
-            said.note_made_buffer(&mut assessment, port(wish), priority, cable_m);
+        let mut assessment = judge.finish(&DesiredPortSetting::Cable { metres: cable_m });
+        if extract_switch_system(wish).makes_buffers() {
+            said.note_made_buffer(&mut assessment, extract_port_name(wish), priority, cable_m);
         }
         assessment
     }
 
     fn remembered(&self, first: &Value, now: &Value) -> Value {
-        remembered(first, now)
+        merge_before_values(first, now)
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         take_back(last_applied, before, answers)
     }
 

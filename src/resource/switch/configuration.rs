@@ -2,7 +2,7 @@
 
 use super::body::Qos;
 use super::edit::SwitchEdit;
-use super::{Thresholds, Watchdog};
+use super::{EcnMarkingThresholds, PfcWatchdogSettings};
 use crate::{Fact, Reading};
 use serde_json::Value;
 use std::any::Any;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// What is wished of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum DesiredPortSetting {
     /// How large its packets may be, and whether it is up.
     Port {
         /// Bytes of an IP packet.
@@ -25,7 +25,7 @@ pub enum Wanted {
         /// The queue.
         queue: u64,
         /// From where on.
-        thresholds: Thresholds,
+        thresholds: EcnMarkingThresholds,
     },
     /// How long its cable is.
     Cable {
@@ -35,7 +35,7 @@ pub enum Wanted {
 }
 
 /// What of a port is put back, and how it stands.
-pub struct Kept {
+pub struct RestorableSetting {
     /// What it is called, alike for all ports.
     pub called: String,
     /// As it was before us.
@@ -45,21 +45,21 @@ pub struct Kept {
 }
 
 /// One configuration of a switch.
-pub trait Configuration: Any + Send + Sync {
+pub trait SwitchConfiguration: Any + Send + Sync {
     /// The names of the ports.
     fn ports(&self) -> Vec<&str>;
 
     /// A port, if the switch has it.
-    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn Port + 'a>>;
+    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn SwitchPortSettings + 'a>>;
 
     /// What has to be told to it, so that a port is as wished; nothing where it is. The error says why it cannot be.
-    fn edits(&self, port: &str, wanted: &Wanted) -> Result<Vec<SwitchEdit>, String>;
+    fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String>;
 
     /// What stands where these edits may come to write that is of the port alone.
-    fn before(&self, port: &str, wanted: &Wanted) -> Value;
+    fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value;
 
     /// What `before` says, beside what is there now.
-    fn kept(&self, port: &str, before: &Value) -> Vec<Kept>;
+    fn kept(&self, port: &str, before: &Value) -> Vec<RestorableSetting>;
 
     /// What has to be told to it, so that what `before` says is there again.
     fn put_back(&self, port: &str, before: &Value) -> Vec<SwitchEdit>;
@@ -69,16 +69,16 @@ pub trait Configuration: Any + Send + Sync {
 
     /// The ports of which another switch of the same system says something else, as far as anything above depends on it; nothing where
     /// it is not of single ports.
-    fn unlike(&self, other: &dyn Configuration) -> Option<BTreeSet<String>>;
+    fn unlike(&self, other: &dyn SwitchConfiguration) -> Option<BTreeSet<String>>;
 }
 
 /// No port where both are equal, and else all of them.
-pub fn unlike_as_a_whole<T: Configuration + PartialEq>(one: &T, other: &dyn Configuration) -> Option<BTreeSet<String>> {
+pub fn unlike_as_a_whole<T: SwitchConfiguration + PartialEq>(one: &T, other: &dyn SwitchConfiguration) -> Option<BTreeSet<String>> {
     (other as &dyn Any).downcast_ref::<T>().filter(|other| *other == one).map(|_| BTreeSet::new())
 }
 
 /// What a port's settings come to. A setting that is there and makes no sense is unknown, whatever the default is.
-pub trait Port {
+pub trait SwitchPortSettings {
     /// Bytes of an IP packet.
     fn mtu(&self) -> Fact<u64>;
 
@@ -106,10 +106,10 @@ pub trait Port {
     fn pfc(&self) -> Fact<BTreeSet<u64>>;
 
     /// The priorities that the watchdog looks at, with what it does.
-    fn watchdog(&self) -> Fact<(BTreeSet<u64>, Watchdog)>;
+    fn watchdog(&self) -> Fact<(BTreeSet<u64>, PfcWatchdogSettings)>;
 
     /// Where packets of a queue are marked; absent where they are not.
-    fn marking(&self, queue: u64) -> Fact<Thresholds>;
+    fn marking(&self, queue: u64) -> Fact<EcnMarkingThresholds>;
 
     /// Whether a queue goes before all others.
     fn is_strict(&self, queue: u64) -> Fact<bool>;

@@ -1,6 +1,6 @@
 //! One thing that a switch is told, whatever its system, and what it disturbs.
 
-use super::{System, cumulus, eos, sonic};
+use super::{SwitchSystem, cumulus, eos, sonic};
 use crate::Disruption;
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[serde(untagged)]
 pub enum SwitchEdit {
     /// A field of SONiC's CONFIG_DB.
-    Sonic(sonic::edit::Edit),
+    Sonic(sonic::edit::SonicEdit),
     /// A place in the tree of NVUE.
-    Cumulus(cumulus::edit::Edit),
+    Cumulus(cumulus::edit::CumulusEdit),
     /// A command of EOS.
-    Eos(eos::edit::Edit),
+    Eos(eos::edit::EosEdit),
 }
 
 impl SwitchEdit {
@@ -28,17 +28,17 @@ impl SwitchEdit {
     }
 
     /// Those of SONiC.
-    pub fn sonic(edits: &[SwitchEdit]) -> Vec<sonic::edit::Edit> {
+    pub fn sonic(edits: &[SwitchEdit]) -> Vec<sonic::edit::SonicEdit> {
         edits.iter().filter_map(|edit| if let SwitchEdit::Sonic(edit) = edit { Some(edit.clone()) } else { None }).collect()
     }
 
     /// Those of Cumulus Linux.
-    pub fn cumulus(edits: &[SwitchEdit]) -> Vec<cumulus::edit::Edit> {
+    pub fn cumulus(edits: &[SwitchEdit]) -> Vec<cumulus::edit::CumulusEdit> {
         edits.iter().filter_map(|edit| if let SwitchEdit::Cumulus(edit) = edit { Some(edit.clone()) } else { None }).collect()
     }
 
     /// Those of EOS.
-    pub fn eos(edits: &[SwitchEdit]) -> Vec<eos::edit::Edit> {
+    pub fn eos(edits: &[SwitchEdit]) -> Vec<eos::edit::EosEdit> {
         edits.iter().filter_map(|edit| if let SwitchEdit::Eos(edit) = edit { Some(edit.clone()) } else { None }).collect()
     }
 }
@@ -52,10 +52,10 @@ pub struct Disturbance {
 }
 
 /// What the edits do to the port.
-pub fn disturbance(system: System, edits: &[SwitchEdit], port: &str, is_up: bool) -> Disturbance {
+pub fn compute_switch_disruption(system: SwitchSystem, edits: &[SwitchEdit], port: &str, is_up: bool) -> Disturbance {
     match system {
-        System::Sonic => sonic::edit::disturbance(&SwitchEdit::sonic(edits), port, is_up),
-        System::Cumulus => cumulus::edit::disturbance(&SwitchEdit::cumulus(edits), port, is_up),
-        System::Eos => eos::edit::disturbance(&SwitchEdit::eos(edits), port, is_up),
+        SwitchSystem::Sonic => sonic::edit::compute_sonic_disruption(&SwitchEdit::sonic(edits), port, is_up),
+        SwitchSystem::Cumulus => cumulus::edit::compute_cumulus_disruption(&SwitchEdit::cumulus(edits), port, is_up),
+        SwitchSystem::Eos => eos::edit::compute_eos_disruption(&SwitchEdit::eos(edits), port, is_up),
     }
 }

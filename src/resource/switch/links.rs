@@ -1,20 +1,20 @@
 //! Ports that had a link before a change have to have one after it, by what the switch itself says: a change that leaves a port dark is not
 //! proven, and its guard takes it back. As sh; a system brings the function `up_of`, which prints those of its arguments that have a link.
 
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use std::collections::BTreeSet;
 
 /// How long ports that the change took down may take to come up again, in seconds: optics and link training take their time.
 pub const LINK_S: u32 = 60;
 
 /// Notes which of these ports have a link. Where that cannot be told nothing is changed.
-pub fn note(ports: &BTreeSet<&str>) -> String {
-    let ports: Vec<String> = ports.iter().map(|port| sh(port)).collect();
+pub fn render_link_state_capture(ports: &BTreeSet<&str>) -> String {
+    let ports: Vec<String> = ports.iter().map(|port| quote_for_shell(port)).collect();
     format!("was=$(up_of {}) || say 65 'which ports have a link cannot be told, and nothing was changed'\n", ports.join(" "))
 }
 
 /// Waits until all of them have one again.
-pub fn wait() -> String {
+pub fn render_link_recovery_wait() -> String {
     format!(
         "t=$(cut -d. -f1 /proc/uptime)\n\
          while [ -n \"$was\" ]; do now=\" $(up_of $was | tr '\\n' ' ') \"; down=\n\
@@ -37,8 +37,8 @@ mod tests {
              up_of() {{ for i do [ ! -e \"${{i##*/}}\" ] || printf '%s\\n' \"$i\"; done; }}\n\
              touch x {before}\n{}rm -f {before}\n{}",
             folder.path().display(),
-            note(&BTreeSet::from(["swp1", "swp2", "Ethernet3/1"])),
-            wait()
+            render_link_state_capture(&BTreeSet::from(["swp1", "swp2", "Ethernet3/1"])),
+            render_link_recovery_wait()
         );
         let output = Command::new("sh").arg("-c").arg(script).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())

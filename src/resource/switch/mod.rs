@@ -21,8 +21,8 @@ pub mod sonic;
 mod system;
 mod unreadable;
 
-pub use judge::{running, unlike};
-pub use system::System;
+pub use judge::{decode_running_configuration, list_differing_ports};
+pub use system::SwitchSystem;
 
 use serde::{Deserialize, Serialize};
 
@@ -49,11 +49,11 @@ impl SwitchRead {
     }
 
     /// The section of the program that asks it.
-    pub fn script(self, system: System) -> String {
+    pub fn script(self, system: SwitchSystem) -> String {
         match system {
-            System::Sonic => sonic::script::read_script(self),
-            System::Cumulus => cumulus::script::read_script(self),
-            System::Eos => eos::script::read_script(self),
+            SwitchSystem::Sonic => sonic::script::read_script(self),
+            SwitchSystem::Cumulus => cumulus::script::read_script(self),
+            SwitchSystem::Eos => eos::script::read_script(self),
         }
     }
 }
@@ -61,7 +61,7 @@ impl SwitchRead {
 /// How thresholds of marking are set: from `min_bytes` in a queue on packets are marked with a growing share, which is
 /// `probability_percent` at `max_bytes`; above that all are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thresholds {
+pub struct EcnMarkingThresholds {
     /// Bytes in the queue.
     pub min_bytes: u64,
     /// Bytes in the queue.
@@ -72,7 +72,7 @@ pub struct Thresholds {
 
 /// What a switch does with a priority that a peer pauses for ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Watchdog {
+pub struct PfcWatchdogSettings {
     /// Milliseconds without a packet after which it acts.
     pub detection_ms: u64,
     /// Milliseconds without a pause after which it lets go.
@@ -81,7 +81,7 @@ pub struct Watchdog {
     pub action: String,
 }
 
-impl std::fmt::Display for Watchdog {
+impl std::fmt::Display for PfcWatchdogSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} after {} ms, back after {} ms", self.action, self.detection_ms, self.restoration_ms)
     }

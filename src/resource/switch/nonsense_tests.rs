@@ -1,24 +1,24 @@
 //! Values that are there and make no sense, on all three systems: each is unknown with its raw text, and never the default, the wish or wrong.
 
-use super::System;
+use super::SwitchSystem;
 use super::buffer::SwitchBuffer;
 use super::ecn::SwitchEcn;
 use super::port::SwitchPort;
 use super::qos::SwitchQos;
 use super::test_support::wish;
 use crate::test_support::answered;
-use crate::{Action, Assessment, Kind, Plane, Reading, Wish};
+use crate::{Action, Assessment, DesiredResource, Plane, Reading, ResourceKind};
 use serde_json::{Value, json};
 
 /// Where a value stands, and what stands there: a pointer into JSON, or the commands that lead to one of EOS.
-type Bend = (System, &'static str, Value);
+type Bend = (SwitchSystem, &'static str, Value);
 
 /// A configuration in which all is as wished.
-fn as_wished(system: System) -> String {
+fn as_wished(system: SwitchSystem) -> String {
     match system {
-        System::Sonic => sonic().to_string(),
-        System::Cumulus => json!({ "ports": ["swp1"], "set": cumulus() }).to_string(),
-        System::Eos => eos(&[]),
+        SwitchSystem::Sonic => sonic().to_string(),
+        SwitchSystem::Cumulus => json!({ "ports": ["swp1"], "set": cumulus() }).to_string(),
+        SwitchSystem::Eos => eos(&[]),
     }
 }
 
@@ -88,17 +88,17 @@ fn bent((system, place, value): &Bend) -> String {
         whole
     };
     match system {
-        System::Sonic => put(sonic(), place).to_string(),
-        System::Cumulus => json!({ "ports": ["swp1"], "set": put(cumulus(), place) }).to_string(),
-        System::Eos => eos(&[&format!("{place} => {}", value.as_str().unwrap())]),
+        SwitchSystem::Sonic => put(sonic(), place).to_string(),
+        SwitchSystem::Cumulus => json!({ "ports": ["swp1"], "set": put(cumulus(), place) }).to_string(),
+        SwitchSystem::Eos => eos(&[&format!("{place} => {}", value.as_str().unwrap())]),
     }
 }
 
-fn wishes(system: System) -> Vec<(&'static dyn Kind, Wish)> {
+fn wishes(system: SwitchSystem) -> Vec<(&'static dyn ResourceKind, DesiredResource)> {
     let (port, mtu) = match system {
-        System::Sonic => ("Ethernet0", 9216),
-        System::Cumulus => ("swp1", 9216),
-        System::Eos => ("Ethernet1", 9214),
+        SwitchSystem::Sonic => ("Ethernet0", 9216),
+        SwitchSystem::Cumulus => ("swp1", 9216),
+        SwitchSystem::Eos => ("Ethernet1", 9214),
     };
     let of = |body: Value| {
         let mut whole = json!({ "system": system, "port": port });
@@ -107,7 +107,7 @@ fn wishes(system: System) -> Vec<(&'static dyn Kind, Wish)> {
     };
     let qos = json!({ "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 200 });
     let marking = json!({ "priority": 3, "min_bytes": 1000, "max_bytes": 2000, "probability_percent": 5 });
-    let mut all: Vec<(&'static dyn Kind, Value)> =
+    let mut all: Vec<(&'static dyn ResourceKind, Value)> =
         vec![(&SwitchPort, json!({ "mtu": mtu, "up": true })), (&SwitchQos, qos), (&SwitchEcn, marking)];
     if system.has_cables() {
         all.push((&SwitchBuffer, json!({ "cable_m": 40, "priority": 3 })));
@@ -115,8 +115,8 @@ fn wishes(system: System) -> Vec<(&'static dyn Kind, Wish)> {
     all.into_iter().map(|(kind, body)| (kind, wish(kind, of(body)))).collect()
 }
 
-fn assess(system: System, config: &str) -> Vec<Assessment> {
-    let of = |(kind, wish): (&dyn Kind, Wish)| {
+fn assess(system: SwitchSystem, config: &str) -> Vec<Assessment> {
+    let of = |(kind, wish): (&dyn ResourceKind, DesiredResource)| {
         let reads = kind.reads(&wish);
         kind.assess(&wish, &answered(&[(&reads[0], 0, config), (&reads[1], 1, "")]))
     };
@@ -135,14 +135,14 @@ fn running(assessments: &[Assessment]) -> Vec<(&str, &Reading)> {
 
 #[test]
 fn in_these_configurations_all_is_as_wished() {
-    for system in [System::Sonic, System::Cumulus, System::Eos] {
+    for system in [SwitchSystem::Sonic, SwitchSystem::Cumulus, SwitchSystem::Eos] {
         assert_eq!(running(&assess(system, &as_wished(system))), [], "{system:?}");
     }
 }
 
 /// What stands somewhere, and the attribute that nobody can judge then.
 fn nonsense() -> Vec<(Bend, &'static str)> {
-    use System::{Cumulus, Eos, Sonic};
+    use SwitchSystem::{Cumulus, Eos, Sonic};
     let marking = "random-detect ecn minimum-threshold 1000 bytes maximum-threshold 2000 bytes max-mark-probability 5";
     vec![
         ((Sonic, "/PORT/Ethernet0/mtu", json!("-1")), "mtu"),

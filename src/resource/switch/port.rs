@@ -1,17 +1,17 @@
 //! `switch_port`: how large the packets of a port may be, and whether it is up.
 
-use super::before::remembered;
-use super::body::{common, mtu, port, reads};
-use super::configuration::Wanted;
-use super::judge::{Judge, Said, take_back};
-use crate::{Answers, Assessment, BodyError, Kind, Read, Wish};
+use super::before::merge_before_values;
+use super::body::{build_switch_reads, check_common_fields, extract_port_name, find_mtu_range};
+use super::configuration::DesiredPortSetting;
+use super::judge::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
 use serde_json::Value;
 
 /// The kind.
 pub struct SwitchPort;
 
-impl Kind for SwitchPort {
+impl ResourceKind for SwitchPort {
     fn name(&self) -> &'static str {
         "switch_port"
     }
@@ -25,8 +25,8 @@ impl Kind for SwitchPort {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = common(body, &["mtu", "up"]);
-        fields.number("mtu", mtu(body));
+        let mut fields = check_common_fields(body, &["mtu", "up"]);
+        fields.number("mtu", find_mtu_range(body));
         fields.flag("up");
         if fields.get("mtu").is_none() && fields.get("up").is_none() {
             fields.error("", "nothing is wished of the port", Some("give `mtu` or `up`".to_owned()));
@@ -34,32 +34,32 @@ impl Kind for SwitchPort {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        reads(wish)
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        build_switch_reads(wish)
     }
 
-    fn part<'a>(&self, wish: &'a Wish) -> Option<&'a str> {
-        Some(port(wish))
+    fn part<'a>(&self, wish: &'a DesiredResource) -> Option<&'a str> {
+        Some(extract_port_name(wish))
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let said = Said::of(wish, answers);
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let said = SwitchConfigurations::of(wish, answers);
         let (mtu, up) = (wish.body.get("mtu").and_then(Value::as_u64), wish.body.get("up").and_then(Value::as_bool));
-        let mut judge = Judge::new(wish, &said);
+        let mut judge = SwitchDiffBuilder::new(wish, &said);
         if let Some(mtu) = mtu {
             judge.attribute("mtu", mtu, |port| port.mtu().into());
         }
         if let Some(up) = up {
             judge.attribute("up", up, |port| port.up().into());
         }
-        judge.finish(&Wanted::Port { mtu, up })
+        judge.finish(&DesiredPortSetting::Port { mtu, up })
     }
 
     fn remembered(&self, first: &Value, now: &Value) -> Value {
-        remembered(first, now)
+        merge_before_values(first, now)
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         take_back(last_applied, before, answers)
     }
 

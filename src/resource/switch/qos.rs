@@ -1,18 +1,18 @@
 //! `switch_qos`: the classes of a port: which DSCP has which priority, by which queue it leaves, which priorities are paused instead of
 //! dropped, what goes before all others, and what is done against a pause without end.
 
-use super::before::remembered;
-use super::body::{Qos, common, port, reads, system};
-use super::configuration::{Port, Wanted};
-use super::judge::{Judge, Said, take_back};
-use crate::{Answers, Assessment, BodyError, Fact, Kind, Read, Wish};
+use super::before::merge_before_values;
+use super::body::{Qos, build_switch_reads, check_common_fields, extract_port_name, extract_switch_system};
+use super::configuration::{DesiredPortSetting, SwitchPortSettings};
+use super::judge::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use crate::{Assessment, BodyError, DesiredResource, Fact, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
 use serde_json::Value;
 
 /// The kind.
 pub struct SwitchQos;
 
-impl Kind for SwitchQos {
+impl ResourceKind for SwitchQos {
     fn name(&self) -> &'static str {
         "switch_qos"
     }
@@ -27,7 +27,7 @@ impl Kind for SwitchQos {
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let watchdog = ["watchdog_detection_ms", "watchdog_restoration_ms", "watchdog_action"];
-        let mut fields = common(body, &[&["priority", "dscp", "cnp_priority", "cnp_dscp"], &watchdog[..]].concat());
+        let mut fields = check_common_fields(body, &[&["priority", "dscp", "cnp_priority", "cnp_dscp"], &watchdog[..]].concat());
         for field in ["priority", "dscp"].iter().filter(|field| body.get(**field).is_none()) {
             fields.error("", format!("`{field}` is missing"), None);
         }
@@ -52,51 +52,51 @@ impl Kind for SwitchQos {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        reads(wish)
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        build_switch_reads(wish)
     }
 
-    fn part<'a>(&self, wish: &'a Wish) -> Option<&'a str> {
-        Some(port(wish))
+    fn part<'a>(&self, wish: &'a DesiredResource) -> Option<&'a str> {
+        Some(extract_port_name(wish))
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let said = Said::of(wish, answers);
-        let wanted = Qos::of(&wish.body, system(wish));
-        let mut judge = Judge::new(wish, &said);
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let said = SwitchConfigurations::of(wish, answers);
+        let wanted = Qos::of(&wish.body, extract_switch_system(wish));
+        let mut judge = SwitchDiffBuilder::new(wish, &said);
         let dscps: Vec<(u64, u64)> =
             wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect();
-        judge.attribute("dscp", pairs(dscps.iter().map(|(dscp, priority)| (*dscp, Some(*priority)))), |port| {
+        judge.attribute("dscp", format_number_pairs(dscps.iter().map(|(dscp, priority)| (*dscp, Some(*priority)))), |port| {
             all_known(dscps.iter().map(|(dscp, _)| (*dscp, port.priority(*dscp)))).into()
         });
         let priorities = || wanted.classes.iter().map(|class| (class.priority, class.pfc));
-        judge.attribute("queue", pairs(priorities().map(|(priority, _)| (priority, Some(priority)))), |port| {
-            all_known(priorities().map(|(priority, pfc)| (priority, ways(port, priority, pfc)))).into()
+        judge.attribute("queue", format_number_pairs(priorities().map(|(priority, _)| (priority, Some(priority)))), |port| {
+            all_known(priorities().map(|(priority, pfc)| (priority, find_agreed_queue(port, priority, pfc)))).into()
         });
-        judge.attribute("pfc", list(wanted.pfc()), |port| port.pfc().map(list).into());
+        judge.attribute("pfc", format_number_list(wanted.pfc()), |port| port.pfc().map(format_number_list).into());
         let strict = || wanted.classes.iter().filter(|class| class.strict).map(|class| class.priority);
         if strict().next().is_some() {
-            judge.attribute("strict", list(strict()), |port| all_strict(port, strict()).map(list).into());
+            judge.attribute("strict", format_number_list(strict()), |port| all_strict(port, strict()).map(format_number_list).into());
         }
         if let Some(watchdog) = &wanted.watchdog {
-            let words = |on: Vec<u64>, watchdog: &super::Watchdog| format!("{}: {watchdog}", list(on));
+            let words = |on: Vec<u64>, watchdog: &super::PfcWatchdogSettings| format!("{}: {watchdog}", format_number_list(on));
             judge.attribute("watchdog", words(wanted.pfc().into_iter().collect(), watchdog), |port| {
                 port.watchdog().map(|(on, found)| words(on.into_iter().collect(), &found)).into()
             });
         }
-        if system(wish).has_pools() {
+        if extract_switch_system(wish).has_pools() {
             judge.attribute("lossless_pool", "there", |port| {
                 port.has_lossless_pool().and_then(|is_there| is_there.then_some("there").into()).into()
             });
         }
-        judge.finish(&Wanted::Qos(wanted))
+        judge.finish(&DesiredPortSetting::Qos(wanted))
     }
 
     fn remembered(&self, first: &Value, now: &Value) -> Value {
-        remembered(first, now)
+        merge_before_values(first, now)
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         take_back(last_applied, before, answers)
     }
 
@@ -107,7 +107,7 @@ impl Kind for SwitchQos {
 
 /// The queue of a priority, where all ways to it agree: by DSCP, by a pause frame, and by the group that it is held in. A pause that
 /// lands on another queue than the packets is the mismatch that no check of the switch finds.
-fn ways(port: &dyn Port, priority: u64, pfc: bool) -> Fact<u64> {
+fn find_agreed_queue(port: &dyn SwitchPortSettings, priority: u64, pfc: bool) -> Fact<u64> {
     port.queue(priority).and_then(|queue| {
         let others = if pfc { vec![port.paused_queue(priority), port.group(priority)] } else { Vec::new() };
         let unknown = others.iter().find_map(Fact::why_unknown).map(str::to_owned);
@@ -117,7 +117,7 @@ fn ways(port: &dyn Port, priority: u64, pfc: bool) -> Fact<u64> {
 }
 
 /// The queues that go first, of these.
-fn all_strict(port: &dyn Port, queues: impl Iterator<Item = u64>) -> Fact<Vec<u64>> {
+fn all_strict(port: &dyn SwitchPortSettings, queues: impl Iterator<Item = u64>) -> Fact<Vec<u64>> {
     queues.fold(Fact::Is(Vec::new()), |all, queue| {
         all.and_then(|mut all| {
             port.is_strict(queue).map(|is_strict| {
@@ -133,18 +133,18 @@ fn all_known(all: impl Iterator<Item = (u64, Fact<u64>)>) -> Fact<String> {
     let all: Vec<(u64, Fact<u64>)> = all.collect();
     match all.iter().find_map(|(_, to)| to.why_unknown()) {
         Some(why) => Fact::Unknown(why.to_owned()),
-        None => Fact::Is(pairs(all.iter().map(|(from, to)| (*from, to.value().copied())))),
+        None => Fact::Is(format_number_pairs(all.iter().map(|(from, to)| (*from, to.value().copied())))),
     }
 }
 
 /// `26: 3, 48: 6`.
-fn pairs(all: impl Iterator<Item = (u64, Option<u64>)>) -> String {
+fn format_number_pairs(all: impl Iterator<Item = (u64, Option<u64>)>) -> String {
     let one = |(from, to): (u64, Option<u64>)| format!("{from}: {}", to.map_or_else(|| "none".to_owned(), |to| to.to_string()));
     all.map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// `3`, `3, 4`, `none`.
-fn list(all: impl IntoIterator<Item = u64>) -> String {
+fn format_number_list(all: impl IntoIterator<Item = u64>) -> String {
     let all: Vec<String> = all.into_iter().map(|number| number.to_string()).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }

@@ -5,10 +5,10 @@ use super::ecn::SwitchEcn;
 use super::edit::SwitchEdit;
 use super::port::SwitchPort;
 use super::qos::SwitchQos;
-use super::sonic::edit::patch;
+use super::sonic::edit::build_json_patch;
 use super::test_support::wish;
 use crate::test_support::answered;
-use crate::{Action, Answers, Assessment, Disruption, Kind, Wish};
+use crate::{Action, Assessment, DesiredResource, Disruption, ReadResults, ResourceKind};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -33,13 +33,13 @@ fn delivered() -> Value {
     })
 }
 
-fn qos() -> Wish {
+fn qos() -> DesiredResource {
     let body = json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48,
         "watchdog_detection_ms": 200, "watchdog_restoration_ms": 400 });
     wish(&SwitchQos, body)
 }
 
-fn answers(kind: &dyn Kind, wish: &Wish, running: &Value, saved: Option<&Value>) -> Answers {
+fn answers(kind: &dyn ResourceKind, wish: &DesiredResource, running: &Value, saved: Option<&Value>) -> ReadResults {
     let reads = kind.reads(wish);
     let saved = saved.map_or((1, String::new()), |saved| (0, saved.to_string()));
     answered(&[(&reads[0], 0, &running.to_string()), (&reads[1], saved.0, &saved.1)])
@@ -55,7 +55,7 @@ fn edits(assessment: &Assessment) -> &[SwitchEdit] {
 /// What `config apply-patch` makes of a configuration.
 fn patched(config: &Value, edits: &[SwitchEdit]) -> Value {
     let mut out = config.clone();
-    for operation in patch(&SwitchEdit::sonic(edits)).as_array().unwrap() {
+    for operation in build_json_patch(&SwitchEdit::sonic(edits)).as_array().unwrap() {
         let path = operation["path"].as_str().unwrap();
         let (parent, last) = path.rsplit_once('/').unwrap();
         let last = last.replace("~1", "/").replace("~0", "~");
@@ -70,7 +70,7 @@ fn patched(config: &Value, edits: &[SwitchEdit]) -> Value {
 }
 
 /// As planned, then done, then saved: met; and taken back it is as it was, but for what is ours and unused.
-fn round(kind: &dyn Kind, wish: &Wish, config: &Value) -> Value {
+fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Value) -> Value {
     let first = kind.assess(wish, &answers(kind, wish, config, Some(config)));
     let done = patched(config, edits(&first));
     let unsaved = kind.assess(wish, &answers(kind, wish, &done, Some(config)));
@@ -98,7 +98,7 @@ fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
         .filter(|row| row.contains("Running"))
         .collect();
     insta::assert_snapshot!(rows.join("\n"));
-    insta::assert_snapshot!(serde_json::to_string_pretty(&patch(&SwitchEdit::sonic(edits(&first)))).unwrap());
+    insta::assert_snapshot!(serde_json::to_string_pretty(&build_json_patch(&SwitchEdit::sonic(edits(&first)))).unwrap());
     assert_eq!((first.disruption, first.transaction.as_deref()), (Disruption::LinkBlip, Some("switch")));
     let back = round(&SwitchQos, &wish, &config);
     assert_eq!(back["PORT_QOS_MAP"]["Ethernet0"]["dscp_to_tc_map"], "AZURE");

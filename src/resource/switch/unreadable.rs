@@ -22,24 +22,24 @@ pub const PERCENT: RangeInclusive<u64> = 0..=100;
 const SHOWN: usize = 80;
 
 /// Nobody knows: what it is of, and what stands there.
-pub fn unreadable<T>(what: impl Display, raw: &str) -> Fact<T> {
+pub fn build_unreadable_fact<T>(what: impl Display, raw: &str) -> Fact<T> {
     Fact::Unknown(format!("{what} makes no sense: `{}`", one_line(raw, SHOWN)))
 }
 
 /// A whole number in digits alone, within its bounds.
-pub fn number(what: impl Display, raw: Option<&str>, bounds: RangeInclusive<u64>) -> Fact<u64> {
+pub fn parse_bounded_number(what: impl Display, raw: Option<&str>, bounds: RangeInclusive<u64>) -> Fact<u64> {
     let Some(raw) = raw else { return Fact::Absent };
     let is_plain = !raw.is_empty() && raw.bytes().all(|byte| byte.is_ascii_digit());
     let number = raw.parse().ok().filter(|number| is_plain && bounds.contains(number));
-    number.map_or_else(|| unreadable(what, raw), Fact::Is)
+    number.map_or_else(|| build_unreadable_fact(what, raw), Fact::Is)
 }
 
 /// Priorities behind one another: `3,4`; none where nothing stands there.
-pub fn priorities(what: impl Display, raw: Option<&str>) -> Fact<BTreeSet<u64>> {
+pub fn parse_priority_list(what: impl Display, raw: Option<&str>) -> Fact<BTreeSet<u64>> {
     let raw = raw.unwrap_or_default();
-    let one = |text: &str| number("", Some(text.trim()), PRIORITIES).value().copied();
+    let one = |text: &str| parse_bounded_number("", Some(text.trim()), PRIORITIES).value().copied();
     let all: Option<BTreeSet<u64>> = if raw.is_empty() { Some(BTreeSet::new()) } else { raw.split(',').map(one).collect() };
-    all.map_or_else(|| unreadable(what, raw), Fact::Is)
+    all.map_or_else(|| build_unreadable_fact(what, raw), Fact::Is)
 }
 
 #[cfg(test)]
@@ -48,9 +48,9 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_said_in_one_line_and_cut() {
-        let why = |raw: &str| number("`mtu`", Some(raw), MTUS).why_unknown().map(str::to_owned);
-        assert_eq!(number("`mtu`", Some("9216"), MTUS), Fact::Is(9216));
-        assert_eq!(number("`mtu`", None, MTUS), Fact::Absent);
+        let why = |raw: &str| parse_bounded_number("`mtu`", Some(raw), MTUS).why_unknown().map(str::to_owned);
+        assert_eq!(parse_bounded_number("`mtu`", Some("9216"), MTUS), Fact::Is(9216));
+        assert_eq!(parse_bounded_number("`mtu`", None, MTUS), Fact::Absent);
         for raw in ["-1", "+9216", "", " ", "9216.0", "0x2400", "65536", "67", "99999999999999999999", "NaN"] {
             assert!(why(raw).is_some(), "{raw}");
         }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn one_priority_that_makes_no_sense_leaves_all_unknown() {
-        let of = |raw: &str| priorities("`pfc_enable`", Some(raw));
+        let of = |raw: &str| parse_priority_list("`pfc_enable`", Some(raw));
         assert_eq!((of("3, 4"), of("")), (Fact::Is(BTreeSet::from([3, 4])), Fact::Is(BTreeSet::new())));
         for raw in ["3,x", "3,", ",", "8", "3-4", "3 4"] {
             assert!(of(raw).why_unknown().is_some(), "{raw}");

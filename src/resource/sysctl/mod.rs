@@ -3,16 +3,20 @@
 pub mod script;
 pub mod settings;
 
-use super::body::{Shape, check_fields, demand, is_word, optional, required, scalar};
-use super::file::found::{Found, put};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Kind, Plane, Read, Reading, Wish, rights};
+use super::body::{FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_scalar_field, require_condition};
+use super::file::found::{FileState, build_config_file_action};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, rights};
 use serde_json::{Value, json};
 use settings::{SettingFiles, key_name, key_path, normal_value};
 
 /// The kind.
 pub struct Sysctl;
 
-const FIELDS: &[super::body::Field] = &[required("key", Shape::Text), required("value", Shape::Scalar), optional("guard", Shape::Flag)];
+const FIELDS: &[super::body::BodyField] = &[
+    new_required_field("key", FieldShape::Text),
+    new_required_field("value", FieldShape::Scalar),
+    new_optional_field("guard", FieldShape::Flag),
+];
 
 /// Our drop-in for a key.
 fn drop_in(key: &str) -> String {
@@ -26,7 +30,7 @@ struct Values {
     files: SettingFiles,
 }
 
-fn values(key: &str, answers: &Answers) -> Values {
+fn decode_sysctl_values(key: &str, answers: &ReadResults) -> Values {
     let unknown = |reason: String| Values {
         running: Reading::Unknown(reason.clone()),
         persisted: Reading::Unknown(reason),
@@ -41,7 +45,7 @@ fn values(key: &str, answers: &Answers) -> Values {
     let running = match first.strip_prefix("running\t") {
         Some(value) => Reading::is(normal_value(value)),
         None if first == "none" => Reading::Absent,
-        None if first.starts_with("denied\t") => Reading::Unknown(rights::reason(&first["denied\t".len()..])),
+        None if first.starts_with("denied\t") => Reading::Unknown(rights::describe_denied_access(&first["denied\t".len()..])),
         None => Reading::Unknown("the setting cannot be read".to_owned()),
     };
     let files = SettingFiles::decode(out);
@@ -49,7 +53,7 @@ fn values(key: &str, answers: &Answers) -> Values {
     Values { running, persisted, files }
 }
 
-impl Kind for Sysctl {
+impl ResourceKind for Sysctl {
     fn name(&self) -> &'static str {
         "sysctl"
     }
@@ -64,24 +68,24 @@ impl Kind for Sysctl {
             let path = key_path(key);
             let clean =
                 is_word(key, "._-/:@") && path.contains('/') && path.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-            demand(&mut errors, clean, "/key", "this is no kernel setting", "write it as net.core.rmem_max");
+            require_condition(&mut errors, clean, "/key", "this is no kernel setting", "write it as net.core.rmem_max");
         }
-        if let Some(value) = scalar(body, "value") {
+        if let Some(value) = read_scalar_field(body, "value") {
             let clean = !value.trim().is_empty() && !value.chars().any(|c| c.is_control() && c != '\t');
-            demand(&mut errors, clean, "/value", "the value must be one line that is not empty", "for example 1");
+            require_condition(&mut errors, clean, "/value", "the value must be one line that is not empty", "for example 1");
         }
         errors
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         let key = wish.text("key").unwrap_or_default();
         vec![Read::Sysctl { key: key.to_owned() }, Read::File { path: drop_in(key) }]
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let key = wish.text("key").unwrap_or_default();
-        let value = normal_value(&scalar(&wish.body, "value").unwrap_or_default());
-        let (found, own) = (values(key, answers), Found::at(&drop_in(key), answers));
+        let value = normal_value(&read_scalar_field(&wish.body, "value").unwrap_or_default());
+        let (found, own) = (decode_sysctl_values(key, answers), FileState::at(&drop_in(key), answers));
         let content = format!("# Written by railwright; a change by hand is drift.\n{key} = {value}\n");
         let mut assessment = Assessment {
             before: json!({ "running": found.running.value(), "persisted": found.persisted.value(), "drop_in": own.remember() }),
@@ -89,7 +93,7 @@ impl Kind for Sysctl {
         };
         let wanted = Reading::is(value.clone());
         if found.persisted != wanted {
-            assessment.actions.push(put(&drop_in(key), content.clone()));
+            assessment.actions.push(build_config_file_action(&drop_in(key), content.clone()));
             let later = found.files.with(&drop_in(key), &content).effective(&key_path(key)).filter(|e| e.value != value);
             assessment.refusal =
                 later.map(|e| format!("{} sets {key} to {} and is read after our file; change or remove that line first", e.file, e.value));
@@ -106,16 +110,16 @@ impl Kind for Sysctl {
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
         let key = last_applied.text("key").unwrap_or_default();
-        let (found, now) = (values(key, answers), Found::at(&drop_in(key), answers));
-        let kept = Found::remembered(before.get("drop_in"));
+        let (found, now) = (decode_sysctl_values(key, answers), FileState::at(&drop_in(key), answers));
+        let kept = FileState::remembered(before.get("drop_in"));
         let (mut actions, residue) = kept.restore(&drop_in(key), &now);
         let mut residue: Vec<_> = residue.into_iter().collect();
         let earlier = |field: &str| before.get(field).and_then(Value::as_str).map(Reading::is);
         // What other files say has moved on without us, and counts once ours is as it was.
         let files = match &kept {
-            Found::Absent { .. } => found.files.without(&drop_in(key)),
+            FileState::Absent { .. } => found.files.without(&drop_in(key)),
             kept => kept.text().map_or_else(|| found.files.clone(), |text| found.files.with(&drop_in(key), text)),
         };
         let persisted = match &found.persisted {

@@ -2,13 +2,13 @@
 
 use super::settings::{FOLDERS, key_path};
 use crate::complaint::{MISSING, SAY};
-use crate::rights::{Need, OPEN};
-use railwright_base::quote::sh;
+use crate::rights::{OPEN, RootAccessNeed};
+use railwright_base::quote::quote_for_shell;
 
 /// Some settings are root's alone (`net.core.bpf_jit_harden` is 0600), and so may be a file of sysctl.d.
-pub fn needs(key: &str) -> Vec<Need> {
-    let running = Need::Content(format!("/proc/sys/{}", key_path(key)));
-    FOLDERS.iter().map(|folder| Need::Folder(folder, ".conf")).chain([running]).collect()
+pub fn list_sysctl_access_needs(key: &str) -> Vec<RootAccessNeed> {
+    let running = RootAccessNeed::Content(format!("/proc/sys/{}", key_path(key)));
+    FOLDERS.iter().map(|folder| RootAccessNeed::Folder(folder, ".conf")).chain([running]).collect()
 }
 
 /// All files of sysctl.d, and their lines that are no comments, in `$sysctl_files`; `/lib` is most often another name of
@@ -34,7 +34,7 @@ fn files_script() -> String {
 /// shell itself would read one byte at a time, and many settings are all told to the first one (Linux, kernel/sysctl.c:
 /// `*ppos && !write`).
 pub fn shared_script(keys: &[&str]) -> String {
-    let paths: Vec<String> = keys.iter().map(|key| format!(" \"$R\"/proc/sys/{}", sh(&key_path(key)))).collect();
+    let paths: Vec<String> = keys.iter().map(|key| format!(" \"$R\"/proc/sys/{}", quote_for_shell(&key_path(key)))).collect();
     format!("{}sysctl_values=$(grep -Hs ''{} /dev/null)\n", files_script(), paths.concat())
 }
 
@@ -61,8 +61,8 @@ pub fn read_script(key: &str) -> String {
          done\n\
          exit 0\n",
         files = files_script(),
-        path = sh(&path),
-        last = sh(last),
+        path = quote_for_shell(&path),
+        last = quote_for_shell(last),
     )
 }
 
@@ -72,8 +72,8 @@ pub fn set_script(key: &str, value: &str) -> String {
         "{SAY}f=/proc/sys/{path}\n\
          [ -e \"$f\" ] || say {MISSING} \"the kernel has no setting \"{key}\n\
          printf '%s\\n' {value} >\"$f\" || say 1 \"the kernel refused the value \"{value}\" for \"{key}\n",
-        path = sh(&key_path(key)),
-        key = sh(key),
-        value = sh(value),
+        path = quote_for_shell(&key_path(key)),
+        key = quote_for_shell(key),
+        value = quote_for_shell(value),
     )
 }

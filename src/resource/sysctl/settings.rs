@@ -55,7 +55,7 @@ impl SettingFiles {
     pub fn effective(&self, key_path: &str) -> Option<Effective> {
         let (mut explicit, mut pattern, mut excluded) = (None, None, false);
         for (path, lines) in self.in_order() {
-            for (name, value) in lines.iter().filter_map(|line| assignment(line)) {
+            for (name, value) in lines.iter().filter_map(|line| parse_sysctl_assignment(line)) {
                 let found = value.map(|value| Effective { value: normal_value(&value), file: path.to_owned() });
                 match found {
                     None => excluded |= name == key_path,
@@ -89,17 +89,17 @@ impl SettingFiles {
 pub fn key_path(key: &str) -> String {
     match key.find(['.', '/']) {
         Some(at) if key[at..].starts_with('/') => key.to_owned(),
-        _ => swapped(key),
+        _ => swap_dots_and_slashes(key),
     }
 }
 
 /// A key in the one spelling that names it, dots first: `net.ipv4.conf.eth0/100.rp_filter` for `net/ipv4/conf/eth0.100/rp_filter` too.
 pub fn key_name(key: &str) -> String {
-    swapped(&key_path(key))
+    swap_dots_and_slashes(&key_path(key))
 }
 
 /// Dots and slashes in each other's place.
-fn swapped(key: &str) -> String {
+fn swap_dots_and_slashes(key: &str) -> String {
     let swap = |c: char| match c {
         '.' => '/',
         '/' => '.',
@@ -114,7 +114,7 @@ pub fn normal_value(value: &str) -> String {
 }
 
 /// `key = value`; no value for `-key`, which takes the key out of patterns.
-fn assignment(line: &str) -> Option<(String, Option<String>)> {
+fn parse_sysctl_assignment(line: &str) -> Option<(String, Option<String>)> {
     let line = line.trim();
     if line.is_empty() || line.starts_with(['#', ';']) {
         return None;

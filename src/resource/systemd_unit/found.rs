@@ -1,6 +1,6 @@
 //! The answer of `Read::Unit`, decoded: properties of `systemctl show`.
 
-use crate::{Answers, Read, Reading};
+use crate::{Read, ReadResults, Reading};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub struct FoundUnit {
 
 impl FoundUnit {
     /// The unit by the answers; the error fits after "unknown:".
-    pub fn of(name: &str, answers: &Answers) -> Result<Self, String> {
+    pub fn of(name: &str, answers: &ReadResults) -> Result<Self, String> {
         match answers.output(&Read::Unit { name: name.to_owned() })? {
             (0, out) => Self::decode(out).ok_or_else(|| "systemd's answer makes no sense".to_owned()),
             (69, _) => Err("systemd does not run on this host".to_owned()),
@@ -102,7 +102,7 @@ impl FoundUnit {
 }
 
 /// Modification times from `Read::Modified`, in seconds since 1970, by path. A path that is not there is left out.
-pub fn modified(paths: &[String], answers: &Answers) -> Result<BTreeMap<String, i64>, String> {
+pub fn decode_modification_times(paths: &[String], answers: &ReadResults) -> Result<BTreeMap<String, i64>, String> {
     let (_, out) = answers.output(&Read::Modified { paths: paths.to_vec() })?;
     Ok(out.lines().filter_map(|line| line.split_once(' ')).filter_map(|(time, path)| Some((path.to_owned(), time.parse().ok()?))).collect())
 }

@@ -7,36 +7,39 @@ pub mod script;
 mod undo;
 
 use super::action::UnitVerb;
-use super::assessment::Watch;
-use super::body::{Shape, check_fields, demand, error, flag, is_clean_path, is_word, optional, required, texts};
-use super::file::found::{Found, put};
-use super::{Action, Answers, Assessment, Attribute, BodyError, Disruption, Kind, Plane, Read, Reading, Wish};
-use found::{FoundUnit, modified};
+use super::assessment::WatchedFiles;
+use super::body::{
+    FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_optional_field, new_required_field, read_flag_field,
+    read_text_list_field, require_condition,
+};
+use super::file::found::{FileState, build_config_file_action};
+use super::{Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceKind};
+use found::{FoundUnit, decode_modification_times};
 use serde_json::{Map, Value, json};
 
 /// The kind.
 pub struct SystemdUnit;
 
-const FIELDS: &[super::body::Field] = &[
-    required("name", Shape::Text),
-    optional("content", Shape::Text),
-    optional("dropins", Shape::Map),
-    optional("enabled", Shape::Flag),
-    optional("active", Shape::Flag),
-    optional("masked", Shape::Flag),
-    optional("restart_on", Shape::Texts),
-    optional("guard", Shape::Flag),
+const FIELDS: &[super::body::BodyField] = &[
+    new_required_field("name", FieldShape::Text),
+    new_optional_field("content", FieldShape::Text),
+    new_optional_field("dropins", FieldShape::Map),
+    new_optional_field("enabled", FieldShape::Flag),
+    new_optional_field("active", FieldShape::Flag),
+    new_optional_field("masked", FieldShape::Flag),
+    new_optional_field("restart_on", FieldShape::Texts),
+    new_optional_field("guard", FieldShape::Flag),
 ];
 
 const SUFFIXES: [&str; 8] = [".service", ".socket", ".target", ".timer", ".mount", ".path", ".slice", ".automount"];
 
-fn name(wish: &Wish) -> &str {
+fn extract_unit_name(wish: &DesiredResource) -> &str {
     wish.text("name").unwrap_or_default()
 }
 
 /// The files of ours: attribute, path, content.
-fn files(wish: &Wish) -> Vec<(String, String, String)> {
-    let unit = name(wish);
+fn list_unit_files(wish: &DesiredResource) -> Vec<(String, String, String)> {
+    let unit = extract_unit_name(wish);
     let own = wish.text("content").map(|content| ("content".to_owned(), format!("/etc/systemd/system/{unit}"), content.to_owned()));
     let dropins = wish.body.get("dropins").and_then(Value::as_object);
     let dropins = dropins.into_iter().flatten().filter_map(|(file, content)| {
@@ -47,16 +50,16 @@ fn files(wish: &Wish) -> Vec<(String, String, String)> {
 }
 
 /// Every path whose change makes a restart owed.
-fn watched(wish: &Wish) -> Vec<String> {
-    files(wish).into_iter().map(|(_, path, _)| path).chain(texts(&wish.body, "restart_on")).collect()
+fn list_restart_triggers(wish: &DesiredResource) -> Vec<String> {
+    list_unit_files(wish).into_iter().map(|(_, path, _)| path).chain(read_text_list_field(&wish.body, "restart_on")).collect()
 }
 
-fn verb(wish: &Wish, verb: UnitVerb) -> Action {
-    Action::Unit { name: name(wish).to_owned(), verb }
+fn new_unit_action(wish: &DesiredResource, verb: UnitVerb) -> Action {
+    Action::Unit { name: extract_unit_name(wish).to_owned(), verb }
 }
 
 /// The state of the unit as far as undoing needs it.
-fn remember(unit: &Result<FoundUnit, String>) -> Value {
+fn build_unit_snapshot(unit: &Result<FoundUnit, String>) -> Value {
     match unit {
         Ok(unit) => json!({
             "there": !unit.is_missing(), "masked": unit.is_masked(),
@@ -67,25 +70,25 @@ fn remember(unit: &Result<FoundUnit, String>) -> Value {
 }
 
 /// What is judged of the unit itself, beside its files.
-struct Judged<'a> {
-    wish: &'a Wish,
+struct UnitComparison<'a> {
+    wish: &'a DesiredResource,
     unit: Result<FoundUnit, String>,
     newer: Result<Vec<String>, String>,
 }
 
-impl<'a> Judged<'a> {
-    fn new(wish: &'a Wish, answers: &Answers) -> Self {
-        let unit = FoundUnit::of(name(wish), answers);
-        let watched = watched(wish);
+impl<'a> UnitComparison<'a> {
+    fn new(wish: &'a DesiredResource, answers: &ReadResults) -> Self {
+        let unit = FoundUnit::of(extract_unit_name(wish), answers);
+        let watched = list_restart_triggers(wish);
         let newer = match &unit {
             _ if watched.is_empty() => Ok(Vec::new()),
-            Ok(unit) => modified(&watched, answers).map(|times| {
+            Ok(unit) => decode_modification_times(&watched, answers).map(|times| {
                 let since = unit.active_since_s().unwrap_or(i64::MAX);
                 times.into_iter().filter(|(_, time)| *time > since).map(|(path, _)| path).collect()
             }),
             Err(reason) => Err(reason.clone()),
         };
-        Judged { wish, unit, newer }
+        UnitComparison { wish, unit, newer }
     }
 
     fn reading(&self, of: impl Fn(&FoundUnit) -> Reading) -> Reading {
@@ -99,13 +102,13 @@ impl<'a> Judged<'a> {
             assessment.attributes.insert(name.to_owned(), Attribute::in_plane(plane, Reading::is(wanted), found));
         };
         let body = &self.wish.body;
-        if let Some(masked) = flag(body, "masked") {
+        if let Some(masked) = read_flag_field(body, "masked") {
             add("masked", Plane::NextBoot, masked, self.reading(|unit| Reading::is(unit.is_masked())));
         }
-        if let Some(enabled) = flag(body, "enabled") {
+        if let Some(enabled) = read_flag_field(body, "enabled") {
             add("enabled", Plane::NextBoot, enabled, self.reading(FoundUnit::enabled));
         }
-        if let Some(active) = flag(body, "active") {
+        if let Some(active) = read_flag_field(body, "active") {
             let found = match self.reading(FoundUnit::active) {
                 Reading::Is(Value::String(_)) if !active => Reading::is(false),
                 found => found,
@@ -117,7 +120,7 @@ impl<'a> Judged<'a> {
             false => Reading::is(!unit.is_stale()),
         };
         add("loaded", Plane::Running, true, self.reading(loaded));
-        if flag(body, "active") == Some(true) && !watched(self.wish).is_empty() {
+        if read_flag_field(body, "active") == Some(true) && !list_restart_triggers(self.wish).is_empty() {
             let found = match &self.newer {
                 Ok(newer) if newer.is_empty() => Reading::is(true),
                 Ok(newer) => Reading::is(format!("{} changed since it started", newer.join(", "))),
@@ -128,32 +131,32 @@ impl<'a> Judged<'a> {
     }
 }
 
-fn differs(assessment: &Assessment, attribute: &str) -> bool {
+fn has_attribute_difference(assessment: &Assessment, attribute: &str) -> bool {
     assessment.attributes.get(attribute).is_some_and(|attribute| !attribute.differences().is_empty())
 }
 
 /// The verbs that mend what differs, in the order that systemd needs.
-fn verbs(wish: &Wish, files_change: bool, unit_runs: bool, assessment: &mut Assessment) {
-    if files_change || differs(assessment, "loaded") {
+fn plan_unit_actions(wish: &DesiredResource, files_change: bool, unit_runs: bool, assessment: &mut Assessment) {
+    if files_change || has_attribute_difference(assessment, "loaded") {
         assessment.actions.push(Action::ReloadSystemd);
         assessment.disruption = Disruption::Reload;
     }
-    let wants = |field: &str| flag(&wish.body, field);
+    let wants = |field: &str| read_flag_field(&wish.body, field);
     for (attribute, yes, no) in [("masked", UnitVerb::Mask, UnitVerb::Unmask), ("enabled", UnitVerb::Enable, UnitVerb::Disable)] {
-        if differs(assessment, attribute) {
-            assessment.actions.push(verb(wish, if wants(attribute) == Some(true) { yes } else { no }));
+        if has_attribute_difference(assessment, attribute) {
+            assessment.actions.push(new_unit_action(wish, if wants(attribute) == Some(true) { yes } else { no }));
         }
     }
     match wants("active") {
-        Some(true) if differs(assessment, "active") => assessment.actions.push(verb(wish, UnitVerb::Start)),
-        Some(true) if unit_runs && (files_change || differs(assessment, "restarted")) => {
-            assessment.actions.push(verb(wish, UnitVerb::Restart));
-            assessment.interrupts.push(format!("{} restarts", name(wish)));
+        Some(true) if has_attribute_difference(assessment, "active") => assessment.actions.push(new_unit_action(wish, UnitVerb::Start)),
+        Some(true) if unit_runs && (files_change || has_attribute_difference(assessment, "restarted")) => {
+            assessment.actions.push(new_unit_action(wish, UnitVerb::Restart));
+            assessment.interrupts.push(format!("{} restarts", extract_unit_name(wish)));
             assessment.disruption = Disruption::Restart;
         }
-        Some(false) if differs(assessment, "active") => {
-            assessment.actions.push(verb(wish, UnitVerb::Stop));
-            assessment.interrupts.push(format!("{} stops", name(wish)));
+        Some(false) if has_attribute_difference(assessment, "active") => {
+            assessment.actions.push(new_unit_action(wish, UnitVerb::Stop));
+            assessment.interrupts.push(format!("{} stops", extract_unit_name(wish)));
             assessment.disruption = Disruption::Restart;
         }
         _ => {}
@@ -163,21 +166,33 @@ fn verbs(wish: &Wish, files_change: bool, unit_runs: bool, assessment: &mut Asse
 fn check_files(body: &Value, errors: &mut Vec<BodyError>) {
     if let Some(content) = body.get("content").and_then(Value::as_str) {
         let install = content.lines().any(|line| line.trim() == "[Install]");
-        let wanted = flag(body, "enabled") == Some(true);
-        demand(
+        let wanted = read_flag_field(body, "enabled") == Some(true);
+        require_condition(
             errors,
             install || !wanted,
             "/content",
             "the unit is to be enabled but has no [Install] section",
             "add [Install] with WantedBy=",
         );
-        demand(errors, flag(body, "masked") != Some(true), "/masked", "a unit with `content` cannot be masked", "leave one of the two out");
+        require_condition(
+            errors,
+            read_flag_field(body, "masked") != Some(true),
+            "/masked",
+            "a unit with `content` cannot be masked",
+            "leave one of the two out",
+        );
     }
     for (file, content) in body.get("dropins").and_then(Value::as_object).into_iter().flatten() {
         let is_alone = !body["dropins"].get(format!("{file}.conf")).is_some_and(Value::is_string);
-        demand(errors, is_alone, &format!("/dropins/{file}"), &format!("`{file}.conf` is the same file"), "leave one of the two out");
+        require_condition(
+            errors,
+            is_alone,
+            &format!("/dropins/{file}"),
+            &format!("`{file}.conf` is the same file"),
+            "leave one of the two out",
+        );
         let clean = is_word(file, "._-") && content.is_string();
-        demand(
+        require_condition(
             errors,
             clean,
             &format!("/dropins/{file}"),
@@ -185,12 +200,12 @@ fn check_files(body: &Value, errors: &mut Vec<BodyError>) {
             "for example 10-memlock: \"[Service]\\nLimitMEMLOCK=infinity\\n\"",
         );
     }
-    for path in texts(body, "restart_on") {
-        demand(errors, is_clean_path(&path), "/restart_on", "this is no absolute path", "for example /etc/service.conf");
+    for path in read_text_list_field(body, "restart_on") {
+        require_condition(errors, is_clean_path(&path), "/restart_on", "this is no absolute path", "for example /etc/service.conf");
     }
 }
 
-impl Kind for SystemdUnit {
+impl ResourceKind for SystemdUnit {
     fn name(&self) -> &'static str {
         "systemd_unit"
     }
@@ -203,69 +218,73 @@ impl Kind for SystemdUnit {
         let mut errors = check_fields(body, "", FIELDS);
         if let Some(name) = body.get("name").and_then(Value::as_str) {
             let unit = is_word(name, "._@:\\-") && SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
-            demand(&mut errors, unit, "/name", "this is no unit name", "write it with its suffix, such as openibd.service");
+            require_condition(&mut errors, unit, "/name", "this is no unit name", "write it with its suffix, such as openibd.service");
         }
         check_files(body, &mut errors);
         let wishes = ["content", "dropins", "enabled", "active", "masked"].iter().any(|field| body.get(*field).is_some());
         if body.is_object() && !wishes {
-            errors.push(error("", "nothing is wished of the unit", Some("give `content`, `dropins`, `enabled`, `active` or `masked`")));
+            errors.push(new_body_error(
+                "",
+                "nothing is wished of the unit",
+                Some("give `content`, `dropins`, `enabled`, `active` or `masked`"),
+            ));
         }
         errors
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let mut reads = vec![Read::Unit { name: name(wish).to_owned() }];
-        reads.extend(files(wish).into_iter().map(|(_, path, _)| Read::File { path }));
-        let paths = watched(wish);
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let mut reads = vec![Read::Unit { name: extract_unit_name(wish).to_owned() }];
+        reads.extend(list_unit_files(wish).into_iter().map(|(_, path, _)| Read::File { path }));
+        let paths = list_restart_triggers(wish);
         if !paths.is_empty() {
             reads.push(Read::Modified { paths });
         }
         reads
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let judged = Judged::new(wish, answers);
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let judged = UnitComparison::new(wish, answers);
         let masked = judged.unit.as_ref().is_ok_and(FoundUnit::is_masked);
         let mut assessment = Assessment::default();
         let mut kept = Map::new();
-        for (attribute, path, content) in files(wish) {
-            let found = Found::at(&path, answers);
+        for (attribute, path, content) in list_unit_files(wish) {
+            let found = FileState::at(&path, answers);
             kept.insert(path.clone(), found.remember());
             // A mask is such a link, and it may be wished away.
-            let is_lifted = masked && flag(&wish.body, "masked") == Some(false) && attribute == "content";
-            if let (Found::Other { what }, false) = (&found, is_lifted) {
+            let is_lifted = masked && read_flag_field(&wish.body, "masked") == Some(false) && attribute == "content";
+            if let (FileState::Other { what }, false) = (&found, is_lifted) {
                 assessment.refusal = Some(format!(
                     "there is a {what} at {path}; railwright replaces only regular files (take it away, or leave `{attribute}` out)"
                 ));
             }
             let (wanted, shown) = (Reading::is(content.as_str()), found.content_reading());
             if wanted != shown {
-                assessment.actions.push(put(&path, content));
+                assessment.actions.push(build_config_file_action(&path, content));
             }
             assessment.attributes.insert(attribute, Attribute::in_plane(Plane::Persisted, wanted, shown));
         }
         judged.judge(&mut assessment);
         let files_change = !assessment.actions.is_empty();
         let runs = judged.reading(FoundUnit::active) == Reading::is(true);
-        verbs(wish, files_change, runs, &mut assessment);
+        plan_unit_actions(wish, files_change, runs, &mut assessment);
         if masked
-            && flag(&wish.body, "masked") != Some(false)
+            && read_flag_field(&wish.body, "masked") != Some(false)
             && assessment.refusal.is_none()
-            && (flag(&wish.body, "active") == Some(true) || flag(&wish.body, "enabled") == Some(true))
+            && (read_flag_field(&wish.body, "active") == Some(true) || read_flag_field(&wish.body, "enabled") == Some(true))
         {
-            assessment.refusal = Some(format!("{} is masked; say `masked: false` to lift that", name(wish)));
+            assessment.refusal = Some(format!("{} is masked; say `masked: false` to lift that", extract_unit_name(wish)));
         }
-        assessment.before = json!({ "unit": remember(&judged.unit), "files": kept });
-        let paths = texts(&wish.body, "restart_on");
-        if runs && flag(&wish.body, "active") == Some(true) && !paths.is_empty() && assessment.disruption < Disruption::Restart {
-            let interrupts = format!("{} restarts", name(wish));
-            assessment.watch = Some(Watch { paths, disruption: Disruption::Restart, interrupts });
+        assessment.before = json!({ "unit": build_unit_snapshot(&judged.unit), "files": kept });
+        let paths = read_text_list_field(&wish.body, "restart_on");
+        if runs && read_flag_field(&wish.body, "active") == Some(true) && !paths.is_empty() && assessment.disruption < Disruption::Restart {
+            let interrupts = format!("{} restarts", extract_unit_name(wish));
+            assessment.watch = Some(WatchedFiles { paths, disruption: Disruption::Restart, interrupts });
         }
         assessment
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        undo::undo(last_applied, before, answers)
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        undo::plan_systemd_unit_undo(last_applied, before, answers)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
@@ -285,7 +304,7 @@ mod tests {
     const RUNS: &str = "Type=simple\nRemainAfterExit=no\nResult=success\nLoadState=loaded\nActiveState=active\nSubState=running\n\
         UnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestamp=Thu 1970-01-01 00:16:45 UTC\n";
 
-    fn unit() -> Wish {
+    fn unit() -> DesiredResource {
         let content = "[Service]\nExecStart=/x\n[Install]\nWantedBy=multi-user.target\n";
         wish(
             &SystemdUnit,
@@ -293,7 +312,7 @@ mod tests {
         )
     }
 
-    fn answers(show: &str, file: (i32, &str), times: &str) -> Answers {
+    fn answers(show: &str, file: (i32, &str), times: &str) -> ReadResults {
         let reads = SystemdUnit.reads(&unit());
         answered(&[(&reads[0], 0, show), (&reads[1], file.0, file.1), (&reads[2], 0, times)])
     }

@@ -2,7 +2,7 @@
 
 use crate::action::UnitVerb;
 use crate::complaint::{SAY, UNAVAILABLE};
-use railwright_base::quote::{sh, sh_words};
+use railwright_base::quote::{quote_for_shell, sh_words};
 
 /// The properties that are asked for; systemd 239 has them all.
 const PROPERTIES: &str = "Id,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,Type,RemainAfterExit,Result,FragmentPath,ActiveEnterTimestamp,ExecMainExitTimestamp";
@@ -12,7 +12,7 @@ pub fn read_script(name: &str) -> String {
     format!(
         "[ -d \"$R/run/systemd/system\" ] && command -v systemctl >/dev/null || exit 69\n\
          TZ=UTC LC_ALL=C systemctl show -p {PROPERTIES} -- {}\n",
-        sh(name)
+        quote_for_shell(name)
     )
 }
 
@@ -26,7 +26,7 @@ pub fn modified_script(paths: &[String]) -> String {
 
 /// Has systemd read the unit files again.
 pub fn reload_script() -> String {
-    format!("{}systemctl daemon-reload </dev/null\n", running())
+    format!("{}systemctl daemon-reload </dev/null\n", render_systemd_check())
 }
 
 /// Tells a unit something. A start that fails says what the unit logged last.
@@ -40,16 +40,16 @@ pub fn unit_script(name: &str, verb: UnitVerb) -> String {
         UnitVerb::Mask => "mask",
         UnitVerb::Unmask => "unmask",
     };
-    let name = sh(name);
+    let name = quote_for_shell(name);
     format!(
         "{}systemctl {word} -- {name} </dev/null && exit 0\n\
          rc=$?\n\
          systemctl status --no-pager -n 20 -- {name} </dev/null >&2\n\
          say \"$rc\" \"systemctl {word} \"{name}\" failed: $(systemctl show -p LoadState,ActiveState,SubState,Result -- {name} </dev/null | tr '\\n' ' ')\"\n",
-        running()
+        render_systemd_check()
     )
 }
 
-fn running() -> String {
+fn render_systemd_check() -> String {
     format!("{SAY}command -v systemctl >/dev/null || say {UNAVAILABLE} 'systemd is not on this host'\n")
 }

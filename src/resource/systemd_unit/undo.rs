@@ -1,31 +1,31 @@
 //! Takes a unit back to how it stood before us: its files, whether it starts at boot and whether it runs.
 
 use super::found::FoundUnit;
-use super::{files, name, verb};
+use super::{extract_unit_name, list_unit_files, new_unit_action};
 use crate::action::UnitVerb;
-use crate::body::flag;
-use crate::file::found::Found;
-use crate::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
+use crate::body::read_flag_field;
+use crate::file::found::FileState;
+use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading};
 use serde_json::Value;
 
 /// What is to be done for that, and what cannot be.
-pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-    let unit = FoundUnit::of(name(last_applied), answers);
+pub(super) fn plan_systemd_unit_undo(last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    let unit = FoundUnit::of(extract_unit_name(last_applied), answers);
     let earlier = &before["unit"];
     let mut assessment = Assessment::default();
-    let own_file = format!("/etc/systemd/system/{}", name(last_applied));
-    let comes_back = matches!(Found::remembered(before["files"].get(&own_file)), Found::Regular(_));
+    let own_file = format!("/etc/systemd/system/{}", extract_unit_name(last_applied));
+    let comes_back = matches!(FileState::remembered(before["files"].get(&own_file)), FileState::Regular(_));
     if unit.as_ref().is_ok_and(FoundUnit::is_missing) && earlier["there"] == true && !comes_back {
-        assessment.residue.push(format!("{} stays as it is: its unit file is gone since", name(last_applied)));
+        assessment.residue.push(format!("{} stays as it is: its unit file is gone since", extract_unit_name(last_applied)));
     } else if earlier.is_null() {
-        assessment.residue.push(format!("{} stays as it is: how it stood before is not recorded", name(last_applied)));
+        assessment.residue.push(format!("{} stays as it is: how it stood before is not recorded", extract_unit_name(last_applied)));
     } else {
         undo_unit(last_applied, earlier, &unit, &mut assessment);
     }
     let late = std::mem::take(&mut assessment.actions);
     let mut files_change = false;
-    for (attribute, path, _) in files(last_applied) {
-        let (kept, now) = (Found::remembered(before["files"].get(&path)), Found::at(&path, answers));
+    for (attribute, path, _) in list_unit_files(last_applied) {
+        let (kept, now) = (FileState::remembered(before["files"].get(&path)), FileState::at(&path, answers));
         let (actions, residue) = kept.restore(&path, &now);
         files_change |= !actions.is_empty();
         assessment.actions.extend(actions);
@@ -37,31 +37,32 @@ pub(super) fn undo(last_applied: &Wish, before: &Value, answers: &Answers) -> As
         files_change = true;
         assessment.attributes.insert("loaded".to_owned(), Attribute::in_plane(Plane::Running, Reading::is(true), Reading::is(false)));
     }
-    let runs_on = unit.as_ref().is_ok_and(|unit| unit.active() == Reading::is(true)) && !late.contains(&verb(last_applied, UnitVerb::Stop));
+    let runs_on = unit.as_ref().is_ok_and(|unit| unit.active() == Reading::is(true))
+        && !late.contains(&new_unit_action(last_applied, UnitVerb::Stop));
     order_undo(last_applied, late, files_change, &mut assessment);
     if runs_on && files_change {
-        restart(last_applied, &mut assessment);
+        plan_unit_restart(last_applied, &mut assessment);
     }
     assessment
 }
 
 /// It runs with what is taken away, and is restarted where we had it restarted for that.
-fn restart(wish: &Wish, assessment: &mut Assessment) {
-    if flag(&wish.body, "active") == Some(true) {
-        assessment.actions.push(verb(wish, UnitVerb::Restart));
-        assessment.interrupts.push(format!("{} restarts", name(wish)));
+fn plan_unit_restart(wish: &DesiredResource, assessment: &mut Assessment) {
+    if read_flag_field(&wish.body, "active") == Some(true) {
+        assessment.actions.push(new_unit_action(wish, UnitVerb::Restart));
+        assessment.interrupts.push(format!("{} restarts", extract_unit_name(wish)));
         assessment.disruption = Disruption::Restart;
     } else {
-        assessment.residue.push(format!("{} goes on as it was started until it is restarted", name(wish)));
+        assessment.residue.push(format!("{} goes on as it was started until it is restarted", extract_unit_name(wish)));
     }
 }
 
 /// Stop and disable come before the file goes, start and enable after it is back.
-fn order_undo(wish: &Wish, unit_actions: Vec<Action>, files_change: bool, assessment: &mut Assessment) {
+fn order_undo(wish: &DesiredResource, unit_actions: Vec<Action>, files_change: bool, assessment: &mut Assessment) {
     let early = |action: &Action| matches!(action, Action::Unit { verb: UnitVerb::Stop | UnitVerb::Disable, .. });
     let (mut first, later): (Vec<_>, Vec<_>) = unit_actions.into_iter().partition(early);
     if !first.is_empty() {
-        assessment.interrupts.push(format!("{} stops or no longer starts at boot", name(wish)));
+        assessment.interrupts.push(format!("{} stops or no longer starts at boot", extract_unit_name(wish)));
         assessment.disruption = Disruption::Restart;
     }
     first.append(&mut assessment.actions);
@@ -73,9 +74,9 @@ fn order_undo(wish: &Wish, unit_actions: Vec<Action>, files_change: bool, assess
     assessment.actions = first;
 }
 
-fn undo_unit(wish: &Wish, earlier: &Value, unit: &Result<FoundUnit, String>, assessment: &mut Assessment) {
+fn undo_unit(wish: &DesiredResource, earlier: &Value, unit: &Result<FoundUnit, String>, assessment: &mut Assessment) {
     let Ok(unit) = unit else {
-        assessment.residue.push(format!("{} could not be asked; it stays as it is", name(wish)));
+        assessment.residue.push(format!("{} could not be asked; it stays as it is", extract_unit_name(wish)));
         return;
     };
     let now = |reading: Reading| reading == Reading::is(true);
@@ -85,12 +86,12 @@ fn undo_unit(wish: &Wish, earlier: &Value, unit: &Result<FoundUnit, String>, ass
         ("active", Plane::Running, now(unit.active()), UnitVerb::Start, UnitVerb::Stop),
     ];
     for (field, plane, now, yes, no) in states {
-        if flag(&wish.body, field).is_none() {
+        if read_flag_field(&wish.body, field).is_none() {
             continue;
         }
         let back = earlier.get(field).and_then(Value::as_bool).unwrap_or(false);
         if back != now {
-            assessment.actions.push(verb(wish, if back { yes } else { no }));
+            assessment.actions.push(new_unit_action(wish, if back { yes } else { no }));
         }
         assessment.attributes.insert(field.to_owned(), Attribute::in_plane(plane, Reading::is(back), Reading::is(now)));
     }

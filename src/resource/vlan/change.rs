@@ -1,16 +1,16 @@
 //! How a VLAN is made and taken back, by the manager that owns its parent.
 
-use super::{ANNOUNCED, Before, Body};
+use super::{ANNOUNCED, PriorVlanState, VlanBody};
 use crate::action::NetworkManagerKind;
-use crate::link::layers::{OnDisk, Running};
+use crate::link::layers::{OnDisk, RunningLinkLayers};
 use crate::link::owner::{HEAD, Handle, own_file};
 use crate::link::{Owner, link_state};
-use crate::{Action, Answers, Assessment, Attribute, Disruption, Plane, Reading, Wish};
-use railwright_base::quote::sh;
+use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading};
+use railwright_base::quote::quote_for_shell;
 use serde_json::Value;
 
 /// What there is not yet comes with the wish for it, or never.
-pub(super) fn wait_for_parent(body: &Body, wish: &Wish, assessment: &mut Assessment, reason: impl FnOnce() -> String) {
+pub(super) fn wait_for_parent(body: &VlanBody, wish: &DesiredResource, assessment: &mut Assessment, reason: impl FnOnce() -> String) {
     let first = wish.after.iter().find(|after| matches!(after.kind(), "bond" | "vlan") && after.name() == body.parent);
     match first {
         Some(first) if wish.text("known_after").is_none() => {
@@ -23,8 +23,8 @@ pub(super) fn wait_for_parent(body: &Body, wish: &Wish, assessment: &mut Assessm
 
 /// The files of ours that make it at boot, with their modes: systemd.netdev(5) and systemd.network(5), netplan(5),
 /// interfaces(5). A reason where the manager takes none.
-fn files(body: &Body, on_disk: &OnDisk) -> Result<Vec<(String, &'static str, String)>, String> {
-    let Body { netdev, parent, id } = body;
+fn render_vlan_boot_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<(String, &'static str, String)>, String> {
+    let VlanBody { netdev, parent, id } = body;
     match on_disk.manager {
         Some(NetworkManagerKind::Networkd) => {
             if let Owner::Managed(view) = &on_disk.below
@@ -53,7 +53,7 @@ fn files(body: &Body, on_disk: &OnDisk) -> Result<Vec<(String, &'static str, Str
                     "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line `source /etc/network/interfaces.d/*`";
                 return Err(missing.to_owned());
             }
-            let (n, p) = (sh(netdev), sh(parent));
+            let (n, p) = (quote_for_shell(netdev), quote_for_shell(parent));
             let text = format!(
                 "{HEAD}auto {netdev}\niface {netdev} inet manual\n    vlan-raw-device {parent}\n    vlan-id {id}\n    \
                  pre-up [ -e /sys/class/net/{n} ] || ip link add link {p} name {n} type vlan id {id}\n    post-down ip link del dev {n}\n"
@@ -82,8 +82,8 @@ fn interfaces_file(netdev: &str) -> String {
     format!("/etc/network/interfaces.d/89-railwright-{}", netdev.replace(['.', '@'], "_"))
 }
 
-fn by_hand(body: &Body) -> String {
-    let Body { netdev, parent, id } = body;
+fn by_hand(body: &VlanBody) -> String {
+    let VlanBody { netdev, parent, id } = body;
     format!(
         "nobody whose files railwright writes for a VLAN manages {parent} (systemd-networkd, netplan, ifupdown); with NetworkManager make it by hand: \
          nmcli connection add type vlan con-name {netdev} ifname {netdev} dev {parent} id {id} ipv4.method disabled ipv6.method link-local"
@@ -93,11 +93,11 @@ fn by_hand(body: &Body) -> String {
 type Made = (Vec<Action>, Option<NetworkManagerKind>);
 
 /// What makes it: files and a reload where the manager makes netdevs by itself, else `ip` for now and files for the boot.
-pub(super) fn make(body: &Body, disk: bool, now: bool, on_disk: &OnDisk) -> Result<Made, String> {
+pub(super) fn plan_vlan_creation(body: &VlanBody, disk: bool, now: bool, on_disk: &OnDisk) -> Result<Made, String> {
     let mut actions = Vec::new();
     let mut reload = None;
     if disk {
-        let written = files(body, on_disk)?;
+        let written = render_vlan_boot_files(body, on_disk)?;
         actions.extend(written.into_iter().map(|(path, mode, text)| own_file(&path, mode, text)));
         reload = on_disk.manager.filter(|manager| *manager != NetworkManagerKind::Ifupdown);
     }
@@ -110,7 +110,12 @@ pub(super) fn make(body: &Body, disk: bool, now: bool, on_disk: &OnDisk) -> Resu
 }
 
 /// systemd-networkd sets up the parent anew once a VLAN joins or leaves its file.
-pub(super) fn disturb(body: &Body, reload: Option<NetworkManagerKind>, answers: &Answers, assessment: &mut Assessment) {
+pub(super) fn record_vlan_disruption(
+    body: &VlanBody,
+    reload: Option<NetworkManagerKind>,
+    answers: &ReadResults,
+    assessment: &mut Assessment,
+) {
     if reload.is_none() {
         return;
     }
@@ -124,7 +129,13 @@ pub(super) fn disturb(body: &Body, reload: Option<NetworkManagerKind>, answers: 
 }
 
 /// What we brought goes; what was there before our first change stays.
-pub(super) fn take_back(body: &Body, before: Before, running: Option<&Running>, on_disk: &OnDisk, answers: &Answers) -> Assessment {
+pub(super) fn take_back(
+    body: &VlanBody,
+    before: PriorVlanState,
+    running: Option<&RunningLinkLayers>,
+    on_disk: &OnDisk,
+    answers: &ReadResults,
+) -> Assessment {
     let mut assessment = Assessment { before: serde_json::to_value(before).unwrap_or_default(), ..Assessment::default() };
     let there = |is: bool| if is { Reading::is("in place") } else { Reading::Absent };
     let mut gone = Attribute::default();
@@ -136,13 +147,13 @@ pub(super) fn take_back(body: &Body, before: Before, running: Option<&Running>, 
         gone = gone.and(Plane::Running, Reading::Absent, there(ours));
     }
     if !before.persisted && !on_disk.settings.is_empty() {
-        match files(body, on_disk) {
+        match render_vlan_boot_files(body, on_disk) {
             Ok(files) => assessment.actions.extend(files.into_iter().map(|(path, ..)| Action::RemoveFile { path, below: None })),
             Err(_) => assessment.residue.push(format!("{} in the configuration of its manager, which has changed since", body.netdev)),
         }
         let reload = on_disk.manager.filter(|manager| *manager != NetworkManagerKind::Ifupdown && !assessment.actions.is_empty());
         assessment.actions.extend(reload.map(|manager| Action::ReloadLink { netdev: body.parent.clone(), manager }));
-        disturb(body, reload, answers, &mut assessment);
+        record_vlan_disruption(body, reload, answers, &mut assessment);
     }
     if !before.running && ours {
         assessment.actions.push(Action::RemoveVlan { netdev: body.netdev.clone() });
@@ -156,10 +167,14 @@ pub(super) fn take_back(body: &Body, before: Before, running: Option<&Running>, 
 
 /// Adds it, unless it is there already; whether that one is right is read afterwards.
 pub fn add_script(netdev: &str, parent: &str, id: u16) -> String {
-    format!("[ -e /sys/class/net/{n} ] || ip link add link {} name {n} type vlan id {id}\n", sh(parent), n = sh(netdev))
+    format!(
+        "[ -e /sys/class/net/{n} ] || ip link add link {} name {n} type vlan id {id}\n",
+        quote_for_shell(parent),
+        n = quote_for_shell(netdev)
+    )
 }
 
 /// Removes it; one that is not there is no error.
 pub fn remove_script(netdev: &str) -> String {
-    format!("[ ! -e /proc/net/vlan/{n} ] || ip link del dev {n}\n", n = sh(netdev))
+    format!("[ ! -e /proc/net/vlan/{n} ] || ip link del dev {n}\n", n = quote_for_shell(netdev))
 }

@@ -7,8 +7,8 @@
 pub mod change;
 
 use super::fields::{Fields, is_netdev};
-use super::link::layers::{self, OnDisk, Running, Settings};
-use super::{Answers, Assessment, BodyError, Kind, Plane, Read, Reading, Wish};
+use super::link::layers::{self, OnDisk, RunningLinkLayers, Settings};
+use super::{Assessment, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
 use crate::link::Owner;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,14 +19,14 @@ pub struct Vlan;
 /// A checked body.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-struct Body {
+struct VlanBody {
     netdev: String,
     parent: String,
     id: u16,
 }
 
-impl Body {
-    fn of(wish: &Wish) -> Self {
+impl VlanBody {
+    fn of(wish: &DesiredResource) -> Self {
         serde_json::from_value(wish.body.clone()).unwrap_or_default()
     }
 
@@ -38,14 +38,14 @@ impl Body {
 /// Whether it was there before our first change.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Before {
+struct PriorVlanState {
     running: bool,
     persisted: bool,
 }
 
 const ANNOUNCED: [&str; 3] = ["add_vlan", "reload_link", "write_file"];
 
-impl Kind for Vlan {
+impl ResourceKind for Vlan {
     fn name(&self) -> &'static str {
         "vlan"
     }
@@ -70,27 +70,27 @@ impl Kind for Vlan {
         fields.finish()
     }
 
-    fn reads(&self, wish: &Wish) -> Vec<Read> {
-        let body = Body::of(wish);
-        let mut all = layers::reads(&body.netdev, std::slice::from_ref(&body.parent));
+    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let body = VlanBody::of(wish);
+        let mut all = layers::build_layer_reads(&body.netdev, std::slice::from_ref(&body.parent));
         all.push(Read::Link { netdev: body.parent });
         all
     }
 
-    fn assess(&self, wish: &Wish, answers: &Answers) -> Assessment {
-        let body = Body::of(wish);
-        match found(&body, answers) {
-            Ok((running, on_disk)) => judge(&body, wish, answers, running.as_ref(), &on_disk),
-            Err(reason) => unknown(&body, reason),
+    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let body = VlanBody::of(wish);
+        match decode_vlan_state(&body, answers) {
+            Ok((running, on_disk)) => diff_vlan(&body, wish, answers, running.as_ref(), &on_disk),
+            Err(reason) => build_unknown_vlan_diff(&body, reason),
         }
     }
 
-    fn undo(&self, last_applied: &Wish, before: &Value, answers: &Answers) -> Assessment {
-        let body = Body::of(last_applied);
-        let before: Before = serde_json::from_value(before.clone()).unwrap_or(Before { running: true, persisted: true });
-        match found(&body, answers) {
+    fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+        let body = VlanBody::of(last_applied);
+        let before: PriorVlanState = serde_json::from_value(before.clone()).unwrap_or(PriorVlanState { running: true, persisted: true });
+        match decode_vlan_state(&body, answers) {
             Ok((running, on_disk)) => change::take_back(&body, before, running.as_ref(), &on_disk, answers),
-            Err(reason) => unknown(&body, reason),
+            Err(reason) => build_unknown_vlan_diff(&body, reason),
         }
     }
 
@@ -99,37 +99,50 @@ impl Kind for Vlan {
     }
 }
 
-fn found(body: &Body, answers: &Answers) -> Result<(Option<Running>, OnDisk), String> {
-    let running = layers::running(answers, &body.netdev)?;
+fn decode_vlan_state(body: &VlanBody, answers: &ReadResults) -> Result<(Option<RunningLinkLayers>, OnDisk), String> {
+    let running = layers::decode_running_layers(answers, &body.netdev)?;
     Ok((running, layers::on_disk(answers, &body.netdev, "vlan", std::slice::from_ref(&body.parent))?))
 }
 
-fn unknown(body: &Body, reason: String) -> Assessment {
-    layers::compare(&body.wanted(), |_, _| Reading::Unknown(reason.clone()))
+fn build_unknown_vlan_diff(body: &VlanBody, reason: String) -> Assessment {
+    layers::diff_layer_settings(&body.wanted(), |_, _| Reading::Unknown(reason.clone()))
 }
 
-fn judge(body: &Body, wish: &Wish, answers: &Answers, running: Option<&Running>, on_disk: &OnDisk) -> Assessment {
+fn diff_vlan(
+    body: &VlanBody,
+    wish: &DesiredResource,
+    answers: &ReadResults,
+    running: Option<&RunningLinkLayers>,
+    on_disk: &OnDisk,
+) -> Assessment {
     let read = |settings: &Settings, word: &str| settings.get(word).cloned().map_or(Reading::Absent, Reading::Is);
-    let mut assessment = layers::compare(&body.wanted(), |word, plane| match (plane, running) {
+    let mut assessment = layers::diff_layer_settings(&body.wanted(), |word, plane| match (plane, running) {
         (Plane::Persisted, _) => read(&on_disk.settings, word),
         (_, Some(running)) if !running.is_told => Reading::Unknown("`ip -d` gave no details of it".to_owned()),
         (_, Some(running)) => read(&running.settings, word),
         (_, None) => Reading::Absent,
     });
-    let before = Before { running: running.is_some(), persisted: !on_disk.settings.is_empty() };
+    let before = PriorVlanState { running: running.is_some(), persisted: !on_disk.settings.is_empty() };
     assessment.before = serde_json::to_value(before).unwrap_or_default();
     if !assessment.is_met() && !assessment.has_unknown() {
-        mend(body, wish, answers, running, on_disk, &mut assessment);
+        plan_vlan_fix(body, wish, answers, running, on_disk, &mut assessment);
     }
     assessment
 }
 
-fn differs(assessment: &Assessment, plane: Plane) -> bool {
+fn has_plane_difference(assessment: &Assessment, plane: Plane) -> bool {
     assessment.attributes.values().any(|attribute| attribute.differences().iter().any(|(other, ..)| *other == plane))
 }
 
-fn mend(body: &Body, wish: &Wish, answers: &Answers, running: Option<&Running>, on_disk: &OnDisk, assessment: &mut Assessment) {
-    let (disk, now) = (differs(assessment, Plane::Persisted), differs(assessment, Plane::Running));
+fn plan_vlan_fix(
+    body: &VlanBody,
+    wish: &DesiredResource,
+    answers: &ReadResults,
+    running: Option<&RunningLinkLayers>,
+    on_disk: &OnDisk,
+    assessment: &mut Assessment,
+) {
+    let (disk, now) = (has_plane_difference(assessment, Plane::Persisted), has_plane_difference(assessment, Plane::Running));
     if let Some(running) = running.filter(|_| now) {
         return assessment.refusal = Some(in_the_way(body, running));
     }
@@ -138,8 +151,8 @@ fn mend(body: &Body, wish: &Wish, answers: &Answers, running: Option<&Running>, 
         return assessment.refusal = Some(format!(
             "{} is on disk as {}, and {} is wanted; change it there, because what goes by it (addresses, routes) would go along",
             body.netdev,
-            shown(&on_disk.settings),
-            shown(&wanted)
+            describe_vlan_settings(&on_disk.settings),
+            describe_vlan_settings(&wanted)
         ));
     }
     match super::link::link_state(answers, &body.parent) {
@@ -156,26 +169,26 @@ fn mend(body: &Body, wish: &Wish, answers: &Answers, running: Option<&Running>, 
         assessment.announced = ANNOUNCED.map(str::to_owned).to_vec();
         return;
     }
-    match change::make(body, disk, now, on_disk) {
+    match change::plan_vlan_creation(body, disk, now, on_disk) {
         Err(reason) => assessment.refusal = Some(reason),
         Ok((actions, reload)) => {
             assessment.actions = actions;
-            change::disturb(body, reload, answers, assessment);
+            change::record_vlan_disruption(body, reload, answers, assessment);
         }
     }
 }
 
 /// `{"id":100,"parent":"ens1"}` in words.
-fn shown(settings: &Settings) -> String {
+fn describe_vlan_settings(settings: &Settings) -> String {
     let word = |word: &str| {
         settings.get(word).map_or_else(|| "none".to_owned(), |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
     };
     format!("VLAN {} on {}", word("id"), word("parent"))
 }
 
-fn in_the_way(body: &Body, running: &Running) -> String {
+fn in_the_way(body: &VlanBody, running: &RunningLinkLayers) -> String {
     let what = match running.kind.as_deref() {
-        Some("vlan") => shown(&running.settings),
+        Some("vlan") => describe_vlan_settings(&running.settings),
         Some(other) => format!("a {other}"),
         None => "a NIC".to_owned(),
     };

@@ -1,7 +1,7 @@
 //! `vlan` by tables: answers in, assessment out.
 
 use super::*;
-use crate::{Action, Answer, AnswerStatus};
+use crate::{Action, AnswerStatus, ReadResult};
 use railwright_base::Address;
 
 const PARENT: &str = "ifindex=3\nmtu=1500\nflags=0x1003\nip=1\naddr=3: ens1 inet 10.0.0.1/24 scope global ens1\n";
@@ -9,22 +9,22 @@ const NETWORKD: &str = "== networkd-state 644 a a /run/systemd/netif/state\n|OPE
 const NETDEV_FILE: &str = "\n== netdev-file 644 root root /etc/systemd/network/90-railwright-ens1.100.netdev\n|[NetDev]\n|Name=ens1.100\n|Kind=vlan\n|[VLAN]\n|Id=100\n";
 const RUNNING: &str = "\n== netdev 0\n|kind=vlan\n|lower=ens1\n|id=100\n";
 
-fn wish() -> Wish {
+fn wish() -> DesiredResource {
     let body = json!({ "netdev": "ens1.100", "parent": "ens1", "id": 100 });
     assert_eq!(Vlan.check(&body), []);
-    Wish::of(Address::host("n1", "vlan", "ens1.100"), "vlan", body)
+    DesiredResource::of(Address::host("n1", "vlan", "ens1.100"), "vlan", body)
 }
 
 /// What there is of layers and of the parent's manager, and what the parent says of itself.
-fn answers(layers: &str, manager: &str, parent: &str) -> Answers {
-    let mut answers = Answers::default();
+fn answers(layers: &str, manager: &str, parent: &str) -> ReadResults {
+    let mut answers = ReadResults::default();
     for read in Vlan.reads(&wish()) {
         let (code, out) = match &read {
             Read::LinkManager { netdev } => (0, if netdev == "ens1" { manager } else { "" }),
             Read::Link { .. } => (i32::from(parent.starts_with("netdev=")), parent),
             _ => (0, layers),
         };
-        answers.insert(read.key(), Answer { status: AnswerStatus::Exit(code), out: out.to_owned() });
+        answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out: out.to_owned() });
     }
     answers
 }

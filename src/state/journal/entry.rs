@@ -1,10 +1,10 @@
 //! What a journal tells: one entry for each thing that happened in a run.
 
 use crate::order::OrderKind;
-use crate::outcome::Outcome;
+use crate::outcome::NodeOutcome;
 use crate::recognition::ClusterIdentity;
 use railwright_base::{Address, Digest, MachineId};
-use railwright_plan::Applied;
+use railwright_plan::AppliedResource;
 use railwright_plan::model::InventoryOrigin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub struct GateFailure {
 /// One thing that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-pub enum Entry {
+pub enum JournalEntry {
     /// The run began; always the first record.
     RunStarted {
         /// `FORMAT_VERSION` of the writer.
@@ -162,9 +162,9 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
         /// How it ended.
-        outcome: Outcome,
+        outcome: NodeOutcome,
         /// What is to be remembered as applied.
-        applied: Vec<(Address, Applied)>,
+        applied: Vec<(Address, AppliedResource)>,
         /// What is to be forgotten.
         removed: Vec<Address>,
     },
@@ -250,10 +250,10 @@ pub enum Entry {
 }
 
 #[cfg(test)]
-impl Entry {
+impl JournalEntry {
     /// The first record of a run of this name.
     pub fn first_of(run: &str) -> Self {
-        Entry::RunStarted {
+        JournalEntry::RunStarted {
             format_version: super::FORMAT_VERSION.to_owned(),
             run: run.to_owned(),
             cluster: ClusterIdentity { id: "0123456789abcdef0123456789abcdef".parse().unwrap(), name: "c".to_owned() },

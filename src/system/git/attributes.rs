@@ -1,7 +1,7 @@
 //! Whether git may have written a file otherwise than the commit holds it (gitattributes(5)): by a filter, by line ends, by an encoding.
 
-use super::repository::Repository;
-use crate::rooted::Rooted;
+use super::repository::GitRepository;
+use crate::rooted::RootedFolder;
 
 /// Attributes that make a file of a work tree another one than its commit has.
 const CONVERTING: &[&str] = &["text", "eol", "crlf", "ident", "filter", "working-tree-encoding"];
@@ -9,8 +9,8 @@ const LIMIT_BYTES: u64 = 1 << 20;
 
 /// Whether some attribute of a file could. `path` is from the top of the work tree on. Patterns are not matched: a file that is said to be
 /// changed has to be.
-pub fn may_convert(repository: &Repository, path: &str) -> bool {
-    let Ok(tree) = Rooted::open(&repository.top) else { return true };
+pub fn may_convert(repository: &GitRepository, path: &str) -> bool {
+    let Ok(tree) = RootedFolder::open(&repository.top) else { return true };
     let folders = path.match_indices('/').map(|(at, _)| &path[..=at]);
     let mut of_tree = std::iter::once("").chain(folders).map(|folder| tree.beginning(&format!("{folder}.gitattributes"), LIMIT_BYTES));
     let own = repository.files.beginning("info/attributes", LIMIT_BYTES);

@@ -1,8 +1,8 @@
 //! Files that were read, beside the same files of a commit.
 
 use super::attributes::{may_convert, with_unix_line_ends};
-use super::object::{EntryKind, Id, Kind, Objects, TreeEntry};
-use super::repository::Repository;
+use super::object::{GitObjectKind, GitTreeEntryKind, Id, Objects, TreeEntry};
+use super::repository::GitRepository;
 use railwright_base::WorkTreeState;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,13 +27,13 @@ pub struct TrackedPath<'a> {
 
 /// What was read of a folder.
 #[derive(Default)]
-struct Folder<'a> {
+struct ReadFolder<'a> {
     files: BTreeMap<&'a str, &'a [u8]>,
-    folders: BTreeMap<&'a str, Folder<'a>>,
+    folders: BTreeMap<&'a str, ReadFolder<'a>>,
 }
 
-struct Comparison<'a> {
-    repository: &'a Repository,
+struct CommitComparison<'a> {
+    repository: &'a GitRepository,
     objects: Objects<'a>,
     /// The folder from the top of the work tree on, with `/` at its end unless it is the top.
     prefix: String,
@@ -41,8 +41,8 @@ struct Comparison<'a> {
 }
 
 /// Whether these files of a folder are those of the commit; nothing where its objects cannot be read.
-pub fn state(
-    repository: &Repository,
+pub fn compare_with_commit(
+    repository: &GitRepository,
     folder: &Path,
     commit: &str,
     files: &[ReadFile<'_>],
@@ -54,21 +54,21 @@ pub fn state(
     for name in folder.strip_prefix(&repository.top).ok()?.iter() {
         let name = name.to_str()?;
         match objects.tree(&tree)?.into_iter().find(|(of, _)| of == name.as_bytes()) {
-            Some((_, TreeEntry { kind: EntryKind::Folder, id })) => tree = id,
-            Some((_, TreeEntry { kind: EntryKind::Link | EntryKind::Submodule, .. })) => return Some(WorkTreeState::Unknown),
+            Some((_, TreeEntry { kind: GitTreeEntryKind::Folder, id })) => tree = id,
+            Some((_, TreeEntry { kind: GitTreeEntryKind::Link | GitTreeEntryKind::Submodule, .. })) => return Some(WorkTreeState::Unknown),
             Some(_) | None => return Some(WorkTreeState::Changed),
         }
         prefix.push_str(&format!("{name}/"));
     }
-    let mut read = Folder::default();
+    let mut read = ReadFolder::default();
     for file in files {
         read.add(file.path, file.bytes);
     }
-    Some(Comparison { repository, objects, prefix, is_read }.folder(&tree, &read, ""))
+    Some(CommitComparison { repository, objects, prefix, is_read }.folder(&tree, &read, ""))
 }
 
 /// The last of these in the order of certainty; what comes after a change is not looked at.
-fn worst(states: impl Iterator<Item = WorkTreeState>) -> WorkTreeState {
+fn find_worst_state(states: impl Iterator<Item = WorkTreeState>) -> WorkTreeState {
     let mut worst = WorkTreeState::AsCommitted;
     for state in states {
         worst = worst.max(state);
@@ -79,7 +79,7 @@ fn worst(states: impl Iterator<Item = WorkTreeState>) -> WorkTreeState {
     worst
 }
 
-impl<'a> Folder<'a> {
+impl<'a> ReadFolder<'a> {
     fn add(&mut self, path: &'a str, bytes: &'a [u8]) {
         match path.split_once('/') {
             None => drop(self.files.insert(path, bytes)),
@@ -88,27 +88,27 @@ impl<'a> Folder<'a> {
     }
 }
 
-impl Comparison<'_> {
+impl CommitComparison<'_> {
     /// A folder beside a tree; `below` is its path with `/` at the end. What surely changed goes before what is not known.
-    fn folder(&self, tree: &Id, read: &Folder<'_>, below: &str) -> WorkTreeState {
+    fn folder(&self, tree: &Id, read: &ReadFolder<'_>, below: &str) -> WorkTreeState {
         let Some(entries) = self.objects.tree(tree) else { return WorkTreeState::Unknown };
         let entries: BTreeMap<Vec<u8>, TreeEntry> = entries.into_iter().collect();
         let of_files = read.files.iter().map(|(name, bytes)| match entries.get(name.as_bytes()) {
-            Some(TreeEntry { kind: EntryKind::File, id }) => self.file(id, bytes, &format!("{below}{name}")),
-            Some(TreeEntry { kind: EntryKind::Link | EntryKind::Submodule, .. }) => WorkTreeState::Unknown,
-            Some(TreeEntry { kind: EntryKind::Folder, .. }) | None => WorkTreeState::Changed,
+            Some(TreeEntry { kind: GitTreeEntryKind::File, id }) => self.file(id, bytes, &format!("{below}{name}")),
+            Some(TreeEntry { kind: GitTreeEntryKind::Link | GitTreeEntryKind::Submodule, .. }) => WorkTreeState::Unknown,
+            Some(TreeEntry { kind: GitTreeEntryKind::Folder, .. }) | None => WorkTreeState::Changed,
         });
         let of_folders = read.folders.iter().map(|(name, read)| match entries.get(name.as_bytes()) {
-            Some(TreeEntry { kind: EntryKind::Folder, id }) => self.folder(id, read, &format!("{below}{name}/")),
-            Some(TreeEntry { kind: EntryKind::Link | EntryKind::Submodule, .. }) => WorkTreeState::Unknown,
-            Some(TreeEntry { kind: EntryKind::File, .. }) | None => WorkTreeState::Changed,
+            Some(TreeEntry { kind: GitTreeEntryKind::Folder, id }) => self.folder(id, read, &format!("{below}{name}/")),
+            Some(TreeEntry { kind: GitTreeEntryKind::Link | GitTreeEntryKind::Submodule, .. }) => WorkTreeState::Unknown,
+            Some(TreeEntry { kind: GitTreeEntryKind::File, .. }) | None => WorkTreeState::Changed,
         });
         let of_missing = entries.iter().map(|(name, entry)| self.unread(name, *entry, read, below));
-        worst(of_files.chain(of_folders).chain(of_missing))
+        find_worst_state(of_files.chain(of_folders).chain(of_missing))
     }
 
     fn file(&self, id: &Id, bytes: &[u8], path: &str) -> WorkTreeState {
-        let is_same = |bytes: &[u8]| Id::of(Kind::Blob, bytes) == *id;
+        let is_same = |bytes: &[u8]| Id::of(GitObjectKind::Blob, bytes) == *id;
         let is_converted = || with_unix_line_ends(bytes).is_some_and(|bytes| is_same(&bytes));
         match is_same(bytes) {
             true => WorkTreeState::AsCommitted,
@@ -118,14 +118,14 @@ impl Comparison<'_> {
     }
 
     /// An entry of the commit that was not read, and should have been.
-    fn unread(&self, name: &[u8], entry: TreeEntry, read: &Folder<'_>, below: &str) -> WorkTreeState {
+    fn unread(&self, name: &[u8], entry: TreeEntry, read: &ReadFolder<'_>, below: &str) -> WorkTreeState {
         let name = String::from_utf8_lossy(name);
         if read.files.contains_key(&*name) || read.folders.contains_key(&*name) {
             return WorkTreeState::AsCommitted;
         }
-        let is_folder = matches!(entry.kind, EntryKind::Folder | EntryKind::Submodule);
+        let is_folder = matches!(entry.kind, GitTreeEntryKind::Folder | GitTreeEntryKind::Submodule);
         match (self.is_read)(&TrackedPath { path: &format!("{below}{name}"), is_folder }) {
-            true if entry.kind == EntryKind::Submodule => WorkTreeState::Unknown,
+            true if entry.kind == GitTreeEntryKind::Submodule => WorkTreeState::Unknown,
             true => WorkTreeState::Changed,
             false => WorkTreeState::AsCommitted,
         }

@@ -12,27 +12,27 @@ mod pack;
 mod repository;
 
 pub use compare::{ReadFile, TrackedPath};
-pub use railwright_base::Revision;
+pub use railwright_base::GitRevision;
 
 use railwright_base::WorkTreeState;
-use repository::{Around, Head};
+use repository::{Around, GitHead};
 use std::path::Path;
 
 /// What git's files say of these files of a folder, which is a path without links. `is_read` tells of a path below the folder that the
 /// commit has whether it would have been read, if it were there.
-pub fn revision(folder: &Path, files: &[ReadFile<'_>], is_read: &dyn Fn(&TrackedPath<'_>) -> bool) -> Revision {
-    let repository = match repository::around(folder) {
-        Around::Nothing => return Revision::default(),
-        Around::NotUnderstood => return Revision { commit: None, state: WorkTreeState::Unknown },
+pub fn read_revision(folder: &Path, files: &[ReadFile<'_>], is_read: &dyn Fn(&TrackedPath<'_>) -> bool) -> GitRevision {
+    let repository = match repository::find_enclosing_repository(folder) {
+        Around::Nothing => return GitRevision::default(),
+        Around::NotUnderstood => return GitRevision { commit: None, state: WorkTreeState::Unknown },
         Around::Repository(repository) => repository,
     };
     match repository.head() {
-        Some(Head::Unborn) => Revision { commit: None, state: WorkTreeState::Changed },
-        Some(Head::Commit(commit)) => {
-            let state = compare::state(&repository, folder, &commit, files, is_read).unwrap_or(WorkTreeState::Unknown);
-            Revision { commit: Some(commit), state }
+        Some(GitHead::Unborn) => GitRevision { commit: None, state: WorkTreeState::Changed },
+        Some(GitHead::Commit(commit)) => {
+            let state = compare::compare_with_commit(&repository, folder, &commit, files, is_read).unwrap_or(WorkTreeState::Unknown);
+            GitRevision { commit: Some(commit), state }
         }
-        None => Revision { commit: None, state: WorkTreeState::Unknown },
+        None => GitRevision { commit: None, state: WorkTreeState::Unknown },
     }
 }
 

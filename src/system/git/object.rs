@@ -1,7 +1,7 @@
 //! Commits and trees of a repository, each believed only when its content has the hash that names it.
 
 use super::pack;
-use crate::rooted::Rooted;
+use crate::rooted::RootedFolder;
 use flate2::read::ZlibDecoder;
 use sha1::{Digest as _, Sha1};
 use std::cell::Cell;
@@ -20,7 +20,7 @@ pub struct Id(pub [u8; 20]);
 
 /// The kinds of objects that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum GitObjectKind {
     Commit,
     Tree,
     Blob,
@@ -29,13 +29,13 @@ pub enum Kind {
 /// An entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeEntry {
-    pub kind: EntryKind,
+    pub kind: GitTreeEntryKind,
     pub id: Id,
 }
 
 /// What an entry of a tree is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum GitTreeEntryKind {
     File,
     Folder,
     /// A symbolic link, whose target is its content.
@@ -45,12 +45,12 @@ pub enum EntryKind {
 }
 
 /// What may still be unpacked.
-pub struct Budget(Cell<u64>);
+pub struct UnpackBudget(Cell<u64>);
 
 /// The objects of a repository.
 pub struct Objects<'a> {
-    files: &'a Rooted,
-    budget: Budget,
+    files: &'a RootedFolder,
+    budget: UnpackBudget,
 }
 
 impl Id {
@@ -68,7 +68,7 @@ impl Id {
     }
 
     /// The name of an object with this content.
-    pub fn of(kind: Kind, content: &[u8]) -> Self {
+    pub fn of(kind: GitObjectKind, content: &[u8]) -> Self {
         let mut hash = Sha1::new();
         hash.update(format!("{} {}\0", kind.word(), content.len()));
         hash.update(content);
@@ -80,20 +80,20 @@ impl Id {
     }
 }
 
-impl Kind {
+impl GitObjectKind {
     fn word(self) -> &'static str {
         match self {
-            Kind::Commit => "commit",
-            Kind::Tree => "tree",
-            Kind::Blob => "blob",
+            GitObjectKind::Commit => "commit",
+            GitObjectKind::Tree => "tree",
+            GitObjectKind::Blob => "blob",
         }
     }
 }
 
-impl Budget {
+impl UnpackBudget {
     /// So many bytes.
     pub fn of(bytes: u64) -> Self {
-        Budget(Cell::new(bytes))
+        UnpackBudget(Cell::new(bytes))
     }
 
     /// Exactly so many bytes that are unpacked from these; nothing where there are more or fewer, or too many in all.
@@ -120,20 +120,20 @@ impl Budget {
 
 impl<'a> Objects<'a> {
     /// Those of the folder `.git`.
-    pub fn new(files: &'a Rooted) -> Self {
-        Objects { files, budget: Budget::of(UNPACKED_MAX_BYTES) }
+    pub fn new(files: &'a RootedFolder) -> Self {
+        Objects { files, budget: UnpackBudget::of(UNPACKED_MAX_BYTES) }
     }
 
     /// The tree of a commit.
     pub fn tree_of(&self, commit: &Id) -> Option<Id> {
-        let content = self.content(commit, Kind::Commit)?;
+        let content = self.content(commit, GitObjectKind::Commit)?;
         let digits = content.strip_prefix(b"tree ")?.get(..40)?;
         Id::parse(std::str::from_utf8(digits).ok()?)
     }
 
     /// The entries of a tree with their names.
     pub fn tree(&self, id: &Id) -> Option<Vec<(Vec<u8>, TreeEntry)>> {
-        let content = self.content(id, Kind::Tree)?;
+        let content = self.content(id, GitObjectKind::Tree)?;
         let mut entries = Vec::new();
         let mut rest = &content[..];
         while !rest.is_empty() {
@@ -141,10 +141,10 @@ impl<'a> Objects<'a> {
             let end = space + rest[space..].iter().position(|byte| *byte == 0)?;
             let id = Id(rest.get(end + 1..end + 21)?.try_into().ok()?);
             let kind = match &rest[..space] {
-                b"40000" => EntryKind::Folder,
-                b"120000" => EntryKind::Link,
-                b"160000" => EntryKind::Submodule,
-                mode if mode.starts_with(b"100") => EntryKind::File,
+                b"40000" => GitTreeEntryKind::Folder,
+                b"120000" => GitTreeEntryKind::Link,
+                b"160000" => GitTreeEntryKind::Submodule,
+                mode if mode.starts_with(b"100") => GitTreeEntryKind::File,
                 _ => return None,
             };
             entries.push((rest[space + 1..end].to_vec(), TreeEntry { kind, id }));
@@ -153,7 +153,7 @@ impl<'a> Objects<'a> {
         Some(entries)
     }
 
-    fn content(&self, id: &Id, kind: Kind) -> Option<Vec<u8>> {
+    fn content(&self, id: &Id, kind: GitObjectKind) -> Option<Vec<u8>> {
         let content = match self.loose(id, kind)? {
             Some(content) => content,
             None => self.packed(id, kind)?,
@@ -162,7 +162,7 @@ impl<'a> Objects<'a> {
     }
 
     /// An object with a file of its own: `KIND SIZE`, a zero byte, the content; nothing where there is none.
-    fn loose(&self, id: &Id, kind: Kind) -> Option<Option<Vec<u8>>> {
+    fn loose(&self, id: &Id, kind: GitObjectKind) -> Option<Option<Vec<u8>>> {
         let digits = id.digits();
         let Some(file) = self.files.open_file(&format!("objects/{}/{}", &digits[..2], &digits[2..])).ok()? else { return Some(None) };
         let whole = self.budget.up_to(file, OBJECT_MAX_BYTES)?;
@@ -171,13 +171,13 @@ impl<'a> Objects<'a> {
         (head == format!("{} {}", kind.word(), whole.len() - end - 1)).then(|| Some(whole[end + 1..].to_vec()))
     }
 
-    fn packed(&self, id: &Id, kind: Kind) -> Option<Vec<u8>> {
+    fn packed(&self, id: &Id, kind: GitObjectKind) -> Option<Vec<u8>> {
         for name in self.files.names("objects/pack", PACKS_MAX).ok()? {
             let Some(stem) = name.strip_suffix(".idx") else { continue };
             let index = self.files.open_file(&format!("objects/pack/{name}")).ok()??;
-            let Some(offset) = pack::offset(&index, id) else { continue };
+            let Some(offset) = pack::find_object_offset(&index, id) else { continue };
             let pack = self.files.open_file(&format!("objects/pack/{stem}.pack")).ok()??;
-            let (found, content) = pack::entry(&pack, &index, offset, &self.budget)?;
+            let (found, content) = pack::read_packed_object(&pack, &index, offset, &self.budget)?;
             return (found == kind).then_some(content);
         }
         None

@@ -1,7 +1,7 @@
 //! Packs of objects: the index of version 2, and entries that stand whole or as the difference from another (gitformat-pack(5)).
 //! A pack may have been written to hurt its reader: every number in it is checked before it is used, and nothing is read without an end.
 
-use super::object::{Budget, Id, Kind};
+use super::object::{GitObjectKind, Id, UnpackBudget};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
@@ -15,23 +15,23 @@ const IDS: u64 = SUMS + 256 * 4;
 const DIFFERENCES_MAX: usize = 256;
 
 /// Where an object begins in the pack of this index.
-pub fn offset(index: &File, id: &Id) -> Option<u64> {
-    if bytes::<8>(index, 0)? != INDEX_HEAD {
+pub fn find_object_offset(index: &File, id: &Id) -> Option<u64> {
+    if read_bytes_at::<8>(index, 0)? != INDEX_HEAD {
         return None;
     }
     let first = u64::from(id.0[0]);
-    let sum = |byte: u64| number(index, SUMS + byte * 4);
+    let sum = |byte: u64| read_u32_at(index, SUMS + byte * 4);
     let count = u64::from(sum(255)?);
     let (mut from, mut to) = (if first == 0 { 0 } else { u64::from(sum(first - 1)?) }, u64::from(sum(first)?));
     while from < to {
         let middle = from + (to - from) / 2;
-        match bytes::<20>(index, IDS + middle * 20)?.cmp(&id.0) {
+        match read_bytes_at::<20>(index, IDS + middle * 20)?.cmp(&id.0) {
             std::cmp::Ordering::Less => from = middle + 1,
             std::cmp::Ordering::Greater => to = middle,
             // After the ids there are their checksums, then offsets of 31 bits, then those of 64 bits that did not fit.
             std::cmp::Ordering::Equal => {
-                let short = number(index, IDS + count * 24 + middle * 4)?;
-                let long = |place: u32| bytes::<8>(index, IDS + count * 28 + u64::from(place) * 8).map(u64::from_be_bytes);
+                let short = read_u32_at(index, IDS + count * 24 + middle * 4)?;
+                let long = |place: u32| read_bytes_at::<8>(index, IDS + count * 28 + u64::from(place) * 8).map(u64::from_be_bytes);
                 return if short >> 31 == 0 { Some(short.into()) } else { long(short & 0x7fff_ffff) };
             }
         }
@@ -40,17 +40,21 @@ pub fn offset(index: &File, id: &Id) -> Option<u64> {
 }
 
 /// The object that begins at an offset.
-pub fn entry(pack: &File, index: &File, offset: u64, budget: &Budget) -> Option<(Kind, Vec<u8>)> {
+pub fn read_packed_object(pack: &File, index: &File, offset: u64, budget: &UnpackBudget) -> Option<(GitObjectKind, Vec<u8>)> {
     let mut differences = Vec::new();
     let mut at = offset;
     loop {
-        let (sort, size, mut next) = head(pack, at)?;
+        let (sort, size, mut next) = read_entry_header(pack, at)?;
         let kind = match sort {
-            1 => Kind::Commit,
-            2 => Kind::Tree,
-            3 => Kind::Blob,
+            1 => GitObjectKind::Commit,
+            2 => GitObjectKind::Tree,
+            3 => GitObjectKind::Blob,
             6 | 7 if differences.len() < DIFFERENCES_MAX => {
-                let base = if sort == 6 { at.checked_sub(distance(pack, &mut next)?)? } else { named(pack, index, &mut next)? };
+                let base = if sort == 6 {
+                    at.checked_sub(read_base_distance(pack, &mut next)?)?
+                } else {
+                    find_base_offset(pack, index, &mut next)?
+                };
                 differences.push(budget.unpack(From { file: pack, at: next }, size)?);
                 at = base;
                 continue;
@@ -58,45 +62,45 @@ pub fn entry(pack: &File, index: &File, offset: u64, budget: &Budget) -> Option<
             _ => return None,
         };
         let whole = budget.unpack(From { file: pack, at: next }, size)?;
-        let content = differences.iter().rev().try_fold(whole, |base, difference| apply(&base, difference, budget))?;
+        let content = differences.iter().rev().try_fold(whole, |base, difference| apply_delta(&base, difference, budget))?;
         return Some((kind, content));
     }
 }
 
 /// The type of an entry, how large it is unpacked, and where what follows begins.
-fn head(pack: &File, mut at: u64) -> Option<(u8, u64, u64)> {
-    let first = byte(pack, &mut at)?;
+fn read_entry_header(pack: &File, mut at: u64) -> Option<(u8, u64, u64)> {
+    let first = read_next_byte(pack, &mut at)?;
     let (mut size, mut shift, mut last) = (u64::from(first & 15), 4, first);
     while last & 0x80 != 0 {
-        last = byte(pack, &mut at)?;
-        size |= seven(last, shift)?;
+        last = read_next_byte(pack, &mut at)?;
+        size |= shift_seven_bits(last, shift)?;
         shift += 7;
     }
     Some((first >> 4 & 7, size, at))
 }
 
 /// How far before its own entry the base of a difference begins.
-fn distance(pack: &File, at: &mut u64) -> Option<u64> {
-    let mut last = byte(pack, at)?;
+fn read_base_distance(pack: &File, at: &mut u64) -> Option<u64> {
+    let mut last = read_next_byte(pack, at)?;
     let mut distance = u64::from(last & 0x7f);
     while last & 0x80 != 0 {
-        last = byte(pack, at)?;
+        last = read_next_byte(pack, at)?;
         distance = distance.checked_add(1)?.checked_mul(128)?.checked_add(u64::from(last & 0x7f))?;
     }
     Some(distance).filter(|distance| *distance > 0)
 }
 
 /// Where the base begins that a difference names by its id.
-fn named(pack: &File, index: &File, at: &mut u64) -> Option<u64> {
-    let id = Id(bytes::<20>(pack, *at)?);
+fn find_base_offset(pack: &File, index: &File, at: &mut u64) -> Option<u64> {
+    let id = Id(read_bytes_at::<20>(pack, *at)?);
     *at += 20;
-    offset(index, &id)
+    find_object_offset(index, &id)
 }
 
 /// What a difference makes of its base: pieces that are copied from it, and new ones.
-fn apply(base: &[u8], difference: &[u8], budget: &Budget) -> Option<Vec<u8>> {
+fn apply_delta(base: &[u8], difference: &[u8], budget: &UnpackBudget) -> Option<Vec<u8>> {
     let mut rest = difference;
-    let (of_base, size) = (sized(&mut rest)?, sized(&mut rest)?);
+    let (of_base, size) = (read_delta_size(&mut rest)?, read_delta_size(&mut rest)?);
     if of_base != base.len() as u64 {
         return None;
     }
@@ -131,12 +135,12 @@ fn apply(base: &[u8], difference: &[u8], budget: &Budget) -> Option<Vec<u8>> {
 }
 
 /// A size at the beginning of a difference.
-fn sized(rest: &mut &[u8]) -> Option<u64> {
+fn read_delta_size(rest: &mut &[u8]) -> Option<u64> {
     let (mut size, mut shift) = (0, 0);
     loop {
         let (byte, after) = rest.split_first()?;
         *rest = after;
-        size |= seven(*byte, shift)?;
+        size |= shift_seven_bits(*byte, shift)?;
         shift += 7;
         if byte & 0x80 == 0 {
             return Some(size);
@@ -145,21 +149,21 @@ fn sized(rest: &mut &[u8]) -> Option<u64> {
 }
 
 /// Seven bits at their place; nothing where there is none for them.
-fn seven(byte: u8, shift: u32) -> Option<u64> {
+fn shift_seven_bits(byte: u8, shift: u32) -> Option<u64> {
     (shift < 56).then(|| u64::from(byte & 0x7f) << shift)
 }
 
-fn byte(file: &File, at: &mut u64) -> Option<u8> {
-    let [byte] = bytes::<1>(file, *at)?;
+fn read_next_byte(file: &File, at: &mut u64) -> Option<u8> {
+    let [byte] = read_bytes_at::<1>(file, *at)?;
     *at += 1;
     Some(byte)
 }
 
-fn number(file: &File, at: u64) -> Option<u32> {
-    bytes::<4>(file, at).map(u32::from_be_bytes)
+fn read_u32_at(file: &File, at: u64) -> Option<u32> {
+    read_bytes_at::<4>(file, at).map(u32::from_be_bytes)
 }
 
-fn bytes<const N: usize>(file: &File, at: u64) -> Option<[u8; N]> {
+fn read_bytes_at<const N: usize>(file: &File, at: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     file.read_exact_at(&mut bytes, at).ok()?;
     Some(bytes)
@@ -186,7 +190,7 @@ mod tests {
     /// A difference that copies the same piece again and again.
     #[test]
     fn a_difference_makes_no_more_than_it_says_and_no_more_than_there_is_room_for() {
-        let budget = Budget::of(1 << 20);
+        let budget = UnpackBudget::of(1 << 20);
         let base = vec![7; 0x1000];
         let sizes = |size: u64| {
             let mut bytes = vec![0x80, 0x20];
@@ -201,14 +205,14 @@ mod tests {
         // Copies 0x1000 bytes from place 0.
         let copy = [0xa0_u8, 0x10];
         let difference = |size: u64, times: usize| [sizes(size), copy.repeat(times)].concat();
-        assert_eq!(apply(&base, &difference(0x3000, 3), &budget).map(|made| made.len()), Some(0x3000));
-        assert_eq!(apply(&base, &difference(0x3000, 4), &budget), None, "more than it says");
-        assert_eq!(apply(&base, &difference(0x3000, 2), &budget), None, "less than it says");
-        assert_eq!(apply(&base, &difference(1 << 40, 1), &budget), None, "more than there is room for");
-        assert_eq!(apply(&base[1..], &difference(0x3000, 3), &budget), None, "another base");
-        assert_eq!(apply(&base, &[sizes(1), vec![0]].concat(), &budget), None, "an order without a meaning");
-        assert_eq!(apply(&base, &[sizes(2), vec![2, 1]].concat(), &budget), None, "it ends too early");
-        assert_eq!(apply(&base, &[sizes(0x10000), vec![0x80]].concat(), &budget), None, "beyond the base");
-        assert_eq!(apply(&base, &[sizes(3), vec![3, 1, 2, 3]].concat(), &budget).as_deref(), Some(&[1, 2, 3][..]));
+        assert_eq!(apply_delta(&base, &difference(0x3000, 3), &budget).map(|made| made.len()), Some(0x3000));
+        assert_eq!(apply_delta(&base, &difference(0x3000, 4), &budget), None, "more than it says");
+        assert_eq!(apply_delta(&base, &difference(0x3000, 2), &budget), None, "less than it says");
+        assert_eq!(apply_delta(&base, &difference(1 << 40, 1), &budget), None, "more than there is room for");
+        assert_eq!(apply_delta(&base[1..], &difference(0x3000, 3), &budget), None, "another base");
+        assert_eq!(apply_delta(&base, &[sizes(1), vec![0]].concat(), &budget), None, "an order without a meaning");
+        assert_eq!(apply_delta(&base, &[sizes(2), vec![2, 1]].concat(), &budget), None, "it ends too early");
+        assert_eq!(apply_delta(&base, &[sizes(0x10000), vec![0x80]].concat(), &budget), None, "beyond the base");
+        assert_eq!(apply_delta(&base, &[sizes(3), vec![3, 1, 2, 3]].concat(), &budget).as_deref(), Some(&[1, 2, 3][..]));
     }
 }

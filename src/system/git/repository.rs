@@ -1,6 +1,6 @@
 //! Where a repository is, and what is checked out of it (gitrepository-layout(5)).
 
-use crate::rooted::Rooted;
+use crate::rooted::RootedFolder;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,19 +17,19 @@ pub enum Around {
     Nothing,
     /// A `.git` that is a link, or a file that names another place (a linked work tree, a submodule): it is not followed.
     NotUnderstood,
-    Repository(Repository),
+    Repository(GitRepository),
 }
 
 /// A folder `.git` and the work tree that it is in.
-pub struct Repository {
+pub struct GitRepository {
     /// The files below `.git`.
-    pub files: Rooted,
+    pub files: RootedFolder,
     /// The work tree.
     pub top: PathBuf,
 }
 
 /// What is checked out.
-pub enum Head {
+pub enum GitHead {
     /// A branch without a commit.
     Unborn,
     /// A commit, by its id.
@@ -38,31 +38,31 @@ pub enum Head {
 
 /// The nearest repository at or above a folder. A folder that looks like a bare repository is a folder: its files may have come from
 /// whoever wrote the rest of it.
-pub fn around(folder: &Path) -> Around {
+pub fn find_enclosing_repository(folder: &Path) -> Around {
     for top in folder.ancestors() {
         let git = top.join(".git");
         let Ok(found) = fs::symlink_metadata(&git) else { continue };
         if !found.is_dir() {
             return Around::NotUnderstood;
         }
-        let Ok(files) = Rooted::open(&git) else { return Around::NotUnderstood };
+        let Ok(files) = RootedFolder::open(&git) else { return Around::NotUnderstood };
         if matches!(files.beginning("HEAD", 1), Ok(Some(_))) {
-            return Around::Repository(Repository { files, top: top.to_owned() });
+            return Around::Repository(GitRepository { files, top: top.to_owned() });
         }
     }
     Around::Nothing
 }
 
-impl Repository {
+impl GitRepository {
     /// What HEAD leads to; nothing where that cannot be told.
-    pub fn head(&self) -> Option<Head> {
+    pub fn head(&self) -> Option<GitHead> {
         let mut name = "HEAD".to_owned();
         for _ in 0..SYMBOLIC_MAX {
             let Some(said) = self.reference(&name)? else { return self.unborn() };
             match said.strip_prefix("ref:").map(str::trim) {
                 Some(next) if next.starts_with("refs/") => name = next.to_owned(),
                 Some(_) => return None,
-                None => return is_id(&said).then_some(Head::Commit(said)),
+                None => return is_id(&said).then_some(GitHead::Commit(said)),
             }
         }
         None
@@ -89,8 +89,8 @@ impl Repository {
     }
 
     /// Where references are kept in tables, that one has no file says nothing.
-    fn unborn(&self) -> Option<Head> {
-        (!self.files.is_folder("reftable")).then_some(Head::Unborn)
+    fn unborn(&self) -> Option<GitHead> {
+        (!self.files.is_folder("reftable")).then_some(GitHead::Unborn)
     }
 }
 

@@ -56,18 +56,18 @@ impl Repo {
     }
 
     /// Of the inventory with these files read.
-    fn of(&self, files: &[(&str, &str)]) -> Revision {
+    fn of(&self, files: &[(&str, &str)]) -> GitRevision {
         let files: Vec<ReadFile<'_>> = files.iter().map(|(path, text)| ReadFile { path, bytes: text.as_bytes() }).collect();
-        revision(&self.top().join("inv"), &files, &is_read)
+        read_revision(&self.top().join("inv"), &files, &is_read)
     }
 
     /// Of the files that were committed first.
-    fn unchanged(&self) -> Revision {
+    fn unchanged(&self) -> GitRevision {
         self.of(&[("c.yaml", SPEC), ("modules/m/module.yaml", MODULE)])
     }
 
-    fn is(&self, state: WorkTreeState) -> Revision {
-        Revision { commit: Some(self.head()), state }
+    fn is(&self, state: WorkTreeState) -> GitRevision {
+        GitRevision { commit: Some(self.head()), state }
     }
 }
 
@@ -101,7 +101,7 @@ fn loose_objects_tell_what_changed() {
     assert_eq!(repo.unchanged(), repo.is(AsCommitted));
     // A folder of which the commit has nothing.
     std::fs::create_dir(repo.0.path().join("new")).unwrap();
-    assert_eq!(revision(&repo.top().join("new"), &[ReadFile { path: "c.yaml", bytes: b"" }], &is_read).state, Changed);
+    assert_eq!(read_revision(&repo.top().join("new"), &[ReadFile { path: "c.yaml", bytes: b"" }], &is_read).state, Changed);
     // Whether somebody added it already says nothing: it is not committed.
     repo.write("inv/c.yaml", "cluster: e\n").git(&["add", "-A"]);
     assert_eq!(repo.of(&[("c.yaml", "cluster: e\n"), module]), repo.is(Changed));
@@ -120,9 +120,9 @@ fn heads_of_all_forms_are_followed() {
     repo.git(&["symbolic-ref", "HEAD", "refs/heads/alias"]);
     assert_eq!(repo.unchanged(), first, "an alias");
     repo.git(&["symbolic-ref", "HEAD", "refs/heads/none"]);
-    assert_eq!(repo.unchanged(), Revision { commit: None, state: Changed }, "nothing is committed");
+    assert_eq!(repo.unchanged(), GitRevision { commit: None, state: Changed }, "nothing is committed");
     std::fs::create_dir(repo.0.path().join(".git/reftable")).unwrap();
-    let unknown = Revision { commit: None, state: Unknown };
+    let unknown = GitRevision { commit: None, state: Unknown };
     assert_eq!(repo.unchanged(), unknown, "references in tables");
     for head in ["ref: ../../etc/passwd", "ref: refs/heads/none/../../../config", "no id", "", "ref: HEAD"] {
         repo.write(".git/HEAD", head);
@@ -131,7 +131,7 @@ fn heads_of_all_forms_are_followed() {
     repo.write(".git/HEAD", "ref: refs/heads/loop").write(".git/refs/heads/loop", "ref: refs/heads/loop");
     assert_eq!(repo.unchanged(), unknown, "a circle");
     let none = tempfile::tempdir().unwrap();
-    assert_eq!(revision(&std::fs::canonicalize(none.path()).unwrap(), &[], &is_read), Revision::default());
+    assert_eq!(read_revision(&std::fs::canonicalize(none.path()).unwrap(), &[], &is_read), GitRevision::default());
 }
 
 /// Trees of many names are kept as differences from each other, which name their base by its place or by its id.
@@ -193,21 +193,21 @@ fn what_git_may_have_written_otherwise_is_not_known() {
 
 #[test]
 fn what_lies_in_other_places_is_not_followed() {
-    let unknown = Revision { commit: None, state: Unknown };
+    let unknown = GitRevision { commit: None, state: Unknown };
     let repo = Repo::new();
     repo.git(&["worktree", "add", "-q", "--detach", "linked"]);
     let files = [ReadFile { path: "c.yaml", bytes: SPEC.as_bytes() }];
-    assert_eq!(revision(&repo.top().join("linked/inv"), &files, &is_read), unknown, "a linked work tree");
+    assert_eq!(read_revision(&repo.top().join("linked/inv"), &files, &is_read), unknown, "a linked work tree");
     let away = Repo::new();
     std::fs::rename(away.top().join(".git"), away.top().join("real")).unwrap();
     symlink("real", away.top().join(".git")).unwrap();
-    assert_eq!(revision(&away.top().join("inv"), &files, &is_read), unknown, "a link");
+    assert_eq!(read_revision(&away.top().join("inv"), &files, &is_read), unknown, "a link");
     let objects = Repo::new();
     let commit = Some(objects.head());
     let moved = tempfile::tempdir().unwrap();
     std::fs::rename(objects.top().join(".git/objects"), moved.path().join("objects")).unwrap();
     symlink(moved.path().join("objects"), objects.top().join(".git/objects")).unwrap();
-    assert_eq!(objects.unchanged(), Revision { commit, state: Unknown }, "objects elsewhere");
+    assert_eq!(objects.unchanged(), GitRevision { commit, state: Unknown }, "objects elsewhere");
     let linked = Repo::new();
     symlink("c.yaml", linked.top().join("inv/d.yaml")).unwrap();
     linked.commit("link");
@@ -216,7 +216,7 @@ fn what_lies_in_other_places_is_not_followed() {
     let outer = Repo::new();
     outer.git(&["submodule", "add", "-q", repo.top().to_str().unwrap(), "sub"]);
     outer.commit("submodule");
-    assert_eq!(revision(&outer.top().join("sub/inv"), &files, &is_read), unknown, "a submodule");
+    assert_eq!(read_revision(&outer.top().join("sub/inv"), &files, &is_read), unknown, "a submodule");
     // A folder that git itself would take for a bare repository is a folder of the repository around it.
     let bare = Repo::new();
     bare.git(&["clone", "-q", "--bare", ".git", "twin.git"]);
@@ -228,7 +228,7 @@ fn what_lies_in_other_places_is_not_followed() {
     assert_eq!(bare.unchanged(), bare.is(AsCommitted));
     let alone = tempfile::tempdir().unwrap();
     std::fs::rename(bare.top().join("inv"), alone.path().join("inv")).unwrap();
-    assert_eq!(revision(&std::fs::canonicalize(alone.path()).unwrap().join("inv"), &files, &is_read), Revision::default());
+    assert_eq!(read_revision(&std::fs::canonicalize(alone.path()).unwrap().join("inv"), &files, &is_read), GitRevision::default());
 }
 
 /// One byte of any file of the repository is another: what is said of the files may become unknown, never wrong, and nothing panics or
@@ -276,5 +276,5 @@ fn an_object_that_unpacks_without_end_is_given_up() {
     let zeros = vec![0; 1 << 20];
     (0..256).for_each(|_| packed.write_all(&zeros).unwrap());
     repo.write(&format!(".git/objects/ab/{}", &digits[2..]), packed.finish().unwrap()).write(".git/HEAD", &digits);
-    assert_eq!(repo.unchanged(), Revision { commit: Some(digits), state: Unknown });
+    assert_eq!(repo.unchanged(), GitRevision { commit: Some(digits), state: Unknown });
 }

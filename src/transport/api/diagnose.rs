@@ -6,7 +6,7 @@ use railwright_base::text::one_line;
 use railwright_knowledge::spec::model::ApiKind;
 
 /// What it means, and what mends it; nothing where the error is none of an API.
-pub fn told(error: &TransportError) -> Option<Diagnostic> {
+pub fn diagnose_api_error(error: &TransportError) -> Option<Diagnostic> {
     let diagnostic = |code| Diagnostic::error(code, error.one_line());
     Some(match error {
         TransportError::CertificateUnknown { address, fingerprint, file, .. } => {

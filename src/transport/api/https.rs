@@ -3,7 +3,7 @@
 
 use super::ApiAccess;
 use super::pin::Verifier;
-use crate::access::endpoint;
+use crate::access::format_endpoint;
 use crate::{HostAccess, TransportError};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request};
@@ -33,7 +33,7 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(45);
 const IDLE_LIMIT: Duration = Duration::from_secs(15);
 
 /// The API of one switch, and us as it knows us.
-pub(super) struct Server {
+pub(super) struct SwitchApiServer {
     /// The switch's name in the spec.
     pub switch: String,
     /// Host and port, for messages.
@@ -52,25 +52,25 @@ pub(super) struct Server {
 }
 
 /// An open connection.
-struct Session(SendRequest<String>);
+struct HttpsSession(SendRequest<String>);
 
 /// A server with the connections to it that nobody uses at the moment. It begins with one, so that a client is a proof of a way there.
-pub(super) struct Client {
+pub(super) struct SwitchApiClient {
     /// The server.
-    pub server: Server,
+    pub server: SwitchApiServer,
     api: &'static str,
-    idle: Mutex<Vec<(Session, Instant)>>,
+    idle: Mutex<Vec<(HttpsSession, Instant)>>,
 }
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct SwitchApiReply {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
 /// Why there is no answer.
-pub(super) enum Failure {
+pub(super) enum SwitchApiFailure {
     /// The request was certainly not taken.
     NotTaken(TransportError),
     /// The connection ended; whether the request was taken nobody knows.
@@ -79,12 +79,12 @@ pub(super) enum Failure {
     TooMuch,
 }
 
-impl Server {
+impl SwitchApiServer {
     /// From what is known of the switch; no connection is made yet.
     pub fn new(access: &HostAccess, api: &ApiAccess) -> Result<Self, TransportError> {
         let local = |reason: String| TransportError::Local { reason: format!("{}: {reason}", access.name) };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let address = endpoint(&access.address, access.port);
+        let address = format_endpoint(&access.address, access.port);
         let verifier = Arc::new(Verifier::new(&access.name, address.clone(), &api.pin, provider.clone())?);
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -92,11 +92,11 @@ impl Server {
             .dangerous()
             .with_custom_certificate_verifier(verifier.clone())
             .with_no_client_auth();
-        let credentials = base64::encode(format!("{}:{}", access.user, api.password.0).as_bytes());
+        let credentials = base64::encode_base64_text(format!("{}:{}", access.user, api.password.0).as_bytes());
         let mut authorization = HeaderValue::from_str(&format!("Basic {credentials}")).map_err(|error| local(error.to_string()))?;
         authorization.set_sensitive(true);
         let credentials = Redaction::of([("login", credentials)]);
-        Ok(Server {
+        Ok(SwitchApiServer {
             switch: access.name.clone(),
             address,
             user: access.user.clone(),
@@ -116,14 +116,14 @@ impl Server {
     }
 
     /// A new connection; `api` is what should be there.
-    async fn connect(&self, api: &'static str) -> Result<Session, TransportError> {
+    async fn connect(&self, api: &'static str) -> Result<HttpsSession, TransportError> {
         match tokio::time::timeout(self.timeout, self.meet(api)).await {
             Ok(session) => session,
             Err(_) => Err(self.unreachable(format!("no answer within {} s", self.timeout.as_secs()))),
         }
     }
 
-    async fn meet(&self, api: &'static str) -> Result<Session, TransportError> {
+    async fn meet(&self, api: &'static str) -> Result<HttpsSession, TransportError> {
         let no_api = |reason: String| TransportError::NoApi { switch: self.switch.clone(), address: self.address.clone(), api, reason };
         let name = ServerName::try_from(self.to.clone()).map_err(|_| self.unreachable("its address is no name of a host".to_owned()))?;
         let socket = TcpStream::connect((self.to.as_str(), self.port)).await.map_err(|error| match error.kind() {
@@ -146,7 +146,7 @@ impl Server {
         tokio::spawn(async move {
             let _ = connection.await;
         });
-        Ok(Session(sender))
+        Ok(HttpsSession(sender))
     }
 
     fn request(&self, method: Method, path: &str, body: String) -> Result<Request<String>, http::Error> {
@@ -159,57 +159,57 @@ impl Server {
             .body(body)
     }
 
-    async fn ask(&self, session: &mut Session, method: Method, path: &str, body: String) -> Result<Reply, Failure> {
-        let request = self.request(method, path, body).map_err(|error| Failure::NotTaken(self.unreachable(error.to_string())))?;
-        session.0.ready().await.map_err(|error| Failure::NotTaken(self.unreachable(words(&error))))?;
+    async fn ask(&self, session: &mut HttpsSession, method: Method, path: &str, body: String) -> Result<SwitchApiReply, SwitchApiFailure> {
+        let request = self.request(method, path, body).map_err(|error| SwitchApiFailure::NotTaken(self.unreachable(error.to_string())))?;
+        session.0.ready().await.map_err(|error| SwitchApiFailure::NotTaken(self.unreachable(describe_http_error(&error))))?;
         let response = session.0.send_request(request).await.map_err(|error| match error.is_canceled() {
-            true => Failure::NotTaken(self.unreachable(words(&error))),
-            false => Failure::Lost(words(&error)),
+            true => SwitchApiFailure::NotTaken(self.unreachable(describe_http_error(&error))),
+            false => SwitchApiFailure::Lost(describe_http_error(&error)),
         })?;
         let status = response.status().as_u16();
         let (taken, kept) = match status {
             200..=299 => (ANSWER_LIMIT, usize::MAX),
             _ => (REFUSAL_KEPT + ROOM_BYTES, REFUSAL_KEPT),
         };
-        let body = take(response.into_body(), taken).await?;
+        let body = read_body_prefix(response.into_body(), taken).await?;
         let said = self.credentials.apply_to_first(&String::from_utf8_lossy(&body), kept);
-        Ok(Reply { status, body: said.into_bytes() })
+        Ok(SwitchApiReply { status, body: said.into_bytes() })
     }
 }
 
-impl Client {
+impl SwitchApiClient {
     /// Connects; `api` is what should be there.
-    pub async fn open(server: Server, api: &'static str) -> Result<Self, TransportError> {
+    pub async fn open(server: SwitchApiServer, api: &'static str) -> Result<Self, TransportError> {
         let session = server.connect(api).await?;
-        Ok(Client { server, api, idle: Mutex::new(vec![(session, Instant::now())]) })
+        Ok(SwitchApiClient { server, api, idle: Mutex::new(vec![(session, Instant::now())]) })
     }
 
     /// One request, and its answer, whatever it says.
-    pub async fn ask(&self, method: Method, path: &str, body: String) -> Result<Reply, Failure> {
+    pub async fn ask(&self, method: Method, path: &str, body: String) -> Result<SwitchApiReply, SwitchApiFailure> {
         let mut session = match self.idle() {
             Some(session) => session,
-            None => self.server.connect(self.api).await.map_err(Failure::NotTaken)?,
+            None => self.server.connect(self.api).await.map_err(SwitchApiFailure::NotTaken)?,
         };
         let asked = self.server.ask(&mut session, method, path, body);
         let reply = match tokio::time::timeout(REQUEST_LIMIT, asked).await {
             Ok(reply) => reply?,
-            Err(_) => return Err(Failure::Lost(format!("no answer within {} s", REQUEST_LIMIT.as_secs()))),
+            Err(_) => return Err(SwitchApiFailure::Lost(format!("no answer within {} s", REQUEST_LIMIT.as_secs()))),
         };
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push((session, Instant::now()));
         match reply.status {
-            401 | 403 => Err(Failure::NotTaken(TransportError::LoginRefused {
+            401 | 403 => Err(SwitchApiFailure::NotTaken(TransportError::LoginRefused {
                 switch: self.server.switch.clone(),
                 user: self.server.user.clone(),
                 reason: reply.said(),
             })),
             // Of a server before the API, which gave up waiting for it.
-            502 | 504 => Err(Failure::Lost(format!("the server before the {} answers {}", self.api, reply.status))),
+            502 | 504 => Err(SwitchApiFailure::Lost(format!("the server before the {} answers {}", self.api, reply.status))),
             _ => Ok(reply),
         }
     }
 
     /// A connection that surely stands, where there is one.
-    fn idle(&self) -> Option<Session> {
+    fn idle(&self) -> Option<HttpsSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|(session, since)| !session.0.is_closed() && since.elapsed() < IDLE_LIMIT);
         idle.pop().map(|(session, _)| session)
@@ -223,14 +223,14 @@ impl Client {
 }
 
 /// The first bytes of a body. The rest is read and dropped, so that the connection can be used again.
-async fn take(mut body: Incoming, limit: usize) -> Result<Vec<u8>, Failure> {
+async fn read_body_prefix(mut body: Incoming, limit: usize) -> Result<Vec<u8>, SwitchApiFailure> {
     let (mut taken, mut seen) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Failure::Lost(words(&error)))?;
+        let frame = frame.map_err(|error| SwitchApiFailure::Lost(describe_http_error(&error)))?;
         let Ok(data) = frame.into_data() else { continue };
         seen += data.len();
         if seen > ANSWER_LIMIT {
-            return Err(Failure::TooMuch);
+            return Err(SwitchApiFailure::TooMuch);
         }
         let room = limit - taken.len();
         taken.extend_from_slice(&data[..data.len().min(room)]);
@@ -239,7 +239,7 @@ async fn take(mut body: Incoming, limit: usize) -> Result<Vec<u8>, Failure> {
 }
 
 /// The innermost cause, in one line.
-fn words(error: &hyper::Error) -> String {
+fn describe_http_error(error: &hyper::Error) -> String {
     let mut innermost: &(dyn std::error::Error + 'static) = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -252,7 +252,7 @@ fn words(error: &hyper::Error) -> String {
     one_line(&innermost.to_string(), 200)
 }
 
-impl Reply {
+impl SwitchApiReply {
     /// What a server says that refuses, in one line, without its HTML.
     pub fn said(&self) -> String {
         let text = String::from_utf8_lossy(&self.body[..self.body.len().min(2000)]).into_owned();
@@ -281,10 +281,10 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     /// What is left of an answer of a switch that knows us as `root:poison-password`.
-    async fn reply(status: &str, body: &str) -> Result<Reply, Failure> {
+    async fn reply(status: &str, body: &str) -> Result<SwitchApiReply, SwitchApiFailure> {
         let pin = CertificatePin::File("/nonexistent/pin".into());
         let api = ApiAccess { kind: ApiKind::Nvue, pin, password: Password("poison-password".to_owned()) };
-        let server = Server::new(&crate::sim::access("leaf1"), &api).unwrap();
+        let server = SwitchApiServer::new(&crate::sim::new_simulated_access("leaf1"), &api).unwrap();
         let (ours, mut theirs) = tokio::io::duplex(1 << 16);
         let (sender, connection) = http1::handshake(TokioIo::new(ours)).await.unwrap();
         tokio::spawn(connection);
@@ -293,17 +293,17 @@ mod tests {
             assert!(theirs.read(&mut [0; 1024]).await.unwrap() > 0);
             let _ = theirs.write_all(answer.as_bytes()).await;
         });
-        server.ask(&mut Session(sender), Method::GET, "/", String::new()).await
+        server.ask(&mut HttpsSession(sender), Method::GET, "/", String::new()).await
     }
 
     #[tokio::test]
     async fn of_a_switch_that_refuses_only_so_much_is_kept_and_nothing_of_the_login() {
         let (before, after) = ("x".repeat(REFUSAL_KEPT - 8), "y".repeat(1 << 20));
-        let body = format!("{before}{}{after}", base64::encode(b"root:poison-password"));
+        let body = format!("{before}{}{after}", base64::encode_base64_text(b"root:poison-password"));
         let Ok(refused) = reply("404 Not Found", &body).await else { panic!("it is an answer") };
         assert!(refused.body == format!("{before}[secret login]").into_bytes());
         let Ok(well) = reply("200 OK", &body).await else { panic!("it is an answer") };
         assert!(well.body == format!("{before}[secret login]{after}").into_bytes());
-        assert!(matches!(reply("404 Not Found", &"x".repeat(ANSWER_LIMIT + 1)).await, Err(Failure::TooMuch)));
+        assert!(matches!(reply("404 Not Found", &"x".repeat(ANSWER_LIMIT + 1)).await, Err(SwitchApiFailure::TooMuch)));
     }
 }

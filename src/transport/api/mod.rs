@@ -9,7 +9,7 @@ mod https;
 mod nvue;
 mod pin;
 
-pub use diagnose::told;
+pub use diagnose::diagnose_api_error;
 pub use pin::CertificatePin;
 
 use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
@@ -36,12 +36,12 @@ pub struct Password(String);
 impl Password {
     /// The one that a secret of this name holds.
     pub fn named(name: &str) -> Self {
-        Password(secret::mark(name))
+        Password(secret::new_secret_mark(name))
     }
 
     /// Filled in; the name of the secret that is missing as the error.
     pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
-        secret::fill(&self.0, find).map(Password)
+        secret::fill_secrets(&self.0, find).map(Password)
     }
 }
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Password {
 #[derive(Debug, Clone, Default)]
 pub struct ApiConnector {
     /// What is only known on this side of changes that nobody has confirmed yet.
-    guards: nvue::Guards,
+    guards: nvue::NvueRollbacks,
 }
 
 impl Connector for ApiConnector {
@@ -63,10 +63,10 @@ impl Connector for ApiConnector {
         Box::pin(async {
             let api = access.api.as_ref();
             let api = api.ok_or_else(|| TransportError::Local { reason: format!("{} is not reached over an API", access.name) })?;
-            let server = https::Server::new(access, api)?;
+            let server = https::SwitchApiServer::new(access, api)?;
             match api.kind {
-                ApiKind::Eapi => eapi::open(server, access.read_only).await,
-                ApiKind::Nvue => nvue::open(server, access.read_only, self.guards.clone()).await,
+                ApiKind::Eapi => eapi::open_eapi_link(server, access.read_only).await,
+                ApiKind::Nvue => nvue::open_nvue_link(server, access.read_only, self.guards.clone()).await,
             }
         })
     }

@@ -46,7 +46,7 @@ impl CertificatePin {
 
 /// What is pinned, read.
 #[derive(Debug)]
-enum Pins {
+enum CertificatePins {
     Fingerprint(Fingerprint),
     Certificates {
         exact: Vec<CertificateDer<'static>>,
@@ -63,7 +63,7 @@ pub(super) struct Verifier {
     switch: String,
     address: String,
     pin: CertificatePin,
-    pins: Pins,
+    pins: CertificatePins,
     provider: Arc<CryptoProvider>,
     refused: Mutex<Option<TransportError>>,
 }
@@ -72,8 +72,8 @@ impl Verifier {
     /// For a switch at an address, for messages; reads the file that pins.
     pub fn new(switch: &str, address: String, pin: &CertificatePin, provider: Arc<CryptoProvider>) -> Result<Self, TransportError> {
         let pins = match pin {
-            CertificatePin::Fingerprint(fingerprint) => Pins::Fingerprint(*fingerprint),
-            CertificatePin::File(file) => read(switch, file, &provider)?,
+            CertificatePin::Fingerprint(fingerprint) => CertificatePins::Fingerprint(*fingerprint),
+            CertificatePin::File(file) => load_certificate_pins(switch, file, &provider)?,
         };
         Ok(Verifier { switch: switch.to_owned(), address, pin: pin.clone(), pins, provider, refused: Mutex::default() })
     }
@@ -93,15 +93,15 @@ impl Verifier {
     ) -> Option<TransportError> {
         let fingerprint = Fingerprint::of(shown);
         let reason = match &self.pins {
-            Pins::Fingerprint(pinned) if *pinned == fingerprint => return None,
-            Pins::Fingerprint(_) => String::new(),
-            Pins::Certificates { exact, .. } if exact.iter().any(|one| one.as_ref() == shown.as_ref()) => return None,
-            Pins::Certificates { signed: None, .. } => String::new(),
-            Pins::Certificates { signed: Some(signed), .. } => match signed.verify_server_cert(shown, between, name, &[], now) {
+            CertificatePins::Fingerprint(pinned) if *pinned == fingerprint => return None,
+            CertificatePins::Fingerprint(_) => String::new(),
+            CertificatePins::Certificates { exact, .. } if exact.iter().any(|one| one.as_ref() == shown.as_ref()) => return None,
+            CertificatePins::Certificates { signed: None, .. } => String::new(),
+            CertificatePins::Certificates { signed: Some(signed), .. } => match signed.verify_server_cert(shown, between, name, &[], now) {
                 Ok(_) => return None,
-                Err(error) => why(&error),
+                Err(error) => describe_certificate_error(&error),
             },
-            Pins::Nothing => return Some(self.unknown(fingerprint)),
+            CertificatePins::Nothing => return Some(self.unknown(fingerprint)),
         };
         let (switch, address) = (self.switch.clone(), self.address.clone());
         Some(TransportError::CertificateRefused { switch, address, fingerprint: fingerprint.to_string(), pin: self.pin.words(), reason })
@@ -117,11 +117,11 @@ impl Verifier {
     }
 }
 
-fn read(switch: &str, file: &Path, provider: &Arc<CryptoProvider>) -> Result<Pins, TransportError> {
+fn load_certificate_pins(switch: &str, file: &Path, provider: &Arc<CryptoProvider>) -> Result<CertificatePins, TransportError> {
     let unusable = |why: String| TransportError::Local { reason: format!("{switch}: the certificate {} {why}", file.display()) };
     let bytes = match files::read_ordinary(file, FILE_LIMIT) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Pins::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(CertificatePins::Nothing),
         Err(error) => return Err(unusable(format!("cannot be read: {error}"))),
     };
     let exact: Vec<CertificateDer<'static>> =
@@ -132,11 +132,11 @@ fn read(switch: &str, file: &Path, provider: &Arc<CryptoProvider>) -> Result<Pin
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(exact.iter().cloned());
     let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().ok();
-    Ok(Pins::Certificates { exact, signed })
+    Ok(CertificatePins::Certificates { exact, signed })
 }
 
 /// In the words of a person; nothing where it is simply another certificate.
-fn why(error: &rustls::Error) -> String {
+fn describe_certificate_error(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => String::new(),
         rustls::Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
@@ -207,7 +207,7 @@ mod tests {
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         for file in [pipe.as_path(), Path::new("/dev/zero")] {
-            let refused = read("leaf1", file, &provider).map(drop).unwrap_err();
+            let refused = load_certificate_pins("leaf1", file, &provider).map(drop).unwrap_err();
             assert!(refused.to_string().contains("no ordinary file"), "{refused}");
         }
     }

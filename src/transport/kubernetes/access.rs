@@ -2,14 +2,14 @@
 //! known may ask one by the role `system:basic-user`, unless somebody took that away.
 
 use super::KubernetesLink;
-use super::answer::exit;
-use super::fault::Trouble;
-use super::kinds::Resource;
-use super::server::Call;
+use super::answer::new_exit_answer;
+use super::fault::KubernetesRequestError;
+use super::kinds::ApiResource;
+use super::server::KubernetesRequest;
 use http::Method;
-use railwright_resource::Answer;
+use railwright_resource::ReadResult;
 use railwright_resource::kubernetes_object::access::Right;
-use railwright_resource::kubernetes_object::known_kinds::Called;
+use railwright_resource::kubernetes_object::known_kinds::ApiResourceName;
 use railwright_resource::kubernetes_object::request::{NOT_SAID, REFUSED};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 impl KubernetesLink {
     /// Whether we are allowed this.
-    pub(super) async fn access(&self, right: &Right) -> Result<Answer, Trouble> {
+    pub(super) async fn access(&self, right: &Right) -> Result<ReadResult, KubernetesRequestError> {
         let Right { namespace, group, resource, name, verb } = right;
         // A rule has both in one word, a review apart.
         let (resource, part) = resource.split_once('/').map_or((resource.as_str(), None), |(resource, part)| (resource, Some(part)));
@@ -27,24 +27,24 @@ impl KubernetesLink {
         }
         let review =
             json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": { "resourceAttributes": asked } });
-        let call = Call::with(Method::POST, REVIEWS.to_owned(), "application/json", review.to_string());
+        let call = KubernetesRequest::with(Method::POST, REVIEWS.to_owned(), "application/json", review.to_string());
         let reply = self.server.ask(&call).await?;
         let allowed = reply.json().and_then(|review| review.pointer("/status/allowed").and_then(Value::as_bool));
         Ok(match (reply.status, allowed) {
-            (200 | 201, Some(true)) => exit(0, ""),
-            (200 | 201, Some(false)) => exit(REFUSED, ""),
-            (200 | 201, None) => exit(NOT_SAID, "what came says nothing of what we are allowed"),
-            _ => exit(NOT_SAID, reply.message()),
+            (200 | 201, Some(true)) => new_exit_answer(0, ""),
+            (200 | 201, Some(false)) => new_exit_answer(REFUSED, ""),
+            (200 | 201, None) => new_exit_answer(NOT_SAID, "what came says nothing of what we are allowed"),
+            _ => new_exit_answer(NOT_SAID, reply.message()),
         })
     }
 }
 
 /// What the server calls objects of a kind.
-pub fn called(resource: &Resource) -> Answer {
-    let called = Called { plural: resource.plural.clone(), namespaced: resource.namespaced };
+pub fn new_resource_kind_answer(resource: &ApiResource) -> ReadResult {
+    let called = ApiResourceName { plural: resource.plural.clone(), namespaced: resource.namespaced };
     match serde_json::to_string(&called) {
-        Ok(text) => exit(0, text),
-        Err(error) => exit(NOT_SAID, error.to_string()),
+        Ok(text) => new_exit_answer(0, text),
+        Err(error) => new_exit_answer(NOT_SAID, error.to_string()),
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) mod tests {
     use crate::HostLink as _;
     use crate::kubernetes::tests::{daemon_set, kinds, link, says};
     use railwright_resource::Read;
-    use railwright_resource::kubernetes_object::access::Verb;
+    use railwright_resource::kubernetes_object::access::ApiVerb;
     use railwright_resource::kubernetes_object::request::{KubernetesRead, NO_KIND, ObjectName};
 
     /// Both questions of this file.
@@ -64,7 +64,7 @@ pub(super) mod tests {
             group: "apps".to_owned(),
             resource: "daemonsets".to_owned(),
             name: Some("a".to_owned()),
-            verb: Verb::Delete,
+            verb: ApiVerb::Delete,
         };
         [Read::Kubernetes(KubernetesRead::Kind(daemon_set())), Read::Kubernetes(KubernetesRead::Access(right))]
     }
@@ -76,11 +76,11 @@ pub(super) mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_we_are_allowed_is_asked_by_a_review() {
         for (reply, wanted) in [
-            (review(&json!({ "allowed": true })), exit(0, "")),
-            (review(&json!({ "allowed": false, "reason": "no" })), exit(REFUSED, "")),
-            (review(&json!({ "allowed": "yes" })), exit(NOT_SAID, "what came says nothing of what we are allowed")),
-            (says(403, "you may not ask"), exit(NOT_SAID, "you may not ask")),
-            (says(200, "allowed"), exit(NOT_SAID, "what came says nothing of what we are allowed")),
+            (review(&json!({ "allowed": true })), new_exit_answer(0, "")),
+            (review(&json!({ "allowed": false, "reason": "no" })), new_exit_answer(REFUSED, "")),
+            (review(&json!({ "allowed": "yes" })), new_exit_answer(NOT_SAID, "what came says nothing of what we are allowed")),
+            (says(403, "you may not ask"), new_exit_answer(NOT_SAID, "you may not ask")),
+            (says(200, "allowed"), new_exit_answer(NOT_SAID, "what came says nothing of what we are allowed")),
         ] {
             let (link, asked) = link(move |_, _, _| reply.clone());
             let [_, access] = questions();
@@ -99,8 +99,8 @@ pub(super) mod tests {
         let [kind, _] = questions();
         let strange = Read::Kubernetes(KubernetesRead::Kind(ObjectName { kind: "Strange".to_owned(), ..daemon_set() }));
         let answers = link.read(&[kind.clone(), strange.clone()]).await.unwrap();
-        assert_eq!(answers.get(&kind), Some(&exit(0, r#"{"plural":"daemonsets","namespaced":true}"#)));
-        assert_eq!(answers.get(&strange).unwrap().status, exit(NO_KIND, "").status);
+        assert_eq!(answers.get(&kind), Some(&new_exit_answer(0, r#"{"plural":"daemonsets","namespaced":true}"#)));
+        assert_eq!(answers.get(&strange).unwrap().status, new_exit_answer(NO_KIND, "").status);
         assert_eq!(asked.lines(), ["GET /apis/apps/v1"]);
     }
 }

@@ -2,11 +2,11 @@
 //! necessary, never sufficient: the object is read again.
 
 use super::answer;
-use super::fault::Trouble;
-use super::kinds::{NotKnown, Resource};
-use super::server::{Call, Reply, Sent};
-use super::{KubernetesLink, NOT_HERE, ended};
-use crate::{Performed, TransportError};
+use super::fault::KubernetesRequestError;
+use super::kinds::{ApiResource, NotKnown};
+use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
+use super::{KubernetesLink, NOT_HERE, performed_from_exit};
+use crate::{ExecutionOutcome, TransportError};
 use railwright_base::text::one_line;
 use railwright_resource::kubernetes_object::request::{MOVED, ObjectName};
 use railwright_resource::{Action, AnswerStatus};
@@ -19,14 +19,14 @@ pub(super) const TRIES: u32 = 5;
 pub(super) const LOOK: Duration = Duration::from_millis(500);
 
 /// Ended before the object was asked about, or on the way.
-pub(super) enum Stop {
-    Ended(Performed),
+pub(super) enum KubernetesActionStop {
+    Ended(ExecutionOutcome),
     Failed(TransportError),
 }
 
-impl From<Trouble> for Stop {
-    fn from(trouble: Trouble) -> Self {
-        trouble.performed().map_or_else(Stop::Failed, Stop::Ended)
+impl From<KubernetesRequestError> for KubernetesActionStop {
+    fn from(trouble: KubernetesRequestError) -> Self {
+        trouble.performed().map_or_else(KubernetesActionStop::Failed, KubernetesActionStop::Ended)
     }
 }
 
@@ -52,25 +52,25 @@ impl Doubt {
     }
 
     /// What an error comes to after these tries. Of a lock that was lost nothing is said of the write.
-    pub fn over(&self, stop: Stop) -> Stop {
+    pub fn over(&self, stop: KubernetesActionStop) -> KubernetesActionStop {
         match (&self.reason, stop) {
-            (_, lost @ Stop::Failed(TransportError::LockLost { .. })) => lost,
-            (Some(reason), _) => unsure(reason),
+            (_, lost @ KubernetesActionStop::Failed(TransportError::LockLost { .. })) => lost,
+            (Some(reason), _) => stop_with_unknown_outcome(reason),
             (None, stop) => stop,
         }
     }
 
     /// What tries that came to nothing are told as, where a look has found nothing of them.
-    pub fn given_up(&self, otherwise: Stop) -> Stop {
+    pub fn given_up(&self, otherwise: KubernetesActionStop) -> KubernetesActionStop {
         match &self.reason {
-            Some(reason) if !self.may_come => failed(reason),
+            Some(reason) if !self.may_come => stop_with_failure(reason),
             _ => self.over(otherwise),
         }
     }
 }
 
 impl KubernetesLink {
-    pub(super) async fn act(&self, action: &Action, token: &str) -> Result<Performed, TransportError> {
+    pub(super) async fn act(&self, action: &Action, token: &str) -> Result<ExecutionOutcome, TransportError> {
         let limit = Duration::from_secs(action.limit_s().into());
         let done = match action {
             Action::ApplyObject { object, manifest, precondition } => self.apply(object, manifest, precondition, token).await,
@@ -87,83 +87,84 @@ impl KubernetesLink {
             Action::EvictPod { namespace, name, uid } => self.evict(namespace, name, uid).await,
             Action::UpgradeRelease { release, looked_at, content } => self.upgrade_release(release, looked_at.as_ref(), content).await,
             Action::UninstallRelease { name, namespace, looked_at, .. } => self.uninstall_release(name, namespace, looked_at).await,
-            _ => return Ok(ended(NOT_HERE, "", &complaint("this is for a host, not for an API server"))),
+            _ => return Ok(performed_from_exit(NOT_HERE, "", &format_error_line("this is for a host, not for an API server"))),
         };
         match done {
-            Ok(performed) | Err(Stop::Ended(performed)) => Ok(performed),
-            Err(Stop::Failed(error)) => Err(error),
+            Ok(performed) | Err(KubernetesActionStop::Ended(performed)) => Ok(performed),
+            Err(KubernetesActionStop::Failed(error)) => Err(error),
         }
     }
 
-    pub(super) async fn resource(&self, object: &ObjectName) -> Result<Option<Resource>, Stop> {
+    pub(super) async fn resource(&self, object: &ObjectName) -> Result<Option<ApiResource>, KubernetesActionStop> {
         let mut groups = self.server.kinds.of(&self.server, std::iter::once(object)).await;
         match groups.remove(&object.api_version) {
             Some(Ok(group)) => Ok(group.get(&object.kind).cloned()),
-            Some(Err(NotKnown::Trouble(trouble))) => Err(Stop::Failed(trouble.error(&self.server))),
+            Some(Err(NotKnown::Trouble(trouble))) => Err(KubernetesActionStop::Failed(trouble.error(&self.server))),
             Some(Err(NotKnown::Said(answer))) if answer.status == AnswerStatus::Denied => {
-                Err(failed(&format!("nothing was changed; a rule is missing: {}", answer.out.trim())))
+                Err(stop_with_failure(&format!("nothing was changed; a rule is missing: {}", answer.out.trim())))
             }
-            Some(Err(NotKnown::Said(answer))) => Err(failed(&answer.out)),
+            Some(Err(NotKnown::Said(answer))) => Err(stop_with_failure(&answer.out)),
             None => Ok(None),
         }
     }
 
     /// A request that changes something and is sent once, while the lock is its writer's.
-    pub(super) async fn send(&self, call: &Call) -> Result<Sent, Stop> {
+    pub(super) async fn send(&self, call: &KubernetesRequest) -> Result<WriteRequestOutcome, KubernetesActionStop> {
         self.server.send_while(call, || self.confirm_lock()).await
     }
 
     /// Goes on only while the lock is this writer's. Between this and what is written after it nothing holds but the write's own precondition.
-    pub(super) async fn confirm_lock(&self) -> Result<(), Stop> {
+    pub(super) async fn confirm_lock(&self) -> Result<(), KubernetesActionStop> {
         let Some(fence) = &self.fence else { return Ok(()) };
         match self.while_locked(fence).await {
             Ok(None) => Ok(()),
-            Ok(Some(refused)) => Err(Stop::Ended(refused)),
-            Err(error) => Err(Stop::Failed(error)),
+            Ok(Some(refused)) => Err(KubernetesActionStop::Ended(refused)),
+            Err(error) => Err(KubernetesActionStop::Failed(error)),
         }
     }
 
     /// A request that changes something and may be repeated, whatever became of it.
-    pub(super) async fn change(&self, call: &Call) -> Result<Reply, Stop> {
+    pub(super) async fn change(&self, call: &KubernetesRequest) -> Result<KubernetesReply, KubernetesActionStop> {
         let mut doubt = Doubt::default();
         for _ in 1..TRIES {
             match self.send(call).await.map_err(|stop| doubt.over(stop))? {
-                Sent::Answered(reply) if !doubt.is_there() || reply.settles() => return Ok(reply),
-                Sent::Answered(reply) => return Err(doubt.over(failed(&reply.message()))),
-                Sent::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Answered(reply) if !doubt.is_there() || reply.settles() => return Ok(reply),
+                WriteRequestOutcome::Answered(reply) => return Err(doubt.over(stop_with_failure(&reply.message()))),
+                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
                     doubt.add(reason, may_come);
-                    clock::pause(again_after).await;
+                    clock::sleep_for(again_after).await;
                 }
             }
         }
-        Err(doubt.given_up(failed("the server is too busy")))
+        Err(doubt.given_up(stop_with_failure("the server is too busy")))
     }
 }
 
 /// The last line of stderr, behind the mark by which it is found.
-pub(super) fn complaint(sentence: &str) -> String {
+pub(super) fn format_error_line(sentence: &str) -> String {
     format!("railwright: {}", one_line(sentence, 2000))
 }
 
 /// Nobody knows whether it was done.
-pub(super) fn unsure(reason: &str) -> Stop {
-    Stop::Ended(Performed::Unknown { reason: one_line(reason, 300) })
+pub(super) fn stop_with_unknown_outcome(reason: &str) -> KubernetesActionStop {
+    KubernetesActionStop::Ended(ExecutionOutcome::Unknown { reason: one_line(reason, 300) })
 }
 
 /// What an action goes by is no longer there, and nothing was changed.
-pub(super) fn moved(sentence: &str) -> Stop {
-    Stop::Ended(ended(MOVED, "", &complaint(sentence)))
+pub(super) fn stop_with_stale_precondition(sentence: &str) -> KubernetesActionStop {
+    KubernetesActionStop::Ended(performed_from_exit(MOVED, "", &format_error_line(sentence)))
 }
 
-pub(super) fn failed(sentence: &str) -> Stop {
-    Stop::Ended(ended(1, "", &complaint(sentence)))
+pub(super) fn stop_with_failure(sentence: &str) -> KubernetesActionStop {
+    KubernetesActionStop::Ended(performed_from_exit(1, "", &format_error_line(sentence)))
 }
 
-pub(super) fn refused(object: &ObjectName, resource: &Resource, reply: &Reply) -> Stop {
-    match answer::lacking(reply) {
-        Some(verb) => {
-            failed(&format!("a rule is missing in the roles of this identity: {}", answer::rule(object, &verb, &resource.plural)))
-        }
-        None => failed(&reply.message()),
+pub(super) fn stop_with_refusal(object: &ObjectName, resource: &ApiResource, reply: &KubernetesReply) -> KubernetesActionStop {
+    match answer::find_denied_verb(reply) {
+        Some(verb) => stop_with_failure(&format!(
+            "a rule is missing in the roles of this identity: {}",
+            answer::describe_missing_rule(object, &verb, &resource.plural)
+        )),
+        None => stop_with_failure(&reply.message()),
     }
 }

@@ -1,49 +1,60 @@
 //! Makes an object that nobody may have made before. A POST whose answer got lost may have made it: what is there then is known by the
 //! annotation that the manifest alone has.
 
-use super::act::{Doubt, LOOK, Stop, TRIES, complaint, failed, refused};
+use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure, stop_with_refusal};
 use super::kinds;
 use super::read::{create_path, no_kind};
-use super::server::{Call, Sent};
-use super::{KubernetesLink, ended};
-use crate::Performed;
+use super::server::{KubernetesRequest, WriteRequestOutcome};
+use super::{KubernetesLink, performed_from_exit};
+use crate::ExecutionOutcome;
 use http::Method;
-use railwright_resource::kubernetes_object::ownership::maker;
+use railwright_resource::kubernetes_object::ownership::describe_object_owner;
 use railwright_resource::kubernetes_object::request::{NO_KIND, ObjectName, SUBMISSION, TAKEN};
 use railwright_system::clock;
 use serde_json::Value;
 
 impl KubernetesLink {
-    pub(super) async fn create(&self, object: &ObjectName, manifest: &Value) -> Result<Performed, Stop> {
-        let resource = self.resource(object).await?.ok_or_else(|| Stop::Ended(ended(NO_KIND, "", &complaint(&no_kind(object)))))?;
-        let collection = kinds::list_path(object, &resource).map_err(|reason| failed(&reason))?;
-        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
-        let call = Call::with(Method::POST, create_path(&collection), "application/json", manifest.to_string());
+    pub(super) async fn create(&self, object: &ObjectName, manifest: &Value) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        let resource = self
+            .resource(object)
+            .await?
+            .ok_or_else(|| KubernetesActionStop::Ended(performed_from_exit(NO_KIND, "", &format_error_line(&no_kind(object)))))?;
+        let collection = kinds::list_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+        let path = kinds::build_object_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+        let call = KubernetesRequest::with(Method::POST, create_path(&collection), "application/json", manifest.to_string());
         let mut doubt = Doubt::default();
         for _ in 0..TRIES {
             let (refusal, pause) = match self.send(&call).await.map_err(|stop| doubt.over(stop))? {
-                Sent::Answered(reply) if matches!(reply.status, 200 | 201) => return Ok(ended(0, &reply.warnings.join("\n"), "")),
-                Sent::Answered(reply) if reply.status == 409 => (None, LOOK),
-                Sent::Answered(reply) => (Some(reply), LOOK),
-                Sent::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Answered(reply) if matches!(reply.status, 200 | 201) => {
+                    return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
+                }
+                WriteRequestOutcome::Answered(reply) if reply.status == 409 => (None, LOOK),
+                WriteRequestOutcome::Answered(reply) => (Some(reply), LOOK),
+                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
                     doubt.add(reason, may_come);
                     (None, again_after)
                 }
             };
             if let Some(reply) = refusal.as_ref().filter(|_| !doubt.is_there()) {
-                return Err(refused(object, &resource, reply));
+                return Err(stop_with_refusal(object, &resource, reply));
             }
             let looked = self.find(object, &path, &resource).await;
             match looked.map_err(|stop| doubt.over(stop))? {
-                Some(found) if is_of_same_submission(&found, manifest) => return Ok(ended(0, "", "")),
-                Some(found) => return Ok(ended(TAKEN, "", &complaint(&format!("{object} is there already: {}", maker(&found))))),
+                Some(found) if is_of_same_submission(&found, manifest) => return Ok(performed_from_exit(0, "", "")),
+                Some(found) => {
+                    return Ok(performed_from_exit(
+                        TAKEN,
+                        "",
+                        &format_error_line(&format!("{object} is there already: {}", describe_object_owner(&found))),
+                    ));
+                }
                 None => match refusal {
-                    Some(reply) => return Err(doubt.over(refused(object, &resource, &reply))),
-                    None => clock::pause(pause).await,
+                    Some(reply) => return Err(doubt.over(stop_with_refusal(object, &resource, &reply))),
+                    None => clock::sleep_for(pause).await,
                 },
             }
         }
-        Err(doubt.given_up(failed(&format!("the server says that {object} is there, and does not show it"))))
+        Err(doubt.given_up(stop_with_failure(&format!("the server says that {object} is there, and does not show it"))))
     }
 }
 

@@ -7,7 +7,7 @@ use kube::Client;
 use kube::client::{AuthError, Body, ClientBuilder, ConfigExt as _};
 use kube::config::{AuthInfo, Config};
 use railwright_base::Redaction;
-use railwright_base::mutex::guard;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::redaction::SHORTEST_BYTES;
 use railwright_resource::file::base64;
 use railwright_system::clock::Deadline;
@@ -28,9 +28,9 @@ const MOST_KNOWN: usize = 32;
 const LONGEST_BYTES: u64 = 16 << 20;
 
 /// What is to be shown to nobody else than the server.
-pub struct Credentials(Mutex<Known>);
+pub struct Credentials(Mutex<KnownCredentials>);
 
-struct Known {
+struct KnownCredentials {
     /// What the kubeconfig hands to its plugin, by name.
     handed: BTreeMap<String, String>,
     /// What was sent, the latest at the end.
@@ -42,17 +42,17 @@ impl Credentials {
     /// Nothing was sent yet.
     pub fn new(handed: BTreeMap<String, String>) -> Self {
         let redaction = Arc::new(Redaction::of(&handed));
-        Credentials(Mutex::new(Known { handed, sent: VecDeque::new(), redaction }))
+        Credentials(Mutex::new(KnownCredentials { handed, sent: VecDeque::new(), redaction }))
     }
 
     /// Takes out what is known by now.
     pub fn redaction(&self) -> Arc<Redaction> {
-        guard(&self.0).redaction.clone()
+        lock_ignoring_poison(&self.0).redaction.clone()
     }
 
     /// Before it is sent; the error says why it cannot be.
     fn learn(&self, header: &HeaderValue) -> Result<(), String> {
-        let mut known = guard(&self.0);
+        let mut known = lock_ignoring_poison(&self.0);
         if known.sent.contains(header) {
             return Ok(());
         }
@@ -77,7 +77,7 @@ fn secrets_of(header: &HeaderValue) -> Vec<(&'static str, String)> {
     let text = String::from_utf8_lossy(header.as_bytes());
     let (scheme, value) = text.split_once(' ').unwrap_or(("", &text));
     let is_basic = scheme.eq_ignore_ascii_case("basic");
-    let pair = base64::decode(value).filter(|_| is_basic).map(|pair| String::from_utf8_lossy(&pair).into_owned());
+    let pair = base64::decode_base64_text(value).filter(|_| is_basic).map(|pair| String::from_utf8_lossy(&pair).into_owned());
     match pair.as_deref().and_then(|pair| pair.split_once(':')) {
         Some((_, password)) => vec![("basic password", password.to_owned()), ("name and password", value.to_owned())],
         None => vec![("bearer token", value.to_owned())],
@@ -109,14 +109,14 @@ impl TokenFile {
 
 fn header_of(path: &Path) -> Result<HeaderValue, String> {
     let unfit = || format!("{} holds no token", path.display());
-    let token = String::from_utf8(read(path)?).map_err(|_| unfit())?;
+    let token = String::from_utf8(read_credential_file(path)?).map_err(|_| unfit())?;
     let mut header = HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| unfit())?;
     header.set_sensitive(true);
     Ok(header)
 }
 
 /// A file that a kubeconfig names, or one itself. What is no file may give nothing for ever, or never end.
-pub fn read(path: &Path) -> Result<Vec<u8>, String> {
+pub fn read_credential_file(path: &Path) -> Result<Vec<u8>, String> {
     files::read_ordinary(path, LONGEST_BYTES).map_err(|error| match error.kind() {
         std::io::ErrorKind::FileTooLarge => {
             format!("{} has more than {} MiB, which no kubeconfig, certificate or token has", path.display(), LONGEST_BYTES >> 20)
@@ -127,7 +127,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// Where a client's credentials come from.
-pub enum Source {
+pub enum CredentialSource {
     /// This file.
     File(PathBuf),
     /// Whatever the library makes of the kubeconfig.
@@ -135,10 +135,12 @@ pub enum Source {
 }
 
 /// A client that shows nothing which is not known before. The inner error is the library's.
-pub fn client(mut config: Config, source: Source, known: Arc<Credentials>) -> Result<kube::Result<Client>, String> {
+pub fn build_kube_client(mut config: Config, source: CredentialSource, known: Arc<Credentials>) -> Result<kube::Result<Client>, String> {
     let file = match source {
-        Source::File(path) => Some(Arc::new(Mutex::new(TokenFile::open(path).map_err(|error| format!("the token file {error}"))?))),
-        Source::Library => None,
+        CredentialSource::File(path) => {
+            Some(Arc::new(Mutex::new(TokenFile::open(path).map_err(|error| format!("the token file {error}"))?)))
+        }
+        CredentialSource::Library => None,
     };
     Ok(config.auth_layer().and_then(|layer| {
         if layer.is_some() {
@@ -151,7 +153,7 @@ pub fn client(mut config: Config, source: Source, known: Arc<Credentials>) -> Re
             let (inner, known, file) = (inner.clone(), known.clone(), file.clone());
             async move {
                 if let Some(file) = file {
-                    request.headers_mut().insert(AUTHORIZATION, guard(&file).header());
+                    request.headers_mut().insert(AUTHORIZATION, lock_ignoring_poison(&file).header());
                 }
                 if let Some(header) = request.headers().get(AUTHORIZATION) {
                     known.learn(header).map_err(|why| kube::Error::Auth(AuthError::AuthExec(why)))?;

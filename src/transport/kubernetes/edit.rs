@@ -1,16 +1,16 @@
 //! Edits of a text that others own in a ConfigMap. They are merge patches (RFC 7386): unlike an apply they never create what is gone, and
 //! they name nothing but what they change, besides the object and its version that they are for.
 
-use super::act::{Doubt, LOOK, Stop, TRIES, failed, moved, refused};
+use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, stop_with_failure, stop_with_refusal, stop_with_stale_precondition};
 use super::answer;
-use super::kinds::{self, Resource};
+use super::kinds::{self, ApiResource};
 use super::read::no_kind;
-use super::server::{Call, Reply, Sent};
-use super::{KubernetesLink, ended};
-use crate::Performed;
+use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
+use super::{KubernetesLink, performed_from_exit};
+use crate::ExecutionOutcome;
 use http::Method;
-use railwright_resource::json_in_configmap::edit::{Edit, are_made, edited};
-use railwright_resource::json_in_configmap::mark::{self, Mark, OF_OBJECT};
+use railwright_resource::json_in_configmap::edit::{JsonEdit, apply_json_edits, are_made};
+use railwright_resource::json_in_configmap::mark::{self, OF_OBJECT, RestartMark};
 use railwright_resource::kubernetes_object::MANAGER;
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::ObjectName;
@@ -27,86 +27,94 @@ impl KubernetesLink {
         object: &ObjectName,
         precondition: &ObjectPrecondition,
         key: &str,
-        edits: &[Edit],
-        mark: Option<&Mark>,
-    ) -> Result<Performed, Stop> {
+        edits: &[JsonEdit],
+        mark: Option<&RestartMark>,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let (path, resource) = self.place(object).await?;
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
             let live = self.live(object, &path, &resource).await.map_err(|stop| doubt.over(stop))?;
             if !precondition.holds_for(&live) {
-                return Err(doubt.over(moved(&precondition.violated_by(object, &live))));
+                return Err(doubt.over(stop_with_stale_precondition(&precondition.violated_by(object, &live))));
             }
             let text = live.pointer("/data").and_then(|data| data.get(key)).and_then(Value::as_str);
-            let text = text.ok_or_else(|| doubt.over(moved(&format!("{object} has no text `{key}` by now"))))?;
+            let text = text.ok_or_else(|| doubt.over(stop_with_stale_precondition(&format!("{object} has no text `{key}` by now"))))?;
             if doubt.is_there() && are_made(text, edits) && mark.is_none_or(|mark| is_marked(&live, mark)) {
-                return Ok(ended(0, "", ""));
+                return Ok(performed_from_exit(0, "", ""));
             }
-            let new = edited(text, edits).map_err(|reason| doubt.over(moved(&format!("`{key}` of {object}: {reason}"))))?;
-            let mut patch = json!({ "metadata": identity(&live), "data": { key: new } });
+            let new = apply_json_edits(text, edits)
+                .map_err(|reason| doubt.over(stop_with_stale_precondition(&format!("`{key}` of {object}: {reason}"))))?;
+            let mut patch = json!({ "metadata": build_version_precondition(&live), "data": { key: new } });
             if let Some(mark) = mark {
                 patch["metadata"]["annotations"] = json!({ &mark.name: mark.value });
             }
-            match self.send(&merge(&path, &patch)).await.map_err(|stop| doubt.over(stop))? {
-                Sent::Answered(reply) if reply.status == 200 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
-                Sent::Answered(reply) if reply.is_not_found() => return Err(doubt.over(gone(object))),
-                Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
-                Sent::Answered(reply) => return Err(doubt.over(refused(object, &resource, &reply))),
-                Sent::Unsure { reason, may_come, again_after } => {
+            match self.send(&new_merge_patch_request(&path, &patch)).await.map_err(|stop| doubt.over(stop))? {
+                WriteRequestOutcome::Answered(reply) if reply.status == 200 => {
+                    return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
+                }
+                WriteRequestOutcome::Answered(reply) if reply.is_not_found() => return Err(doubt.over(stop_with_missing_object(object))),
+                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => clock::sleep_for(LOOK).await,
+                WriteRequestOutcome::Answered(reply) => return Err(doubt.over(stop_with_refusal(object, &resource, &reply))),
+                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
                     doubt.add(reason, may_come);
-                    clock::pause(again_after).await;
+                    clock::sleep_for(again_after).await;
                 }
             }
         }
-        Err(doubt.over(failed(&format!("{object} changes all the time; nothing was changed by us"))))
+        Err(doubt.over(stop_with_failure(&format!("{object} changes all the time; nothing was changed by us"))))
     }
 
-    pub(super) async fn place(&self, object: &ObjectName) -> Result<(String, Resource), Stop> {
-        let resource = self.resource(object).await?.ok_or_else(|| failed(&no_kind(object)))?;
-        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
+    pub(super) async fn place(&self, object: &ObjectName) -> Result<(String, ApiResource), KubernetesActionStop> {
+        let resource = self.resource(object).await?.ok_or_else(|| stop_with_failure(&no_kind(object)))?;
+        let path = kinds::build_object_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
         Ok((path, resource))
     }
 
     /// The object, which has to be there.
-    pub(super) async fn live(&self, object: &ObjectName, path: &str, resource: &Resource) -> Result<Value, Stop> {
-        self.find(object, path, resource).await?.ok_or_else(|| gone(object))
+    pub(super) async fn live(&self, object: &ObjectName, path: &str, resource: &ApiResource) -> Result<Value, KubernetesActionStop> {
+        self.find(object, path, resource).await?.ok_or_else(|| stop_with_missing_object(object))
     }
 
     /// The object as it is; nothing where it is not there.
-    pub(super) async fn find(&self, object: &ObjectName, path: &str, resource: &Resource) -> Result<Option<Value>, Stop> {
-        let reply: Reply = match self.server.ask(&Call::get(path.to_owned())).await {
+    pub(super) async fn find(
+        &self,
+        object: &ObjectName,
+        path: &str,
+        resource: &ApiResource,
+    ) -> Result<Option<Value>, KubernetesActionStop> {
+        let reply: KubernetesReply = match self.server.ask(&KubernetesRequest::get(path.to_owned())).await {
             Ok(reply) => reply,
             // Nothing was asked to change yet.
-            Err(trouble) => return Err(Stop::Failed(trouble.error(&self.server))),
+            Err(trouble) => return Err(KubernetesActionStop::Failed(trouble.error(&self.server))),
         };
         match (reply.status, reply.json()) {
             (200, Some(live)) if !reply.cut && answer::is_of(object, &live) => Ok(Some(live)),
             (404, _) if reply.is_not_found() => Ok(None),
             (404, _) => match self.server.kinds.is_served(&self.server, object).await {
                 Ok(false) => Ok(None),
-                _ => Err(failed(&format!("what answers there is no API server: {}", reply.message()))),
+                _ => Err(stop_with_failure(&format!("what answers there is no API server: {}", reply.message()))),
             },
-            (200, _) => Err(failed(&format!("what came is no {}, or too long a one", object.kind))),
-            _ => Err(refused(object, resource, &reply)),
+            (200, _) => Err(stop_with_failure(&format!("what came is no {}, or too long a one", object.kind))),
+            _ => Err(stop_with_refusal(object, resource, &reply)),
         }
     }
 }
 
-fn is_marked(object: &Value, mark: &Mark) -> bool {
-    mark::borne(object, OF_OBJECT, &mark.name) == mark.value.as_deref()
+fn is_marked(object: &Value, mark: &RestartMark) -> bool {
+    mark::find_mark_value(object, OF_OBJECT, &mark.name) == mark.value.as_deref()
 }
 
 /// What a patch carries so that the server refuses it for any other object, and for any other version of this one.
-pub(super) fn identity(live: &Value) -> Value {
+pub(super) fn build_version_precondition(live: &Value) -> Value {
     json!({ "uid": live["metadata"]["uid"], "resourceVersion": live["metadata"]["resourceVersion"] })
 }
 
-pub(super) fn merge(path: &str, patch: &Value) -> Call {
-    Call::with(Method::PATCH, format!("{path}?fieldManager={MANAGER}&fieldValidation=Strict"), MERGE, patch.to_string())
+pub(super) fn new_merge_patch_request(path: &str, patch: &Value) -> KubernetesRequest {
+    KubernetesRequest::with(Method::PATCH, format!("{path}?fieldManager={MANAGER}&fieldValidation=Strict"), MERGE, patch.to_string())
 }
 
-fn gone(object: &ObjectName) -> Stop {
-    moved(&format!("{object} is gone"))
+fn stop_with_missing_object(object: &ObjectName) -> KubernetesActionStop {
+    stop_with_stale_precondition(&format!("{object} is gone"))
 }
 
 #[cfg(test)]
@@ -115,7 +123,7 @@ mod tests {
     use crate::HostLink as _;
     use crate::kubernetes::tests::{link, says, told};
     use railwright_resource::Action;
-    use railwright_resource::json_in_configmap::edit::Held;
+    use railwright_resource::json_in_configmap::edit::JsonPointerValue;
     use std::sync::{Arc, Mutex};
 
     /// The edit was made, and its answer got lost: it is not told as one that others made.
@@ -144,7 +152,12 @@ mod tests {
                 }
             });
             let object = ObjectName { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some("n".into()), name: "c".into() };
-            let edit = Edit::Value { pointer: "/a".to_owned(), old: Held::Is(json!(1)), new: Held::Is(json!(22)), up_to: None };
+            let edit = JsonEdit::Value {
+                pointer: "/a".to_owned(),
+                old: JsonPointerValue::Is(json!(1)),
+                new: JsonPointerValue::Is(json!(22)),
+                up_to: None,
+            };
             let precondition = ObjectPrecondition::Present { uid: "u".to_owned(), part_of: None, hands: None };
             let action = Action::EditConfigMap { object, precondition, key: "conf".to_owned(), edits: vec![edit], mark: None };
             assert_eq!(told(link.perform(&action, "t", None).await.unwrap()), (0, String::new(), String::new()), "{status}");

@@ -4,19 +4,19 @@
 //! (kubernetes/kubernetes: staging/src/k8s.io/apimachinery/pkg/util/remotecommand/constants.go). Nothing is ever sent, so the
 //! fourth and the fifth version of that protocol are the same here: every API server since long has the one or the other.
 
-use super::answer::{self, exit};
-use super::fault::Trouble;
-use super::kinds::{self, Resource};
-use super::lists::{Selection, pages, text};
+use super::answer::{self, new_exit_answer};
+use super::fault::KubernetesRequestError;
+use super::kinds::{self, ApiResource};
+use super::lists::{ObjectSelection, find_json_text, list_all_pages};
 use super::running_pod::RunningPod;
-use super::server::{Server, Upgrade};
-use crate::Performed;
+use super::server::{KubernetesServer, Upgrade};
+use crate::ExecutionOutcome;
 use futures_util::{Stream, StreamExt as _};
 use railwright_base::text::one_line;
-use railwright_resource::kubernetes_object::exec::{Exec, Ran};
+use railwright_resource::kubernetes_object::exec::{Exec, PodExecResult};
 use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID, ObjectName};
 use railwright_resource::node_probe::EXEC;
-use railwright_resource::{Answer, AnswerStatus, Read};
+use railwright_resource::{AnswerStatus, Read, ReadResult};
 use railwright_system::clock;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ const STDERR: u8 = 2;
 const STATUS: u8 = 3;
 
 /// The pods of agents by namespace and labels, or the answer that says why they are not known.
-pub type Agents = BTreeMap<(String, Option<String>), Result<Vec<Agent>, Answer>>;
+pub type Agents = BTreeMap<(String, Option<String>), Result<Vec<Agent>, ReadResult>>;
 
 /// One pod of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,14 +47,14 @@ pub struct Agent {
 }
 
 /// A pod as an object, and what the server calls its kind.
-pub fn pod(namespace: &str, name: &str) -> (ObjectName, Resource) {
+pub fn new_namespaced_pod_reference(namespace: &str, name: &str) -> (ObjectName, ApiResource) {
     let object =
         ObjectName { api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace: Some(namespace.to_owned()), name: name.to_owned() };
-    (object, Resource { plural: "pods".to_owned(), namespaced: true })
+    (object, ApiResource { plural: "pods".to_owned(), namespaced: true })
 }
 
 /// The agents that some read is about, each list asked for once.
-pub async fn agents(server: &Server, reads: &[Read]) -> Result<Agents, Trouble> {
+pub async fn list_agents(server: &KubernetesServer, reads: &[Read]) -> Result<Agents, KubernetesRequestError> {
     let of = |read: &Read| match read {
         Read::Kubernetes(KubernetesRead::Exec(exec)) => Some((exec.namespace.clone(), exec.selector.clone())),
         _ => None,
@@ -62,46 +62,46 @@ pub async fn agents(server: &Server, reads: &[Read]) -> Result<Agents, Trouble> 
     let wanted: BTreeSet<_> = reads.iter().filter_map(of).collect();
     let mut found = Agents::new();
     for (namespace, selector) in wanted {
-        let selection = selector.as_deref().map_or(Selection::All, Selection::Labels);
-        let (name, kind) = pod(&namespace, "");
-        let pods = pages(server, &name, &kind, selection, agent).await?;
+        let selection = selector.as_deref().map_or(ObjectSelection::All, ObjectSelection::Labels);
+        let (name, kind) = new_namespaced_pod_reference(&namespace, "");
+        let pods = list_all_pages(server, &name, &kind, selection, parse_agent_pod).await?;
         found.insert((namespace, selector), pods);
     }
     Ok(found)
 }
 
 /// A pod of some DaemonSet that has a node and does not end.
-fn agent(pod: &Value) -> Option<Agent> {
+fn parse_agent_pod(pod: &Value) -> Option<Agent> {
     let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
     let owner = owners.clone().find(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet")?;
     if pod.pointer("/metadata/deletionTimestamp").is_some() {
         return None;
     }
-    let node = text(pod, "/spec/nodeName").to_owned();
-    Some(Agent { node, daemon_set: text(owner, "/name").to_owned(), pod: RunningPod::of(pod) })
+    let node = find_json_text(pod, "/spec/nodeName").to_owned();
+    Some(Agent { node, daemon_set: find_json_text(owner, "/name").to_owned(), pod: RunningPod::of(pod) })
 }
 
 /// What the program says. Whatever happens is an answer about this node alone.
-pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
+pub async fn exec_in_agent_pod(server: &KubernetesServer, asked: &Exec, agents: &Agents) -> ReadResult {
     let all = match agents.get(&(asked.namespace.clone(), asked.selector.clone())) {
         Some(Ok(all)) => all,
         Some(Err(answer)) => return answer.clone(),
-        None => return exit(NOT_SAID, "its pods were not asked for"),
+        None => return new_exit_answer(NOT_SAID, "its pods were not asked for"),
     };
     let Exec { namespace, daemon_set, node, .. } = asked;
     let here: Vec<&Agent> = all.iter().filter(|agent| agent.node == *node && agent.daemon_set == *daemon_set).collect();
     let (of, look) = (format!("DaemonSet {namespace}/{daemon_set}"), format!("kubectl -n {namespace} get pods -o wide"));
-    let Some(first) = here.first() else { return exit(ABSENT, format!("no pod of {of} is there: {look}")) };
+    let Some(first) = here.first() else { return new_exit_answer(ABSENT, format!("no pod of {of} is there: {look}")) };
     let container = asked.container.as_deref();
     let Some(agent) = here.iter().find(|agent| agent.pod.hindrance(container).is_none()) else {
         let why = first.pod.hindrance(container).unwrap_or_default();
-        return exit(ABSENT, one_line(&format!("the pod of {of} does not run there ({why}): {look}"), 300));
+        return new_exit_answer(ABSENT, one_line(&format!("the pod of {of} does not run there ({why}): {look}"), 300));
     };
     let container = match agent.pod.container(container) {
         Ok(container) => container,
         Err(names) => {
             let names = one_line(&names.join(", "), 200);
-            return exit(
+            return new_exit_answer(
                 NOT_SAID,
                 format!("the pods of {of} have several containers ({names}): name one, `container` in `pod` of the probe"),
             );
@@ -111,9 +111,9 @@ pub async fn exec(server: &Server, asked: &Exec, agents: &Agents) -> Answer {
 }
 
 /// A program in this container of this pod, to its end.
-pub async fn in_container(server: &Server, namespace: &str, name: &str, container: Option<&str>, argv: &[String]) -> Answer {
-    let (object, _) = pod(namespace, name);
-    run(server, &object, &query(argv, container), LIMIT).await
+pub async fn in_container(server: &KubernetesServer, namespace: &str, name: &str, container: Option<&str>, argv: &[String]) -> ReadResult {
+    let (object, _) = new_namespaced_pod_reference(namespace, name);
+    run_pod_command(server, &object, &build_exec_query(argv, container), LIMIT).await
 }
 
 /// A script in a pod.
@@ -129,47 +129,49 @@ pub struct InPod<'a> {
 const ANSWER_SLACK_S: u64 = 10;
 
 /// Runs it to its end. A kubelet ends nothing when the connection does, so `timeout` of the container holds the lease.
-pub async fn in_pod(server: &Server, asked: &InPod<'_>) -> Performed {
+pub async fn in_pod(server: &KubernetesServer, asked: &InPod<'_>) -> ExecutionOutcome {
     let lease = asked.lease_s.to_string();
     let argv = ["timeout", &lease, "sh", "-c", asked.script].map(str::to_owned);
-    let (object, _) = pod(asked.namespace, asked.pod);
+    let (object, _) = new_namespaced_pod_reference(asked.namespace, asked.pod);
     let limit = Duration::from_secs(u64::from(asked.lease_s) + ANSWER_SLACK_S);
-    let answer = run(server, &object, &query(&argv, Some(asked.container)), limit).await;
-    let reason = match (answer.status, serde_json::from_str::<Ran>(&answer.out)) {
-        (AnswerStatus::Exit(0), Ok(Ran { code, out, err })) => return Performed::Ended { code, stdout: out, stderr: err },
+    let answer = run_pod_command(server, &object, &build_exec_query(&argv, Some(asked.container)), limit).await;
+    let reason = match (answer.status, serde_json::from_str::<PodExecResult>(&answer.out)) {
+        (AnswerStatus::Exit(0), Ok(PodExecResult { code, out, err })) => return ExecutionOutcome::Ended { code, stdout: out, stderr: err },
         (AnswerStatus::Denied, _) => format!("not allowed: {}", answer.out),
         (AnswerStatus::TooLong, _) => "it says more than is taken".to_owned(),
         _ => answer.out,
     };
-    Performed::Unknown { reason: one_line(&reason, 300) }
+    ExecutionOutcome::Unknown { reason: one_line(&reason, 300) }
 }
 
 /// The program of a query, in a pod.
-async fn run(server: &Server, object: &ObjectName, query: &str, limit: Duration) -> Answer {
-    let (_, resource) = pod("", "");
-    let path = match kinds::path(object, &resource) {
+async fn run_pod_command(server: &KubernetesServer, object: &ObjectName, query: &str, limit: Duration) -> ReadResult {
+    let (_, resource) = new_namespaced_pod_reference("", "");
+    let path = match kinds::build_object_path(object, &resource) {
         Ok(path) => format!("{path}/exec?{query}"),
-        Err(reason) => return exit(NOT_SAID, reason),
+        Err(reason) => return new_exit_answer(NOT_SAID, reason),
     };
     let ran = async {
         match server.upgrade(path).await {
-            Ok(Upgrade::Done(stream)) => said(stream).await,
-            Ok(Upgrade::Refused(reply)) => match answer::lacking(&reply) {
-                Some(verb) => answer::denied(object, &verb, EXEC),
+            Ok(Upgrade::Done(stream)) => read_exec_streams(stream).await,
+            Ok(Upgrade::Refused(reply)) => match answer::find_denied_verb(&reply) {
+                Some(verb) => answer::new_denied_answer(object, &verb, EXEC),
                 // Since 1.35 `create` is asked for besides the `get` of a WebSocket, and refused without a word of why
                 // (kubernetes/kubernetes#134577; so with 1.37.2).
-                None if reply.status == 403 && reply.message().ends_with("is forbidden:") => answer::denied(object, "create", EXEC),
-                None => exit(NOT_SAID, not_run(&reply.message())),
+                None if reply.status == 403 && reply.message().ends_with("is forbidden:") => {
+                    answer::new_denied_answer(object, "create", EXEC)
+                }
+                None => new_exit_answer(NOT_SAID, not_run(&reply.message())),
             },
-            Err(trouble) => exit(NOT_SAID, not_run(&trouble.reason())),
+            Err(trouble) => new_exit_answer(NOT_SAID, not_run(&trouble.reason())),
         }
     };
-    let late = || exit(NOT_SAID, not_run(&format!("no end within {} s", limit.as_secs())));
-    let answer = clock::within(limit, ran).await.unwrap_or_else(late);
+    let late = || new_exit_answer(NOT_SAID, not_run(&format!("no end within {} s", limit.as_secs())));
+    let answer = clock::await_with_timeout(limit, ran).await.unwrap_or_else(late);
     match answer.status {
         AnswerStatus::Exit(0) => answer,
         // The server's words, which may quote what we are known by.
-        status => Answer { out: server.words.credentials.redaction().apply(&answer.out), status },
+        status => ReadResult { out: server.words.credentials.redaction().apply(&answer.out), status },
     }
 }
 
@@ -191,7 +193,7 @@ fn not_run(message: &str) -> String {
     one_line(&format!("{what}: {message}"), 400)
 }
 
-fn query(argv: &[String], container: Option<&str>) -> String {
+fn build_exec_query(argv: &[String], container: Option<&str>) -> String {
     let words = argv.iter().map(|word| format!("command={}", kinds::query_value(word)));
     let container = container.iter().map(|name| format!("container={}", kinds::query_value(name)));
     let streams = ["stdout=true".to_owned(), "stderr=true".to_owned()];
@@ -199,31 +201,31 @@ fn query(argv: &[String], container: Option<&str>) -> String {
 }
 
 /// Reads both streams to their end.
-async fn said(mut stream: impl Stream<Item = Result<Vec<u8>, String>> + Unpin) -> Answer {
+async fn read_exec_streams(mut stream: impl Stream<Item = Result<Vec<u8>, String>> + Unpin) -> ReadResult {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     while let Some(message) = stream.next().await {
         let message = match message {
             Ok(message) => message,
-            Err(reason) => return exit(NOT_SAID, not_run(&format!("the connection ended: {reason}"))),
+            Err(reason) => return new_exit_answer(NOT_SAID, not_run(&format!("the connection ended: {reason}"))),
         };
         let Some((number, data)) = message.split_first() else { continue };
         match *number {
-            STDOUT if out.len() + data.len() > OUT_LIMIT_BYTES => return Answer { status: AnswerStatus::TooLong, out: String::new() },
+            STDOUT if out.len() + data.len() > OUT_LIMIT_BYTES => return ReadResult { status: AnswerStatus::TooLong, out: String::new() },
             STDOUT => out.extend_from_slice(data),
             STDERR => err.extend_from_slice(&data[..data.len().min(ERR_LIMIT_BYTES - err.len())]),
             STATUS if data.len() > STATUS_LIMIT_BYTES => {
-                return exit(NOT_SAID, not_run("it says more of how the program ended than is taken"));
+                return new_exit_answer(NOT_SAID, not_run("it says more of how the program ended than is taken"));
             }
-            STATUS => return ended(data, &out, &err),
+            STATUS => return answer_from_exec_status(data, &out, &err),
             _ => {}
         }
     }
-    exit(NOT_SAID, not_run("the connection ended before the program did"))
+    new_exit_answer(NOT_SAID, not_run("the connection ended before the program did"))
 }
 
 /// How it ended: a Status that is a success, or names the exit status as a cause
 /// (kubernetes/kubernetes: staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/exec.go).
-fn ended(status: &[u8], out: &[u8], err: &[u8]) -> Answer {
+fn answer_from_exec_status(status: &[u8], out: &[u8], err: &[u8]) -> ReadResult {
     let status: Value = serde_json::from_slice(status).unwrap_or_default();
     let causes = status.pointer("/details/causes").and_then(Value::as_array).into_iter().flatten();
     let cause = causes.clone().find(|cause| cause["reason"] == "ExitCode").and_then(|cause| cause["message"].as_str()?.parse().ok());
@@ -231,12 +233,12 @@ fn ended(status: &[u8], out: &[u8], err: &[u8]) -> Answer {
         (Some("Success"), _) => 0,
         (_, Some(code)) => code,
         _ => {
-            let why = Some(text(&status, "/message")).filter(|why| !why.is_empty());
-            return exit(NOT_SAID, not_run(why.unwrap_or("it does not say how the program ended")));
+            let why = Some(find_json_text(&status, "/message")).filter(|why| !why.is_empty());
+            return new_exit_answer(NOT_SAID, not_run(why.unwrap_or("it does not say how the program ended")));
         }
     };
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    exit(0, json!(Ran { code, out: lossy(out), err: lossy(err) }).to_string())
+    new_exit_answer(0, json!(PodExecResult { code, out: lossy(out), err: lossy(err) }).to_string())
 }
 
 #[cfg(test)]
@@ -267,7 +269,7 @@ mod tests {
         })
     }
 
-    async fn answer(pods: Vec<Value>, of_exec: (u16, &'static str)) -> (Answer, Vec<String>) {
+    async fn answer(pods: Vec<Value>, of_exec: (u16, &'static str)) -> (ReadResult, Vec<String>) {
         let list = json!({ "kind": "PodList", "metadata": {}, "items": pods }).to_string();
         let (link, seen) = link(move |_, path, _| match path.contains("/exec?") {
             true => says(of_exec.0, of_exec.1),
@@ -283,14 +285,14 @@ mod tests {
         let running = || json!({ "running": {} });
         let others = || vec![a_pod("gpu2", "agent", "Running", &running()), a_pod("gpu1", "other", "Running", &running())];
         let look = "kubectl -n n get pods -o wide";
-        let absent = exit(ABSENT, format!("no pod of DaemonSet n/agent is there: {look}"));
+        let absent = new_exit_answer(ABSENT, format!("no pod of DaemonSet n/agent is there: {look}"));
         assert_eq!(
             answer(others(), (200, "")).await,
             (absent, vec!["GET /api/v1/namespaces/n/pods?limit=500&labelSelector=app%3Da%2Ctier%3Db".to_owned()])
         );
         let waits = a_pod("gpu1", "agent", "Running", &json!({ "waiting": { "reason": "CrashLoopBackOff" } }));
         let words = format!("the pod of DaemonSet n/agent does not run there (CrashLoopBackOff): {look}");
-        assert_eq!(answer(vec![waits], (200, "")).await.0, exit(ABSENT, words));
+        assert_eq!(answer(vec![waits], (200, "")).await.0, new_exit_answer(ABSENT, words));
         let pending = a_pod("gpu1", "agent", "Pending", &json!({ "waiting": { "reason": "ErrImagePull" } }));
         assert!(answer(vec![pending], (200, "")).await.0.out.contains("(Pending ErrImagePull)"));
         let mut all = others();
@@ -358,7 +360,7 @@ mod tests {
             script: "ls".to_owned(),
             lease_s: 15,
         };
-        let Ok(Performed::Unknown { reason }) = link.probe(&asked).await else { panic!("nobody knows what it says") };
+        let Ok(ExecutionOutcome::Unknown { reason }) = link.probe(&asked).await else { panic!("nobody knows what it says") };
         assert!(reason.contains("length limit exceeded"), "{}", &reason[..200.min(reason.len())]);
     }
 
@@ -371,22 +373,24 @@ mod tests {
             let (namespace, container, script) = ("ml".to_owned(), "ray".to_owned(), "ls; id".to_owned());
             Probe::InPod { namespace, pod: pod.to_owned(), container, script, lease_s: 15 }
         };
-        let Ok(Performed::Unknown { reason }) = link.probe(&of("ray-1")).await else { panic!("it cannot have run") };
+        let Ok(ExecutionOutcome::Unknown { reason }) = link.probe(&of("ray-1")).await else { panic!("it cannot have run") };
         assert_eq!(reason, "not allowed: verb create, resource pods/exec, API group \"\", namespace ml");
         let words = "command=timeout&command=15&command=sh&command=-c&command=ls%3B%20id&container=ray&stdout=true&stderr=true";
         assert_eq!(seen.lines(), [format!("GET /api/v1/namespaces/ml/pods/ray-1/exec?{words}")]);
-        assert!(matches!(link.probe(&of("../../secrets/x")).await, Ok(Performed::Unknown { .. })));
+        assert!(matches!(link.probe(&of("../../secrets/x")).await, Ok(ExecutionOutcome::Unknown { .. })));
         assert_eq!(seen.lines().len(), 1, "no name leads elsewhere");
     }
 
-    async fn of(messages: &[&[u8]]) -> Answer {
-        said(stream::iter(messages.iter().map(|bytes| Ok(bytes.to_vec())).collect::<Vec<_>>())).await
+    async fn of(messages: &[&[u8]]) -> ReadResult {
+        read_exec_streams(stream::iter(messages.iter().map(|bytes| Ok(bytes.to_vec())).collect::<Vec<_>>())).await
     }
 
     #[tokio::test]
     async fn streams_are_put_together_and_the_status_says_how_it_ended() {
-        let ran = |code: i32, out: &str, err: &str| exit(0, json!(Ran { code, out: out.to_owned(), err: err.to_owned() }).to_string());
-        let unknown = |why: &str| exit(NOT_SAID, format!("the pod cannot be asked: {why}"));
+        let ran = |code: i32, out: &str, err: &str| {
+            new_exit_answer(0, json!(PodExecResult { code, out: out.to_owned(), err: err.to_owned() }).to_string())
+        };
+        let unknown = |why: &str| new_exit_answer(NOT_SAID, format!("the pod cannot be asked: {why}"));
         let success = br#"3{"metadata":{},"status":"Success"}"#.map(|byte| byte);
         let mut success = success.to_vec();
         success[0] = STATUS;

@@ -1,9 +1,9 @@
 //! Why a request has no answer, and whether the server may have taken it. What a kubeconfig or a plugin holds back never
 //! becomes part of a message.
 
-use super::identity::Words;
-use super::server::Server;
-use crate::{Performed, TransportError};
+use super::identity::IdentityDescription;
+use super::server::KubernetesServer;
+use crate::{ExecutionOutcome, TransportError};
 use hyper_util::client::legacy::Error as ClientError;
 use kube::client::AuthError;
 use railwright_base::text::one_line;
@@ -11,7 +11,7 @@ use std::error::Error;
 
 /// No answer.
 #[derive(Debug, Clone)]
-pub enum Trouble {
+pub enum KubernetesRequestError {
     /// The server has certainly not taken the request.
     NotSent(TransportError),
     /// The connection ended before the answer.
@@ -20,64 +20,66 @@ pub enum Trouble {
     TimedOut { limit_s: u64 },
 }
 
-impl Trouble {
+impl KubernetesRequestError {
     /// For a request that changes nothing.
-    pub fn error(self, server: &Server) -> TransportError {
+    pub fn error(self, server: &KubernetesServer) -> TransportError {
         match self {
-            Trouble::NotSent(error) => error,
-            Trouble::Lost(_) | Trouble::TimedOut { .. } => server.unreachable(self.reason()),
+            KubernetesRequestError::NotSent(error) => error,
+            KubernetesRequestError::Lost(_) | KubernetesRequestError::TimedOut { .. } => server.unreachable(self.reason()),
         }
     }
 
     /// For a request that may have changed something.
-    pub fn performed(self) -> Result<Performed, TransportError> {
+    pub fn performed(self) -> Result<ExecutionOutcome, TransportError> {
         match self {
-            Trouble::NotSent(error) => Err(error),
-            Trouble::Lost(_) | Trouble::TimedOut { .. } => Ok(Performed::Unknown { reason: self.reason() }),
+            KubernetesRequestError::NotSent(error) => Err(error),
+            KubernetesRequestError::Lost(_) | KubernetesRequestError::TimedOut { .. } => {
+                Ok(ExecutionOutcome::Unknown { reason: self.reason() })
+            }
         }
     }
 
     /// In words.
     pub fn reason(&self) -> String {
         match self {
-            Trouble::NotSent(error) => error.one_line(),
-            Trouble::Lost(reason) => format!("the connection ended: {reason}"),
-            Trouble::TimedOut { limit_s } => format!("no answer within {limit_s} s"),
+            KubernetesRequestError::NotSent(error) => error.one_line(),
+            KubernetesRequestError::Lost(reason) => format!("the connection ended: {reason}"),
+            KubernetesRequestError::TimedOut { limit_s } => format!("no answer within {limit_s} s"),
         }
     }
 }
 
 /// What the client says of a request without an answer.
-pub fn of_request(error: &kube::Error, server: &Server) -> Trouble {
-    if let Some(error) = links(error).find_map(|link| link.downcast_ref::<AuthError>()) {
-        return Trouble::NotSent(TransportError::Local { reason: auth(error, &server.words) });
+pub fn of_request(error: &kube::Error, server: &KubernetesServer) -> KubernetesRequestError {
+    if let Some(error) = list_error_sources(error).find_map(|link| link.downcast_ref::<AuthError>()) {
+        return KubernetesRequestError::NotSent(TransportError::Local { reason: describe_auth_error(error, &server.words) });
     }
-    let reason = root(error);
-    let never_sent = links(error).filter_map(|link| link.downcast_ref::<ClientError>()).any(ClientError::is_connect);
+    let reason = describe_root_cause(error);
+    let never_sent = list_error_sources(error).filter_map(|link| link.downcast_ref::<ClientError>()).any(ClientError::is_connect);
     if !never_sent {
-        return Trouble::Lost(reason);
+        return KubernetesRequestError::Lost(reason);
     }
     // As rustls words it; its own type comes wrapped in an `io::Error`, which hides it.
     match reason.split_once("invalid peer certificate: ") {
         Some((_, what)) => {
             let (cluster, address) = (server.cluster.clone(), server.address.clone());
-            Trouble::NotSent(TransportError::ServerNotTrusted { cluster, address, reason: certificate(what) })
+            KubernetesRequestError::NotSent(TransportError::ServerNotTrusted { cluster, address, reason: describe_certificate_error(what) })
         }
-        None => Trouble::NotSent(server.unreachable(reason)),
+        None => KubernetesRequestError::NotSent(server.unreachable(reason)),
     }
 }
 
 /// The innermost cause, in one line.
-pub fn root(error: &(dyn Error + 'static)) -> String {
-    let said = links(error).map(ToString::to_string).filter(|text| !text.is_empty()).last();
+pub fn describe_root_cause(error: &(dyn Error + 'static)) -> String {
+    let said = list_error_sources(error).map(ToString::to_string).filter(|text| !text.is_empty()).last();
     one_line(&said.unwrap_or_default(), 200)
 }
 
-fn links<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+fn list_error_sources<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |link: &&'e (dyn Error + 'static)| (**link).source()).take(20)
 }
 
-fn certificate(what: &str) -> String {
+fn describe_certificate_error(what: &str) -> String {
     match what {
         "UnknownIssuer" => "its certificate is of an authority that the kubeconfig does not name".to_owned(),
         what if what.starts_with("Expired") || what.contains("expired") => "its certificate has expired".to_owned(),
@@ -89,7 +91,7 @@ fn certificate(what: &str) -> String {
 }
 
 /// What is wrong with how we prove who we are. Of what a plugin prints only the end of its complaint is told.
-pub fn auth(error: &AuthError, words: &Words) -> String {
+pub fn describe_auth_error(error: &AuthError, words: &IdentityDescription) -> String {
     let plugin = &words.plugin;
     match error {
         AuthError::AuthExecStart(error) => format!("the exec plugin {plugin} does not start: {error}"),

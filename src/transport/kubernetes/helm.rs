@@ -4,7 +4,7 @@
 
 use super::chart::digest_of;
 use super::credentials::Credentials;
-use crate::{ClusterAccess, absolute};
+use crate::{ClusterAccess, resolve_spec_path};
 use railwright_base::text::one_line;
 use railwright_base::{Digest, Redaction};
 use railwright_resource::helm_release::request::Release;
@@ -52,12 +52,12 @@ pub struct Helm {
 }
 
 /// The program and its release.
-pub struct Client {
+pub struct HelmProgram {
     path: PathBuf,
     major: u32,
 }
 
-impl Client {
+impl HelmProgram {
     /// From Helm 4 on: then whatever somebody set is set back, on objects of every kind.
     pub fn applies_on_the_server(&self) -> bool {
         self.major >= 4
@@ -65,7 +65,7 @@ impl Client {
 }
 
 /// How a call ended.
-pub struct Said {
+pub struct HelmOutput {
     /// Exit code 0.
     pub well: bool,
     pub out: String,
@@ -75,7 +75,7 @@ pub struct Said {
 
 /// Why there is no end of a call.
 #[derive(Debug)]
-pub enum Failed {
+pub enum HelmCallError {
     /// There is no program that can be used.
     NoHelm(String),
     /// Something on this machine.
@@ -84,12 +84,12 @@ pub enum Failed {
     TimedOut(Duration),
 }
 
-impl Failed {
+impl HelmCallError {
     /// In words.
     pub fn reason(&self) -> String {
         match self {
-            Failed::NoHelm(reason) | Failed::Local(reason) => reason.clone(),
-            Failed::TimedOut(limit) => format!("helm did not end within {} s", limit.as_secs()),
+            HelmCallError::NoHelm(reason) | HelmCallError::Local(reason) => reason.clone(),
+            HelmCallError::TimedOut(limit) => format!("helm did not end within {} s", limit.as_secs()),
         }
     }
 }
@@ -113,36 +113,38 @@ impl Helm {
     }
 
     /// The program; why there is none that can be used as the error.
-    pub async fn program(&self) -> Result<Client, Failed> {
+    pub async fn program(&self) -> Result<HelmProgram, HelmCallError> {
         // Where its records are is where they are looked for (helm/helm: pkg/action/action.go, `Configuration.Init`).
-        if let Some(driver) = environment::variable("HELM_DRIVER").filter(|driver| !["", "secret", "secrets"].contains(&driver.as_str())) {
+        if let Some(driver) =
+            environment::read_variable("HELM_DRIVER").filter(|driver| !["", "secret", "secrets"].contains(&driver.as_str()))
+        {
             let driver = one_line(&driver, 40);
-            return Err(Failed::NoHelm(format!(
+            return Err(HelmCallError::NoHelm(format!(
                 "HELM_DRIVER is {driver}, and releases are known by their Secrets alone: unset HELM_DRIVER"
             )));
         }
         let missing = || {
             let install = "install v3.14 or newer (helm.sh/docs/intro/install), or name it: export RAILWRIGHT_HELM=/path/to/helm";
-            Failed::NoHelm(format!("there is no helm on this machine; {install}"))
+            HelmCallError::NoHelm(format!("there is no helm on this machine; {install}"))
         };
-        let path = match environment::variable(VARIABLE) {
+        let path = match environment::read_variable(VARIABLE) {
             Some(path) => PathBuf::from(path),
-            None => process::find("helm").ok_or_else(missing)?,
+            None => process::find_program("helm").ok_or_else(missing)?,
         };
         let program = Program::new(path.display().to_string()).arguments(["version", "--template", "{{.Version}}"]);
-        let said = ended(&program, b"", QUESTION, &Redaction::default()).await.map_err(|failed| match failed {
-            Failed::Local(reason) => Failed::NoHelm(format!("{} does not start: {reason}", path.display())),
+        let said = run_helm_program(&program, b"", QUESTION, &Redaction::default()).await.map_err(|failed| match failed {
+            HelmCallError::Local(reason) => HelmCallError::NoHelm(format!("{} does not start: {reason}", path.display())),
             other => other,
         })?;
         let version = one_line(said.out.trim(), 40);
-        match numbers(&version) {
-            Some(found) if found >= OLDEST => Ok(Client { path, major: found.0 }),
-            _ => Err(Failed::NoHelm(format!("{} is {version}; v{}.{} or newer is needed", path.display(), OLDEST.0, OLDEST.1))),
+        match parse_helm_version(&version) {
+            Some(found) if found >= OLDEST => Ok(HelmProgram { path, major: found.0 }),
+            _ => Err(HelmCallError::NoHelm(format!("{} is {version}; v{}.{} or newer is needed", path.display(), OLDEST.0, OLDEST.1))),
         }
     }
 
     /// A call about the cluster.
-    pub async fn call(&self, program: &Client, words: &[String], input: &[u8], limit: Duration) -> Result<Said, Failed> {
+    pub async fn call(&self, program: &HelmProgram, words: &[String], input: &[u8], limit: Duration) -> Result<HelmOutput, HelmCallError> {
         let own = self.home()?;
         let folder = |name: &str| own.join(name).display().to_string();
         let mut call = self.quiet(program)?.arguments(words.iter().cloned()).environment("HELM_CONFIG_HOME", folder("config"));
@@ -153,10 +155,10 @@ impl Helm {
         if let Some(context) = &self.access.context {
             call = call.argument(format!("--kube-context={context}"));
         }
-        ended(&call, input, limit, &self.credentials.redaction()).await
+        run_helm_program(&call, input, limit, &self.credentials.redaction()).await
     }
 
-    fn quiet(&self, program: &Client) -> Result<Program, Failed> {
+    fn quiet(&self, program: &HelmProgram) -> Result<Program, HelmCallError> {
         let own = self.home()?;
         let folder = |name: &str| own.join(name).display().to_string();
         let mut call = Program::new(program.path.display().to_string());
@@ -172,26 +174,27 @@ impl Helm {
         Ok(ELSEWHERE.iter().fold(call, |call, variable| call.environment(*variable, "")))
     }
 
-    fn home(&self) -> Result<&Path, Failed> {
+    fn home(&self) -> Result<&Path, HelmCallError> {
         if self.home.get().is_none() {
-            let made = files::temporary_folder("railwright-helm").map_err(|error| Failed::Local(format!("a folder for helm: {error}")))?;
+            let made =
+                files::temporary_folder("railwright-helm").map_err(|error| HelmCallError::Local(format!("a folder for helm: {error}")))?;
             if let Err(second) = self.home.set(made) {
-                let _ = files::remove(&second);
+                let _ = files::remove_path(&second);
             }
         }
-        self.home.get().map(PathBuf::as_path).ok_or_else(|| Failed::Local("no folder for helm".to_owned()))
+        self.home.get().map(PathBuf::as_path).ok_or_else(|| HelmCallError::Local("no folder for helm".to_owned()))
     }
 
     /// The chart of a release on this machine, fetched where it has to be. The bytes that were looked at are those that are used.
-    pub async fn chart(&self, program: &Client, release: &Release) -> Result<Chart, Failed> {
+    pub async fn chart(&self, program: &HelmProgram, release: &Release) -> Result<Chart, HelmCallError> {
         let path = match release.is_fetched() {
             true => match self.pulled(program, release).await? {
                 Ok(path) => path,
                 Err(reason) => return Ok(Chart::Unknown(reason)),
             },
-            false => PathBuf::from(absolute(&release.chart, &self.access.folder, environment::home().as_deref())),
+            false => PathBuf::from(resolve_spec_path(&release.chart, &self.access.folder, environment::find_home_folder().as_deref())),
         };
-        if !files::exists(&path) {
+        if !files::is_present(&path) {
             return Ok(Chart::Another(format!("the chart {} is not there", path.display())));
         }
         if !path.is_dir() && !path.is_file() {
@@ -214,13 +217,15 @@ impl Helm {
         }
     }
 
-    async fn pulled(&self, program: &Client, release: &Release) -> Result<Result<PathBuf, String>, Failed> {
+    async fn pulled(&self, program: &HelmProgram, release: &Release) -> Result<Result<PathBuf, String>, HelmCallError> {
         let into = self.home()?.join(format!("chart-{}", Digest::of(release).short()));
-        files::remove(&into).and_then(|()| files::make_private_folder(&into)).map_err(|error| Failed::Local(error.to_string()))?;
+        files::remove_path(&into)
+            .and_then(|()| files::make_private_folder(&into))
+            .map_err(|error| HelmCallError::Local(error.to_string()))?;
         let mut call = self.quiet(program)?.arguments(["pull", &release.chart]).argument(format!("--destination={}", into.display()));
         call = release.version.iter().fold(call, |call, version| call.argument(format!("--version={version}")));
         call = release.repository.iter().fold(call, |call, repository| call.argument(format!("--repo={repository}")));
-        let said = ended(&call, b"", QUESTION, &Redaction::default()).await?;
+        let said = run_helm_program(&call, b"", QUESTION, &Redaction::default()).await?;
         if !said.well {
             return Ok(Err(format!("the chart {} could not be fetched: {}", one_line(&release.chart, 200), said.complaint)));
         }
@@ -235,28 +240,28 @@ impl Helm {
 impl Drop for Helm {
     fn drop(&mut self) {
         if let Some(home) = self.home.get() {
-            let _ = files::remove(home);
+            let _ = files::remove_path(home);
         }
     }
 }
 
 /// What it complains of is told without these secrets.
-async fn ended(program: &Program, input: &[u8], limit: Duration, redaction: &Redaction) -> Result<Said, Failed> {
+async fn run_helm_program(program: &Program, input: &[u8], limit: Duration, redaction: &Redaction) -> Result<HelmOutput, HelmCallError> {
     let bounds = Bounds { output: OUTPUT_LIMIT_BYTES, error: ERROR_LIMIT_BYTES, total: OUTPUT_LIMIT_BYTES + (1 << 20), limit };
     match fed::run_program(program, input, bounds).await {
-        Err(error) => Err(Failed::Local(error.to_string())),
-        Ok((fed::Ending::TimedOut, ..)) => Err(Failed::TimedOut(limit)),
-        Ok((fed::Ending::TooMuch, ..)) => Err(Failed::Local("helm said more than is taken of it".to_owned())),
-        Ok((fed::Ending::Ended(status), out, error)) => {
+        Err(error) => Err(HelmCallError::Local(error.to_string())),
+        Ok((fed::FedProgramEnding::TimedOut, ..)) => Err(HelmCallError::TimedOut(limit)),
+        Ok((fed::FedProgramEnding::TooMuch, ..)) => Err(HelmCallError::Local("helm said more than is taken of it".to_owned())),
+        Ok((fed::FedProgramEnding::Ended(status), out, error)) => {
             // Before any of it is cut off.
             let said = redaction.apply(&error.text());
-            Ok(Said { well: status.success(), out: out.text(), complaint: complaint(&said) })
+            Ok(HelmOutput { well: status.success(), out: out.text(), complaint: extract_helm_error(&said) })
         }
     }
 }
 
 /// What ended a call: warnings come first, and after it only what is logged. The log is left out, but for why a release was not deleted.
-fn complaint(said: &str) -> String {
+fn extract_helm_error(said: &str) -> String {
     let is_logged = |line: &&str| LOGGED.iter().any(|mark| line.contains(mark));
     let log: Vec<&str> = said.lines().filter(is_logged).collect();
     let ended = said.rsplit_once("Error: ").map_or(said, |(_, last)| last);
@@ -271,18 +276,18 @@ fn complaint(said: &str) -> String {
 }
 
 /// `v3.14.2` as `(3, 14)`.
-fn numbers(version: &str) -> Option<(u32, u32)> {
+fn parse_helm_version(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.strip_prefix('v')?.split(['.', '-', '+']);
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::numbers;
+    use super::parse_helm_version;
 
     #[test]
     fn versions_are_read() {
-        assert_eq!(["v3.14.2", "v4.0.0-rc.1", "v3.20"].map(numbers), [Some((3, 14)), Some((4, 0)), Some((3, 20))]);
-        assert_eq!(["3.14.2", "v3", "", "vx.y"].map(numbers), [None; 4]);
+        assert_eq!(["v3.14.2", "v4.0.0-rc.1", "v3.20"].map(parse_helm_version), [Some((3, 14)), Some((4, 0)), Some((3, 20))]);
+        assert_eq!(["3.14.2", "v3", "", "vx.y"].map(parse_helm_version), [None; 4]);
     }
 }

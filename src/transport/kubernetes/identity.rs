@@ -1,11 +1,11 @@
 //! Where the API server is and how we prove who we are: from a kubeconfig, with its tokens, certificates and plugins, or as
 //! the pod that we run in.
 
-use super::credentials::{self, Credentials, Source, read};
+use super::credentials::{self, CredentialSource, Credentials, read_credential_file};
 use super::fault;
 use super::kubeconfig;
 use super::proxy;
-use super::server::Server;
+use super::server::KubernetesServer;
 use crate::{ClusterAccess, HostAccess, TransportError};
 use kube::config::{AuthInfo, Cluster, Config, ExecInteractiveMode};
 use railwright_base::text::one_line;
@@ -21,7 +21,7 @@ use std::time::Duration;
 const PLUGIN_LIMIT: Duration = Duration::from_secs(180);
 
 /// How messages speak of the identity, without its secrets.
-pub struct Words {
+pub struct IdentityDescription {
     /// `the token of ~/.kube/config (context prod)`.
     pub identity: String,
     /// The plugin's program.
@@ -38,7 +38,7 @@ struct Chosen {
 }
 
 /// A client; nothing was asked yet but a plugin.
-pub async fn open(access: &HostAccess) -> Result<Server, TransportError> {
+pub async fn open_kubernetes_server(access: &HostAccess) -> Result<KubernetesServer, TransportError> {
     let local = |reason: String| TransportError::NoIdentity { cluster: access.name.clone(), reason };
     let cluster = access.cluster.clone().unwrap_or_default();
     let timeout = Duration::from_secs(access.connect_timeout_s.max(1).into());
@@ -50,9 +50,9 @@ pub async fn open(access: &HostAccess) -> Result<Server, TransportError> {
     let stage = waits_for.clone();
     std::thread::spawn(move || {
         let _inside = runtime.enter();
-        let _ = sender.send(prepare(name, &cluster, timeout, &stage));
+        let _ = sender.send(prepare_server(name, &cluster, timeout, &stage));
     });
-    match clock::within(PLUGIN_LIMIT, receiver).await {
+    match clock::await_with_timeout(PLUGIN_LIMIT, receiver).await {
         Some(Ok(Ok(server))) => Ok(server),
         Some(Ok(Err(reason))) => Err(local(reason)),
         Some(Err(_)) => Err(local("the kubeconfig could not be read".to_owned())),
@@ -63,8 +63,8 @@ pub async fn open(access: &HostAccess) -> Result<Server, TransportError> {
     }
 }
 
-fn prepare(name: String, cluster: &ClusterAccess, timeout: Duration, waits_for: &Mutex<String>) -> Result<Server, String> {
-    let Chosen { mut config, place } = choose(cluster)?;
+fn prepare_server(name: String, cluster: &ClusterAccess, timeout: Duration, waits_for: &Mutex<String>) -> Result<KubernetesServer, String> {
+    let Chosen { mut config, place } = select_cluster_config(cluster)?;
     config.connect_timeout = Some(timeout);
     // Tries are counted where it is known what is asked.
     config.default_retry = false;
@@ -77,21 +77,22 @@ fn prepare(name: String, cluster: &ClusterAccess, timeout: Duration, waits_for: 
     let host = config.cluster_url.host().unwrap_or_default();
     let https = config.cluster_url.scheme_str() != Some("http");
     let address = format!("{host}:{}", config.cluster_url.port_u16().unwrap_or(if https { 443 } else { 80 }));
-    let words = words(&config.auth_info, &place);
+    let words = describe_identity(&config.auth_info, &place);
     if config.auth_info.exec.is_some() {
         let what = format!("the end of the exec plugin {} of {place} (run it by hand: it may ask for a login, or hang)", words.plugin);
         *waits_for.lock().unwrap_or_else(PoisonError::into_inner) = what;
     }
     let source = take_in(&mut config.auth_info, &place)?;
-    let client = credentials::client(config, source, words.credentials.clone())?.map_err(|error| unusable(&error, &words, &place))?;
-    Ok(Server::new(name, address, words, client))
+    let client = credentials::build_kube_client(config, source, words.credentials.clone())?
+        .map_err(|error| describe_client_error(&error, &words, &place))?;
+    Ok(KubernetesServer::new(name, address, words, client))
 }
 
 /// Puts the certificate and the key of files in their place, so that nobody reads those again, and tells where the token comes from.
-fn take_in(auth: &mut AuthInfo, place: &str) -> Result<Source, String> {
+fn take_in(auth: &mut AuthInfo, place: &str) -> Result<CredentialSource, String> {
     let pem = |what: &str, data: bool, path: Option<String>| match path.filter(|_| !data) {
-        Some(path) => read(Path::new(&path))
-            .map(|pem| Some(base64::encode(&pem)))
+        Some(path) => read_credential_file(Path::new(&path))
+            .map(|pem| Some(base64::encode_base64_text(&pem)))
             .map_err(|why| format!("the client {what} that {place} names: {why}")),
         None => Ok(None),
     };
@@ -106,14 +107,14 @@ fn take_in(auth: &mut AuthInfo, place: &str) -> Result<Source, String> {
     match auth.token_file.take().filter(|_| !has_other) {
         Some(path) => {
             auth.exec = None;
-            Ok(Source::File(path.into()))
+            Ok(CredentialSource::File(path.into()))
         }
-        None => Ok(Source::Library),
+        None => Ok(CredentialSource::Library),
     }
 }
 
-fn choose(cluster: &ClusterAccess) -> Result<Chosen, String> {
-    let Some((found, file)) = kubeconfig::find(cluster) else { return within_cluster(cluster) };
+fn select_cluster_config(cluster: &ClusterAccess) -> Result<Chosen, String> {
+    let Some((found, file)) = kubeconfig::find_kubeconfig(cluster) else { return within_cluster(cluster) };
     let kubeconfig = found?;
     let known = || kubeconfig.contexts.iter().map(|named| one_line(&named.name, 60)).collect::<Vec<_>>().join(", ");
     let name = cluster.context.as_ref().or(kubeconfig.current_context.as_ref()).filter(|name| !name.is_empty());
@@ -125,11 +126,11 @@ fn choose(cluster: &ClusterAccess) -> Result<Chosen, String> {
     let mut found = found.ok_or_else(|| format!("{file} does not say where the cluster {} is", one_line(&context.cluster, 60)))?.clone();
     if let Some(path) = found.certificate_authority.take().filter(|path| !path.is_empty() && !is_stated(&found.certificate_authority_data))
     {
-        let pem = read(Path::new(&path)).map_err(|reason| unknown_authority(&file, &reason))?;
-        found.certificate_authority_data = Some(base64::encode(&pem));
+        let pem = read_credential_file(Path::new(&path)).map_err(|reason| unknown_authority(&file, &reason))?;
+        found.certificate_authority_data = Some(base64::encode_base64_text(&pem));
     }
     let user = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
-    let mut config = reached(&found, &file)?;
+    let mut config = build_connection_config(&found, &file)?;
     config.auth_info = user.and_then(|named| named.auth_info.clone()).unwrap_or_default();
     if let Some(exec) = config.auth_info.exec.as_mut().filter(|exec| exec.provide_cluster_info) {
         exec.cluster = Some((&found).try_into().map_err(|error| kubeconfig::describe_error(&error, &file))?);
@@ -139,27 +140,28 @@ fn choose(cluster: &ClusterAccess) -> Result<Chosen, String> {
 
 /// How the server is reached and known. The library would take this from the file as well, but with proxies of its own mind, and
 /// not at all where NO_PROXY ends in a comma.
-fn reached(cluster: &Cluster, file: &str) -> Result<Config, String> {
+fn build_connection_config(cluster: &Cluster, file: &str) -> Result<Config, String> {
     let url = cluster.server.as_deref().and_then(|server| server.parse::<http::Uri>().ok());
     let url = url.filter(|url| url.host().is_some()).ok_or_else(|| format!("{file} has no address of the API server"))?;
-    let environment = proxy::Environment { proxy: variable("HTTPS_PROXY"), without: variable("NO_PROXY") };
-    let proxy = proxy::of(cluster.proxy_url.as_deref(), &environment, url.host().unwrap_or_default(), url.port_u16().unwrap_or(443));
+    let environment = proxy::ProxyEnvironment { proxy: read_proxy_variable("HTTPS_PROXY"), without: read_proxy_variable("NO_PROXY") };
+    let proxy =
+        proxy::select_proxy(cluster.proxy_url.as_deref(), &environment, url.host().unwrap_or_default(), url.port_u16().unwrap_or(443));
     let mut config = Config::new(url);
     config.proxy_url = match proxy.map(|proxy| proxy.parse()) {
         Some(Err(_)) => return Err("the address of the proxy cannot be read: see HTTPS_PROXY, and proxy-url in the kubeconfig".to_owned()),
         Some(Ok(proxy)) => Some(proxy),
         None => None,
     };
-    config.root_cert = authority(cluster).map_err(|reason| unknown_authority(file, reason))?;
+    config.root_cert = decode_certificate_authority(cluster).map_err(|reason| unknown_authority(file, reason))?;
     config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
     config.tls_server_name = cluster.tls_server_name.clone();
     Ok(config)
 }
 
 /// The certificates that the server's must be of; those of this machine when the kubeconfig names none.
-fn authority(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, &'static str> {
+fn decode_certificate_authority(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, &'static str> {
     let Some(data) = cluster.certificate_authority_data.as_ref().filter(|data| !data.is_empty()) else { return Ok(None) };
-    let pem = base64::decode(data).ok_or("it is no base64")?;
+    let pem = base64::decode_base64_text(data).ok_or("it is no base64")?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).map(|one| one.map(|der| der.to_vec())).collect();
     let certificates = certificates.map_err(|_| "it is no PEM")?;
     if certificates.is_empty() { Err("it holds no certificate in PEM") } else { Ok(Some(certificates)) }
@@ -176,20 +178,20 @@ fn is_stated(text: &Option<String>) -> bool {
 /// As a pod of the cluster itself.
 fn within_cluster(cluster: &ClusterAccess) -> Result<Chosen, String> {
     let nowhere = "there is no kubeconfig: name one as `kubernetes: { kubeconfig: FILE }`, or set KUBECONFIG, or write ~/.kube/config";
-    if cluster.context.is_some() || environment::variable("KUBERNETES_SERVICE_HOST").is_none() {
+    if cluster.context.is_some() || environment::read_variable("KUBERNETES_SERVICE_HOST").is_none() {
         return Err(nowhere.to_owned());
     }
     let config = Config::incluster().map_err(|error| format!("the service account of this pod cannot be used: {error}"))?;
     Ok(Chosen { config, place: "the service account of this pod".to_owned() })
 }
 
-fn variable(name: &str) -> Option<String> {
-    environment::variable(name).or_else(|| environment::variable(&name.to_lowercase()))
+fn read_proxy_variable(name: &str) -> Option<String> {
+    environment::read_variable(name).or_else(|| environment::read_variable(&name.to_lowercase()))
 }
 
-fn unusable(error: &kube::Error, words: &Words, place: &str) -> String {
+fn describe_client_error(error: &kube::Error, words: &IdentityDescription, place: &str) -> String {
     match error {
-        kube::Error::Auth(error) => fault::auth(error, words),
+        kube::Error::Auth(error) => fault::describe_auth_error(error, words),
         kube::Error::InferKubeconfig(error) => kubeconfig::describe_error(error, place),
         kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
             "the proxy speaks a protocol that is not known: write http://, https:// or socks5://".to_owned()
@@ -199,7 +201,7 @@ fn unusable(error: &kube::Error, words: &Words, place: &str) -> String {
     }
 }
 
-fn words(auth: &AuthInfo, place: &str) -> Words {
+fn describe_identity(auth: &AuthInfo, place: &str) -> IdentityDescription {
     let plugin = auth.exec.as_ref().and_then(|exec| exec.command.as_deref());
     let what = match auth {
         _ if plugin.is_some() => "what its exec plugin gave",
@@ -213,7 +215,7 @@ fn words(auth: &AuthInfo, place: &str) -> Words {
     let handed = auth.exec.iter().flat_map(|exec| exec.env.iter().flatten());
     let handed = handed.filter_map(|pair| Some((pair.get("name")?.clone(), pair.get("value")?.clone()))).collect();
     let plugin = plugin.map_or_else(|| "(none)".to_owned(), |path| one_line(&file_name(path), 60));
-    Words { identity: format!("{what} of {place}"), plugin, credentials: Arc::new(Credentials::new(handed)) }
+    IdentityDescription { identity: format!("{what} of {place}"), plugin, credentials: Arc::new(Credentials::new(handed)) }
 }
 
 fn file_name(path: &str) -> String {
@@ -223,15 +225,15 @@ fn file_name(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kubernetes::server::Call;
+    use crate::kubernetes::server::KubernetesRequest;
     use serde_json::json;
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
 
     async fn said(kubeconfig: &Path) -> String {
         let cluster = ClusterAccess { kubeconfig: Some(kubeconfig.display().to_string()), ..ClusterAccess::default() };
-        let access = HostAccess { cluster: Some(cluster), ..crate::sim::access("prod") };
-        open(&access).await.err().map(|error| error.one_line()).unwrap_or_default()
+        let access = HostAccess { cluster: Some(cluster), ..crate::sim::new_simulated_access("prod") };
+        open_kubernetes_server(&access).await.err().map(|error| error.one_line()).unwrap_or_default()
     }
 
     fn kubeconfig(server: &str, user: &str) -> String {
@@ -260,16 +262,16 @@ mod tests {
     }
 
     /// As the server of this kubeconfig is asked, and all that it says.
-    async fn asked(config: &Path) -> Result<(Server, String), String> {
+    async fn asked(config: &Path) -> Result<(KubernetesServer, String), String> {
         let cluster = ClusterAccess { kubeconfig: Some(config.display().to_string()), ..ClusterAccess::default() };
-        let access = HostAccess { cluster: Some(cluster), ..crate::sim::access("prod") };
-        let server = open(&access).await.map_err(|error| error.one_line())?;
+        let access = HostAccess { cluster: Some(cluster), ..crate::sim::new_simulated_access("prod") };
+        let server = open_kubernetes_server(&access).await.map_err(|error| error.one_line())?;
         let said = quoted(&server).await?;
         Ok((server, said))
     }
 
-    async fn quoted(server: &Server) -> Result<String, String> {
-        let reply = server.ask(&Call::get("/api/v1/nodes".to_owned())).await.map_err(|trouble| trouble.reason())?;
+    async fn quoted(server: &KubernetesServer) -> Result<String, String> {
+        let reply = server.ask(&KubernetesRequest::get("/api/v1/nodes".to_owned())).await.map_err(|trouble| trouble.reason())?;
         Ok(format!("{} {} {:?}", reply.message(), reply.json().unwrap(), reply.warnings))
     }
 
@@ -314,7 +316,7 @@ mod tests {
         for status in ["200 OK", "202 Accepted", "299 Well"] {
             std::fs::write(&config, kubeconfig(&quoting(status), "{token: SECRET-token-value}")).unwrap();
             let (server, _) = asked(&config).await.unwrap();
-            let reply = server.ask(&Call::get("/api/v1/nodes".to_owned())).await.unwrap();
+            let reply = server.ask(&KubernetesRequest::get("/api/v1/nodes".to_owned())).await.unwrap();
             let said = reply.message();
             assert!(!said.contains("SECRET") && said.contains("[secret bearer token]"), "{status}: {said}");
         }

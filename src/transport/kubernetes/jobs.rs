@@ -1,14 +1,14 @@
 //! What is asked of a cluster about jobs: the objects that operators turn into pods, those pods and their logs, and what nodes have left.
 
-use super::answer::{self, exit};
-use super::fault::Trouble;
-use super::kinds::{self, Resource};
-use super::lists::{Selection, pages};
-use super::nodes::{self, pod};
-use super::server::{Call, Server};
+use super::answer::{self, new_exit_answer};
+use super::fault::KubernetesRequestError;
+use super::kinds::{self, ApiResource};
+use super::lists::{ObjectSelection, list_all_pages};
+use super::nodes::{self, new_pod_reference};
+use super::server::{KubernetesRequest, KubernetesServer};
 use railwright_resource::kubernetes_job::{JobNow, JobPod, Room};
 use railwright_resource::kubernetes_object::request::{ABSENT, NOT_SAID, ObjectName};
-use railwright_resource::{Answer, AnswerStatus};
+use railwright_resource::{AnswerStatus, ReadResult};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 const LOG_LIMIT_BYTES: usize = 16 << 20;
 
 /// The log that is asked for.
-pub struct Log<'a> {
+pub struct PodLogRequest<'a> {
     pub namespace: &'a str,
     pub pod: &'a str,
     pub container: &'a str,
@@ -25,67 +25,72 @@ pub struct Log<'a> {
 }
 
 /// The objects of a kind.
-pub async fn listed(server: &Server, object: &ObjectName, resource: &Resource) -> Result<Answer, Trouble> {
-    Ok(match pages(server, object, resource, Selection::All, |object| Some(JobNow::of(object))).await? {
+pub async fn list_jobs(
+    server: &KubernetesServer,
+    object: &ObjectName,
+    resource: &ApiResource,
+) -> Result<ReadResult, KubernetesRequestError> {
+    Ok(match list_all_pages(server, object, resource, ObjectSelection::All, |object| Some(JobNow::of(object))).await? {
         Err(answer) => answer,
-        Ok(jobs) => exit(0, json!(jobs).to_string()),
+        Ok(jobs) => new_exit_answer(0, json!(jobs).to_string()),
     })
 }
 
 /// The pods with these labels.
-pub async fn pods(server: &Server, namespace: &str, selector: &str) -> Result<Answer, Trouble> {
-    let (object, resource) = pod(Some(namespace), "");
-    Ok(match pages(server, &object, &resource, Selection::Labels(selector), |pod| Some(JobPod::of(pod))).await? {
+pub async fn list_job_pods(server: &KubernetesServer, namespace: &str, selector: &str) -> Result<ReadResult, KubernetesRequestError> {
+    let (object, resource) = new_pod_reference(Some(namespace), "");
+    Ok(match list_all_pages(server, &object, &resource, ObjectSelection::Labels(selector), |pod| Some(JobPod::of(pod))).await? {
         Err(answer) => answer,
-        Ok(pods) => exit(0, json!(pods).to_string()),
+        Ok(pods) => new_exit_answer(0, json!(pods).to_string()),
     })
 }
 
 /// What nodes give, and what the pods on them ask for.
-pub async fn room(server: &Server) -> Result<Answer, Trouble> {
-    let (object, resource) = nodes::node("");
-    let nodes = match pages(server, &object, &resource, Selection::All, |node| Some(node.clone())).await? {
+pub async fn read_node_capacity(server: &KubernetesServer) -> Result<ReadResult, KubernetesRequestError> {
+    let (object, resource) = nodes::new_node_reference("");
+    let nodes = match list_all_pages(server, &object, &resource, ObjectSelection::All, |node| Some(node.clone())).await? {
         Err(answer) => return Ok(answer),
         Ok(nodes) => nodes,
     };
     let mut room = Room::default();
     nodes.iter().for_each(|node| room.add_node(node));
-    let (object, resource) = pod(None, "");
-    let used: Vec<(String, BTreeMap<String, u64>)> = match pages(server, &object, &resource, Selection::All, Room::used_by).await? {
-        Err(answer) => return Ok(answer),
-        Ok(used) => used,
-    };
+    let (object, resource) = new_pod_reference(None, "");
+    let used: Vec<(String, BTreeMap<String, u64>)> =
+        match list_all_pages(server, &object, &resource, ObjectSelection::All, Room::used_by).await? {
+            Err(answer) => return Ok(answer),
+            Ok(used) => used,
+        };
     used.into_iter().for_each(|(node, asks)| room.uses(&node, asks));
-    Ok(exit(0, json!(room).to_string()))
+    Ok(new_exit_answer(0, json!(room).to_string()))
 }
 
 /// The last lines of a log. A container that has not begun has none yet, which the kubelet says in words.
-pub async fn log(server: &Server, asked: &Log<'_>) -> Result<Answer, Trouble> {
-    let (object, resource) = pod(Some(asked.namespace), asked.pod);
-    let path = match kinds::path(&object, &resource) {
+pub async fn read_pod_log(server: &KubernetesServer, asked: &PodLogRequest<'_>) -> Result<ReadResult, KubernetesRequestError> {
+    let (object, resource) = new_pod_reference(Some(asked.namespace), asked.pod);
+    let path = match kinds::build_object_path(&object, &resource) {
         Ok(path) => path,
-        Err(reason) => return Ok(exit(NOT_SAID, reason)),
+        Err(reason) => return Ok(new_exit_answer(NOT_SAID, reason)),
     };
     let since = asked.since.map(|since| format!("&sinceTime={}", kinds::query_value(since))).unwrap_or_default();
     let query = format!("container={}&tailLines={}&timestamps=true{since}", kinds::query_value(asked.container), asked.lines);
-    let call = Call { limit: LOG_LIMIT_BYTES, ..Call::get(format!("{path}/log?{query}")) };
+    let call = KubernetesRequest { limit: LOG_LIMIT_BYTES, ..KubernetesRequest::get(format!("{path}/log?{query}")) };
     let reply = server.ask(&call).await?;
-    if let Some(verb) = answer::lacking(&reply) {
-        return Ok(answer::denied(&object, &verb, "pods/log"));
+    if let Some(verb) = answer::find_denied_verb(&reply) {
+        return Ok(answer::new_denied_answer(&object, &verb, "pods/log"));
     }
     let text = || String::from_utf8_lossy(&reply.body).into_owned();
     Ok(match reply.status {
-        200 if reply.cut => Answer { status: AnswerStatus::TooLong, out: text() },
-        200 => exit(0, text()),
-        _ if reply.is_not_found() => exit(ABSENT, ""),
-        _ => exit(NOT_SAID, reply.message()),
+        200 if reply.cut => ReadResult { status: AnswerStatus::TooLong, out: text() },
+        200 => new_exit_answer(0, text()),
+        _ if reply.is_not_found() => new_exit_answer(ABSENT, ""),
+        _ => new_exit_answer(NOT_SAID, reply.message()),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use crate::kubernetes::tests::{kinds_of, link, says};
-    use crate::{HostLink as _, Performed};
+    use crate::{ExecutionOutcome, HostLink as _};
     use http::Method;
     use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName, SUBMISSION, TAKEN};
     use railwright_resource::{Action, AnswerStatus, Read};
@@ -153,16 +158,16 @@ mod tests {
         };
         let action = Action::CreateObject { object, manifest: bearing("w1") };
         let (made, asked) = done(201, "");
-        assert!(matches!(made.perform(&action, "t", None).await, Ok(Performed::Ended { code: 0, .. })));
+        assert!(matches!(made.perform(&action, "t", None).await, Ok(ExecutionOutcome::Ended { code: 0, .. })));
         assert_eq!(asked.lines()[1], "POST /apis/apps/v1/namespaces/ml/deployments?fieldManager=railwright&fieldValidation=Strict");
         for (status, word, wanted) in
             [(409, "w2", TAKEN), (409, "w1", 0), (500, "w1", 0), (504, "w1", 0), (500, "w2", TAKEN), (422, "w2", 1)]
         {
             let performed = done(status, word).0.perform(&action, "t", None).await.unwrap();
-            assert!(matches!(&performed, Performed::Ended { code, .. } if *code == wanted), "{status} {word}: {performed:?}");
+            assert!(matches!(&performed, ExecutionOutcome::Ended { code, .. } if *code == wanted), "{status} {word}: {performed:?}");
         }
         // One that failed every time is not there; one that timed out may come yet.
-        assert!(matches!(done(500, "").0.perform(&action, "t", None).await, Ok(Performed::Ended { code: 1, .. })));
-        assert!(matches!(done(504, "").0.perform(&action, "t", None).await, Ok(Performed::Unknown { .. })));
+        assert!(matches!(done(500, "").0.perform(&action, "t", None).await, Ok(ExecutionOutcome::Ended { code: 1, .. })));
+        assert!(matches!(done(504, "").0.perform(&action, "t", None).await, Ok(ExecutionOutcome::Unknown { .. })));
     }
 }

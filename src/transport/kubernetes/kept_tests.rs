@@ -311,7 +311,7 @@ async fn a_record_of_too_many_values_is_not_read() {
     let mut packed = Vec::new();
     let bomb = many(2 * bounded::RECORD_VALUES);
     flate2::read::GzEncoder::new(bomb.as_bytes(), flate2::Compression::best()).read_to_end(&mut packed).unwrap();
-    secret["data"]["record.json"] = json!(railwright_resource::file::base64::encode(&packed));
+    secret["data"]["record.json"] = json!(railwright_resource::file::base64::encode_base64_text(&packed));
     let secret = secret.to_string();
     let (bombed, _) = super::tests::link(move |_, _, _| (200, Vec::new(), secret.clone()));
     assert_eq!(told(bombed.upkeep(&Upkeep::ReadRecord).await.unwrap()).0, 74);

@@ -3,10 +3,10 @@
 
 use super::act::LOOK;
 use super::answer;
-use super::fault::Trouble;
-use super::server::{Call, Server};
+use super::fault::KubernetesRequestError;
+use super::server::{KubernetesRequest, KubernetesServer};
 use railwright_base::text::one_line;
-use railwright_resource::Answer;
+use railwright_resource::ReadResult;
 use railwright_resource::kubernetes_object::request::ObjectName;
 use railwright_system::clock;
 use serde_json::Value;
@@ -20,22 +20,22 @@ const LOOKS: u32 = 6;
 
 /// One kind as the server has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resource {
+pub struct ApiResource {
     /// `daemonsets`.
     pub plural: String,
     pub namespaced: bool,
 }
 
 /// The kinds of one group and version, by name.
-pub type Group = Arc<BTreeMap<String, Resource>>;
+pub type Group = Arc<BTreeMap<String, ApiResource>>;
 
 /// Why the kinds of a group are not known.
 #[derive(Debug, Clone)]
 pub enum NotKnown {
     /// No answer.
-    Trouble(Trouble),
+    Trouble(KubernetesRequestError),
     /// An answer that holds for every object of the group.
-    Said(Answer),
+    Said(ReadResult),
 }
 
 /// What is known by now.
@@ -46,7 +46,11 @@ pub struct Kinds {
 
 impl Kinds {
     /// The groups of these objects, each asked at most once.
-    pub async fn of(&self, server: &Server, objects: impl Iterator<Item = &ObjectName>) -> BTreeMap<String, Result<Group, NotKnown>> {
+    pub async fn of(
+        &self,
+        server: &KubernetesServer,
+        objects: impl Iterator<Item = &ObjectName>,
+    ) -> BTreeMap<String, Result<Group, NotKnown>> {
         let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for object in objects {
             wanted.entry(&object.api_version).or_default().insert(&object.kind);
@@ -64,22 +68,22 @@ impl Kinds {
     }
 
     /// Whether the server still has the kind of an object: asked anew.
-    pub async fn is_served(&self, server: &Server, object: &ObjectName) -> Result<bool, NotKnown> {
+    pub async fn is_served(&self, server: &KubernetesServer, object: &ObjectName) -> Result<bool, NotKnown> {
         self.known().remove(&object.api_version);
         Ok(self.asked(server, &object.api_version).await?.contains_key(&object.kind))
     }
 
-    async fn asked(&self, server: &Server, api_version: &str) -> Result<Group, NotKnown> {
-        let Some(path) = root(api_version) else { return Ok(Group::default()) };
-        let call = Call { limit: LIST_LIMIT_BYTES, ..Call::get(path) };
+    async fn asked(&self, server: &KubernetesServer, api_version: &str) -> Result<Group, NotKnown> {
+        let Some(path) = build_group_path(api_version) else { return Ok(Group::default()) };
+        let call = KubernetesRequest { limit: LIST_LIMIT_BYTES, ..KubernetesRequest::get(path) };
         let mut looks = 1..LOOKS;
         let group = loop {
             let reply = server.ask(&call).await.map_err(NotKnown::Trouble)?;
-            match (reply.status, reply.json().as_ref().and_then(|list| resources(list, api_version))) {
+            match (reply.status, reply.json().as_ref().and_then(|list| parse_api_resources(list, api_version))) {
                 (200, Some(kinds)) => break Arc::new(kinds),
                 (404, _) if self.is_unlisted(server, api_version).await? => break Group::default(),
                 // A group that is about to be served is listed a moment before, and one that goes a moment longer.
-                (404, _) if looks.next().is_some() => clock::pause(LOOK).await,
+                (404, _) if looks.next().is_some() => clock::sleep_for(LOOK).await,
                 // Whoever took it for none would take the objects of all kinds for absent.
                 _ => return Err(NotKnown::Said(answer::of_kinds(api_version, &reply))),
             }
@@ -90,12 +94,12 @@ impl Kinds {
 
     /// Whether the server's own list of its groups leaves this one out. Of a path that it does not know it has no word of its own, and anything
     /// between says the same.
-    async fn is_unlisted(&self, server: &Server, api_version: &str) -> Result<bool, NotKnown> {
+    async fn is_unlisted(&self, server: &KubernetesServer, api_version: &str) -> Result<bool, NotKnown> {
         let path = if api_version.contains('/') { "/apis" } else { "/api" };
-        let call = Call { limit: LIST_LIMIT_BYTES, ..Call::get(path.to_owned()) };
+        let call = KubernetesRequest { limit: LIST_LIMIT_BYTES, ..KubernetesRequest::get(path.to_owned()) };
         let reply = server.ask(&call).await.map_err(NotKnown::Trouble)?;
         let list = reply.json().filter(|_| reply.status == 200);
-        match list.as_ref().and_then(versions) {
+        match list.as_ref().and_then(parse_group_versions) {
             Some(listed) => Ok(!listed.contains(api_version)),
             None => Err(NotKnown::Said(answer::of_kinds(api_version, &reply))),
         }
@@ -108,7 +112,7 @@ impl Kinds {
 
 /// The groups and versions of a list of groups (`APIGroupList`), or of the versions that are in none (`APIVersions`). An entry of another
 /// shape is none that is missing.
-fn versions(list: &Value) -> Option<BTreeSet<&str>> {
+fn parse_group_versions(list: &Value) -> Option<BTreeSet<&str>> {
     if let Some(versions) = list.get("versions") {
         return versions.as_array()?.iter().map(Value::as_str).collect();
     }
@@ -123,7 +127,7 @@ fn versions(list: &Value) -> Option<BTreeSet<&str>> {
 
 /// Subresources (`pods/log`) are left out: they have kinds of other things. An entry of another shape is no kind that is missing, nor is a list
 /// of another group and version one of this.
-fn resources(list: &Value, api_version: &str) -> Option<BTreeMap<String, Resource>> {
+fn parse_api_resources(list: &Value, api_version: &str) -> Option<BTreeMap<String, ApiResource>> {
     if list.get("kind")? != "APIResourceList" || list.get("groupVersion")? != api_version {
         return None;
     }
@@ -131,25 +135,26 @@ fn resources(list: &Value, api_version: &str) -> Option<BTreeMap<String, Resourc
     for entry in list.get("resources")?.as_array()? {
         let (name, kind) = (entry.get("name")?.as_str()?, entry.get("kind")?.as_str()?);
         let namespaced = entry.get("namespaced")?.as_bool()?;
-        if let Some(plural) = segment(name) {
-            all.insert(kind.to_owned(), Resource { plural, namespaced });
+        if let Some(plural) = encode_path_segment(name) {
+            all.insert(kind.to_owned(), ApiResource { plural, namespaced });
         }
     }
     Some(all)
 }
 
 /// Where a group's objects are: `/api/v1`, `/apis/apps/v1`.
-fn root(api_version: &str) -> Option<String> {
+fn build_group_path(api_version: &str) -> Option<String> {
     match api_version.split_once('/') {
-        None => Some(format!("/api/{}", segment(api_version)?)),
-        Some((group, version)) => Some(format!("/apis/{}/{}", segment(group)?, segment(version)?)),
+        None => Some(format!("/api/{}", encode_path_segment(api_version)?)),
+        Some((group, version)) => Some(format!("/apis/{}/{}", encode_path_segment(group)?, encode_path_segment(version)?)),
     }
 }
 
 /// The path of one object, or why it has none.
-pub fn path(object: &ObjectName, resource: &Resource) -> Result<String, String> {
-    let named = |text: &str| segment(text).ok_or_else(|| format!("{} is no name of an object", one_line(&format!("{text:?}"), 80)));
-    let root = root(&object.api_version).ok_or_else(|| format!("{:?} is no group and version", object.api_version))?;
+pub fn build_object_path(object: &ObjectName, resource: &ApiResource) -> Result<String, String> {
+    let named =
+        |text: &str| encode_path_segment(text).ok_or_else(|| format!("{} is no name of an object", one_line(&format!("{text:?}"), 80)));
+    let root = build_group_path(&object.api_version).ok_or_else(|| format!("{:?} is no group and version", object.api_version))?;
     let (name, plural) = (named(&object.name)?, &resource.plural);
     match (&object.namespace, resource.namespaced) {
         (Some(namespace), true) => Ok(format!("{root}/namespaces/{}/{plural}/{name}", named(namespace)?)),
@@ -160,9 +165,9 @@ pub fn path(object: &ObjectName, resource: &Resource) -> Result<String, String> 
 }
 
 /// The path of all objects of a kind, in the namespace that the name has.
-pub fn list_path(object: &ObjectName, resource: &Resource) -> Result<String, String> {
+pub fn list_path(object: &ObjectName, resource: &ApiResource) -> Result<String, String> {
     let one = ObjectName { name: "all".to_owned(), ..object.clone() };
-    Ok(path(&one, resource)?.trim_end_matches("/all").to_owned())
+    Ok(build_object_path(&one, resource)?.trim_end_matches("/all").to_owned())
 }
 
 /// A value of a query.
@@ -172,7 +177,7 @@ pub fn query_value(text: &str) -> String {
 }
 
 /// What stands between two slashes: no name can lead to another object than it says.
-fn segment(text: &str) -> Option<String> {
+fn encode_path_segment(text: &str) -> Option<String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');
     if text.is_empty()
         || text.len() > 253
@@ -237,15 +242,15 @@ mod tests {
             namespace: namespace.map(str::to_owned),
             name: name.to_owned(),
         };
-        let resource = |namespaced| Resource { plural: "daemonsets".to_owned(), namespaced };
-        let of = |name: &str, namespace| path(&object(name, namespace), &resource(true));
+        let resource = |namespaced| ApiResource { plural: "daemonsets".to_owned(), namespaced };
+        let of = |name: &str, namespace| build_object_path(&object(name, namespace), &resource(true));
         assert_eq!(of("a", Some("n")).unwrap(), "/apis/apps/v1/namespaces/n/daemonsets/a");
-        assert_eq!(path(&object("system:a", None), &resource(false)).unwrap(), "/apis/apps/v1/daemonsets/system:a");
+        assert_eq!(build_object_path(&object("system:a", None), &resource(false)).unwrap(), "/apis/apps/v1/daemonsets/system:a");
         assert!(of("a?x b", Some("n")).unwrap().ends_with("/a%3Fx%20b"));
         for name in ["", ".", "..", "a/b", "a%2fb", "a\nb", "../../secrets/x"] {
             assert!(of(name, Some("n")).is_err() && of("a", Some(name)).is_err(), "{name}");
         }
         assert!(of("a", None).unwrap_err().contains("namespace"));
-        assert!(path(&object("a", Some("n")), &resource(false)).unwrap_err().contains("whole cluster"));
+        assert!(build_object_path(&object("a", Some("n")), &resource(false)).unwrap_err().contains("whole cluster"));
     }
 }

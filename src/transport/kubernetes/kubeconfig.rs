@@ -1,21 +1,21 @@
 //! Kubeconfig files: which of them count, and what they hold together.
 
-use super::credentials::read;
+use super::credentials::read_credential_file;
 use crate::ClusterAccess;
 use kube::config::{Kubeconfig, KubeconfigError};
 use railwright_system::environment;
 use std::path::{Path, PathBuf};
 
 /// The kubeconfig that is named, or the usual ones, with its name; nothing where there is none.
-pub fn find(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, String>, String)> {
+pub fn find_kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, String>, String)> {
     let read = |path: &Path| (read_file(path), path.display().to_string());
     if let Some(path) = &cluster.kubeconfig {
         return Some(read(Path::new(path)));
     }
-    if let Some(paths) = environment::variable("KUBECONFIG") {
+    if let Some(paths) = environment::read_variable("KUBECONFIG") {
         return Some((read_list(&paths), paths));
     }
-    let usual = environment::home()?.join(".kube/config");
+    let usual = environment::find_home_folder()?.join(".kube/config");
     usual.exists().then(|| read(&usual))
 }
 
@@ -32,7 +32,7 @@ fn read_list(paths: &str) -> Result<Kubeconfig, String> {
 /// What one file holds. The library would read it without end, and again; paths in it are relative to its folder.
 fn read_file(path: &Path) -> Result<Kubeconfig, String> {
     let file = path.display().to_string();
-    let text = decode_text(&read(path)?).ok_or_else(|| format!("{file} is no kubeconfig: it is no text"))?;
+    let text = decode_text(&read_credential_file(path)?).ok_or_else(|| format!("{file} is no kubeconfig: it is no text"))?;
     let mut kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| describe_error(&error, &file))?;
     let absolute = |named: &mut Option<String>| {
         let below = path.parent().zip(named.as_ref().filter(|named| !named.is_empty())).map(|(folder, named)| folder.join(named));

@@ -10,7 +10,7 @@ use railwright_base::{Address, Target};
 use railwright_resource::kubernetes_object::ownership::MEMBERSHIP;
 use railwright_resource::kubernetes_object::request::{MOVED, ObjectName, SUBMISSION, TAKEN};
 use railwright_resource::kubernetes_object::{KubernetesObject, MANAGER, part_of};
-use railwright_resource::{Action, Kind as _, Wish};
+use railwright_resource::{Action, DesiredResource, ResourceKind as _};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -188,12 +188,12 @@ fn with_name(mut object: Value) -> Value {
     object
 }
 
-fn wish(text: &str) -> Wish {
+fn wish(text: &str) -> DesiredResource {
     let manifest =
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "conf", "namespace": "zone" }, "data": { "a": text } });
     let path = ["ConfigMap.core", "zone", "conf"].map(str::to_owned).to_vec();
     let address = Address { target: Target::kube("prod"), path: path.into(), attribute: None };
-    Wish::of(address, "kubernetes_object", json!({ "cluster": "train", "manifest": manifest }))
+    DesiredResource::of(address, "kubernetes_object", json!({ "cluster": "train", "manifest": manifest }))
 }
 
 /// Wishes for the object or takes it back, so many times; what was said of each action, and what was wrong.

@@ -5,11 +5,11 @@
 
 use super::answer;
 use super::read::{APPLY, apply_path};
-use super::server::{Call, Reply, Sent};
+use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
 use super::write::OF_NOTHING;
-use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
+use super::{KubernetesLink, NAMESPACE, NOT_KEPT, performed_from_exit};
 use crate::target_lock::lock_lost;
-use crate::{Fence, Grounds, Performed, TransportError};
+use crate::{ExecutionOutcome, Fence, Grounds, TransportError};
 use http::Method;
 use jiff::Timestamp;
 use railwright_base::text::one_line;
@@ -41,7 +41,7 @@ struct Lease {
 
 /// What is to be in it.
 #[derive(Default)]
-struct Wish {
+struct DesiredLease {
     holder: Option<String>,
     note: Option<String>,
     fence: Option<u64>,
@@ -55,65 +55,67 @@ struct Unsure {
 }
 
 impl Unsure {
-    fn performed(&self) -> Performed {
-        Performed::Unknown { reason: self.reason.clone() }
+    fn performed(&self) -> ExecutionOutcome {
+        ExecutionOutcome::Unknown { reason: self.reason.clone() }
     }
 }
 
 /// What a look at the lock leads to.
-enum Step {
+enum LeaseStep {
     Ended { code: i32, stdout: String },
-    Write(Wish),
+    Write(DesiredLease),
 }
 
 impl KubernetesLink {
     /// Takes the lock, and tells which record stands there from then on: none that an earlier holder writes comes after it.
-    pub(super) async fn lock(&self, fence: &Fence) -> Result<Performed, TransportError> {
+    pub(super) async fn lock(&self, fence: &Fence) -> Result<ExecutionOutcome, TransportError> {
         let taken = self.take(fence).await?;
-        if !matches!(taken, Performed::Ended { code: 0, .. }) {
+        if !matches!(taken, ExecutionOutcome::Ended { code: 0, .. }) {
             return Ok(taken);
         }
         let fenced = self.fence_record(fence.number).await;
-        if !matches!(fenced, Ok(Performed::Ended { code: 0, .. })) {
+        if !matches!(fenced, Ok(ExecutionOutcome::Ended { code: 0, .. })) {
             let _ = self.unlock(fence).await;
         }
         fenced
     }
 
-    async fn take(&self, fence: &Fence) -> Result<Performed, TransportError> {
+    async fn take(&self, fence: &Fence) -> Result<ExecutionOutcome, TransportError> {
         self.decided(|lease| match (lease.holder(), lease.fence()) {
-            (Some(other), _) if other != fence.holder => held(&other),
-            (_, Some(high)) if fence.number < high => Step::Ended { code: 76, stdout: high.to_string() },
-            (Some(_), Some(high)) if fence.number == high => done(0),
+            (Some(other), _) if other != fence.holder => end_with_holder(&other),
+            (_, Some(high)) if fence.number < high => LeaseStep::Ended { code: 76, stdout: high.to_string() },
+            (Some(_), Some(high)) if fence.number == high => end_with_code(0),
             (own, _) => {
                 let note = own.and_then(|_| lease.note());
-                Step::Write(Wish { note, holder: Some(fence.holder.clone()), fence: Some(fence.number) })
+                LeaseStep::Write(DesiredLease { note, holder: Some(fence.holder.clone()), fence: Some(fence.number) })
             }
         })
         .await
     }
 
-    pub(super) async fn unlock(&self, fence: &Fence) -> Result<Performed, TransportError> {
+    pub(super) async fn unlock(&self, fence: &Fence) -> Result<ExecutionOutcome, TransportError> {
         self.decided(|lease| match lease.holder() {
-            None => done(0),
-            Some(other) if !lease.is_of(fence) => held(&other),
-            Some(_) => Step::Write(Wish { fence: lease.fence(), ..Wish::default() }),
+            None => end_with_code(0),
+            Some(other) if !lease.is_of(fence) => end_with_holder(&other),
+            Some(_) => LeaseStep::Write(DesiredLease { fence: lease.fence(), ..DesiredLease::default() }),
         })
         .await
     }
 
-    pub(super) async fn beat(&self, fence: &Fence, note: &str) -> Result<Performed, TransportError> {
-        let note = flat(note);
+    pub(super) async fn beat(&self, fence: &Fence, note: &str) -> Result<ExecutionOutcome, TransportError> {
+        let note = replace_control_characters(note);
         self.decided(|lease| match lease.holder() {
-            None => done(1),
-            Some(other) if !lease.is_of(fence) => held(&other),
-            Some(_) => Step::Write(Wish { holder: Some(fence.holder.clone()), note: Some(note.clone()), fence: lease.fence() }),
+            None => end_with_code(1),
+            Some(other) if !lease.is_of(fence) => end_with_holder(&other),
+            Some(_) => {
+                LeaseStep::Write(DesiredLease { holder: Some(fence.holder.clone()), note: Some(note.clone()), fence: lease.fence() })
+            }
         })
         .await
     }
 
     /// Goes on only while the lock is this writer's; what the server said instead where it did not say.
-    pub(super) async fn while_locked(&self, fence: &Fence) -> Result<Option<Performed>, TransportError> {
+    pub(super) async fn while_locked(&self, fence: &Fence) -> Result<Option<ExecutionOutcome>, TransportError> {
         match self.lease().await? {
             Ok(lease) if lease.is_of(fence) => Ok(None),
             Ok(lease) => Err(lock_lost(&self.server.cluster, lease.holder().as_deref())),
@@ -123,33 +125,35 @@ impl KubernetesLink {
 
     /// Takes it away from this holder. That one gave no heartbeat for a while is seen by our own clock: the dates of the Lease and of the server's
     /// answers are whatever wrote them or stands between.
-    pub(super) async fn steal(&self, holder: &str, fence: u64, grounds: Grounds) -> Result<Performed, TransportError> {
-        let Grounds::Silent(seconds) = grounds else { return self.decided(|lease| stolen(lease, holder, fence)).await };
+    pub(super) async fn steal(&self, holder: &str, fence: u64, grounds: Grounds) -> Result<ExecutionOutcome, TransportError> {
+        let Grounds::Silent(seconds) = grounds else { return self.decided(|lease| decide_lock_takeover(lease, holder, fence)).await };
         let first = match self.lease().await? {
             Ok(lease) => lease,
             Err(refused) => return Ok(refused),
         };
         let is_silent = self.is_silent(&first, Duration::from_secs(seconds)).await;
-        self.decided(|lease| match stolen(lease, holder, fence) {
-            Step::Write(_) if !is_silent || lease.version() != first.version() => Step::Ended { code: 77, stdout: "0".to_owned() },
+        self.decided(|lease| match decide_lock_takeover(lease, holder, fence) {
+            LeaseStep::Write(_) if !is_silent || lease.version() != first.version() => {
+                LeaseStep::Ended { code: 77, stdout: "0".to_owned() }
+            }
             step => step,
         })
         .await
     }
 
-    pub(super) async fn lock_now(&self) -> Result<Performed, TransportError> {
+    pub(super) async fn lock_now(&self) -> Result<ExecutionOutcome, TransportError> {
         let lease = match self.lease().await? {
             Ok(lease) => lease,
             Err(refused) => return Ok(refused),
         };
-        let Some(holder) = lease.holder() else { return Ok(ended(1, "", "")) };
+        let Some(holder) = lease.holder() else { return Ok(performed_from_exit(1, "", "")) };
         let fence = lease.fence().map(|fence| fence.to_string()).unwrap_or_default();
         let text = format!("{holder}\n{}\n{}\n{fence}\n", lease.note().unwrap_or_default(), self.age_s(&lease).await);
-        Ok(ended(0, &text, ""))
+        Ok(performed_from_exit(0, &text, ""))
     }
 
     /// Reads, decides and writes back, and again where somebody else wrote in between, or where an answer got lost.
-    async fn decided(&self, decide: impl Fn(&Lease) -> Step + Send) -> Result<Performed, TransportError> {
+    async fn decided(&self, decide: impl Fn(&Lease) -> LeaseStep + Send) -> Result<ExecutionOutcome, TransportError> {
         let mut last: Option<Unsure> = None;
         for n in 0..TRIES {
             let lease = match (self.lease().await, &last) {
@@ -159,36 +163,41 @@ impl KubernetesLink {
                 (Err(error), None) => return Err(error),
             };
             if last.as_ref().is_some_and(|unsure| unsure.let_go && lease.holder().is_none()) {
-                return Ok(ended(0, "", ""));
+                return Ok(performed_from_exit(0, "", ""));
             }
             let wish = match decide(&lease) {
-                Step::Ended { code, stdout } => return Ok(ended(code, &stdout, "")),
-                Step::Write(wish) => wish,
+                LeaseStep::Ended { code, stdout } => return Ok(performed_from_exit(code, &stdout, "")),
+                LeaseStep::Write(wish) => wish,
             };
             match (self.server.send(&lease.write(&wish, &self.keeps)).await, &last) {
-                (Ok(Sent::Answered(reply)), _) if matches!(reply.status, 200 | 201) => return Ok(ended(0, "", "")),
-                (Ok(Sent::Answered(reply)), _) if reply.status == 409 => clock::pause(PAUSE * (n + 1)).await,
-                (Ok(Sent::Answered(_)) | Err(_), Some(unsure)) => return Ok(unsure.performed()),
-                (Ok(Sent::Answered(reply)), None) => return Ok(refused(&self.keeps, &reply)),
+                (Ok(WriteRequestOutcome::Answered(reply)), _) if matches!(reply.status, 200 | 201) => {
+                    return Ok(performed_from_exit(0, "", ""));
+                }
+                (Ok(WriteRequestOutcome::Answered(reply)), _) if reply.status == 409 => clock::sleep_for(PAUSE * (n + 1)).await,
+                (Ok(WriteRequestOutcome::Answered(_)) | Err(_), Some(unsure)) => return Ok(unsure.performed()),
+                (Ok(WriteRequestOutcome::Answered(reply)), None) => return Ok(performed_from_refusal(&self.keeps, &reply)),
                 (Err(trouble), None) => return trouble.performed(),
-                (Ok(Sent::Unsure { reason, again_after, .. }), _) => {
+                (Ok(WriteRequestOutcome::Unsure { reason, again_after, .. }), _) => {
                     last = Some(Unsure { reason, let_go: wish.holder.is_none() });
-                    clock::pause(again_after).await;
+                    clock::sleep_for(again_after).await;
                 }
             }
         }
         Ok(match last {
             Some(unsure) => unsure.performed(),
-            None => ended(NOT_KEPT, "", "the cluster's lock is written by others all the time"),
+            None => performed_from_exit(NOT_KEPT, "", "the cluster's lock is written by others all the time"),
         })
     }
 
-    async fn lease(&self) -> Result<Result<Lease, Performed>, TransportError> {
-        let reply = self.server.ask(&Call::get(path(&self.keeps))).await.map_err(|trouble| trouble.error(&self.server))?;
+    async fn lease(&self) -> Result<Result<Lease, ExecutionOutcome>, TransportError> {
+        let reply =
+            self.server.ask(&KubernetesRequest::get(build_lease_path(&self.keeps))).await.map_err(|trouble| trouble.error(&self.server))?;
         Ok(match (reply.status, reply.json()) {
             (404, _) if reply.is_not_found() => Ok(Lease { object: None, now: reply.now }),
-            (200, Some(object)) if answer::is_of(&name(&self.keeps), &object) => Ok(Lease { object: Some(object), now: reply.now }),
-            _ => Err(refused(&self.keeps, &reply)),
+            (200, Some(object)) if answer::is_of(&build_lease_name(&self.keeps), &object) => {
+                Ok(Lease { object: Some(object), now: reply.now })
+            }
+            _ => Err(performed_from_refusal(&self.keeps, &reply)),
         })
     }
 
@@ -206,7 +215,7 @@ impl KubernetesLink {
     async fn is_silent(&self, lease: &Lease, within: Duration) -> bool {
         let deadline = Deadline::after(within);
         while !deadline.left().is_zero() {
-            clock::pause(OBSERVED_EVERY).await;
+            clock::sleep_for(OBSERVED_EVERY).await;
             match self.lease().await {
                 Ok(Ok(now)) if now.version() != lease.version() => return false,
                 _ => {}
@@ -223,7 +232,7 @@ impl Lease {
 
     /// As one line, whoever wrote it: as it is told, and as it is named when it is to be taken away.
     fn holder(&self) -> Option<String> {
-        self.annotation(HOLDER).filter(|holder| !holder.is_empty()).map(flat)
+        self.annotation(HOLDER).filter(|holder| !holder.is_empty()).map(replace_control_characters)
     }
 
     fn fence(&self) -> Option<u64> {
@@ -236,7 +245,7 @@ impl Lease {
     }
 
     fn note(&self) -> Option<String> {
-        self.annotation(NOTE).map(flat)
+        self.annotation(NOTE).map(replace_control_characters)
     }
 
     fn renewed(&self) -> Option<Timestamp> {
@@ -258,30 +267,30 @@ impl Lease {
     }
 
     /// The request that writes it back with this in it, only where it is as it was read.
-    fn write(&self, wish: &Wish, keeps: &str) -> Call {
+    fn write(&self, wish: &DesiredLease, keeps: &str) -> KubernetesRequest {
         let mut object = self.with(wish, keeps);
         if self.object.is_some() {
-            return Call::with(Method::PUT, path(keeps), "application/json", object.to_string());
+            return KubernetesRequest::with(Method::PUT, build_lease_path(keeps), "application/json", object.to_string());
         }
         // An apply, because a POST has no name that a role could be held to.
         object["metadata"]["resourceVersion"] = OF_NOTHING.into();
-        Call::with(Method::PATCH, apply_path(&path(keeps)), APPLY, object.to_string())
+        KubernetesRequest::with(Method::PATCH, apply_path(&build_lease_path(keeps)), APPLY, object.to_string())
     }
 
     /// The same object with this in it.
-    fn with(&self, wish: &Wish, keeps: &str) -> Value {
+    fn with(&self, wish: &DesiredLease, keeps: &str) -> Value {
         let fresh =
             || json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": keeps, "namespace": NAMESPACE } });
         let mut object = self.object.clone().unwrap_or_else(fresh);
         let fence = wish.fence.map(|fence| fence.to_string());
         let annotations = map_in(map_in(&mut object, "metadata"), "annotations");
         for (name, value) in [(HOLDER, &wish.holder), (NOTE, &wish.note), (FENCE, &fence)] {
-            set(annotations, name, value.clone());
+            set_json_key(annotations, name, value.clone());
         }
         let now = self.now.strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
         let spec = map_in(&mut object, "spec");
-        set(spec, "holderIdentity", wish.holder.as_deref().map(short));
-        set(spec, "renewTime", wish.holder.as_ref().map(|_| now));
+        set_json_key(spec, "holderIdentity", wish.holder.as_deref().map(shorten_holder));
+        set_json_key(spec, "renewTime", wish.holder.as_ref().map(|_| now));
         object
     }
 }
@@ -294,7 +303,7 @@ fn map_in<'v>(value: &'v mut Value, key: &str) -> &'v mut Value {
     &mut value[key]
 }
 
-fn set(map: &mut Value, key: &str, value: Option<String>) {
+fn set_json_key(map: &mut Value, key: &str, value: Option<String>) {
     match (map.as_object_mut(), value) {
         (Some(map), Some(value)) => drop(map.insert(key.to_owned(), value.into())),
         (Some(map), None) => drop(map.remove(key)),
@@ -303,29 +312,29 @@ fn set(map: &mut Value, key: &str, value: Option<String>) {
 }
 
 /// What becomes of a lock that is to be taken away from this holder.
-fn stolen(lease: &Lease, holder: &str, fence: u64) -> Step {
+fn decide_lock_takeover(lease: &Lease, holder: &str, fence: u64) -> LeaseStep {
     match lease.holder() {
-        None => done(1),
-        Some(other) if other != flat(holder) => held(&other),
-        Some(_) => Step::Write(Wish { fence: lease.fence().max(Some(fence)), ..Wish::default() }),
+        None => end_with_code(1),
+        Some(other) if other != replace_control_characters(holder) => end_with_holder(&other),
+        Some(_) => LeaseStep::Write(DesiredLease { fence: lease.fence().max(Some(fence)), ..DesiredLease::default() }),
     }
 }
 
-fn done(code: i32) -> Step {
-    Step::Ended { code, stdout: String::new() }
+fn end_with_code(code: i32) -> LeaseStep {
+    LeaseStep::Ended { code, stdout: String::new() }
 }
 
-fn held(other: &str) -> Step {
-    Step::Ended { code: 75, stdout: other.to_owned() }
+fn end_with_holder(other: &str) -> LeaseStep {
+    LeaseStep::Ended { code: 75, stdout: other.to_owned() }
 }
 
 /// A holder is one line; what is not, is made one.
-fn flat(text: &str) -> String {
+fn replace_control_characters(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// What other tools show of a holder.
-fn short(holder: &str) -> String {
+fn shorten_holder(holder: &str) -> String {
     let known = || {
         let holder: Value = serde_json::from_str(holder).ok()?;
         Some(format!("{}@{}", holder.get("who")?.as_str()?, holder.get("machine")?.as_str()?))
@@ -333,15 +342,15 @@ fn short(holder: &str) -> String {
     one_line(&known().unwrap_or_else(|| holder.to_owned()), 120)
 }
 
-fn leases() -> String {
+fn build_leases_path() -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases")
 }
 
-fn path(keeps: &str) -> String {
-    format!("{}/{keeps}", leases())
+fn build_lease_path(keeps: &str) -> String {
+    format!("{}/{keeps}", build_leases_path())
 }
 
-fn name(keeps: &str) -> ObjectName {
+fn build_lease_name(keeps: &str) -> ObjectName {
     ObjectName {
         api_version: "coordination.k8s.io/v1".to_owned(),
         kind: "Lease".to_owned(),
@@ -350,8 +359,8 @@ fn name(keeps: &str) -> ObjectName {
     }
 }
 
-fn refused(keeps: &str, reply: &Reply) -> Performed {
-    ended(NOT_KEPT, "", &answer::refusal("the cluster's lock", &name(keeps), "leases", reply))
+fn performed_from_refusal(keeps: &str, reply: &KubernetesReply) -> ExecutionOutcome {
+    performed_from_exit(NOT_KEPT, "", &answer::describe_failed_request("the cluster's lock", &build_lease_name(keeps), "leases", reply))
 }
 
 #[cfg(test)]
@@ -364,7 +373,7 @@ mod tests {
         let lease = Lease { object: Some(json!({ "metadata": { "annotations": annotations } })), now: Timestamp::UNIX_EPOCH };
         let told = lease.holder().unwrap();
         assert_eq!(told, "ann  at ops1");
-        assert!(matches!(stolen(&lease, &told, 5), Step::Write(Wish { holder: None, fence: Some(5), .. })));
-        assert!(matches!(stolen(&lease, "ben", 5), Step::Ended { code: 75, stdout } if stdout == told));
+        assert!(matches!(decide_lock_takeover(&lease, &told, 5), LeaseStep::Write(DesiredLease { holder: None, fence: Some(5), .. })));
+        assert!(matches!(decide_lock_takeover(&lease, "ben", 5), LeaseStep::Ended { code: 75, stdout } if stdout == told));
     }
 }

@@ -41,15 +41,15 @@ mod tests;
 mod write;
 
 use super::target_lock::lock_lost;
-use super::{BoxFuture, ClusterAccess, Connector, Fence, FencedWrite, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use super::{BoxFuture, ClusterAccess, Connector, ExecutionOutcome, Fence, FencedWrite, HostAccess, HostLink, TransportError, Upkeep};
 use exec::InPod;
 use helm::Helm;
 use railwright_resource::kubernetes_object::access::NAMESPACE;
 use railwright_resource::probe::Probe;
-use railwright_resource::{Action, Answers, Read};
+use railwright_resource::{Action, Read, ReadResults};
 use railwright_system::clock::Deadline;
 use record::NewRecord;
-use server::Server;
+use server::KubernetesServer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -66,23 +66,23 @@ const KEPT_FOR: Duration = Duration::from_secs(300);
 #[derive(Default)]
 pub struct KubernetesConnector {
     /// Of a spec's one cluster.
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<CachedServer>>,
 }
 
-struct Kept {
+struct CachedServer {
     access: HostAccess,
     until: Deadline,
-    server: Arc<Server>,
+    server: Arc<KubernetesServer>,
 }
 
 impl KubernetesConnector {
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+    fn kept(&self) -> MutexGuard<'_, Option<CachedServer>> {
         // Poisoned, another task panicked; what it holds is whole between statements.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn server(&self, access: &HostAccess) -> Result<Arc<Server>, TransportError> {
-        let is_fit = |kept: &&Kept| kept.access == *access && !kept.until.left().is_zero();
+    async fn server(&self, access: &HostAccess) -> Result<Arc<KubernetesServer>, TransportError> {
+        let is_fit = |kept: &&CachedServer| kept.access == *access && !kept.until.left().is_zero();
         let kept = self.kept().as_ref().filter(is_fit).map(|kept| kept.server.clone());
         if let Some(server) = kept {
             // One that goes away, or does not know us any more, says so to whatever is asked of it.
@@ -96,9 +96,9 @@ impl KubernetesConnector {
                 Ok(()) => return Ok(server),
             }
         }
-        let server = Arc::new(identity::open(access).await?);
+        let server = Arc::new(identity::open_kubernetes_server(access).await?);
         server.greet().await?;
-        *self.kept() = Some(Kept { access: access.clone(), until: Deadline::after(KEPT_FOR), server: server.clone() });
+        *self.kept() = Some(CachedServer { access: access.clone(), until: Deadline::after(KEPT_FOR), server: server.clone() });
         Ok(server)
     }
 }
@@ -114,7 +114,7 @@ impl Connector for KubernetesConnector {
 
 /// A connection to one API server. What it may do is what the roles of its identity allow.
 struct KubernetesLink {
-    server: Arc<Server>,
+    server: Arc<KubernetesServer>,
     /// The name of the Lease and the Secret.
     keeps: String,
     helm: Arc<Helm>,
@@ -123,7 +123,7 @@ struct KubernetesLink {
 }
 
 impl KubernetesLink {
-    fn new(server: Arc<Server>, access: ClusterAccess) -> Self {
+    fn new(server: Arc<KubernetesServer>, access: ClusterAccess) -> Self {
         let helm = Arc::new(Helm::new(access.clone(), server.words.credentials.clone()));
         KubernetesLink { server, keeps: access.keeps, helm, fence: None }
     }
@@ -133,7 +133,7 @@ impl KubernetesLink {
         KubernetesLink { server: self.server.clone(), keeps: self.keeps.clone(), helm: self.helm.clone(), fence: fence.cloned() }
     }
 
-    async fn keep(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {
+    async fn keep(&self, upkeep: &Upkeep) -> Result<ExecutionOutcome, TransportError> {
         match upkeep {
             Upkeep::ReadLock => self.lock_now().await,
             Upkeep::ReadRecord => self.record_now().await,
@@ -141,35 +141,35 @@ impl KubernetesLink {
             Upkeep::Steal { holder, fence, grounds } => self.steal(holder, *fence, *grounds).await,
             Upkeep::Write { fence, write } => self.write_fenced(fence, write).await,
             // Requests have no life of their own: none goes on when we are gone.
-            Upkeep::Idle { .. } => Ok(ended(0, "", "")),
-            Upkeep::Guard { .. } => Ok(ended(1, "", "")),
+            Upkeep::Idle { .. } => Ok(performed_from_exit(0, "", "")),
+            Upkeep::Guard { .. } => Ok(performed_from_exit(1, "", "")),
         }
     }
 
-    async fn write_fenced(&self, fence: &Fence, write: &FencedWrite) -> Result<Performed, TransportError> {
+    async fn write_fenced(&self, fence: &Fence, write: &FencedWrite) -> Result<ExecutionOutcome, TransportError> {
         match write {
             FencedWrite::Record { json, members, replaces, .. } => self.write_record(fence, &NewRecord { json, members, replaces }).await,
             FencedWrite::Unlock => self.while_held(self.unlock(fence).await?),
             FencedWrite::Beat { note } => self.while_held(self.beat(fence, note).await?),
             // There is nothing to arm.
-            FencedWrite::Arm { .. } => Ok(ended(69, "", "an API server has no guard that puts things back")),
-            FencedWrite::Disarm { .. } | FencedWrite::Fire { .. } => Ok(ended(1, "", "")),
-            FencedWrite::ServerReads => Ok(ended(0, "", "")),
+            FencedWrite::Arm { .. } => Ok(performed_from_exit(69, "", "an API server has no guard that puts things back")),
+            FencedWrite::Disarm { .. } | FencedWrite::Fire { .. } => Ok(performed_from_exit(1, "", "")),
+            FencedWrite::ServerReads => Ok(performed_from_exit(0, "", "")),
         }
     }
 
     /// What was done while the lock was its writer's: 1 says that nobody has it, 75 that another has.
-    fn while_held(&self, performed: Performed) -> Result<Performed, TransportError> {
+    fn while_held(&self, performed: ExecutionOutcome) -> Result<ExecutionOutcome, TransportError> {
         match performed {
-            Performed::Ended { code: 1, .. } => Err(lock_lost(&self.server.cluster, None)),
-            Performed::Ended { code: 75, stdout, .. } => Err(lock_lost(&self.server.cluster, Some(&stdout))),
+            ExecutionOutcome::Ended { code: 1, .. } => Err(lock_lost(&self.server.cluster, None)),
+            ExecutionOutcome::Ended { code: 75, stdout, .. } => Err(lock_lost(&self.server.cluster, Some(&stdout))),
             other => Ok(other),
         }
     }
 }
 
 impl HostLink for KubernetesLink {
-    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         Box::pin(self.read_all(reads))
     }
 
@@ -178,28 +178,28 @@ impl HostLink for KubernetesLink {
         action: &'a Action,
         token: &'a str,
         fence: Option<&'a Fence>,
-    ) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move { self.under(fence).act(action, token).await })
     }
 
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             match probe {
                 Probe::InPod { namespace, pod, container, script, lease_s } => {
                     let asked = InPod { namespace, pod, container, script, lease_s: *lease_s };
                     Ok(exec::in_pod(&self.server, &asked).await)
                 }
-                _ => Ok(ended(NOT_HERE, "", "an API server carries no test traffic")),
+                _ => Ok(performed_from_exit(NOT_HERE, "", "an API server carries no test traffic")),
             }
         })
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(self.keep(upkeep))
     }
 }
 
-fn ended(code: i32, stdout: &str, stderr: &str) -> Performed {
+fn performed_from_exit(code: i32, stdout: &str, stderr: &str) -> ExecutionOutcome {
     let line = |text: &str| if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
-    Performed::Ended { code, stdout: line(stdout), stderr: line(stderr) }
+    ExecutionOutcome::Ended { code, stdout: line(stdout), stderr: line(stderr) }
 }

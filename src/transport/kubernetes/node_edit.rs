@@ -1,21 +1,21 @@
 //! A label or a taint of many nodes: each is read, and written as long as nobody changed it meanwhile; many nodes at a time.
 
-use super::act::{Doubt, LOOK, Stop, TRIES, complaint, failed, refused};
-use super::edit::merge;
+use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure, stop_with_refusal};
+use super::edit::new_merge_patch_request;
 use super::kinds;
-use super::nodes::node;
-use super::server::{AT_ONCE, Sent};
-use super::{KubernetesLink, ended};
-use crate::Performed;
+use super::nodes::new_node_reference;
+use super::server::{AT_ONCE, WriteRequestOutcome};
+use super::{KubernetesLink, performed_from_exit};
+use crate::ExecutionOutcome;
 use futures_util::{StreamExt as _, stream};
 use railwright_base::text::one_line;
 use railwright_resource::kubernetes_object::request::MOVED;
 use railwright_resource::node_field::NodeField;
-use railwright_resource::node_field::edit::{Change, Next, NodeEdit};
+use railwright_resource::node_field::edit::{NodeEdit, NodeEditDecision, NodeFieldChange};
 use railwright_system::clock;
 
 /// What became of one node.
-enum Done {
+enum NodeEditOutcome {
     /// It is as it is to be.
     Well,
     /// It is not as it was planned; nothing of it was changed.
@@ -24,19 +24,20 @@ enum Done {
 
 impl KubernetesLink {
     /// Carries out every edit; one that cannot be done keeps no other.
-    pub(super) async fn edit_nodes(&self, field: &NodeField, edits: &[NodeEdit]) -> Result<Performed, Stop> {
-        let all: Vec<(&str, &Change)> = edits.iter().flat_map(|edit| edit.nodes.iter().map(|name| (name.as_str(), &edit.change))).collect();
+    pub(super) async fn edit_nodes(&self, field: &NodeField, edits: &[NodeEdit]) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        let all: Vec<(&str, &NodeFieldChange)> =
+            edits.iter().flat_map(|edit| edit.nodes.iter().map(|name| (name.as_str(), &edit.change))).collect();
         // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
         let asked: Vec<_> = all.iter().map(|(name, change)| self.edit_node(field, name, change)).collect();
-        let done: Vec<Result<Done, Stop>> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-        let well = done.iter().filter(|done| matches!(done, Ok(Done::Well))).count();
+        let done: Vec<Result<NodeEditOutcome, KubernetesActionStop>> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let well = done.iter().filter(|done| matches!(done, Ok(NodeEditOutcome::Well))).count();
         let so_far = if well == 0 { String::new() } else { format!("; {well} of {} nodes are done", all.len()) };
         let (mut first, mut lost) = (None, None);
         for one in done {
             match one {
-                Ok(Done::Well) => {}
-                Ok(Done::Moved(reason)) => first = first.or(Some((if well == 0 { MOVED } else { 1 }, reason))),
-                Err(Stop::Ended(Performed::Ended { stderr, .. })) => {
+                Ok(NodeEditOutcome::Well) => {}
+                Ok(NodeEditOutcome::Moved(reason)) => first = first.or(Some((if well == 0 { MOVED } else { 1 }, reason))),
+                Err(KubernetesActionStop::Ended(ExecutionOutcome::Ended { stderr, .. })) => {
                     first = first.or(Some((1, stderr.trim().trim_start_matches("railwright: ").to_owned())));
                 }
                 Err(stop) => lost = lost.or(Some(stop)),
@@ -44,47 +45,49 @@ impl KubernetesLink {
         }
         match (lost, first) {
             (Some(lost), _) => Err(lost),
-            (None, Some((code, reason))) => Ok(ended(code, "", &complaint(&format!("{reason}{so_far}")))),
-            (None, None) => Ok(ended(0, "", "")),
+            (None, Some((code, reason))) => Ok(performed_from_exit(code, "", &format_error_line(&format!("{reason}{so_far}")))),
+            (None, None) => Ok(performed_from_exit(0, "", "")),
         }
     }
 
-    async fn edit_node(&self, field: &NodeField, name: &str, change: &Change) -> Result<Done, Stop> {
-        let (object, resource) = node(name);
-        let path = kinds::path(&object, &resource).map_err(|reason| failed(&reason))?;
+    async fn edit_node(&self, field: &NodeField, name: &str, change: &NodeFieldChange) -> Result<NodeEditOutcome, KubernetesActionStop> {
+        let (object, resource) = new_node_reference(name);
+        let path = kinds::build_object_path(&object, &resource).map_err(|reason| stop_with_failure(&reason))?;
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
             let live = match self.live(&object, &path, &resource).await {
                 Ok(live) => live,
                 // With the node went all that it bore.
-                Err(Stop::Ended(Performed::Ended { code: MOVED, .. })) if change.mark.is_none() => return Ok(Done::Well),
-                Err(Stop::Ended(Performed::Ended { code: MOVED, .. })) if !doubt.is_there() => {
-                    return Ok(Done::Moved(format!("{object} is gone")));
+                Err(KubernetesActionStop::Ended(ExecutionOutcome::Ended { code: MOVED, .. })) if change.mark.is_none() => {
+                    return Ok(NodeEditOutcome::Well);
+                }
+                Err(KubernetesActionStop::Ended(ExecutionOutcome::Ended { code: MOVED, .. })) if !doubt.is_there() => {
+                    return Ok(NodeEditOutcome::Moved(format!("{object} is gone")));
                 }
                 Err(stop) => return Err(doubt.over(stop)),
             };
             let now = field.of(&live);
             match change.next(&now) {
-                Next::Nothing => return Ok(Done::Well),
-                Next::Moved => {
+                NodeEditDecision::Nothing => return Ok(NodeEditOutcome::Well),
+                NodeEditDecision::Moved => {
                     let is = now.value.map_or_else(|| "absent".to_owned(), |value| one_line(&field.shown(&value), 80));
                     let moved = format!("on {name} it is {is} by now");
-                    return if doubt.is_there() { Err(doubt.over(failed(&moved))) } else { Ok(Done::Moved(moved)) };
+                    return if doubt.is_there() { Err(doubt.over(stop_with_failure(&moved))) } else { Ok(NodeEditOutcome::Moved(moved)) };
                 }
-                Next::Write => {}
+                NodeEditDecision::Write => {}
             }
             let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
-            match self.send(&merge(&path, &patch)).await.map_err(|stop| doubt.over(stop))? {
-                Sent::Answered(reply) if reply.status == 200 => return Ok(Done::Well),
-                Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
-                Sent::Answered(reply) => return Err(doubt.over(refused(&object, &resource, &reply))),
-                Sent::Unsure { reason, may_come, again_after } => {
+            match self.send(&new_merge_patch_request(&path, &patch)).await.map_err(|stop| doubt.over(stop))? {
+                WriteRequestOutcome::Answered(reply) if reply.status == 200 => return Ok(NodeEditOutcome::Well),
+                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => clock::sleep_for(LOOK).await,
+                WriteRequestOutcome::Answered(reply) => return Err(doubt.over(stop_with_refusal(&object, &resource, &reply))),
+                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
                     doubt.add(reason, may_come);
-                    clock::pause(again_after).await;
+                    clock::sleep_for(again_after).await;
                 }
             }
         }
-        Err(doubt.over(failed(&format!("{object} changes all the time"))))
+        Err(doubt.over(stop_with_failure(&format!("{object} changes all the time"))))
     }
 }
 
@@ -96,7 +99,7 @@ mod tests {
     use http::Method;
     use railwright_resource::kubernetes_object::request::KubernetesRead;
     use railwright_resource::node_field::Effect;
-    use railwright_resource::node_field::mark::Mark;
+    use railwright_resource::node_field::mark::NodeOwnershipAnnotation;
     use railwright_resource::{Action, Read};
     use serde_json::{Value, json};
 
@@ -105,8 +108,8 @@ mod tests {
     }
 
     fn setting(nodes: &[&str]) -> Action {
-        let mark = Mark { spec: "train".to_owned(), set: "a".to_owned(), was: None };
-        let change = Change { old: None, new: Some("a".to_owned()), mark: Some(mark) };
+        let mark = NodeOwnershipAnnotation { spec: "train".to_owned(), set: "a".to_owned(), was: None };
+        let change = NodeFieldChange { old: None, new: Some("a".to_owned()), mark: Some(mark) };
         Action::EditNodes { field: label(), edits: vec![NodeEdit { nodes: nodes.iter().map(|node| (*node).to_owned()).collect(), change }] }
     }
 
@@ -117,7 +120,7 @@ mod tests {
     async fn done(
         action: Action,
         answer: impl Fn(&Method, &str) -> Reply + Clone + Send + Sync + 'static,
-    ) -> (Performed, Vec<String>, String) {
+    ) -> (ExecutionOutcome, Vec<String>, String) {
         let (link, asked) = link(move |method, path, _| answer(method, path));
         (link.perform(&action, "t", None).await.unwrap(), asked.lines(), asked.last_body())
     }
@@ -126,28 +129,31 @@ mod tests {
     async fn each_node_is_read_and_written_as_it_was_read() {
         let (performed, lines, sent) = done(setting(&["gpu-1"]), |_, _| node(&json!({}))).await;
         let patch = "PATCH /api/v1/nodes/gpu-1?fieldManager=railwright&fieldValidation=Strict";
-        assert_eq!((performed, lines), (ended(0, "", ""), vec!["GET /api/v1/nodes/gpu-1".to_owned(), patch.to_owned()]));
+        assert_eq!((performed, lines), (performed_from_exit(0, "", ""), vec!["GET /api/v1/nodes/gpu-1".to_owned(), patch.to_owned()]));
         let sent: Value = serde_json::from_str(&sent).unwrap();
         assert_eq!((&sent["metadata"]["resourceVersion"], &sent["metadata"]["labels"]), (&json!("7"), &json!({ "pool": "a" })));
         let conflict = |method: &Method, _: &str| if *method == Method::GET { node(&json!({})) } else { says(409, "it was modified") };
         let (performed, lines, _) = done(setting(&["gpu-1"]), conflict).await;
         assert_eq!(lines.len(), 2 * usize::try_from(TRIES).unwrap());
-        assert!(matches!(&performed, Performed::Ended { code: 1, stderr, .. } if stderr.contains("it was modified")), "{performed:?}");
+        assert!(
+            matches!(&performed, ExecutionOutcome::Ended { code: 1, stderr, .. } if stderr.contains("it was modified")),
+            "{performed:?}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_node_that_is_another_by_now_is_left_and_the_rest_is_done() {
         let moved = |_: &Method, _: &str| node(&json!({ "pool": "theirs" }));
         let (performed, lines, _) = done(setting(&["gpu-1"]), moved).await;
-        assert_eq!((performed, lines.len()), (ended(MOVED, "", "railwright: on gpu-1 it is theirs by now"), 1));
+        assert_eq!((performed, lines.len()), (performed_from_exit(MOVED, "", "railwright: on gpu-1 it is theirs by now"), 1));
         let one_of_two = |_: &Method, path: &str| if path.contains("gpu-1") { node(&json!({})) } else { says(404, "no such node") };
         let (performed, lines, _) = done(setting(&["gpu-1", "gpu-2"]), one_of_two).await;
-        assert_eq!((performed, lines.len()), (ended(1, "", "railwright: Node.core gpu-2 is gone; 1 of 2 nodes are done"), 3));
+        assert_eq!((performed, lines.len()), (performed_from_exit(1, "", "railwright: Node.core gpu-2 is gone; 1 of 2 nodes are done"), 3));
         let mut taking = setting(&["gpu-2"]);
         if let Action::EditNodes { edits, .. } = &mut taking {
-            edits[0].change = Change { old: Some("a".to_owned()), new: None, mark: None };
+            edits[0].change = NodeFieldChange { old: Some("a".to_owned()), new: None, mark: None };
         }
-        assert_eq!(done(taking, |_, _| says(404, "no such node")).await.0, ended(0, "", ""), "with the node went its labels");
+        assert_eq!(done(taking, |_, _| says(404, "no such node")).await.0, performed_from_exit(0, "", ""), "with the node went its labels");
         let lacking = says(403, r#"nodes "gpu-1" is forbidden: User "u" cannot patch resource "nodes" in API group """#);
         let denied = move |method: &Method, _: &str| if *method == Method::GET { node(&json!({})) } else { lacking.clone() };
         let (performed, ..) = done(setting(&["gpu-1"]), denied).await;

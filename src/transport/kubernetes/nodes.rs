@@ -1,21 +1,21 @@
 //! Nodes and the pods on them: what they are, and the three actions that empty one and give it back. A cordon is a merge patch
 //! that names nothing but its two fields, and holds for the version of the node that was looked at.
 
-use super::act::{Doubt, LOOK, Stop, TRIES, complaint, failed, refused};
-use super::answer::{self, exit};
-use super::edit::merge;
-use super::fault::Trouble;
-use super::kinds::{self, Resource};
-use super::lists::{Selection, pages, text};
-use super::server::{Call, Sent, Server};
-use super::{KubernetesLink, ended};
-use crate::Performed;
+use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure, stop_with_refusal};
+use super::answer::{self, new_exit_answer};
+use super::edit::new_merge_patch_request;
+use super::fault::KubernetesRequestError;
+use super::kinds::{self, ApiResource};
+use super::lists::{ObjectSelection, find_json_text, list_all_pages};
+use super::server::{KubernetesRequest, KubernetesServer, WriteRequestOutcome};
+use super::{KubernetesLink, performed_from_exit};
+use crate::ExecutionOutcome;
 use http::Method;
 use jiff::Timestamp;
 use railwright_resource::kubernetes_job::JobPod;
 use railwright_resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
 use railwright_resource::kubernetes_object::request::{KubernetesRead, NOT_NOW, ObjectName};
-use railwright_resource::{Answer, Read, node_field};
+use railwright_resource::{Read, ReadResult, node_field};
 use railwright_system::clock;
 use serde_json::{Value, json};
 
@@ -25,13 +25,13 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 /// A kubelet that has been silent for so long, in seconds, by the word of the cluster's own controller, is not only away for a moment.
 const SILENT_S: i64 = 60;
 
-pub(super) fn node(name: &str) -> (ObjectName, Resource) {
-    (node_field::node(name), Resource { plural: "nodes".to_owned(), namespaced: false })
+pub(super) fn new_node_reference(name: &str) -> (ObjectName, ApiResource) {
+    (node_field::build_node_object_name(name), ApiResource { plural: "nodes".to_owned(), namespaced: false })
 }
 
 /// A pod; without a namespace those of all.
-pub(super) fn pod(namespace: Option<&str>, name: &str) -> (ObjectName, Resource) {
-    let resource = Resource { plural: "pods".to_owned(), namespaced: namespace.is_some() };
+pub(super) fn new_pod_reference(namespace: Option<&str>, name: &str) -> (ObjectName, ApiResource) {
+    let resource = ApiResource { plural: "pods".to_owned(), namespaced: namespace.is_some() };
     let namespace = namespace.map(str::to_owned);
     (ObjectName { api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace, name: name.to_owned() }, resource)
 }
@@ -42,20 +42,20 @@ pub fn is_of_all(read: &Read) -> bool {
 }
 
 /// The answers to these questions about all nodes, each by the nodes' names: however many they are, the nodes are listed once.
-pub async fn of_all(server: &Server, reads: &[&Read]) -> Result<Vec<Answer>, Trouble> {
+pub async fn of_all(server: &KubernetesServer, reads: &[&Read]) -> Result<Vec<ReadResult>, KubernetesRequestError> {
     if reads.is_empty() {
         return Ok(Vec::new());
     }
-    let (name, kind) = node("");
+    let (name, kind) = new_node_reference("");
     let of = |read: &Read, node: &Value| match read {
         Read::Kubernetes(KubernetesRead::NodeField(field)) => serde_json::to_value(field.of(node)),
         _ => serde_json::to_value(NodeNow::of(node)),
     };
     let all = |node: &Value| {
         let said: Vec<Value> = reads.iter().map(|read| of(read, node).unwrap_or_default()).collect();
-        Some((text(node, "/metadata/name").to_owned(), said))
+        Some((find_json_text(node, "/metadata/name").to_owned(), said))
     };
-    let nodes = match pages(server, &name, &kind, Selection::All, all).await? {
+    let nodes = match list_all_pages(server, &name, &kind, ObjectSelection::All, all).await? {
         Ok(nodes) => nodes,
         Err(answer) => return Ok(vec![answer; reads.len()]),
     };
@@ -63,14 +63,14 @@ pub async fn of_all(server: &Server, reads: &[&Read]) -> Result<Vec<Answer>, Tro
     for (name, said) in nodes {
         answers.iter_mut().zip(said).for_each(|(answer, value)| drop(answer.insert(name.clone(), value)));
     }
-    Ok(answers.into_iter().map(|answer| exit(0, Value::Object(answer).to_string())).collect())
+    Ok(answers.into_iter().map(|answer| new_exit_answer(0, Value::Object(answer).to_string())).collect())
 }
 
 /// The pods of a node. When one was told to end, its node is asked for too: where the kubelet is silent nobody says that it is gone.
-pub async fn pods_on(server: &Server, node: &str) -> Result<Answer, Trouble> {
-    let (name, kind) = pod(None, "");
-    let of = |pod: &Value| Some((pod_now(pod), time(pod, "/metadata/deletionTimestamp")));
-    let mut pods = match pages(server, &name, &kind, Selection::OnNode(node), of).await? {
+pub async fn pods_on(server: &KubernetesServer, node: &str) -> Result<ReadResult, KubernetesRequestError> {
+    let (name, kind) = new_pod_reference(None, "");
+    let of = |pod: &Value| Some((pod_now(pod), parse_timestamp_at(pod, "/metadata/deletionTimestamp")));
+    let mut pods = match list_all_pages(server, &name, &kind, ObjectSelection::OnNode(node), of).await? {
         Err(answer) => return Ok(answer),
         Ok(pods) => pods,
     };
@@ -80,110 +80,121 @@ pub async fn pods_on(server: &Server, node: &str) -> Result<Answer, Trouble> {
         pod.lost = ends_at.zip(silent_at).is_some_and(|(ends_at, now)| ends_at < now);
     }
     let pods: Vec<PodNow> = pods.into_iter().map(|(pod, _)| pod).collect();
-    Ok(exit(0, json!(pods).to_string()))
+    Ok(new_exit_answer(0, json!(pods).to_string()))
 }
 
 /// Now, by the server's clock, where the kubelet of a node has been silent for long. `Unknown` is said of one that sends nothing any more;
 /// `False` is what a kubelet says itself (kubernetes.io/docs/reference/node/node-status, "Conditions").
-async fn silent_at(server: &Server, name: &str) -> Result<Option<Timestamp>, Trouble> {
-    let (object, resource) = node(name);
-    let Ok(path) = kinds::path(&object, &resource) else { return Ok(None) };
-    let reply = server.ask(&Call::get(path)).await?;
+async fn silent_at(server: &KubernetesServer, name: &str) -> Result<Option<Timestamp>, KubernetesRequestError> {
+    let (object, resource) = new_node_reference(name);
+    let Ok(path) = kinds::build_object_path(&object, &resource) else { return Ok(None) };
+    let reply = server.ask(&KubernetesRequest::get(path)).await?;
     let Some(node) = reply.json().filter(|node| reply.status == 200 && !reply.cut && answer::is_of(&object, node)) else { return Ok(None) };
     let conditions = node.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
     let unknown = conditions.into_iter().find(|one| one["type"] == "Ready" && one["status"] == "Unknown");
-    let since = unknown.and_then(|one| time(one, "/lastTransitionTime"));
+    let since = unknown.and_then(|one| parse_timestamp_at(one, "/lastTransitionTime"));
     Ok(since.filter(|since| reply.now.as_second() - since.as_second() >= SILENT_S).map(|_| reply.now))
 }
 
-fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
-    text(object, pointer).parse().ok()
+fn parse_timestamp_at(object: &Value, pointer: &str) -> Option<Timestamp> {
+    find_json_text(object, pointer).parse().ok()
 }
 
 fn pod_now(pod: &Value) -> PodNow {
     let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
     let controller = list("/metadata/ownerReferences").find(|owner| owner["controller"] == true);
-    let is_of_node = controller.is_some_and(|owner| (text(owner, "/kind"), text(owner, "/apiVersion")) == ("Node", "v1"));
+    let is_of_node =
+        controller.is_some_and(|owner| (find_json_text(owner, "/kind"), find_json_text(owner, "/apiVersion")) == ("Node", "v1"));
     let on_disk = |volume: &&Value| volume.get("emptyDir").is_some_and(|of| of.get("medium").and_then(Value::as_str) != Some("Memory"));
     PodNow {
-        namespace: text(pod, "/metadata/namespace").to_owned(),
-        name: text(pod, "/metadata/name").to_owned(),
-        uid: text(pod, "/metadata/uid").to_owned(),
+        namespace: find_json_text(pod, "/metadata/namespace").to_owned(),
+        name: find_json_text(pod, "/metadata/name").to_owned(),
+        uid: find_json_text(pod, "/metadata/uid").to_owned(),
         owner: controller.map(owner_of),
         mirror: is_of_node && pod.pointer("/metadata/annotations").is_some_and(|all| all.get(MIRROR).is_some()),
-        finished: matches!(text(pod, "/status/phase"), "Succeeded" | "Failed"),
+        finished: matches!(find_json_text(pod, "/status/phase"), "Succeeded" | "Failed"),
         ends: pod.pointer("/metadata/deletionTimestamp").is_some(),
         lost: false,
-        local_data: list("/spec/volumes").filter(on_disk).map(|volume| text(volume, "/name").to_owned()).collect(),
+        local_data: list("/spec/volumes").filter(on_disk).map(|volume| find_json_text(volume, "/name").to_owned()).collect(),
         devices: JobPod::of(pod).asks.into_keys().collect(),
     }
 }
 
 /// Kind and name of a controller.
 fn owner_of(owner: &Value) -> String {
-    let (kind, group) = (text(owner, "/kind"), text(owner, "/apiVersion").split_once('/').map_or("", |(group, _)| group));
+    let (kind, group) =
+        (find_json_text(owner, "/kind"), find_json_text(owner, "/apiVersion").split_once('/').map_or("", |(group, _)| group));
     let group = if kind == "DaemonSet" && group != "apps" { format!(".{group}") } else { String::new() };
-    format!("{kind}{group}/{}", text(owner, "/name"))
+    format!("{kind}{group}/{}", find_json_text(owner, "/name"))
 }
 
 impl KubernetesLink {
     /// Has no more pods put on a node that still takes some, and marks it.
-    pub(super) async fn cordon(&self, name: &str, mark: &str) -> Result<Performed, Stop> {
+    pub(super) async fn cordon(&self, name: &str, mark: &str) -> Result<ExecutionOutcome, KubernetesActionStop> {
         self.schedule(name, |now| now.schedulable.then(|| (json!(true), json!(mark)))).await
     }
 
     /// Has pods put on a node again that bears our mark.
-    pub(super) async fn uncordon(&self, name: &str) -> Result<Performed, Stop> {
+    pub(super) async fn uncordon(&self, name: &str) -> Result<ExecutionOutcome, KubernetesActionStop> {
         self.schedule(name, |now| now.cordoned.is_some().then_some((Value::Null, Value::Null))).await
     }
 
     /// Writes what `decide` makes of the node for its `unschedulable` and our mark, as long as nobody changed the node meanwhile.
-    async fn schedule(&self, name: &str, decide: impl Fn(&NodeNow) -> Option<(Value, Value)>) -> Result<Performed, Stop> {
-        let (object, resource) = node(name);
-        let path = kinds::path(&object, &resource).map_err(|reason| failed(&reason))?;
+    async fn schedule(
+        &self,
+        name: &str,
+        decide: impl Fn(&NodeNow) -> Option<(Value, Value)>,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        let (object, resource) = new_node_reference(name);
+        let path = kinds::build_object_path(&object, &resource).map_err(|reason| stop_with_failure(&reason))?;
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
             let live = self.live(&object, &path, &resource).await.map_err(|stop| doubt.over(stop))?;
-            let Some((unschedulable, mark)) = decide(&NodeNow::of(&live)) else { return Ok(ended(0, "", "")) };
+            let Some((unschedulable, mark)) = decide(&NodeNow::of(&live)) else { return Ok(performed_from_exit(0, "", "")) };
             let version = live.pointer("/metadata/resourceVersion");
             let metadata = json!({ "resourceVersion": version, "annotations": { CORDONED: mark } });
-            let patch = merge(&path, &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }));
+            let patch = new_merge_patch_request(&path, &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }));
             match self.send(&patch).await.map_err(|stop| doubt.over(stop))? {
-                Sent::Answered(reply) if reply.status == 200 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
-                Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
-                Sent::Answered(reply) => return Err(doubt.over(refused(&object, &resource, &reply))),
+                WriteRequestOutcome::Answered(reply) if reply.status == 200 => {
+                    return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
+                }
+                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => clock::sleep_for(LOOK).await,
+                WriteRequestOutcome::Answered(reply) => return Err(doubt.over(stop_with_refusal(&object, &resource, &reply))),
                 // It is as it is to be, or is written again.
-                Sent::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
                     doubt.add(reason, may_come);
-                    clock::pause(again_after).await;
+                    clock::sleep_for(again_after).await;
                 }
             }
         }
-        Err(doubt.over(failed(&format!("{object} changes all the time; nothing was changed by us"))))
+        Err(doubt.over(stop_with_failure(&format!("{object} changes all the time; nothing was changed by us"))))
     }
 
     /// Has a pod end. One that is gone, or is another one by now, is done with.
-    pub(super) async fn evict(&self, namespace: &str, name: &str, uid: &str) -> Result<Performed, Stop> {
-        let (object, resource) = pod(Some(namespace), name);
-        let path = kinds::path(&object, &resource).map_err(|reason| failed(&reason))?;
+    pub(super) async fn evict(&self, namespace: &str, name: &str, uid: &str) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        let (object, resource) = new_pod_reference(Some(namespace), name);
+        let path = kinds::build_object_path(&object, &resource).map_err(|reason| stop_with_failure(&reason))?;
         let eviction = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": { "name": name, "namespace": namespace },
             "deleteOptions": { "preconditions": { "uid": uid } },
         });
-        let reply = self.change(&Call::with(Method::POST, format!("{path}/eviction"), "application/json", eviction.to_string())).await?;
+        let reply = self
+            .change(&KubernetesRequest::with(Method::POST, format!("{path}/eviction"), "application/json", eviction.to_string()))
+            .await?;
         match reply.status {
-            200 | 201 | 409 => Ok(ended(0, "", "")),
-            _ if reply.is_not_found() => Ok(ended(0, "", "")),
+            200 | 201 | 409 => Ok(performed_from_exit(0, "", "")),
+            _ if reply.is_not_found() => Ok(performed_from_exit(0, "", "")),
             // The words of the budget are in the causes (kubernetes/kubernetes: pkg/registry/core/pod/storage/eviction.go).
             429 => {
-                let why = reply.json().as_ref().map(|status| text(status, "/details/causes/0/message").to_owned()).unwrap_or_default();
+                let why =
+                    reply.json().as_ref().map(|status| find_json_text(status, "/details/causes/0/message").to_owned()).unwrap_or_default();
                 let why = if why.is_empty() { reply.message() } else { why };
-                Ok(ended(NOT_NOW, "", &complaint(&why)))
+                Ok(performed_from_exit(NOT_NOW, "", &format_error_line(&why)))
             }
-            403 if reply.message().contains("being terminated") => Ok(ended(0, "", "")),
-            _ => Err(refused(&object, &Resource { plural: "pods/eviction".to_owned(), ..resource }, &reply)),
+            403 if reply.message().contains("being terminated") => Ok(performed_from_exit(0, "", "")),
+            _ => Err(stop_with_refusal(&object, &ApiResource { plural: "pods/eviction".to_owned(), ..resource }, &reply)),
         }
     }
 }
@@ -202,7 +213,7 @@ mod tests {
         (200, Vec::new(), node.to_string())
     }
 
-    async fn done(action: Action, node: Reply, change: Reply) -> (Performed, Vec<String>, String) {
+    async fn done(action: Action, node: Reply, change: Reply) -> (ExecutionOutcome, Vec<String>, String) {
         let (link, asked) = link(move |method, _, _| if *method == Method::GET { node.clone() } else { change.clone() });
         let performed = link.perform(&action, "t", None).await.unwrap();
         (performed, asked.lines(), asked.last_body())
@@ -217,7 +228,7 @@ mod tests {
         let well = || (200, Vec::new(), "{}".to_owned());
         let patch = "PATCH /api/v1/nodes/gpu-1?fieldManager=railwright&fieldValidation=Strict";
         let (performed, lines, sent) = done(cordon(), live(None, None), well()).await;
-        assert_eq!((performed, lines), (ended(0, "", ""), vec!["GET /api/v1/nodes/gpu-1".to_owned(), patch.to_owned()]));
+        assert_eq!((performed, lines), (performed_from_exit(0, "", ""), vec!["GET /api/v1/nodes/gpu-1".to_owned(), patch.to_owned()]));
         let sent: Value = serde_json::from_str(&sent).unwrap();
         assert_eq!(sent["metadata"], json!({ "resourceVersion": "7", "annotations": { CORDONED: "{}" } }));
         assert_eq!(sent["spec"], json!({ "unschedulable": true }));
@@ -231,9 +242,9 @@ mod tests {
 
         let (performed, lines, _) = done(cordon(), live(None, None), says(409, "the object has been modified")).await;
         assert_eq!(lines.len(), 2 * usize::try_from(TRIES).unwrap());
-        assert!(matches!(performed, Performed::Ended { code: 1, .. }), "{performed:?}");
+        assert!(matches!(performed, ExecutionOutcome::Ended { code: 1, .. }), "{performed:?}");
         let (performed, ..) = done(cordon(), says(404, "nodes \"gpu-1\" not found"), well()).await;
-        assert!(!matches!(performed, Performed::Ended { code: 0, .. }), "{performed:?}");
+        assert!(!matches!(performed, ExecutionOutcome::Ended { code: 0, .. }), "{performed:?}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -244,21 +255,24 @@ mod tests {
         let kept = json!({ "message": "Cannot evict pod", "details": { "causes": causes } }).to_string();
         let (performed, lines, sent) = done(evict(), says(500, ""), (429, Vec::new(), kept)).await;
         let words = "railwright: The disruption budget web needs 2 healthy pods and has 2 currently";
-        assert_eq!((performed, lines), (ended(NOT_NOW, "", words), vec!["POST /api/v1/namespaces/ml/pods/web-0/eviction".to_owned()]));
+        assert_eq!(
+            (performed, lines),
+            (performed_from_exit(NOT_NOW, "", words), vec!["POST /api/v1/namespaces/ml/pods/web-0/eviction".to_owned()])
+        );
         let sent: Value = serde_json::from_str(&sent).unwrap();
         assert_eq!(sent["deleteOptions"]["preconditions"]["uid"], "u");
         for gone in [says(404, "not found"), says(409, "another uid"), (201, Vec::new(), "{}".to_owned())] {
-            assert_eq!(done(evict(), says(500, ""), gone).await.0, ended(0, "", ""));
+            assert_eq!(done(evict(), says(500, ""), gone).await.0, performed_from_exit(0, "", ""));
         }
         let lacking = says(403, r#"pods "web-0" is forbidden: User "u" cannot create resource "pods/eviction" in API group """#);
         let (performed, ..) = done(evict(), says(500, ""), lacking).await;
         assert!(format!("{performed:?}").contains("a rule is missing"), "{performed:?}");
         // A namespace that goes takes its pods with it; what stands between us and the server says nothing of pods.
         let going = r#"pods "web-0" is forbidden: unable to create new content in namespace ml because it is being terminated"#;
-        assert_eq!(done(evict(), says(500, ""), says(403, going)).await.0, ended(0, "", ""));
+        assert_eq!(done(evict(), says(500, ""), says(403, going)).await.0, performed_from_exit(0, "", ""));
         for body in [r#"{"error":"no route"}"#, "404 page not found"] {
             let (performed, ..) = done(evict(), says(500, ""), (404, Vec::new(), body.to_owned())).await;
-            assert!(matches!(performed, Performed::Ended { code: 1, .. }), "{performed:?}");
+            assert!(matches!(performed, ExecutionOutcome::Ended { code: 1, .. }), "{performed:?}");
         }
     }
 
@@ -290,7 +304,7 @@ mod tests {
         for body in bodies.map(str::to_owned) {
             let (link, _) = link(move |_, _, _| (200, Vec::new(), body.clone()));
             let nodes = Read::Kubernetes(KubernetesRead::Nodes);
-            let object = Read::Kubernetes(KubernetesRead::Object(node("gpu-1").0));
+            let object = Read::Kubernetes(KubernetesRead::Object(new_node_reference("gpu-1").0));
             let answers = link.read(&[pods.clone(), nodes.clone(), object.clone()]).await.unwrap();
             for read in [&pods, &nodes, &object] {
                 assert_eq!(answers.output(read).unwrap().0, NOT_SAID, "{read:?}: {:?}", answers.get(read));

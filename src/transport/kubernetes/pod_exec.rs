@@ -1,43 +1,43 @@
 //! A program in one pod that somebody named: the pod is looked at first, so that what keeps it from running is said in words.
 
-use super::answer::{self, exit};
-use super::exec::{in_container, pod};
-use super::fault::Trouble;
+use super::answer::{self, new_exit_answer};
+use super::exec::{in_container, new_namespaced_pod_reference};
+use super::fault::KubernetesRequestError;
 use super::kinds;
 use super::running_pod::RunningPod;
-use super::server::{Call, Server};
+use super::server::{KubernetesRequest, KubernetesServer};
 use railwright_base::text::one_line;
-use railwright_resource::Answer;
+use railwright_resource::ReadResult;
 use railwright_resource::kubernetes_object::exec::PodExec;
 use railwright_resource::kubernetes_object::request::{ABSENT, NOT_SAID};
 
 /// What the program says.
-pub async fn exec(server: &Server, asked: &PodExec) -> Result<Answer, Trouble> {
+pub async fn exec_in_named_pod(server: &KubernetesServer, asked: &PodExec) -> Result<ReadResult, KubernetesRequestError> {
     let PodExec { namespace, pod: name, container, argv } = asked;
-    let (object, resource) = pod(namespace, name);
-    let path = match kinds::path(&object, &resource) {
+    let (object, resource) = new_namespaced_pod_reference(namespace, name);
+    let path = match kinds::build_object_path(&object, &resource) {
         Ok(path) => path,
-        Err(reason) => return Ok(exit(NOT_SAID, reason)),
+        Err(reason) => return Ok(new_exit_answer(NOT_SAID, reason)),
     };
-    let reply = server.ask(&Call::get(path)).await?;
-    if let Some(verb) = answer::lacking(&reply) {
-        return Ok(answer::denied(&object, &verb, "pods"));
+    let reply = server.ask(&KubernetesRequest::get(path)).await?;
+    if let Some(verb) = answer::find_denied_verb(&reply) {
+        return Ok(answer::new_denied_answer(&object, &verb, "pods"));
     }
     let found = match (reply.status, reply.json()) {
-        _ if reply.is_not_found() => return Ok(exit(ABSENT, format!("no pod {name} is in namespace {namespace}"))),
+        _ if reply.is_not_found() => return Ok(new_exit_answer(ABSENT, format!("no pod {name} is in namespace {namespace}"))),
         (200, Some(pod)) => RunningPod::of(&pod),
-        (200, None) => return Ok(exit(NOT_SAID, "what came is no pod")),
-        _ => return Ok(exit(NOT_SAID, reply.message())),
+        (200, None) => return Ok(new_exit_answer(NOT_SAID, "what came is no pod")),
+        _ => return Ok(new_exit_answer(NOT_SAID, reply.message())),
     };
     let container = match found.container(container.as_deref()) {
         Ok(container) => container,
         Err(names) => {
             let names = one_line(&names.join(", "), 200);
-            return Ok(exit(NOT_SAID, format!("the pod has several containers ({names}): name one, --container")));
+            return Ok(new_exit_answer(NOT_SAID, format!("the pod has several containers ({names}): name one, --container")));
         }
     };
     if let Some(why) = found.hindrance(container) {
-        return Ok(exit(ABSENT, one_line(&format!("the pod does not run ({why})"), 300)));
+        return Ok(new_exit_answer(ABSENT, one_line(&format!("the pod does not run ({why})"), 300)));
     }
     Ok(in_container(server, namespace, name, container, argv).await)
 }
@@ -51,7 +51,7 @@ mod tests {
     use railwright_resource::{AnswerStatus, Read};
     use serde_json::{Value, json};
 
-    async fn answer(pod: (u16, Value), of_exec: (u16, &'static str), container: Option<&str>) -> (Answer, Vec<String>) {
+    async fn answer(pod: (u16, Value), of_exec: (u16, &'static str), container: Option<&str>) -> (ReadResult, Vec<String>) {
         let (link, seen) = link(move |_, path, _| match path.contains("/exec?") {
             true => says(of_exec.0, of_exec.1),
             false => (pod.0, Vec::new(), pod.1.to_string()),
@@ -86,9 +86,9 @@ mod tests {
     async fn why_it_cannot_be_asked_is_said() {
         let status = |message: &str| json!({ "kind": "Status", "status": "Failure", "reason": "NotFound", "message": message });
         let (gone, _) = answer((404, status("pods \"train-0\" not found")), (403, ""), None).await;
-        assert_eq!(gone, exit(ABSENT, "no pod train-0 is in namespace ml"));
+        assert_eq!(gone, new_exit_answer(ABSENT, "no pod train-0 is in namespace ml"));
         let (waits, lines) = answer((200, a_pod("Pending", &["main"])), (403, ""), None).await;
-        assert_eq!((waits, lines.len()), (exit(ABSENT, "the pod does not run (Pending)"), 1));
+        assert_eq!((waits, lines.len()), (new_exit_answer(ABSENT, "the pod does not run (Pending)"), 1));
         let refusal = "pods \"train-0\" is forbidden: User \"ann\" cannot get resource \"pods\" in API group \"\" in the namespace \"ml\"";
         let (denied, _) = answer((403, status(refusal)), (403, ""), None).await;
         assert_eq!(denied.status, AnswerStatus::Denied);

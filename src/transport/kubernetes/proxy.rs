@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 /// The environment's word on proxies.
 #[derive(Debug, Clone, Default)]
-pub struct Environment {
+pub struct ProxyEnvironment {
     /// `HTTPS_PROXY` or `https_proxy`.
     pub proxy: Option<String>,
     /// `NO_PROXY` or `no_proxy`.
@@ -13,33 +13,34 @@ pub struct Environment {
 }
 
 /// The proxy for this server.
-pub fn of(own: Option<&str>, environment: &Environment, host: &str, port: u16) -> Option<String> {
+pub fn select_proxy(own: Option<&str>, environment: &ProxyEnvironment, host: &str, port: u16) -> Option<String> {
     let usable = |text: &&str| !text.trim().is_empty();
     if let Some(own) = own.filter(usable) {
         return Some(own.to_owned());
     }
     let proxy = environment.proxy.as_deref().filter(usable)?;
-    let spared = is_here(host) || environment.without.as_deref().is_some_and(|list| list.split(',').any(|one| spares(one, host, port)));
+    let spared = is_here(host)
+        || environment.without.as_deref().is_some_and(|list| list.split(',').any(|one| matches_no_proxy_entry(one, host, port)));
     // As curl and Go's net/http take it: without a scheme it speaks HTTP.
     (!spared).then(|| if proxy.contains("://") { proxy.to_owned() } else { format!("http://{proxy}") })
 }
 
 /// Nobody means a proxy for this machine itself.
 fn is_here(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || bare(host).parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost") || strip_brackets(host).parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn bare(host: &str) -> &str {
+fn strip_brackets(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// One entry of NO_PROXY: `*`, an address, a network, or a name that stands for all below it, each with a port or without.
-fn spares(entry: &str, host: &str, port: u16) -> bool {
+fn matches_no_proxy_entry(entry: &str, host: &str, port: u16) -> bool {
     let entry = entry.trim();
     if entry == "*" {
         return true;
     }
-    let address: Option<IpAddr> = bare(host).parse().ok();
+    let address: Option<IpAddr> = strip_brackets(host).parse().ok();
     if let (Some(address), Ok(network)) = (address, entry.parse::<ipnet::IpNet>()) {
         return network.contains(&address);
     }
@@ -50,7 +51,7 @@ fn spares(entry: &str, host: &str, port: u16) -> bool {
     if of_port.is_some_and(|of_port| of_port != port) || name.is_empty() {
         return false;
     }
-    if let Ok(own) = bare(name).parse::<IpAddr>() {
+    if let Ok(own) = strip_brackets(name).parse::<IpAddr>() {
         return address == Some(own);
     }
     let (name, host) = (name.trim_start_matches('*').trim_start_matches('.').to_ascii_lowercase(), host.to_ascii_lowercase());
@@ -64,8 +65,8 @@ mod tests {
     #[test]
     fn loopback_and_what_is_listed_go_without_a_proxy() {
         let proxied = |without: &str, host: &str| {
-            let environment = Environment { proxy: Some("proxy:3128".to_owned()), without: Some(without.to_owned()) };
-            of(None, &environment, host, 6443)
+            let environment = ProxyEnvironment { proxy: Some("proxy:3128".to_owned()), without: Some(without.to_owned()) };
+            select_proxy(None, &environment, host, 6443)
         };
         for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"] {
             assert_eq!(proxied("", host), None, "{host}");
@@ -89,8 +90,8 @@ mod tests {
 
     #[test]
     fn the_kubeconfig_has_the_first_word() {
-        let environment = Environment { proxy: Some("http://other".to_owned()), without: Some("*".to_owned()) };
-        assert_eq!(of(Some("socks5://own:1080"), &environment, "127.0.0.1", 1).as_deref(), Some("socks5://own:1080"));
-        assert_eq!(of(Some(""), &Environment::default(), "api.example", 443), None);
+        let environment = ProxyEnvironment { proxy: Some("http://other".to_owned()), without: Some("*".to_owned()) };
+        assert_eq!(select_proxy(Some("socks5://own:1080"), &environment, "127.0.0.1", 1).as_deref(), Some("socks5://own:1080"));
+        assert_eq!(select_proxy(Some(""), &ProxyEnvironment::default(), "api.example", 443), None);
     }
 }

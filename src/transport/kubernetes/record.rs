@@ -5,22 +5,22 @@
 //! run that slept away from another one's record: a writer looks at the record first, then whether the lock is its own, and writes only over
 //! the version that it looked at; whoever takes the lock puts its token on the record, which makes every earlier look one of another version.
 
-use super::answer::{self, exit};
-use super::edit::{identity, merge};
-use super::fault::Trouble;
+use super::answer::{self, new_exit_answer};
+use super::edit::{build_version_precondition, new_merge_patch_request};
+use super::fault::KubernetesRequestError;
 use super::lock::FENCE;
-use super::server::{Call, Reply, Sent};
-use super::write::{OF_NOTHING, applied};
-use super::{KubernetesLink, NAMESPACE, NOT_KEPT, ended};
+use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
+use super::write::{OF_NOTHING, new_apply_request};
+use super::{KubernetesLink, NAMESPACE, NOT_KEPT, performed_from_exit};
 use crate::target_lock::RECORD_MOVED;
-use crate::{Fence, NO_RECORD, Performed, TransportError};
+use crate::{ExecutionOutcome, Fence, NO_RECORD, TransportError};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use railwright_base::{Digest, bounded};
-use railwright_resource::Answer;
+use railwright_resource::ReadResult;
 use railwright_resource::file::base64;
 use railwright_resource::file::found::answer_of_private;
-use railwright_resource::kubernetes_object::applyset::Members;
+use railwright_resource::kubernetes_object::applyset::ApplySetMembers;
 use railwright_resource::kubernetes_object::request::ObjectName;
 use railwright_system::clock;
 use serde_json::{Value, json};
@@ -40,10 +40,10 @@ const UNPACKED_LIMIT_BYTES: u64 = 32 << 20;
 const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(30);
 
-enum Found {
+enum ClusterRecordLookup {
     Nothing,
     Kept(KeptRecord),
-    Refused(Reply),
+    Refused(KubernetesReply),
 }
 
 /// The Secret that is there.
@@ -62,21 +62,21 @@ pub(super) struct NewRecord<'a> {
     pub replaces: &'a BTreeSet<String>,
 }
 
-impl Found {
+impl ClusterRecordLookup {
     /// The same as a host tells of the file that it keeps.
     fn digest(&self) -> String {
         match self {
-            Found::Kept(kept) => {
+            ClusterRecordLookup::Kept(kept) => {
                 let text = kept.json.as_ref().map_or_else(|| kept.secret["data"].to_string(), |json| format!("{json}\n"));
                 Digest::of_bytes(text.as_bytes()).as_str().to_owned()
             }
-            Found::Nothing | Found::Refused(_) => NO_RECORD.to_owned(),
+            ClusterRecordLookup::Nothing | ClusterRecordLookup::Refused(_) => NO_RECORD.to_owned(),
         }
     }
 
     /// The fencing token that it bears.
     fn fence(&self) -> u64 {
-        let Found::Kept(kept) = self else { return 0 };
+        let ClusterRecordLookup::Kept(kept) = self else { return 0 };
         let token = kept.secret.pointer("/metadata/annotations").and_then(|all| all.get(FENCE)?.as_str()?.parse().ok());
         token.unwrap_or_default()
     }
@@ -84,57 +84,59 @@ impl Found {
     /// What a write names so that it is refused where another one came in between.
     fn precondition(&self) -> Value {
         match self {
-            Found::Kept(kept) => identity(&kept.secret),
-            Found::Nothing | Found::Refused(_) => json!({ "resourceVersion": OF_NOTHING }),
+            ClusterRecordLookup::Kept(kept) => build_version_precondition(&kept.secret),
+            ClusterRecordLookup::Nothing | ClusterRecordLookup::Refused(_) => json!({ "resourceVersion": OF_NOTHING }),
         }
     }
 }
 
 impl KubernetesLink {
-    async fn record(&self) -> Result<Found, Trouble> {
-        let call = Call { limit: ANSWER_LIMIT_BYTES, ..Call::get(path(&self.keeps)) };
+    async fn record(&self) -> Result<ClusterRecordLookup, KubernetesRequestError> {
+        let call = KubernetesRequest { limit: ANSWER_LIMIT_BYTES, ..KubernetesRequest::get(build_secret_path(&self.keeps)) };
         let reply = self.server.ask(&call).await?;
         Ok(match reply.status {
-            200 => match reply.json().filter(|found| answer::is_of(&secret(&self.keeps), found)) {
-                Some(secret) => Found::Kept(KeptRecord { json: unpacked(&secret), secret }),
-                None => Found::Refused(reply),
+            200 => match reply.json().filter(|found| answer::is_of(&build_secret_name(&self.keeps), found)) {
+                Some(secret) => ClusterRecordLookup::Kept(KeptRecord { json: decompress_record(&secret), secret }),
+                None => ClusterRecordLookup::Refused(reply),
             },
-            _ if reply.is_not_found() => Found::Nothing,
-            _ => Found::Refused(reply),
+            _ if reply.is_not_found() => ClusterRecordLookup::Nothing,
+            _ => ClusterRecordLookup::Refused(reply),
         })
     }
 
-    pub(super) async fn record_now(&self) -> Result<Performed, TransportError> {
+    pub(super) async fn record_now(&self) -> Result<ExecutionOutcome, TransportError> {
         Ok(match self.record().await.map_err(|trouble| trouble.error(&self.server))? {
-            Found::Nothing => ended(1, "", ""),
-            Found::Kept(KeptRecord { json: Some(json), .. }) => ended(0, &json, ""),
-            Found::Kept(_) => ended(NOT_KEPT, "", &format!("the Secret {NAMESPACE}/{} holds no record", self.keeps)),
-            Found::Refused(reply) => ended(NOT_KEPT, "", &refused(&self.keeps, &reply)),
+            ClusterRecordLookup::Nothing => performed_from_exit(1, "", ""),
+            ClusterRecordLookup::Kept(KeptRecord { json: Some(json), .. }) => performed_from_exit(0, &json, ""),
+            ClusterRecordLookup::Kept(_) => {
+                performed_from_exit(NOT_KEPT, "", &format!("the Secret {NAMESPACE}/{} holds no record", self.keeps))
+            }
+            ClusterRecordLookup::Refused(reply) => performed_from_exit(NOT_KEPT, "", &describe_record_refusal(&self.keeps, &reply)),
         })
     }
 
     /// As the read of the file that a host keeps it in.
-    pub(super) async fn record_as_file(&self) -> Result<Answer, Trouble> {
+    pub(super) async fn record_as_file(&self) -> Result<ReadResult, KubernetesRequestError> {
         Ok(match self.record().await? {
-            Found::Nothing => exit(1, ""),
-            Found::Kept(KeptRecord { json: Some(json), .. }) => exit(0, answer_of_private(&json)),
-            Found::Kept(_) => return Err(self.record_unread("the Secret holds none".to_owned())),
-            Found::Refused(reply) => match answer::lacking(&reply) {
-                Some(verb) => answer::denied(&secret(&self.keeps), &verb, "secrets"),
+            ClusterRecordLookup::Nothing => new_exit_answer(1, ""),
+            ClusterRecordLookup::Kept(KeptRecord { json: Some(json), .. }) => new_exit_answer(0, answer_of_private(&json)),
+            ClusterRecordLookup::Kept(_) => return Err(self.record_unread("the Secret holds none".to_owned())),
+            ClusterRecordLookup::Refused(reply) => match answer::find_denied_verb(&reply) {
+                Some(verb) => answer::new_denied_answer(&build_secret_name(&self.keeps), &verb, "secrets"),
                 None => return Err(self.record_unread(format!("the API server answers {}: {}", reply.status, reply.message()))),
             },
         })
     }
 
     /// Whoever took it for absent would forget what is to be taken back, and write that down.
-    fn record_unread(&self, reason: String) -> Trouble {
+    fn record_unread(&self, reason: String) -> KubernetesRequestError {
         let (cluster, secret) = (self.server.cluster.clone(), self.keeps.clone());
-        Trouble::NotSent(TransportError::RecordUnread { cluster, secret, reason })
+        KubernetesRequestError::NotSent(TransportError::RecordUnread { cluster, secret, reason })
     }
 
     /// Puts the fencing token of whoever has just taken the lock on the record: stdout the digest of the record that stands there from then
     /// on. 76 where it bears a higher one, stdout that one: the Lease of its writer was removed.
-    pub(super) async fn fence_record(&self, token: u64) -> Result<Performed, TransportError> {
+    pub(super) async fn fence_record(&self, token: u64) -> Result<ExecutionOutcome, TransportError> {
         let mut last = None;
         for n in 0..TRIES {
             let found = match self.record_after(last.as_deref()).await? {
@@ -142,15 +144,17 @@ impl KubernetesLink {
                 Err(over) => return Ok(over),
             };
             if found.fence() > token {
-                return Ok(ended(76, &found.fence().to_string(), ""));
+                return Ok(performed_from_exit(76, &found.fence().to_string(), ""));
             }
-            if matches!(found, Found::Nothing) || found.fence() == token {
-                return Ok(ended(0, &found.digest(), ""));
+            if matches!(found, ClusterRecordLookup::Nothing) || found.fence() == token {
+                return Ok(performed_from_exit(0, &found.digest(), ""));
             }
             let mut patch = json!({ "metadata": found.precondition() });
             patch["metadata"]["annotations"] = json!({ FENCE: token.to_string() });
-            match self.sent(&merge(&path(&self.keeps), &patch), n, &mut last).await? {
-                Some(reply) if reply.status != 200 => return Ok(ended(NOT_KEPT, "", &refused(&self.keeps, &reply))),
+            match self.sent(&new_merge_patch_request(&build_secret_path(&self.keeps), &patch), n, &mut last).await? {
+                Some(reply) if reply.status != 200 => {
+                    return Ok(performed_from_exit(NOT_KEPT, "", &describe_record_refusal(&self.keeps, &reply)));
+                }
                 // What stands there is looked at once more.
                 _ => (),
             }
@@ -159,10 +163,10 @@ impl KubernetesLink {
     }
 
     /// Writes it while the lock is this writer's, in the place of one that it may replace.
-    pub(super) async fn write_record(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<Performed, TransportError> {
+    pub(super) async fn write_record(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<ExecutionOutcome, TransportError> {
         let manifest = match self.manifest(fence, record) {
             Ok(manifest) => manifest,
-            Err(why) => return Ok(ended(NOT_KEPT, "", &why)),
+            Err(why) => return Ok(performed_from_exit(NOT_KEPT, "", &why)),
         };
         let own = Digest::of_bytes(format!("{}\n", record.json).as_bytes());
         let mut last = None;
@@ -176,16 +180,16 @@ impl KubernetesLink {
                 return Ok(refused);
             }
             if last.is_some() && found.digest() == own.as_str() && found.fence() == fence.number {
-                return Ok(ended(0, "", ""));
+                return Ok(performed_from_exit(0, "", ""));
             }
             let may_be_replaced = record.replaces.is_empty() || record.replaces.contains(&found.digest());
             if !may_be_replaced || found.fence() > fence.number {
-                return Ok(ended(RECORD_MOVED, "", ""));
+                return Ok(performed_from_exit(RECORD_MOVED, "", ""));
             }
-            let call = applied(&path(&self.keeps), &manifest, &found.precondition());
+            let call = new_apply_request(&build_secret_path(&self.keeps), &manifest, &found.precondition());
             match self.sent(&call, n, &mut last).await? {
-                Some(reply) if matches!(reply.status, 200 | 201) => return Ok(ended(0, "", "")),
-                Some(reply) => return Ok(ended(NOT_KEPT, "", &refused(&self.keeps, &reply))),
+                Some(reply) if matches!(reply.status, 200 | 201) => return Ok(performed_from_exit(0, "", "")),
+                Some(reply) => return Ok(performed_from_exit(NOT_KEPT, "", &describe_record_refusal(&self.keeps, &reply))),
                 None => (),
             }
         }
@@ -193,29 +197,31 @@ impl KubernetesLink {
     }
 
     /// The record that a write goes by; how the write is over where that cannot be known. After one whose answer got lost, nobody knows.
-    async fn record_after(&self, last: Option<&str>) -> Result<Result<Found, Performed>, TransportError> {
-        let unknown = |reason: &str| Performed::Unknown { reason: reason.to_owned() };
+    async fn record_after(&self, last: Option<&str>) -> Result<Result<ClusterRecordLookup, ExecutionOutcome>, TransportError> {
+        let unknown = |reason: &str| ExecutionOutcome::Unknown { reason: reason.to_owned() };
         match (self.record().await, last) {
-            (Ok(Found::Refused(_)) | Err(_), Some(reason)) => Ok(Err(unknown(reason))),
-            (Ok(Found::Refused(reply)), None) => Ok(Err(ended(NOT_KEPT, "", &refused(&self.keeps, &reply)))),
+            (Ok(ClusterRecordLookup::Refused(_)) | Err(_), Some(reason)) => Ok(Err(unknown(reason))),
+            (Ok(ClusterRecordLookup::Refused(reply)), None) => {
+                Ok(Err(performed_from_exit(NOT_KEPT, "", &describe_record_refusal(&self.keeps, &reply))))
+            }
             (Ok(found), _) => Ok(Ok(found)),
             (Err(trouble), None) => Err(trouble.error(&self.server)),
         }
     }
 
     /// Sends a write; none where it met another one, or its answer got lost, and a look has to tell.
-    async fn sent(&self, call: &Call, n: u32, last: &mut Option<String>) -> Result<Option<Reply>, TransportError> {
+    async fn sent(&self, call: &KubernetesRequest, n: u32, last: &mut Option<String>) -> Result<Option<KubernetesReply>, TransportError> {
         match self.server.send(call).await {
-            Ok(Sent::Answered(reply)) if reply.status != 409 && (last.is_none() || reply.settles()) => Ok(Some(reply)),
+            Ok(WriteRequestOutcome::Answered(reply)) if reply.status != 409 && (last.is_none() || reply.settles()) => Ok(Some(reply)),
             Err(trouble) if last.is_none() => Err(trouble.error(&self.server)),
             // Once an answer got lost, no later error says that it was not done.
-            Ok(Sent::Answered(_)) | Err(_) => {
-                clock::pause(PAUSE * (n + 1)).await;
+            Ok(WriteRequestOutcome::Answered(_)) | Err(_) => {
+                clock::sleep_for(PAUSE * (n + 1)).await;
                 Ok(None)
             }
-            Ok(Sent::Unsure { reason, again_after, .. }) => {
+            Ok(WriteRequestOutcome::Unsure { reason, again_after, .. }) => {
                 *last = Some(reason);
-                clock::pause(again_after).await;
+                clock::sleep_for(again_after).await;
                 Ok(None)
             }
         }
@@ -225,45 +231,47 @@ impl KubernetesLink {
         if record.json.len() as u64 > UNPACKED_LIMIT_BYTES || !bounded::is_of_record(record.json) {
             return Err(format!("the record holds more than {} values or {} MiB", bounded::RECORD_VALUES, UNPACKED_LIMIT_BYTES >> 20));
         }
-        let packed = packed(record.json).map_err(|error| format!("the record cannot be packed: {error}"))?;
+        let packed = compress_record(record.json).map_err(|error| format!("the record cannot be packed: {error}"))?;
         if packed.len() > RECORD_LIMIT_BYTES {
             let size = packed.len() >> 10;
             return Err(format!("the record has {size} KiB in gzip, and a Secret takes {} KiB", RECORD_LIMIT_BYTES >> 10));
         }
-        let (labels, mut annotations) = Members::of(record.members).of_parent(&self.keeps);
+        let (labels, mut annotations) = ApplySetMembers::of(record.members).of_parent(&self.keeps);
         annotations[FENCE] = fence.number.to_string().into();
         let metadata = json!({ "name": self.keeps, "namespace": NAMESPACE, "labels": labels, "annotations": annotations });
-        Ok(json!({ "apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": metadata, "data": { KEY: base64::encode(&packed) } }))
+        Ok(
+            json!({ "apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": metadata, "data": { KEY: base64::encode_base64_text(&packed) } }),
+        )
     }
 }
 
-fn given_up(last: Option<String>) -> Performed {
+fn given_up(last: Option<String>) -> ExecutionOutcome {
     match last {
-        Some(reason) => Performed::Unknown { reason },
-        None => ended(NOT_KEPT, "", "the cluster's record is written by others all the time"),
+        Some(reason) => ExecutionOutcome::Unknown { reason },
+        None => performed_from_exit(NOT_KEPT, "", "the cluster's record is written by others all the time"),
     }
 }
 
-fn path(keeps: &str) -> String {
+fn build_secret_path(keeps: &str) -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/secrets/{keeps}")
 }
 
-fn secret(keeps: &str) -> ObjectName {
+fn build_secret_name(keeps: &str) -> ObjectName {
     ObjectName { api_version: "v1".to_owned(), kind: "Secret".to_owned(), namespace: Some(NAMESPACE.to_owned()), name: keeps.to_owned() }
 }
 
-fn refused(keeps: &str, reply: &Reply) -> String {
-    answer::refusal("the cluster's record", &secret(keeps), "secrets", reply)
+fn describe_record_refusal(keeps: &str, reply: &KubernetesReply) -> String {
+    answer::describe_failed_request("the cluster's record", &build_secret_name(keeps), "secrets", reply)
 }
 
-fn packed(json: &str) -> std::io::Result<Vec<u8>> {
+fn compress_record(json: &str) -> std::io::Result<Vec<u8>> {
     let mut out = Vec::new();
     GzEncoder::new(json.as_bytes(), Compression::default()).read_to_end(&mut out)?;
     Ok(out)
 }
 
-fn unpacked(secret: &Value) -> Option<String> {
-    let bytes = base64::decode(secret.get("data")?.get(KEY)?.as_str()?)?;
+fn decompress_record(secret: &Value) -> Option<String> {
+    let bytes = base64::decode_base64_text(secret.get("data")?.get(KEY)?.as_str()?)?;
     let mut out = String::new();
     let read = GzDecoder::new(bytes.as_slice()).take(UNPACKED_LIMIT_BYTES + 1).read_to_string(&mut out).ok()?;
     (read as u64 <= UNPACKED_LIMIT_BYTES && bounded::is_of_record(&out)).then_some(out)

@@ -1,25 +1,26 @@
 //! A release of Helm: what is installed, what a wish would come to, and the two actions. A read changes nothing: it asks for a dry run, and
 //! the API server for each object.
 
-use super::act::{Stop, complaint, failed, moved, unsure};
-use super::answer::exit;
-use super::helm::{Chart, Client, Failed, QUESTION, Said, WITH_REASONS};
-use super::kinds::Resource;
-use super::lists::{self, Selection};
+use super::act::{KubernetesActionStop, format_error_line, stop_with_failure, stop_with_stale_precondition, stop_with_unknown_outcome};
+use super::answer::new_exit_answer;
+use super::helm::{Chart, HelmCallError, HelmOutput, HelmProgram, QUESTION, WITH_REASONS};
+use super::kinds::ApiResource;
+use super::lists::{self, ObjectSelection};
 use super::read::Groups;
-use super::{KubernetesLink, ended};
-use crate::Performed;
+use super::{KubernetesLink, performed_from_exit};
+use crate::ExecutionOutcome;
 use railwright_base::Digest;
 use railwright_base::text::one_line;
-use railwright_resource::helm_release::compare::{self, Change, Live};
+use railwright_resource::helm_release::compare::{self, HelmReleaseChange, HelmReleaseObject};
 use railwright_resource::helm_release::request::{
-    CHART, DESCRIPTION, Found, Installed, MEMBERSHIP, NO_HELM, NOT_SAID, Preview, Release, ReleaseRecord, secret_label,
+    CHART, DESCRIPTION, HelmReleasePreview, HelmReleaseState, InstalledRelease, MEMBERSHIP, NO_HELM, NOT_SAID, Release, ReleaseRecord,
+    secret_label,
 };
 use railwright_resource::helm_release::{edits, varying};
 use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::part_of;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
-use railwright_resource::{Answer, AnswerStatus, rights};
+use railwright_resource::{AnswerStatus, ReadResult, rights};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +32,7 @@ const HOOKS: Duration = Duration::from_secs(300);
 
 /// What Helm has of a release.
 struct Has {
-    installed: Installed,
+    installed: InstalledRelease,
     values: Value,
     /// Its objects and its hooks.
     rendered: Vec<Value>,
@@ -41,46 +42,46 @@ struct Has {
 
 impl KubernetesLink {
     /// The answer to a read.
-    pub(super) async fn release(&self, release: &Release) -> Answer {
+    pub(super) async fn release(&self, release: &Release) -> ReadResult {
         match self.found(release).await {
-            Ok(found) => exit(0, serde_json::to_string(&found).unwrap_or_default()),
-            Err(Failed::NoHelm(reason)) => exit(NO_HELM, reason),
-            Err(Failed::TimedOut(_)) => Answer { status: AnswerStatus::TimedOut, out: String::new() },
-            Err(Failed::Local(reason)) => exit(NOT_SAID, reason),
+            Ok(found) => new_exit_answer(0, serde_json::to_string(&found).unwrap_or_default()),
+            Err(HelmCallError::NoHelm(reason)) => new_exit_answer(NO_HELM, reason),
+            Err(HelmCallError::TimedOut(_)) => ReadResult { status: AnswerStatus::TimedOut, out: String::new() },
+            Err(HelmCallError::Local(reason)) => new_exit_answer(NOT_SAID, reason),
         }
     }
 
-    async fn found(&self, release: &Release) -> Result<Found, Failed> {
+    async fn found(&self, release: &Release) -> Result<HelmReleaseState, HelmCallError> {
         let program = self.helm.program().await?;
         let has = self.installed(&program, release).await?;
         let is_busy = has.as_ref().is_some_and(|has| has.installed.status.starts_with("pending"));
-        let preview = if is_busy { Preview::default() } else { self.preview(&program, release, has.as_ref()).await? };
-        Ok(Found { installed: has.map(|has| has.installed), preview })
+        let preview = if is_busy { HelmReleasePreview::default() } else { self.preview(&program, release, has.as_ref()).await? };
+        Ok(HelmReleaseState { installed: has.map(|has| has.installed), preview })
     }
 
-    async fn ask(&self, program: &Client, words: &[&str]) -> Result<Said, Failed> {
+    async fn ask(&self, program: &HelmProgram, words: &[&str]) -> Result<HelmOutput, HelmCallError> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         self.helm.call(program, &words, b"", QUESTION).await
     }
 
-    async fn installed(&self, program: &Client, release: &Release) -> Result<Option<Has>, Failed> {
+    async fn installed(&self, program: &HelmProgram, release: &Release) -> Result<Option<Has>, HelmCallError> {
         let (name, place) = (release.name.as_str(), format!("--namespace={}", release.namespace));
         // Before all that is judged: whatever somebody makes from here on has another record.
         let Some(record) = self.newest_record(name, &release.namespace).await? else { return Ok(None) };
-        let status = json(&self.ask(program, &["status", name, &place, "--output=json"]).await?)?;
-        let metadata = json(&self.ask(program, &["get", "metadata", name, &place, "--output=json"]).await?)?;
+        let status = parse_helm_json(&self.ask(program, &["status", name, &place, "--output=json"]).await?)?;
+        let metadata = parse_helm_json(&self.ask(program, &["get", "metadata", name, &place, "--output=json"]).await?)?;
         let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (objects, hooks) = self.rendered(&status, release).await?;
         let values = status.get("config").cloned().unwrap_or_default();
-        let hidden = [release.hidden.clone(), compare::labelled(&values, &record.secrets)].concat();
+        let hidden = [release.hidden.clone(), compare::find_labelled_secret_paths(&values, &record.secrets)].concat();
         let (mut edits, unseen) = match self.live_objects(&objects).await {
-            Ok(live) => (compare::drifted(&live, program.applies_on_the_server()), None),
+            Ok(live) => (compare::diff_live_objects(&live, program.applies_on_the_server()), None),
             Err(reason) => (Vec::new(), Some(reason)),
         };
-        compare::conceal(&mut edits, &values, &hidden);
+        compare::conceal_secret_changes(&mut edits, &values, &hidden);
         let (kept, defines, runs) = compare::of_uninstall(&objects);
         let (hooks_run, hooks_stay) = compare::hooks_of_uninstall(&hooks);
-        let installed = Installed {
+        let installed = InstalledRelease {
             chart: text(&metadata, "/chart"),
             version: text(&metadata, "/version"),
             status: text(&status, "/info/status"),
@@ -91,7 +92,7 @@ impl KubernetesLink {
             kept,
             defines,
             runs,
-            deletes: compare::deleted(&objects),
+            deletes: compare::list_deleted_objects(&objects),
             hooks_run,
             hooks_stay,
             edits,
@@ -102,38 +103,40 @@ impl KubernetesLink {
 
     /// Helm's record of the newest revision; nothing where there is none. What Helm itself says of one that it does not find it also says of
     /// answers of another shape, which are no list here.
-    async fn newest_record(&self, name: &str, namespace: &str) -> Result<Option<ReleaseRecord>, Failed> {
+    async fn newest_record(&self, name: &str, namespace: &str) -> Result<Option<ReleaseRecord>, HelmCallError> {
         let (api_version, kind) = ("v1".to_owned(), "Secret".to_owned());
         let object = ObjectName { api_version, kind, namespace: Some(namespace.to_owned()), name: String::new() };
-        let resource = Resource { plural: "secrets".to_owned(), namespaced: true };
+        let resource = ApiResource { plural: "secrets".to_owned(), namespaced: true };
         let labels = format!("owner=helm,name={name}");
-        let asked = lists::pages(&self.server, &object, &resource, Selection::Labels(&labels), |one| Some(ReleaseRecord::of(one))).await;
-        let answer = match asked.map_err(|trouble| Failed::Local(trouble.error(&self.server).to_string()))? {
+        let asked =
+            lists::list_all_pages(&self.server, &object, &resource, ObjectSelection::Labels(&labels), |one| Some(ReleaseRecord::of(one)))
+                .await;
+        let answer = match asked.map_err(|trouble| HelmCallError::Local(trouble.error(&self.server).to_string()))? {
             Ok(records) => {
                 let records: Option<Vec<ReleaseRecord>> = records.into_iter().collect();
                 let records =
-                    records.ok_or_else(|| Failed::Local("a record of Helm without a revision is among its Secrets".to_owned()))?;
+                    records.ok_or_else(|| HelmCallError::Local("a record of Helm without a revision is among its Secrets".to_owned()))?;
                 return Ok(records.into_iter().max_by_key(|record| record.revision));
             }
             Err(answer) => answer,
         };
-        Err(Failed::Local(match answer.status {
+        Err(HelmCallError::Local(match answer.status {
             AnswerStatus::Denied => rights::of_role(&answer.out),
             AnswerStatus::Exit(_) => answer.out,
             _ => "the records of Helm are too long to be read".to_owned(),
         }))
     }
 
-    async fn preview(&self, program: &Client, release: &Release, has: Option<&Has>) -> Result<Preview, Failed> {
+    async fn preview(&self, program: &HelmProgram, release: &Release, has: Option<&Has>) -> Result<HelmReleasePreview, HelmCallError> {
         let Ok(values) = serde_json::from_str::<Value>(&release.values) else {
-            return Ok(Preview::Unknown("a secret of its values is not to be had here".to_owned()));
+            return Ok(HelmReleasePreview::Unknown("a secret of its values is not to be had here".to_owned()));
         };
         let (chart, content) = match self.helm.chart(program, release).await? {
             Chart::Here { path, digest } => (path, label(&digest)),
-            Chart::Another(reason) => return Ok(Preview::Refused(reason)),
-            Chart::Unknown(reason) => return Ok(Preview::Unknown(reason)),
+            Chart::Another(reason) => return Ok(HelmReleasePreview::Refused(reason)),
+            Chart::Unknown(reason) => return Ok(HelmReleasePreview::Unknown(reason)),
         };
-        let mut words = upgrade(program, release, &chart);
+        let mut words = build_upgrade_arguments(program, release, &chart);
         words.extend(["--dry-run=server".to_owned(), "--output=json".to_owned()]);
         let said = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
         if !said.well && has.is_none() && is_for_want_of_a_rule(&said.complaint) {
@@ -143,16 +146,16 @@ impl KubernetesLink {
             let away = ["is forbidden", "cluster unreachable", "Unauthorized", "connection refused", "timeout"];
             let is_away = away.iter().any(|word| said.complaint.contains(word));
             return Ok(if is_away {
-                Preview::Unknown(said.complaint)
+                HelmReleasePreview::Unknown(said.complaint)
             } else {
-                Preview::Refused(format!("Helm refuses it: {}", said.complaint))
+                HelmReleasePreview::Refused(format!("Helm refuses it: {}", said.complaint))
             });
         }
-        let rendered = json(&said)?;
+        let rendered = parse_helm_json(&said)?;
         let text = |pointer: &str| rendered.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (name, version) = (text("/chart/metadata/name").to_owned(), text("/chart/metadata/version").to_owned());
         if let Some(wanted) = release.version.as_ref().filter(|wanted| wanted.trim_start_matches('v') != version.trim_start_matches('v')) {
-            return Ok(Preview::Refused(format!(
+            return Ok(HelmReleasePreview::Refused(format!(
                 "the chart {} is of version {}, and {wanted} is wanted",
                 one_line(&release.chart, 200),
                 one_line(&version, 40)
@@ -167,21 +170,27 @@ impl KubernetesLink {
         };
         let Some(Has { installed, values: before, hidden, .. }) = has else {
             let definitions = self.definitions(program, release, &chart).await?;
-            return Ok(Preview::Is { chart: name, version, content, changes: [changes, varying, definitions].concat() });
+            return Ok(HelmReleasePreview::Is { chart: name, version, content, changes: [changes, varying, definitions].concat() });
         };
         if let Some(reason) = &installed.unseen {
-            return Ok(Preview::Unknown(reason.clone()));
+            return Ok(HelmReleasePreview::Unknown(reason.clone()));
         }
-        changes.extend(compare::values(&values, before, hidden));
+        changes.extend(compare::diff_release_values(&values, before, hidden));
         let is_due = installed.is_due((&name, &version), &content);
         let mut changes = edits::settled(changes, varying, &installed.edits, &wanted, is_due);
-        compare::conceal(&mut changes, before, hidden);
-        Ok(Preview::Is { chart: name, version, content, changes })
+        compare::conceal_secret_changes(&mut changes, before, hidden);
+        Ok(HelmReleasePreview::Is { chart: name, version, content, changes })
     }
 
     /// Another rendering, as a first revision: what goes by the number of the revision, or by whether it is the first, is another one then
     /// too. Where the chart does not render so, it is rendered as before.
-    async fn rendered_again(&self, program: &Client, release: &Release, chart: &Path, words: &[String]) -> Result<Vec<Value>, Failed> {
+    async fn rendered_again(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+        chart: &Path,
+        words: &[String],
+    ) -> Result<Vec<Value>, HelmCallError> {
         let path = chart.display().to_string();
         let mut first = ["install", &release.name, &path, "--values=-", "--dry-run=server", "--output=json"].map(str::to_owned).to_vec();
         first.push(format!("--namespace={}", release.namespace));
@@ -189,39 +198,39 @@ impl KubernetesLink {
         if !said.well {
             said = self.helm.call(program, words, release.values.as_bytes(), QUESTION).await?;
         }
-        let (objects, hooks) = self.rendered(&json(&said)?, release).await?;
+        let (objects, hooks) = self.rendered(&parse_helm_json(&said)?, release).await?;
         Ok([objects, hooks].concat())
     }
 
     /// What the `crds/` of a chart bring, which Helm makes with a first install where they are not there, and never changes (helm/helm:
     /// pkg/action/install.go, `installCRDs`).
-    async fn definitions(&self, program: &Client, release: &Release, chart: &Path) -> Result<Vec<Change>, Failed> {
+    async fn definitions(&self, program: &HelmProgram, release: &Release, chart: &Path) -> Result<Vec<HelmReleaseChange>, HelmCallError> {
         let said = self.ask(program, &["show", "crds", &chart.display().to_string()]).await?;
         if !said.well {
-            return Err(Failed::Local(said.complaint));
+            return Err(HelmCallError::Local(said.complaint));
         }
         let objects = self.objects(&said.out, release).await?;
         let groups = self.groups(&objects).await;
         let mut new = Vec::new();
         for object in objects {
-            let Some(name) = manifest::object(&object) else { continue };
+            let Some(name) = manifest::parse_object_name(&object) else { continue };
             // Where nobody may look, Helm tries to make it.
             if !matches!(self.answered(&name, KubernetesRead::Object(name.clone()), &groups).await, Ok(Some(_))) {
                 new.push(object);
             }
         }
-        Ok(compare::rendered(&new, &[]))
+        Ok(compare::diff_rendered_objects(&new, &[]))
     }
 
     /// What a first install would come to where its identity may not look whether the objects of the chart are there: the chart is
     /// rendered without the cluster, so that all rules that are missing can be named, and not only the first that Helm stumbles over.
     async fn unlooked(
         &self,
-        program: &Client,
+        program: &HelmProgram,
         release: &Release,
         (chart, content): (&Path, String),
         complaint: &str,
-    ) -> Result<Preview, Failed> {
+    ) -> Result<HelmReleasePreview, HelmCallError> {
         let path = chart.display().to_string();
         let mut words = ["template", &release.name, &path, "--values=-", "--include-crds"].map(str::to_owned).to_vec();
         words.push(format!("--namespace={}", release.namespace));
@@ -230,18 +239,18 @@ impl KubernetesLink {
         let again = self.helm.call(program, &words, release.values.as_bytes(), QUESTION).await?;
         let about = self.ask(program, &["show", "chart", &path]).await?;
         let about: Option<Value> = serde_yaml::from_str(&about.out).ok().filter(|_| said.well && again.well && about.well);
-        let Some(about) = about else { return Ok(Preview::Unknown(complaint.to_owned())) };
+        let Some(about) = about else { return Ok(HelmReleasePreview::Unknown(complaint.to_owned())) };
         let text = |field: &str| about.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (wanted, again) = (self.objects(&said.out, release).await?, self.objects(&again.out, release).await?);
         let (mut changes, varying) = varying::told_apart(&wanted, &again, &[]);
         changes.extend(varying);
         let by = format!("not previewed, its identity may not look: {}", one_line(complaint, 200));
         changes.iter_mut().for_each(|change| change.by = Some(by.clone()));
-        Ok(Preview::Is { chart: text("name"), version: text("version"), content, changes })
+        Ok(HelmReleasePreview::Is { chart: text("name"), version: text("version"), content, changes })
     }
 
     /// The objects and the hooks of a release as Helm tells it.
-    async fn rendered(&self, told: &Value, release: &Release) -> Result<(Vec<Value>, Vec<Value>), Failed> {
+    async fn rendered(&self, told: &Value, release: &Release) -> Result<(Vec<Value>, Vec<Value>), HelmCallError> {
         let manifest = told.get("manifest").and_then(Value::as_str).unwrap_or_default();
         let hooks = told.get("hooks").and_then(Value::as_array).into_iter().flatten();
         let hooks: Vec<&str> = hooks.filter_map(|hook| hook.get("manifest")?.as_str()).collect();
@@ -249,11 +258,11 @@ impl KubernetesLink {
     }
 
     /// The objects of a manifest; those of a kind that is in namespaces are in the release's where they name none.
-    async fn objects(&self, manifest: &str, release: &Release) -> Result<Vec<Value>, Failed> {
-        let mut objects = compare::objects(manifest).map_err(Failed::Local)?;
+    async fn objects(&self, manifest: &str, release: &Release) -> Result<Vec<Value>, HelmCallError> {
+        let mut objects = compare::parse_manifest_objects(manifest).map_err(HelmCallError::Local)?;
         let groups = self.groups(&objects).await;
         for object in &mut objects {
-            let Some(name) = manifest::object(object).filter(|name| name.namespace.is_none()) else { continue };
+            let Some(name) = manifest::parse_object_name(object).filter(|name| name.namespace.is_none()) else { continue };
             let Some(Ok(group)) = groups.get(&name.api_version) else { continue };
             let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
             if let (Some(metadata), true) = (metadata, group.get(&name.kind).is_some_and(|kind| kind.namespaced)) {
@@ -264,22 +273,22 @@ impl KubernetesLink {
     }
 
     async fn groups(&self, objects: &[Value]) -> Groups {
-        let names: Vec<_> = objects.iter().filter_map(manifest::object).collect();
+        let names: Vec<_> = objects.iter().filter_map(manifest::parse_object_name).collect();
         self.server.kinds.of(&self.server, names.iter()).await
     }
 
     /// Objects of the release as they are, and as they would be if they were as the release has them.
-    async fn live_objects(&self, objects: &[Value]) -> Result<Vec<Live>, String> {
+    async fn live_objects(&self, objects: &[Value]) -> Result<Vec<HelmReleaseObject>, String> {
         let groups = self.groups(objects).await;
         let mut out = Vec::new();
         for manifest in objects.iter().cloned() {
-            let Some(object) = manifest::object(&manifest) else { continue };
+            let Some(object) = manifest::parse_object_name(&manifest) else { continue };
             let preview = KubernetesRead::Preview { object: object.clone(), manifest: manifest.to_string() };
             let (live, preview) = futures_util::join!(
                 self.answered(&object, KubernetesRead::Object(object.clone()), &groups),
                 self.answered(&object, preview, &groups)
             );
-            out.push(Live { manifest, live: live?, preview: preview.unwrap_or_default() });
+            out.push(HelmReleaseObject { manifest, live: live?, preview: preview.unwrap_or_default() });
         }
         Ok(out)
     }
@@ -300,23 +309,28 @@ impl KubernetesLink {
         release: &Release,
         looked_at: Option<&ReleaseRecord>,
         content: &str,
-    ) -> Result<Performed, Stop> {
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let program = self.helm.program().await.map_err(not_done)?;
         let chart = match self.helm.chart(&program, release).await.map_err(not_done)? {
             Chart::Here { path, digest } if label(&digest) == content => path,
             Chart::Here { .. } => {
                 let name = one_line(&release.chart, 200);
-                return Err(moved(&format!("nothing was changed; the chart {name} is another one by now than was looked at")));
+                return Err(stop_with_stale_precondition(&format!(
+                    "nothing was changed; the chart {name} is another one by now than was looked at"
+                )));
             }
-            Chart::Another(reason) | Chart::Unknown(reason) => return Err(failed(&format!("nothing was changed; {reason}"))),
+            Chart::Another(reason) | Chart::Unknown(reason) => return Err(stop_with_failure(&format!("nothing was changed; {reason}"))),
         };
-        let mut words = upgrade(&program, release, &chart);
+        let mut words = build_upgrade_arguments(&program, release, &chart);
         let secrets: String = release.hidden.iter().map(|pointer| format!(",{}=true", secret_label(pointer))).collect();
         words.push(format!("--labels={MEMBERSHIP}={},{CHART}={content}{secrets}", part_of(&release.cluster)));
         words.push(format!("--description={DESCRIPTION}"));
         words.push("--output=json".to_owned());
         if self.release_now(&release.name, &release.namespace, looked_at).await?.is_none() && looked_at.is_some() {
-            return Err(moved(&format!("the release {}/{} is gone, and is left alone", release.namespace, release.name)));
+            return Err(stop_with_stale_precondition(&format!(
+                "the release {}/{} is gone, and is left alone",
+                release.namespace, release.name
+            )));
         }
         self.confirm_lock().await?;
         let said = self.helm.call(&program, &words, release.values.as_bytes(), HOOKS + QUESTION).await.map_err(not_done)?;
@@ -324,37 +338,47 @@ impl KubernetesLink {
         let looked_at = looked_at.map_or(0, |record| record.revision);
         let between = made.and_then(|made| made.checked_sub(1)).filter(|before| said.well && *before != looked_at);
         match between {
-            Some(theirs) => Ok(ended(1, "", &complaint(&overtaken(release, theirs)))),
-            None => Ok(performed(said)),
+            Some(theirs) => Ok(performed_from_exit(1, "", &format_error_line(&describe_foreign_revision(release, theirs)))),
+            None => Ok(performed_from_helm(said)),
         }
     }
 
-    pub(super) async fn uninstall_release(&self, name: &str, namespace: &str, looked_at: &ReleaseRecord) -> Result<Performed, Stop> {
+    pub(super) async fn uninstall_release(
+        &self,
+        name: &str,
+        namespace: &str,
+        looked_at: &ReleaseRecord,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let program = self.helm.program().await.map_err(not_done)?;
         let mut words: Vec<String> = ["uninstall", name, WITH_REASONS].map(str::to_owned).to_vec();
         words.extend([format!("--namespace={namespace}"), format!("--timeout={}s", HOOKS.as_secs())]);
         if self.release_now(name, namespace, Some(looked_at)).await?.is_none() {
-            return Ok(ended(0, "", ""));
+            return Ok(performed_from_exit(0, "", ""));
         }
         self.confirm_lock().await?;
-        self.helm.call(&program, &words, b"", HOOKS + QUESTION).await.map(performed).map_err(not_done)
+        self.helm.call(&program, &words, b"", HOOKS + QUESTION).await.map(performed_from_helm).map_err(not_done)
     }
 
     /// The newest record in the last moment before Helm begins, which has no precondition of its own; nothing where the release is gone. Helm
     /// looks once more by itself and makes the next revision under a name that nobody else can take meanwhile, so that only a revision that
     /// is made between these two looks is not seen before (helm/helm: pkg/action/upgrade.go, `prepareUpgrade` and `performUpgrade`).
-    async fn release_now(&self, name: &str, namespace: &str, looked_at: Option<&ReleaseRecord>) -> Result<Option<ReleaseRecord>, Stop> {
-        let now = self.newest_record(name, namespace).await.map_err(|why| failed(&why.reason()))?;
+    async fn release_now(
+        &self,
+        name: &str,
+        namespace: &str,
+        looked_at: Option<&ReleaseRecord>,
+    ) -> Result<Option<ReleaseRecord>, KubernetesActionStop> {
+        let now = self.newest_record(name, namespace).await.map_err(|why| stop_with_failure(&why.reason()))?;
         match (looked_at, &now) {
-            (Some(before), Some(now)) if before.revision != now.revision => Err(moved(&format!(
+            (Some(before), Some(now)) if before.revision != now.revision => Err(stop_with_stale_precondition(&format!(
                 "the release {namespace}/{name} is of revision {} by now, and {} was looked at; it is left alone",
                 now.revision, before.revision
             ))),
-            (Some(before), Some(now)) if before != now => Err(moved(&format!(
+            (Some(before), Some(now)) if before != now => Err(stop_with_stale_precondition(&format!(
                 "revision {} of the release {namespace}/{name} is another one than was looked at, or was changed since; it is left alone",
                 now.revision
             ))),
-            (None, Some(now)) => Err(moved(&format!(
+            (None, Some(now)) => Err(stop_with_stale_precondition(&format!(
                 "the release {namespace}/{name} was not there when it was looked at; somebody installed revision {} by now, and it is left alone",
                 now.revision
             ))),
@@ -364,7 +388,7 @@ impl KubernetesLink {
 }
 
 /// Somebody else's revision came between our last look and Helm's own.
-fn overtaken(release: &Release, theirs: u64) -> String {
+fn describe_foreign_revision(release: &Release, theirs: u64) -> String {
     let Release { name, namespace, .. } = release;
     format!(
         "somebody else made revision {theirs} of the release {namespace}/{name} in the moment before Helm began, and ours is upon it: look at `helm -n {namespace} history {name}`; `helm -n {namespace} rollback {name} {theirs}` brings it back"
@@ -373,7 +397,7 @@ fn overtaken(release: &Release, theirs: u64) -> String {
 
 /// A release as a whole wish. It does not wait for pods, and is not taken back when it fails: on a first install that would delete what the
 /// chart defines, with all objects of these kinds.
-fn upgrade(program: &Client, release: &Release, chart: &Path) -> Vec<String> {
+fn build_upgrade_arguments(program: &HelmProgram, release: &Release, chart: &Path) -> Vec<String> {
     let mut words: Vec<String> = ["upgrade", "--install", "--reset-values", "--values=-"].map(str::to_owned).to_vec();
     words.extend([
         format!("--namespace={}", release.namespace),
@@ -401,22 +425,22 @@ fn is_for_want_of_a_rule(complaint: &str) -> bool {
     complaint.contains("is forbidden: User ") && complaint.contains(" cannot ") && complaint.contains(" resource ")
 }
 
-fn json(said: &Said) -> Result<Value, Failed> {
+fn parse_helm_json(said: &HelmOutput) -> Result<Value, HelmCallError> {
     if !said.well {
-        return Err(Failed::Local(said.complaint.clone()));
+        return Err(HelmCallError::Local(said.complaint.clone()));
     }
-    serde_json::from_str(&said.out).map_err(|_| Failed::Local("helm printed no JSON".to_owned()))
+    serde_json::from_str(&said.out).map_err(|_| HelmCallError::Local("helm printed no JSON".to_owned()))
 }
 
-fn performed(said: Said) -> Performed {
-    if said.well { ended(0, "", "") } else { ended(1, "", &complaint(&said.complaint)) }
+fn performed_from_helm(said: HelmOutput) -> ExecutionOutcome {
+    if said.well { performed_from_exit(0, "", "") } else { performed_from_exit(1, "", &format_error_line(&said.complaint)) }
 }
 
 /// Why a call has no end; one that takes too long may still be at work.
-fn not_done(why: Failed) -> Stop {
+fn not_done(why: HelmCallError) -> KubernetesActionStop {
     match why {
-        Failed::TimedOut(_) => unsure(&why.reason()),
-        Failed::NoHelm(reason) | Failed::Local(reason) => failed(&reason),
+        HelmCallError::TimedOut(_) => stop_with_unknown_outcome(&why.reason()),
+        HelmCallError::NoHelm(reason) | HelmCallError::Local(reason) => stop_with_failure(&reason),
     }
 }
 
@@ -463,7 +487,7 @@ mod tests {
             list(&[of_another]),
         ];
         for other in others {
-            assert!(matches!(over(&other).newest_record("rails", "n").await, Err(Failed::Local(_))), "{other}");
+            assert!(matches!(over(&other).newest_record("rails", "n").await, Err(HelmCallError::Local(_))), "{other}");
         }
     }
 
@@ -476,7 +500,7 @@ mod tests {
         for (field, value) in [("/metadata/uid", "u2"), ("/metadata/resourceVersion", "8"), ("/metadata/labels/version", "2")] {
             let mut theirs = record(1);
             *theirs.pointer_mut(field).unwrap() = json!(value);
-            let Err(Stop::Ended(left)) = now(list(&[theirs])).await else { panic!("{field}") };
+            let Err(KubernetesActionStop::Ended(left)) = now(list(&[theirs])).await else { panic!("{field}") };
             let (code, _, said) = told(left);
             assert!(code == MOVED && said.contains("left alone"), "{said}");
         }

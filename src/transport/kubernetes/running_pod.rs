@@ -1,6 +1,6 @@
 //! A pod as one in which a program is to be run: which container is meant, and what keeps it from running.
 
-use super::lists::text;
+use super::lists::find_json_text;
 use railwright_base::text::one_line;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,20 +36,21 @@ impl RunningPod {
     pub fn of(pod: &Value) -> Self {
         let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
         let waits = |one: &Value| {
-            let why = one.pointer("/state/waiting").or(one.pointer("/state/terminated")).map(|why| text(why, "/reason").to_owned());
-            (text(one, "/name").to_owned(), why.filter(|_| one.pointer("/state/running").is_none()))
+            let why =
+                one.pointer("/state/waiting").or(one.pointer("/state/terminated")).map(|why| find_json_text(why, "/reason").to_owned());
+            (find_json_text(one, "/name").to_owned(), why.filter(|_| one.pointer("/state/running").is_none()))
         };
         let mut of_containers: BTreeMap<String, Option<String>> = list("/status/containerStatuses").map(waits).collect();
-        let phase = text(pod, "/status/phase");
+        let phase = find_json_text(pod, "/status/phase");
         if phase != "Running" {
             let why = of_containers.values().flatten().next().cloned().unwrap_or_default();
             let words = one_line(&format!("{phase} {why}"), 120);
-            of_containers = list("/spec/containers").map(|one| (text(one, "/name").to_owned(), Some(words.clone()))).collect();
+            of_containers = list("/spec/containers").map(|one| (find_json_text(one, "/name").to_owned(), Some(words.clone()))).collect();
         }
         RunningPod {
-            name: text(pod, "/metadata/name").to_owned(),
+            name: find_json_text(pod, "/metadata/name").to_owned(),
             waits: of_containers,
-            default: default(pod, list("/spec/containers").map(|one| text(one, "/name").to_owned()).collect()),
+            default: find_default_container(pod, list("/spec/containers").map(|one| find_json_text(one, "/name").to_owned()).collect()),
         }
     }
 
@@ -71,7 +72,7 @@ impl RunningPod {
     }
 }
 
-fn default(pod: &Value, containers: Vec<String>) -> Default {
+fn find_default_container(pod: &Value, containers: Vec<String>) -> Default {
     let named = pod.pointer("/metadata/annotations").and_then(|all| all.get(DEFAULT_CONTAINER)).and_then(Value::as_str);
     match named.filter(|named| containers.iter().any(|name| name == named)) {
         Some(named) => Default::Named(named.to_owned()),

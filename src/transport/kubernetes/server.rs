@@ -1,7 +1,7 @@
 //! Requests to one API server, each bounded in time and size, and tried again where the server is busy.
 
-use super::fault::{self, Trouble};
-use super::identity::Words;
+use super::fault::{self, KubernetesRequestError};
+use super::identity::IdentityDescription;
 use super::kinds::Kinds;
 use crate::TransportError;
 use futures_util::{Stream, StreamExt as _};
@@ -38,13 +38,13 @@ const REFUSAL_LIMIT_BYTES: usize = 256 << 10;
 const MOST_OTHER_MESSAGES: u32 = 1000;
 
 /// One API server, and us as it knows us.
-pub struct Server {
+pub struct KubernetesServer {
     /// The cluster's name in the spec.
     pub cluster: String,
     /// Host and port, for messages.
     pub address: String,
     /// How messages speak of the identity.
-    pub words: Words,
+    pub words: IdentityDescription,
     /// What it calls objects.
     pub kinds: Kinds,
     /// It did not know us, or did not answer.
@@ -53,7 +53,7 @@ pub struct Server {
 }
 
 /// A request.
-pub struct Call {
+pub struct KubernetesRequest {
     pub method: Method,
     /// Path and query.
     pub path: String,
@@ -68,9 +68,9 @@ pub type Messages = Pin<Box<dyn Stream<Item = Result<Vec<u8>, String>> + Send>>;
 
 /// What came of a request that changes something.
 #[derive(Debug)]
-pub enum Sent {
+pub enum WriteRequestOutcome {
     /// The server says what it made of it.
-    Answered(Reply),
+    Answered(KubernetesReply),
     /// Whether it was done is not known.
     Unsure {
         reason: String,
@@ -85,12 +85,12 @@ pub enum Sent {
 pub enum Upgrade {
     Done(Messages),
     /// An answer instead.
-    Refused(Reply),
+    Refused(KubernetesReply),
 }
 
 /// An answer.
 #[derive(Debug)]
-pub struct Reply {
+pub struct KubernetesReply {
     pub status: u16,
     /// The document, up to the limit.
     pub body: Vec<u8>,
@@ -105,15 +105,15 @@ pub struct Reply {
     shown: Arc<Redaction>,
 }
 
-impl Call {
+impl KubernetesRequest {
     /// A request without a document.
     pub fn get(path: String) -> Self {
-        Call { method: Method::GET, path, body: None, limit: OBJECT_LIMIT_BYTES }
+        KubernetesRequest { method: Method::GET, path, body: None, limit: OBJECT_LIMIT_BYTES }
     }
 
     /// One with a JSON document.
     pub fn with(method: Method, path: String, content_type: &'static str, body: String) -> Self {
-        Call { method, path, body: Some((content_type, body)), limit: OBJECT_LIMIT_BYTES }
+        KubernetesRequest { method, path, body: Some((content_type, body)), limit: OBJECT_LIMIT_BYTES }
     }
 
     fn request(&self) -> Result<Request<Body>, String> {
@@ -126,15 +126,15 @@ impl Call {
     }
 }
 
-impl Server {
+impl KubernetesServer {
     /// A server behind this client.
-    pub fn new(cluster: String, address: String, words: Words, client: kube::Client) -> Self {
-        Server { cluster, address, words, kinds: Kinds::default(), is_stranger: AtomicBool::new(false), client }
+    pub fn new(cluster: String, address: String, words: IdentityDescription, client: kube::Client) -> Self {
+        KubernetesServer { cluster, address, words, kinds: Kinds::default(), is_stranger: AtomicBool::new(false), client }
     }
 
     /// Asks who answers there: whether it can be reached, trusted, and takes us.
     pub async fn greet(&self) -> Result<(), TransportError> {
-        let reply = self.ask(&Call::get("/version".to_owned())).await.map_err(|trouble| trouble.error(self))?;
+        let reply = self.ask(&KubernetesRequest::get("/version".to_owned())).await.map_err(|trouble| trouble.error(self))?;
         self.is_stranger.store(reply.status == 401, Ordering::Relaxed);
         match reply.status {
             // A hardened server keeps its version to itself, from somebody whom it knows.
@@ -151,19 +151,23 @@ impl Server {
 
     /// The version of Kubernetes that it is of, where it says so: `v1.34.4`.
     pub async fn version(&self) -> Option<String> {
-        let reply = self.ask(&Call::get("/version".to_owned())).await.ok().filter(|reply| reply.status == 200)?;
+        let reply = self.ask(&KubernetesRequest::get("/version".to_owned())).await.ok().filter(|reply| reply.status == 200)?;
         let version = reply.json()?.get("gitVersion")?.as_str()?.to_owned();
         Some(version).filter(|version| version.chars().all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c)))
     }
 
     /// One request that changes something. It is sent again only where the server says that it has not taken it: an error of its own may
     /// come after the change, and so may one of what stands between us.
-    pub async fn send(&self, call: &Call) -> Result<Sent, Trouble> {
+    pub async fn send(&self, call: &KubernetesRequest) -> Result<WriteRequestOutcome, KubernetesRequestError> {
         self.send_while(call, || std::future::ready(Ok(()))).await
     }
 
     /// The same, with what has to hold asked right before each time that it is sent.
-    pub async fn send_while<E: From<Trouble>, F>(&self, call: &Call, holds: impl Fn() -> F) -> Result<Sent, E>
+    pub async fn send_while<E: From<KubernetesRequestError>, F>(
+        &self,
+        call: &KubernetesRequest,
+        holds: impl Fn() -> F,
+    ) -> Result<WriteRequestOutcome, E>
     where
         F: Future<Output = Result<(), E>>,
     {
@@ -172,69 +176,77 @@ impl Server {
             holds().await?;
             let reply = match self.once(call).await {
                 Ok(reply) => reply,
-                Err(Trouble::NotSent(error)) => return Err(Trouble::NotSent(error).into()),
-                Err(trouble) => return Ok(Sent::Unsure { reason: trouble.reason(), may_come: true, again_after: FIRST_PAUSE }),
+                Err(KubernetesRequestError::NotSent(error)) => return Err(KubernetesRequestError::NotSent(error).into()),
+                Err(trouble) => {
+                    return Ok(WriteRequestOutcome::Unsure { reason: trouble.reason(), may_come: true, again_after: FIRST_PAUSE });
+                }
             };
             let again_after = reply.retry_after.unwrap_or(pause).min(LONGEST_PAUSE);
             match reply.status {
-                429 if turn < TRIES && !reply.is_about_budget() => clock::pause(again_after).await,
+                429 if turn < TRIES && !reply.is_about_budget() => clock::sleep_for(again_after).await,
                 500.. if !reply.is_about_schema() => {
-                    return Ok(Sent::Unsure { reason: reply.message(), may_come: reply.status == 504, again_after });
+                    return Ok(WriteRequestOutcome::Unsure { reason: reply.message(), may_come: reply.status == 504, again_after });
                 }
-                _ => return self.known(reply).map(Sent::Answered).map_err(E::from),
+                _ => return self.known(reply).map(WriteRequestOutcome::Answered).map_err(E::from),
             }
             pause *= 2;
         }
-        Ok(Sent::Unsure { reason: "the server is too busy".to_owned(), may_come: false, again_after: pause })
+        Ok(WriteRequestOutcome::Unsure { reason: "the server is too busy".to_owned(), may_come: false, again_after: pause })
     }
 
     /// One request that may be repeated whatever became of it, and again while the server is too busy for it or has a trouble of its own.
-    pub async fn ask(&self, call: &Call) -> Result<Reply, Trouble> {
+    pub async fn ask(&self, call: &KubernetesRequest) -> Result<KubernetesReply, KubernetesRequestError> {
         let mut pause = FIRST_PAUSE;
         for _ in 1..TRIES {
             let reply = self.once(call).await?;
             if !reply.is_busy() {
                 return self.known(reply);
             }
-            clock::pause(reply.retry_after.unwrap_or(pause).min(LONGEST_PAUSE)).await;
+            clock::sleep_for(reply.retry_after.unwrap_or(pause).min(LONGEST_PAUSE)).await;
             pause *= 2;
         }
         self.known(self.once(call).await?)
     }
 
     /// A server that does not know us did nothing.
-    fn known(&self, reply: Reply) -> Result<Reply, Trouble> {
+    fn known(&self, reply: KubernetesReply) -> Result<KubernetesReply, KubernetesRequestError> {
         if reply.status != 401 {
             return Ok(reply);
         }
         self.is_stranger.store(true, Ordering::Relaxed);
         let reason = self.words.identity.clone();
-        Err(Trouble::NotSent(TransportError::IdentityRefused { cluster: self.cluster.clone(), address: self.address.clone(), reason }))
+        Err(KubernetesRequestError::NotSent(TransportError::IdentityRefused {
+            cluster: self.cluster.clone(),
+            address: self.address.clone(),
+            reason,
+        }))
     }
 
-    async fn once(&self, call: &Call) -> Result<Reply, Trouble> {
-        let request = call.request().map_err(|reason| Trouble::NotSent(TransportError::Local { reason }))?;
+    async fn once(&self, call: &KubernetesRequest) -> Result<KubernetesReply, KubernetesRequestError> {
+        let request = call.request().map_err(|reason| KubernetesRequestError::NotSent(TransportError::Local { reason }))?;
         let asked = async {
             let response = self.client.send(request).await.map_err(|error| fault::of_request(&error, self))?;
             let (head, body) = response.into_parts();
             let (status, redaction) = (head.status.as_u16(), self.words.credentials.redaction());
             // An object is compared as it is; whatever else is said may come onto a screen.
             let kept = match status {
-                200 | 201 => taken(body, call.limit).await,
+                200 | 201 => read_limited_body(body, call.limit).await,
                 _ => take_refusal(body, &redaction).await,
             };
-            let (body, cut) = kept.map_err(Trouble::Lost)?;
-            Ok(Reply {
+            let (body, cut) = kept.map_err(KubernetesRequestError::Lost)?;
+            Ok(KubernetesReply {
                 status,
                 body,
                 cut,
-                now: date(&head.headers),
-                warnings: warnings(&head.headers).iter().map(|warning| redaction.apply(warning)).collect(),
-                retry_after: header(&head.headers, "retry-after").and_then(|text| text.parse().ok()).map(Duration::from_secs),
+                now: parse_date_header(&head.headers),
+                warnings: parse_warning_headers(&head.headers).iter().map(|warning| redaction.apply(warning)).collect(),
+                retry_after: find_header(&head.headers, "retry-after").and_then(|text| text.parse().ok()).map(Duration::from_secs),
                 shown: redaction,
             })
         };
-        let asked = clock::within(REQUEST_LIMIT, asked).await.unwrap_or(Err(Trouble::TimedOut { limit_s: REQUEST_LIMIT.as_secs() }));
+        let asked = clock::await_with_timeout(REQUEST_LIMIT, asked)
+            .await
+            .unwrap_or(Err(KubernetesRequestError::TimedOut { limit_s: REQUEST_LIMIT.as_secs() }));
         if asked.is_err() {
             self.is_stranger.store(true, Ordering::Relaxed);
         }
@@ -242,8 +254,8 @@ impl Server {
     }
 
     /// Asks for a WebSocket. It is asked once: what is behind the server may have begun.
-    pub async fn upgrade(&self, path: String) -> Result<Upgrade, Trouble> {
-        let local = |reason: String| Trouble::NotSent(TransportError::Local { reason });
+    pub async fn upgrade(&self, path: String) -> Result<Upgrade, KubernetesRequestError> {
+        let local = |reason: String| KubernetesRequestError::NotSent(TransportError::Local { reason });
         let request = Request::get(&path).body(Vec::new()).map_err(|error| local(format!("{}: {error}", one_line(&path, 200))))?;
         let client = self.client.clone();
         // The library takes all that a refusal says.
@@ -263,7 +275,7 @@ impl Server {
                             Some(Err(format!("more than {MOST_OTHER_MESSAGES} messages that say nothing")))
                         }
                         Ok(_) => None,
-                        Err(error) => Some(Err(fault::root(&error))),
+                        Err(error) => Some(Err(fault::describe_root_cause(&error))),
                     })
                 });
                 Ok(Upgrade::Done(Box::pin(messages)))
@@ -271,11 +283,13 @@ impl Server {
             Err(kube::Error::Api(status)) => {
                 let shown = self.words.credentials.redaction();
                 let body = without_secrets(&serde_json::to_vec(&status).unwrap_or_default(), &shown);
-                let (now, warnings) = (date(&HeaderMap::new()), Vec::new());
-                let reply = Reply { status: status.code, body, cut: false, now, warnings, retry_after: None, shown };
+                let (now, warnings) = (parse_date_header(&HeaderMap::new()), Vec::new());
+                let reply = KubernetesReply { status: status.code, body, cut: false, now, warnings, retry_after: None, shown };
                 self.known(reply).map(Upgrade::Refused)
             }
-            Err(kube::Error::UpgradeConnection(error)) => Err(Trouble::Lost(format!("no WebSocket came about: {}", fault::root(&error)))),
+            Err(kube::Error::UpgradeConnection(error)) => {
+                Err(KubernetesRequestError::Lost(format!("no WebSocket came about: {}", fault::describe_root_cause(&error))))
+            }
             Err(error) => Err(fault::of_request(&error, self)),
         }
     }
@@ -286,10 +300,10 @@ impl Server {
     }
 }
 
-impl Reply {
+impl KubernetesReply {
     /// The document.
     pub fn json(&self) -> Option<Value> {
-        bounded::parse(&self.body)
+        bounded::parse_bounded_json(&self.body)
     }
 
     /// The API server's own word that it does not have what was asked for; what stands between us says the same of what it does not know.
@@ -329,10 +343,10 @@ impl Reply {
 }
 
 /// The body up to a limit, and whether there was more.
-async fn taken(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), String> {
+async fn read_limited_body(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), String> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| format!("the answer broke off: {}", fault::root(&error)))?;
+        let frame = frame.map_err(|error| format!("the answer broke off: {}", fault::describe_root_cause(&error)))?;
         let Some(data) = frame.data_ref() else { continue };
         let room = limit - bytes.len();
         bytes.extend_from_slice(&data[..data.len().min(room)]);
@@ -345,7 +359,7 @@ async fn taken(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), String> 
 
 /// What is kept of the body of a refusal, without secrets, and whether there was more.
 async fn take_refusal(body: Body, redaction: &Redaction) -> Result<(Vec<u8>, bool), String> {
-    let (body, _) = taken(body, REFUSAL_LIMIT_BYTES + ROOM_BYTES).await?;
+    let (body, _) = read_limited_body(body, REFUSAL_LIMIT_BYTES + ROOM_BYTES).await?;
     Ok((without_secrets(&body, redaction), body.len() > REFUSAL_LIMIT_BYTES))
 }
 
@@ -354,18 +368,18 @@ fn without_secrets(body: &[u8], redaction: &Redaction) -> Vec<u8> {
     redaction.apply_to_first(&String::from_utf8_lossy(body), REFUSAL_LIMIT_BYTES).into_bytes()
 }
 
-fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+fn find_header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// RFC 9110, section 6.6.1; without it our own clock has to do.
-fn date(headers: &HeaderMap) -> Timestamp {
-    let said = header(headers, "date").and_then(|text| jiff::fmt::rfc2822::parse(text).ok()).map(|at| at.timestamp());
+fn parse_date_header(headers: &HeaderMap) -> Timestamp {
+    let said = find_header(headers, "date").and_then(|text| jiff::fmt::rfc2822::parse(text).ok()).map(|at| at.timestamp());
     said.unwrap_or_else(|| Timestamp::from_second(clock::unix_seconds()).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 
 /// `299 - "text"` each (RFC 7234, section 5.5).
-fn warnings(headers: &HeaderMap) -> Vec<String> {
+fn parse_warning_headers(headers: &HeaderMap) -> Vec<String> {
     let all = headers.get_all("warning").iter().take(20).filter_map(|value| value.to_str().ok());
     let text = |value: &str| {
         let quoted = value.find('"').zip(value.rfind('"')).filter(|(from, to)| from < to);
@@ -384,16 +398,16 @@ mod tests {
     use std::convert::Infallible;
 
     /// What is left of an answer of a server that knows us by `SECRET-token`.
-    async fn reply(status: u16, body: &str) -> Reply {
+    async fn reply(status: u16, body: &str) -> KubernetesReply {
         let text = body.to_owned();
         let service = tower::service_fn(move |_: Request<Body>| {
             let body = Full::new(text.clone().into_bytes().into());
             std::future::ready(Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap()))
         });
         let handed = BTreeMap::from([("token".to_owned(), "SECRET-token".to_owned())]);
-        let words = Words { identity: String::new(), plugin: String::new(), credentials: Arc::new(Credentials::new(handed)) };
-        let server = Server::new("prod".to_owned(), "api:6443".to_owned(), words, kube::Client::new(service, "default"));
-        let call = Call { limit: 64 << 20, ..Call::get("/api/v1/pods".to_owned()) };
+        let words = IdentityDescription { identity: String::new(), plugin: String::new(), credentials: Arc::new(Credentials::new(handed)) };
+        let server = KubernetesServer::new("prod".to_owned(), "api:6443".to_owned(), words, kube::Client::new(service, "default"));
+        let call = KubernetesRequest { limit: 64 << 20, ..KubernetesRequest::get("/api/v1/pods".to_owned()) };
         server.ask(&call).await.unwrap()
     }
 

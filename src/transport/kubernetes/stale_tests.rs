@@ -1,15 +1,15 @@
 //! Writes whose ground is gone: the lock is another one's by now, an earlier try may have been done, or somebody changed what was looked at.
 
 use super::tests::{Reply, kinds, kinds_of, link, says, told};
-use crate::{Fence, Grounds, HostLink as _, Performed, TransportError, Upkeep};
+use crate::{ExecutionOutcome, Fence, Grounds, HostLink as _, TransportError, Upkeep};
 use http::Method;
-use railwright_resource::json_in_configmap::edit::{Edit, Held};
-use railwright_resource::json_in_configmap::mark::Mark;
+use railwright_resource::json_in_configmap::edit::{JsonEdit, JsonPointerValue};
+use railwright_resource::json_in_configmap::mark::RestartMark;
 use railwright_resource::kubernetes_object::ownership::{ADOPTED, ATTEMPT, MEMBERSHIP};
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::{MOVED, ObjectName};
 use railwright_resource::node_field::NodeField;
-use railwright_resource::node_field::edit::{Change, NodeEdit};
+use railwright_resource::node_field::edit::{NodeEdit, NodeFieldChange};
 use railwright_resource::{Action, kubernetes_object::nodes::CORDONED, node_field};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -36,10 +36,11 @@ fn actions() -> Vec<Action> {
     let conf = || named("v1", "ConfigMap", "conf");
     let manifest = |name: &str| json!({ "kind": "ConfigMap", "metadata": { "name": name, "labels": { MEMBERSHIP: "train" } } });
     let looked_at = ObjectPrecondition::of(&object("conf"));
-    let edit = Edit::Value { pointer: "/a".to_owned(), old: Held::Is(json!(1)), new: Held::Is(json!(2)), up_to: None };
-    let mark = Mark { name: "railwright.io/x".to_owned(), value: Some("y".to_owned()) };
-    let of_node = node_field::mark::Mark { spec: "train".to_owned(), set: "a".to_owned(), was: None };
-    let change = Change { old: None, new: Some("a".to_owned()), mark: Some(of_node) };
+    let edit =
+        JsonEdit::Value { pointer: "/a".to_owned(), old: JsonPointerValue::Is(json!(1)), new: JsonPointerValue::Is(json!(2)), up_to: None };
+    let mark = RestartMark { name: "railwright.io/x".to_owned(), value: Some("y".to_owned()) };
+    let of_node = node_field::mark::NodeOwnershipAnnotation { spec: "train".to_owned(), set: "a".to_owned(), was: None };
+    let change = NodeFieldChange { old: None, new: Some("a".to_owned()), mark: Some(of_node) };
     let field = NodeField::Label { key: "pool".to_owned() };
     vec![
         Action::ApplyObject {
@@ -82,7 +83,7 @@ fn read(path: &str) -> Reply {
 
 /// What comes of an action under this run's lock, which another one takes over after so many writes; and how many writes there were. Each is
 /// answered with this status.
-async fn acted(action: &Action, lost_after: usize, status: u16) -> (Result<Performed, TransportError>, usize) {
+async fn acted(action: &Action, lost_after: usize, status: u16) -> (Result<ExecutionOutcome, TransportError>, usize) {
     let writes = Arc::new(Mutex::new(0));
     let count = writes.clone();
     let (link, _) = link(move |method, path, _| {
@@ -141,7 +142,7 @@ async fn once_a_try_is_unsure_every_later_error_is() {
             }
         });
         let performed = link.perform(&action, "t", None).await;
-        assert!(matches!(performed, Ok(Performed::Unknown { .. })), "{after}: {action:?}: {performed:?}");
+        assert!(matches!(performed, Ok(ExecutionOutcome::Unknown { .. })), "{after}: {action:?}: {performed:?}");
     }
 }
 

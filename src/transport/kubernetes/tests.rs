@@ -2,14 +2,14 @@
 
 use super::KubernetesLink;
 use super::credentials::Credentials;
-use super::identity::Words;
-use crate::{Fence, FencedWrite, Grounds, HostLink, Performed, TransportError, Upkeep};
+use super::identity::IdentityDescription;
+use crate::{ExecutionOutcome, Fence, FencedWrite, Grounds, HostLink, TransportError, Upkeep};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, MOVED, NO_KIND, NOT_SAID, ObjectName, REFUSED};
-use railwright_resource::{Action, Answer, AnswerStatus, Read};
+use railwright_resource::{Action, AnswerStatus, Read, ReadResult};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -54,10 +54,13 @@ pub(super) fn link(answer: impl Fn(&Method, &str, &str) -> Reply + Clone + Send 
 }
 
 fn over(client: kube::Client) -> KubernetesLink {
-    let words =
-        Words { identity: "the token".to_owned(), plugin: "p".to_owned(), credentials: Arc::new(Credentials::new(BTreeMap::new())) };
+    let words = IdentityDescription {
+        identity: "the token".to_owned(),
+        plugin: "p".to_owned(),
+        credentials: Arc::new(Credentials::new(BTreeMap::new())),
+    };
     let access = crate::ClusterAccess { keeps: "railwright".to_owned(), ..Default::default() };
-    KubernetesLink::new(Arc::new(super::Server::new("prod".to_owned(), "api:6443".to_owned(), words, client)), access)
+    KubernetesLink::new(Arc::new(super::KubernetesServer::new("prod".to_owned(), "api:6443".to_owned(), words, client)), access)
 }
 
 pub(super) fn says(status: u16, message: &str) -> Reply {
@@ -91,13 +94,13 @@ fn preview() -> Read {
 }
 
 /// The answer to one read where everything but the list of kinds is answered like this.
-async fn answer(read: Read, reply: Reply) -> Answer {
+async fn answer(read: Read, reply: Reply) -> ReadResult {
     let (link, _) = link(move |_, path, _| if path == "/apis/apps/v1" { kinds() } else { reply.clone() });
     link.read(std::slice::from_ref(&read)).await.unwrap().get(&read).unwrap().clone()
 }
 
-fn exit(code: i32, out: &str) -> Answer {
-    super::answer::exit(code, out)
+fn exit(code: i32, out: &str) -> ReadResult {
+    super::answer::new_exit_answer(code, out)
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +108,7 @@ async fn an_answer_is_an_exit_status_and_what_the_server_says() {
     let lacking = |verb: &str| says(403, &format!(r#"daemonsets.apps "a" is forbidden: User "u" cannot {verb} resource "daemonsets""#));
     let violates = r#"pods "a" is forbidden: violates PodSecurity "baseline:latest""#;
     let typed = "failed to create typed patch object (n/a; apps/v1, Kind=DaemonSet): .spec.x: field not declared in schema";
-    let denied = |verb: &str| Answer {
+    let denied = |verb: &str| ReadResult {
         status: AnswerStatus::Denied,
         out: format!("verb {verb}, resource daemonsets, API group apps, namespace n\n"),
     };
@@ -158,7 +161,7 @@ async fn what_is_asked_of_a_host_has_no_answer_here() {
     assert_eq!(codes, [exit(0, which), exit(127, ""), exit(127, ""), exit(1, "")]);
     let paths = ["", "/secrets/railwright"].map(|below| format!("GET /api/v1/namespaces/kube-system{below}"));
     assert_eq!(asked.lines(), paths);
-    assert!(matches!(link.perform(&Action::Reboot, "t", None).await, Ok(Performed::Ended { code: 70, .. })));
+    assert!(matches!(link.perform(&Action::Reboot, "t", None).await, Ok(ExecutionOutcome::Ended { code: 70, .. })));
 }
 
 /// A CRD comes in the middle of an apply.
@@ -227,10 +230,10 @@ fn delete(anew: bool) -> Action {
     Action::DeleteObject { object: daemon_set(), precondition, anew }
 }
 
-pub(super) fn told(performed: Performed) -> (i32, String, String) {
+pub(super) fn told(performed: ExecutionOutcome) -> (i32, String, String) {
     match performed {
-        Performed::Ended { code, stdout, stderr } => (code, stdout, stderr),
-        Performed::Unknown { reason } => (-1, String::new(), reason),
+        ExecutionOutcome::Ended { code, stdout, stderr } => (code, stdout, stderr),
+        ExecutionOutcome::Unknown { reason } => (-1, String::new(), reason),
     }
 }
 
@@ -321,7 +324,7 @@ async fn no_answer_is_no_failure() {
         let unreachable = |error| matches!(error, TransportError::ServerUnreachable { reason, .. } if reason == wanted);
         assert!(unreachable(link.read(&[Read::Host, object()]).await.unwrap_err()));
         assert!(unreachable(link.upkeep(&Upkeep::ReadLock).await.unwrap_err()));
-        assert_eq!(link.perform(&apply(), "t", None).await.unwrap(), Performed::Unknown { reason: wanted.to_owned() });
+        assert_eq!(link.perform(&apply(), "t", None).await.unwrap(), ExecutionOutcome::Unknown { reason: wanted.to_owned() });
     }
 }
 

@@ -3,16 +3,16 @@
 //! ever has, so that the server itself refuses whatever came in between (kubernetes.io/docs/reference/using-api/api-concepts, "Resource
 //! versions").
 
-use super::act::{Doubt, LOOK, Stop, TRIES, failed, moved, refused};
-use super::edit::{identity, merge};
-use super::kinds::{self, Resource};
+use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, stop_with_failure, stop_with_refusal, stop_with_stale_precondition};
+use super::edit::{build_version_precondition, new_merge_patch_request};
+use super::kinds::{self, ApiResource};
 use super::read::{APPLY, apply_path, no_kind};
-use super::server::{Call, Reply, Sent};
-use super::{KubernetesLink, ended};
-use crate::Performed;
+use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
+use super::{KubernetesLink, performed_from_exit};
+use crate::ExecutionOutcome;
 use http::Method;
-use railwright_resource::json_in_configmap::mark::{Mark, OF_TEMPLATE, borne};
-use railwright_resource::kubernetes_object::ownership::{bearing_attempt, is_of_attempt, is_unmarked, unmarking};
+use railwright_resource::json_in_configmap::mark::{OF_TEMPLATE, RestartMark, find_mark_value};
+use railwright_resource::kubernetes_object::ownership::{bearing_attempt, build_unmark_patch, is_of_attempt, is_unmarked};
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::ObjectName;
 use railwright_resource::kubernetes_object::{finalizers, owns_nothing};
@@ -30,15 +30,15 @@ const KIND_LIMIT: Duration = Duration::from_secs(15);
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 
 /// An object that is written, and where.
-struct Place<'a> {
+struct WriteTarget<'a> {
     object: &'a ObjectName,
-    resource: Resource,
+    resource: ApiResource,
     path: String,
 }
 
 /// What a write of an object came to.
-enum Written {
-    Answered(Reply),
+enum ObjectWriteOutcome {
+    Answered(KubernetesReply),
     /// It is not there.
     Gone,
     /// It was done by a request whose answer got lost.
@@ -52,17 +52,17 @@ impl KubernetesLink {
         manifest: &Value,
         precondition: &ObjectPrecondition,
         token: &str,
-    ) -> Result<Performed, Stop> {
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let deadline = Deadline::after(KIND_LIMIT);
         let resource = loop {
             match self.resource(object).await? {
                 Some(resource) => break resource,
-                None if deadline.left().is_zero() => return Err(failed(&no_kind(object))),
-                None => clock::pause(LOOK).await,
+                None if deadline.left().is_zero() => return Err(stop_with_failure(&no_kind(object))),
+                None => clock::sleep_for(LOOK).await,
             }
         };
-        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
-        let place = Place { object, resource, path };
+        let path = kinds::build_object_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+        let place = WriteTarget { object, resource, path };
         match precondition {
             ObjectPrecondition::Absent => self.make(&place, manifest, token).await,
             ObjectPrecondition::Present { .. } => self.overwrite(&place, manifest, precondition).await,
@@ -71,44 +71,56 @@ impl KubernetesLink {
 
     /// Applies an object that is not there. One that bears the token of this attempt by then was made by an earlier try whose answer got lost; the
     /// mark of the spec says nothing of that, because another run makes it too.
-    async fn make(&self, place: &Place<'_>, manifest: &Value, token: &str) -> Result<Performed, Stop> {
-        let call = applied(&place.path, &bearing_attempt(manifest.clone(), token), &json!({ "resourceVersion": OF_NOTHING }));
+    async fn make(&self, place: &WriteTarget<'_>, manifest: &Value, token: &str) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        let call = new_apply_request(&place.path, &bearing_attempt(manifest.clone(), token), &json!({ "resourceVersion": OF_NOTHING }));
         let mut doubt = Doubt::default();
         let mut conflict = None;
         for _ in 0..TRIES {
             let pause = match self.send(&call).await.map_err(|stop| doubt.over(stop))? {
-                Sent::Answered(reply) if reply.status == 201 => return Ok(ended(0, &reply.warnings.join("\n"), "")),
+                WriteRequestOutcome::Answered(reply) if reply.status == 201 => {
+                    return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
+                }
                 // A server that does not hold to the precondition: better said than hidden.
-                Sent::Answered(reply) if reply.status == 200 => {
-                    return Err(failed(&format!("{} was there by then, and the server wrote over it all the same", place.object)));
+                WriteRequestOutcome::Answered(reply) if reply.status == 200 => {
+                    return Err(stop_with_failure(&format!(
+                        "{} was there by then, and the server wrote over it all the same",
+                        place.object
+                    )));
                 }
-                Sent::Answered(reply) if reply.status != 409 && !doubt.is_there() => {
-                    return Err(refused(place.object, &place.resource, &reply));
+                WriteRequestOutcome::Answered(reply) if reply.status != 409 && !doubt.is_there() => {
+                    return Err(stop_with_refusal(place.object, &place.resource, &reply));
                 }
-                Sent::Answered(reply) => {
+                WriteRequestOutcome::Answered(reply) => {
                     conflict = Some(reply.message());
                     LOOK
                 }
-                Sent::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
                     doubt.add(reason, may_come);
                     again_after
                 }
             };
             match self.look(place, &doubt).await? {
-                Some(found) if is_of_attempt(&found, token) => return Ok(ended(0, "", "")),
-                Some(found) => return Err(moved(&ObjectPrecondition::Absent.violated_by(place.object, &found))),
-                None => clock::pause(pause).await,
+                Some(found) if is_of_attempt(&found, token) => return Ok(performed_from_exit(0, "", "")),
+                Some(found) => return Err(stop_with_stale_precondition(&ObjectPrecondition::Absent.violated_by(place.object, &found))),
+                None => clock::sleep_for(pause).await,
             }
         }
-        Err(doubt.given_up(failed(&conflict.unwrap_or_else(|| changing(place)))))
+        Err(doubt.given_up(stop_with_failure(&conflict.unwrap_or_else(|| describe_changing_object(place)))))
     }
 
-    async fn overwrite(&self, place: &Place<'_>, manifest: &Value, precondition: &ObjectPrecondition) -> Result<Performed, Stop> {
-        let call = |live: &Value| applied(&place.path, manifest, &identity(live));
+    async fn overwrite(
+        &self,
+        place: &WriteTarget<'_>,
+        manifest: &Value,
+        precondition: &ObjectPrecondition,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        let call = |live: &Value| new_apply_request(&place.path, manifest, &build_version_precondition(live));
         match self.write(place, precondition, call, |_| false).await? {
-            Written::Answered(reply) if reply.status == 200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
-            Written::Answered(reply) => Err(refused(place.object, &place.resource, &reply)),
-            Written::Gone | Written::Landed => Err(moved(&format!("{} is gone", place.object))),
+            ObjectWriteOutcome::Answered(reply) if reply.status == 200 => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
+            ObjectWriteOutcome::Answered(reply) => Err(stop_with_refusal(place.object, &place.resource, &reply)),
+            ObjectWriteOutcome::Gone | ObjectWriteOutcome::Landed => {
+                Err(stop_with_stale_precondition(&format!("{} is gone", place.object)))
+            }
         }
     }
 
@@ -119,120 +131,132 @@ impl KubernetesLink {
         object: &ObjectName,
         precondition: &ObjectPrecondition,
         limit: Option<Duration>,
-    ) -> Result<Performed, Stop> {
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         // Where the kind is gone, so are its objects.
-        let Some(resource) = self.resource(object).await? else { return Ok(ended(0, "", "")) };
-        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
-        let place = Place { object, resource, path };
+        let Some(resource) = self.resource(object).await? else { return Ok(performed_from_exit(0, "", "")) };
+        let path = kinds::build_object_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+        let place = WriteTarget { object, resource, path };
         let policy = if owns_nothing(object) { "Background" } else { "Foreground" };
         let call = |live: &Value| {
-            let options =
-                json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": identity(live), "propagationPolicy": policy });
-            Call::with(Method::DELETE, place.path.clone(), "application/json", options.to_string())
+            let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": build_version_precondition(live), "propagationPolicy": policy });
+            KubernetesRequest::with(Method::DELETE, place.path.clone(), "application/json", options.to_string())
         };
         let warnings = match self.write(&place, precondition, call, is_going).await? {
-            Written::Gone => return Ok(ended(0, "", "")),
-            Written::Answered(reply) if reply.is_not_found() => return Ok(ended(0, "", "")),
-            Written::Answered(reply) if matches!(reply.status, 200 | 202) => reply.warnings.join("\n"),
-            Written::Answered(reply) => return Err(refused(object, &place.resource, &reply)),
-            Written::Landed => String::new(),
+            ObjectWriteOutcome::Gone => return Ok(performed_from_exit(0, "", "")),
+            ObjectWriteOutcome::Answered(reply) if reply.is_not_found() => return Ok(performed_from_exit(0, "", "")),
+            ObjectWriteOutcome::Answered(reply) if matches!(reply.status, 200 | 202) => reply.warnings.join("\n"),
+            ObjectWriteOutcome::Answered(reply) => return Err(stop_with_refusal(object, &place.resource, &reply)),
+            ObjectWriteOutcome::Landed => String::new(),
         };
-        let Some(limit) = limit else { return Ok(ended(0, &warnings, "")) };
+        let Some(limit) = limit else { return Ok(performed_from_exit(0, &warnings, "")) };
         let deadline = Deadline::after(limit);
         let mut pause = FIRST_LOOK;
         loop {
-            let now = self.server.ask(&Call::get(place.path.clone())).await;
+            let now = self.server.ask(&KubernetesRequest::get(place.path.clone())).await;
             // That it goes was taken; whether it is gone is read again in any case.
-            let Ok(now) = now else { return Ok(ended(0, &warnings, "")) };
+            let Ok(now) = now else { return Ok(performed_from_exit(0, &warnings, "")) };
             let found = now.json().unwrap_or_default();
             if now.status != 200 || !is_same(precondition, &found) {
-                return Ok(ended(0, &warnings, ""));
+                return Ok(performed_from_exit(0, &warnings, ""));
             }
             if deadline.left().is_zero() {
-                let (limit, told) = (limit.as_secs(), finalizers::told(&found));
-                return Err(failed(&format!("after {limit} s {object} is still {told}")));
+                let (limit, told) = (limit.as_secs(), finalizers::describe_deletion(&found));
+                return Err(stop_with_failure(&format!("after {limit} s {object} is still {told}")));
             }
-            clock::pause(pause).await;
+            clock::sleep_for(pause).await;
             pause = (pause * 2).min(LOOK);
         }
     }
 
     /// Takes our marks from the object.
-    pub(super) async fn unmark(&self, object: &ObjectName, precondition: &ObjectPrecondition) -> Result<Performed, Stop> {
-        let Some(resource) = self.resource(object).await? else { return Ok(ended(0, "", "")) };
-        let path = kinds::path(object, &resource).map_err(|reason| failed(&reason))?;
-        let place = Place { object, resource, path };
-        let call = |live: &Value| merge(&place.path, &with_metadata(unmarking(), &identity(live)));
+    pub(super) async fn unmark(
+        &self,
+        object: &ObjectName,
+        precondition: &ObjectPrecondition,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        let Some(resource) = self.resource(object).await? else { return Ok(performed_from_exit(0, "", "")) };
+        let path = kinds::build_object_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+        let place = WriteTarget { object, resource, path };
+        let call =
+            |live: &Value| new_merge_patch_request(&place.path, &with_metadata(build_unmark_patch(), &build_version_precondition(live)));
         match self.write(&place, precondition, call, |live| is_same(precondition, live) && is_unmarked(live)).await? {
-            Written::Answered(reply) if reply.status == 200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
-            Written::Gone | Written::Landed => Ok(ended(0, "", "")),
-            Written::Answered(reply) if reply.is_not_found() => Ok(ended(0, "", "")),
-            Written::Answered(reply) => Err(refused(object, &place.resource, &reply)),
+            ObjectWriteOutcome::Answered(reply) if reply.status == 200 => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
+            ObjectWriteOutcome::Gone | ObjectWriteOutcome::Landed => Ok(performed_from_exit(0, "", "")),
+            ObjectWriteOutcome::Answered(reply) if reply.is_not_found() => Ok(performed_from_exit(0, "", "")),
+            ObjectWriteOutcome::Answered(reply) => Err(stop_with_refusal(object, &place.resource, &reply)),
         }
     }
 
     /// Sets or takes an annotation of the template of a workload's pods.
-    pub(super) async fn mark(&self, object: &ObjectName, precondition: &ObjectPrecondition, mark: &Mark) -> Result<Performed, Stop> {
+    pub(super) async fn mark(
+        &self,
+        object: &ObjectName,
+        precondition: &ObjectPrecondition,
+        mark: &RestartMark,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let (path, resource) = self.place(object).await?;
-        let place = Place { object, resource, path };
+        let place = WriteTarget { object, resource, path };
         let call = |live: &Value| {
             let template = json!({ "metadata": { "annotations": { &mark.name: mark.value } } });
-            merge(&place.path, &json!({ "metadata": identity(live), "spec": { "template": template } }))
+            new_merge_patch_request(&place.path, &json!({ "metadata": build_version_precondition(live), "spec": { "template": template } }))
         };
-        let is_marked = |live: &Value| is_same(precondition, live) && borne(live, OF_TEMPLATE, &mark.name) == mark.value.as_deref();
+        let is_marked =
+            |live: &Value| is_same(precondition, live) && find_mark_value(live, OF_TEMPLATE, &mark.name) == mark.value.as_deref();
         match self.write(&place, precondition, call, is_marked).await? {
-            Written::Answered(reply) if reply.status == 200 => Ok(ended(0, &reply.warnings.join("\n"), "")),
-            Written::Landed => Ok(ended(0, "", "")),
-            Written::Answered(reply) if reply.status != 404 => Err(refused(object, &place.resource, &reply)),
-            Written::Answered(_) | Written::Gone => Err(moved(&format!("{object} is gone: nothing starts anew"))),
+            ObjectWriteOutcome::Answered(reply) if reply.status == 200 => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
+            ObjectWriteOutcome::Landed => Ok(performed_from_exit(0, "", "")),
+            ObjectWriteOutcome::Answered(reply) if reply.status != 404 => Err(stop_with_refusal(object, &place.resource, &reply)),
+            ObjectWriteOutcome::Answered(_) | ObjectWriteOutcome::Gone => {
+                Err(stop_with_stale_precondition(&format!("{object} is gone: nothing starts anew")))
+            }
         }
     }
 
     /// Looks, and writes what was looked at if it is what the action goes by; again where somebody wrote in between, or the answer got lost.
     async fn write(
         &self,
-        place: &Place<'_>,
+        place: &WriteTarget<'_>,
         precondition: &ObjectPrecondition,
-        call: impl Fn(&Value) -> Call + Send + Sync,
+        call: impl Fn(&Value) -> KubernetesRequest + Send + Sync,
         has_landed: impl Fn(&Value) -> bool + Send + Sync,
-    ) -> Result<Written, Stop> {
+    ) -> Result<ObjectWriteOutcome, KubernetesActionStop> {
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
-            let Some(live) = self.look(place, &doubt).await? else { return Ok(Written::Gone) };
+            let Some(live) = self.look(place, &doubt).await? else { return Ok(ObjectWriteOutcome::Gone) };
             if doubt.is_there() && has_landed(&live) {
-                return Ok(Written::Landed);
+                return Ok(ObjectWriteOutcome::Landed);
             }
             if !precondition.holds_for(&live) {
-                return Err(doubt.over(moved(&precondition.violated_by(place.object, &live))));
+                return Err(doubt.over(stop_with_stale_precondition(&precondition.violated_by(place.object, &live))));
             }
             match self.send(&call(&live)).await.map_err(|stop| doubt.over(stop))? {
-                Sent::Answered(reply) if reply.status == 409 && turn < TRIES => clock::pause(LOOK).await,
-                Sent::Answered(reply) if doubt.is_there() && (!reply.settles() || reply.status == 409) => {
-                    return Err(doubt.over(refused(place.object, &place.resource, &reply)));
+                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => clock::sleep_for(LOOK).await,
+                WriteRequestOutcome::Answered(reply) if doubt.is_there() && (!reply.settles() || reply.status == 409) => {
+                    return Err(doubt.over(stop_with_refusal(place.object, &place.resource, &reply)));
                 }
-                Sent::Answered(reply) => return Ok(Written::Answered(reply)),
-                Sent::Unsure { reason, may_come, again_after } => {
+                WriteRequestOutcome::Answered(reply) => return Ok(ObjectWriteOutcome::Answered(reply)),
+                WriteRequestOutcome::Unsure { reason, may_come, again_after } => {
                     doubt.add(reason, may_come);
-                    clock::pause(again_after).await;
+                    clock::sleep_for(again_after).await;
                 }
             }
         }
         match self.look(place, &doubt).await? {
-            None => Ok(Written::Gone),
-            Some(live) if has_landed(&live) => Ok(Written::Landed),
-            Some(_) => Err(doubt.given_up(failed(&changing(place)))),
+            None => Ok(ObjectWriteOutcome::Gone),
+            Some(live) if has_landed(&live) => Ok(ObjectWriteOutcome::Landed),
+            Some(_) => Err(doubt.given_up(stop_with_failure(&describe_changing_object(place)))),
         }
     }
 
     /// The object as it is now.
-    async fn look(&self, place: &Place<'_>, doubt: &Doubt) -> Result<Option<Value>, Stop> {
+    async fn look(&self, place: &WriteTarget<'_>, doubt: &Doubt) -> Result<Option<Value>, KubernetesActionStop> {
         self.find(place.object, &place.path, &place.resource).await.map_err(|stop| doubt.over(stop))
     }
 }
 
 /// A request that applies an object, with this beside its name.
-pub(super) fn applied(path: &str, manifest: &Value, more: &Value) -> Call {
-    Call::with(Method::PATCH, apply_path(path), APPLY, with_metadata(manifest.clone(), more).to_string())
+pub(super) fn new_apply_request(path: &str, manifest: &Value, more: &Value) -> KubernetesRequest {
+    KubernetesRequest::with(Method::PATCH, apply_path(path), APPLY, with_metadata(manifest.clone(), more).to_string())
 }
 
 fn with_metadata(mut object: Value, more: &Value) -> Value {
@@ -255,6 +279,6 @@ fn is_same(precondition: &ObjectPrecondition, object: &Value) -> bool {
     matches!(precondition, ObjectPrecondition::Present { uid: looked_at, .. } if Some(looked_at.as_str()) == uid)
 }
 
-fn changing(place: &Place<'_>) -> String {
+fn describe_changing_object(place: &WriteTarget<'_>) -> String {
     format!("{} changes all the time; nothing was changed by us", place.object)
 }

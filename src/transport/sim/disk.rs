@@ -9,7 +9,7 @@ use std::fmt;
 
 /// A regular file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct SimulatedFile {
     /// What is in it.
     pub content: Vec<u8>,
     /// Octal, without a leading zero: `644`.
@@ -22,14 +22,14 @@ pub struct File {
     pub modified_s: u64,
 }
 
-impl From<&str> for File {
+impl From<&str> for SimulatedFile {
     fn from(text: &str) -> Self {
         let (mode, root) = ("644".to_owned(), "root".to_owned());
-        File { content: text.as_bytes().to_vec(), mode, owner: root.clone(), group: root, modified_s: 0 }
+        SimulatedFile { content: text.as_bytes().to_vec(), mode, owner: root.clone(), group: root, modified_s: 0 }
     }
 }
 
-impl fmt::Display for File {
+impl fmt::Display for SimulatedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.content))
     }
@@ -39,7 +39,7 @@ impl fmt::Display for File {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disk {
     /// By absolute path.
-    pub files: BTreeMap<String, File>,
+    pub files: BTreeMap<String, SimulatedFile>,
     /// Folders, absolute and without a slash at the end.
     pub folders: BTreeSet<String>,
     /// Writes fail for this many more calls.
@@ -48,8 +48,8 @@ pub struct Disk {
 
 impl Disk {
     /// Puts a file there, with the folders above it.
-    pub fn put(&mut self, path: &str, file: File) {
-        self.folders.extend(parents(path));
+    pub fn put(&mut self, path: &str, file: SimulatedFile) {
+        self.folders.extend(list_parent_folders(path));
         self.files.insert(path.to_owned(), file);
     }
 
@@ -71,7 +71,7 @@ impl Disk {
             if self.folders.contains(path) {
                 return (0, "755 root root 4096 directory\n".to_owned());
             }
-            let there = parents(path).into_iter().find(|folder| self.folders.contains(folder));
+            let there = list_parent_folders(path).into_iter().find(|folder| self.folders.contains(folder));
             return (1, format!("folder {}\n", there.unwrap_or_else(|| "/".to_owned())));
         };
         let head = format!("{} {} {} {} regular file", file.mode, file.owner, file.group, file.content.len());
@@ -80,10 +80,10 @@ impl Disk {
             0,
             match file.content.len() {
                 size if size > CONTENT_LIMIT_BYTES => {
-                    format!("{head}, sha256\n{}\n", railwright_base::text::hex(&Sha256::digest(&file.content)))
+                    format!("{head}, sha256\n{}\n", railwright_base::text::format_hex(&Sha256::digest(&file.content)))
                 }
                 _ if file.content.iter().all(plain) => format!("{head}\n{file}"),
-                _ => format!("{head}, base64\n{}\n", base64::encode(&file.content)),
+                _ => format!("{head}, base64\n{}\n", base64::encode_base64_text(&file.content)),
             },
         )
     }
@@ -95,9 +95,11 @@ impl Disk {
     }
 
     /// Writes a whole file. One that is so already is left alone, and one of which only mode or owner differ keeps its time.
-    pub fn write(&mut self, path: &str, mut file: File) -> Done {
+    pub fn write(&mut self, path: &str, mut file: SimulatedFile) -> Done {
         self.room()?;
-        let same = |old: &File| (&old.content, &old.mode, &old.owner, &old.group) == (&file.content, &file.mode, &file.owner, &file.group);
+        let same = |old: &SimulatedFile| {
+            (&old.content, &old.mode, &old.owner, &old.group) == (&file.content, &file.mode, &file.owner, &file.group)
+        };
         if self.folders.contains(path) {
             return Err((1, format!("mv: cannot overwrite directory '{path}' with non-directory")));
         }
@@ -137,7 +139,7 @@ pub fn plain_mode(mode: &str) -> String {
 }
 
 /// The folders above a path, the deepest first, without the root.
-fn parents(path: &str) -> Vec<String> {
+fn list_parent_folders(path: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut rest = path;
     while let Some((folder, _)) = rest.rsplit_once('/').filter(|(folder, _)| !folder.is_empty()) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Trouble {
+pub enum SimulatedTrouble {
     /// The connection is lost before the action: nothing happens.
     LostBefore,
     /// The connection is lost, and the action goes on for so many more seconds.
@@ -45,19 +45,19 @@ pub enum Trouble {
 
 /// A trouble and when it comes: with the first call that it fits, from so many calls on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct SimulatedFault {
     /// Calls to the host before it: connections, reads, actions, upkeep.
     pub after: u32,
     /// Only with an action of this word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub word: Option<String>,
     /// What.
-    pub trouble: Trouble,
+    pub trouble: SimulatedTrouble,
 }
 
 /// What is asked of a host.
 #[derive(Debug, Clone, Copy)]
-pub enum Call<'a> {
+pub enum SimulatedCall<'a> {
     /// A new connection.
     Connect,
     /// A program of reads.
@@ -68,32 +68,32 @@ pub enum Call<'a> {
     Upkeep,
 }
 
-impl Fault {
+impl SimulatedFault {
     /// True when it comes with this call.
-    pub fn comes(&self, calls: u32, call: Call<'_>) -> bool {
+    pub fn comes(&self, calls: u32, call: SimulatedCall<'_>) -> bool {
         let fits = match (&self.trouble, call) {
-            (Trouble::CutOff(_), call) => matches!(call, Call::Read),
-            (Trouble::BackAfter(_) | Trouble::OldKernel, call) => matches!(call, Call::Act(Action::Reboot)),
+            (SimulatedTrouble::CutOff(_), call) => matches!(call, SimulatedCall::Read),
+            (SimulatedTrouble::BackAfter(_) | SimulatedTrouble::OldKernel, call) => matches!(call, SimulatedCall::Act(Action::Reboot)),
             // A reboot is no step that could go on, be killed or take longer: it has troubles of its own.
-            (Trouble::GoesOn(_) | Trouble::Killed | Trouble::Slow(_), call) => {
-                matches!(call, Call::Act(action) if *action != Action::Reboot)
+            (SimulatedTrouble::GoesOn(_) | SimulatedTrouble::Killed | SimulatedTrouble::Slow(_), call) => {
+                matches!(call, SimulatedCall::Act(action) if *action != Action::Reboot)
             }
-            (trouble, call) if trouble.is_of_action() => matches!(call, Call::Act(_)),
+            (trouble, call) if trouble.is_of_action() => matches!(call, SimulatedCall::Act(_)),
             _ => true,
         };
         let named = match (&self.word, call) {
             (None, _) => true,
-            (Some(word), Call::Act(action)) => action.word() == *word,
+            (Some(word), SimulatedCall::Act(action)) => action.word() == *word,
             (Some(_), _) => false,
         };
         fits && named && calls > self.after
     }
 }
 
-impl Trouble {
+impl SimulatedTrouble {
     /// True when it happens to an action, and not to the host.
     pub fn is_of_action(&self) -> bool {
-        use Trouble::{BackAfter, Echoes, Fails, GoesOn, Killed, LostAfter, LostBefore, NoEffect, OldKernel, Slow};
+        use SimulatedTrouble::{BackAfter, Echoes, Fails, GoesOn, Killed, LostAfter, LostBefore, NoEffect, OldKernel, Slow};
         matches!(self, LostBefore | GoesOn(_) | LostAfter | Killed | Fails | NoEffect | Echoes | Slow(_) | BackAfter(_) | OldKernel)
     }
 }

@@ -28,9 +28,9 @@ pub struct Card {
 
 /// The cards of a host, by netdev.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Firmware(pub BTreeMap<String, Card>);
+pub struct SimulatedFirmware(pub BTreeMap<String, Card>);
 
-impl Firmware {
+impl SimulatedFirmware {
     /// Puts a setting on the card of a netdev, as the factory would.
     pub fn put(&mut self, netdev: &str, name: &str, value: &str, needs_power_cycle: bool) {
         let number = self.0.len();

@@ -1,6 +1,6 @@
 //! Guards of a simulated host: what is kept is a copy of its parts, and virtual time or a boot puts it back.
 
-use super::host::{Answered, Host};
+use super::host::{Answered, SimulatedHost};
 use railwright_resource::Action;
 use railwright_resource::action::UnitVerb;
 use railwright_resource::guard::{Guard, Keep};
@@ -8,20 +8,20 @@ use std::time::Duration;
 
 /// A guard, until another one is armed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Armed {
+pub struct SimulatedArmedRollback {
     /// Its name.
     pub token: String,
     /// What it keeps.
     pub guard: Guard,
     /// The host as it was.
-    before: Box<Host>,
+    before: Box<SimulatedHost>,
     /// Virtual time at which it puts that back, by itself or because it was told to.
     pub until: Duration,
     /// It did.
     pub reverted: bool,
 }
 
-impl Armed {
+impl SimulatedArmedRollback {
     /// How long a step that still runs is waited for, so that nothing comes after what is put back.
     fn patience(&self) -> Duration {
         Duration::from_secs(if self.guard.is_of_switch() { 600 } else { 30 })
@@ -37,7 +37,7 @@ impl Armed {
     }
 }
 
-impl Host {
+impl SimulatedHost {
     /// Keeps everything from now on; exit 75 while another guard is armed.
     pub fn arm(&mut self, token: &str, guard: &Guard, seconds: u32, now: Duration) -> Answered {
         if self.disk.full_for > 0 {
@@ -48,7 +48,7 @@ impl Host {
         }
         self.guard = None;
         let (before, until) = (Box::new(self.clone()), now + Duration::from_secs(seconds.into()));
-        self.guard = Some(Armed { token: token.to_owned(), guard: guard.clone(), before, until, reverted: false });
+        self.guard = Some(SimulatedArmedRollback { token: token.to_owned(), guard: guard.clone(), before, until, reverted: false });
         (0, String::new())
     }
 
@@ -89,7 +89,7 @@ impl Host {
 
     /// A guard whose time is over puts back what it keeps, once no step runs any more.
     pub fn revert_what_is_due(&mut self, now: Duration) {
-        let waits = |guard: &Armed| self.running.is_some() && now < guard.until + guard.patience();
+        let waits = |guard: &SimulatedArmedRollback| self.running.is_some() && now < guard.until + guard.patience();
         if self.guard.as_ref().is_some_and(|guard| !guard.reverted && guard.until <= now && !waits(guard)) {
             self.revert(now);
         }
@@ -120,15 +120,15 @@ impl Host {
     }
 
     /// Folders that came with a file go with it, as long as they are empty.
-    fn remove_with_folders(&mut self, path: &str, before: &Host) {
+    fn remove_with_folders(&mut self, path: &str, before: &SimulatedHost) {
         let below = path.rmatch_indices('/').map(|(at, _)| &path[..at]).find(|folder| before.disk.folders.contains(*folder));
         self.disk.remove(path, below);
     }
 
-    fn put_back(&mut self, keep: &Keep, before: &Host, now: Duration) {
+    fn put_back(&mut self, keep: &Keep, before: &SimulatedHost, now: Duration) {
         match keep {
             Keep::Sysctl { key } => {
-                let key = super::modules::dotted(key);
+                let key = super::modules::format_dotted_key(key);
                 if let Some(value) = before.kernel.sysctls.get(&key) {
                     self.kernel.sysctls.insert(key, value.clone());
                 }

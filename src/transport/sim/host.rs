@@ -2,18 +2,18 @@
 //! it. It answers typed reads with the text that a real host's program prints, and applies typed actions as values; it
 //! never sees a script. What it has no part for, it says so, as a host without the program would.
 
-use super::disk::{Disk, File, plain_mode};
-use super::fault::Fault;
-use super::firmware::Firmware;
-use super::guards::Armed;
+use super::disk::{Disk, SimulatedFile, plain_mode};
+use super::fault::SimulatedFault;
+use super::firmware::SimulatedFirmware;
+use super::guards::SimulatedArmedRollback;
 use super::links::Links;
-use super::loader::{Keeper, Loader};
+use super::loader::{SimulatedBootLoader, SimulatedBootLoaderKind};
 use super::modules::Kernel;
-use super::names::Names;
+use super::names::SimulatedNetdevNames;
 use super::packages::Packages;
 use super::pci::Pci;
-use super::steps::Running;
-use super::switch::Switch;
+use super::steps::SimulatedRunningAction;
+use super::switch::SimulatedSwitch;
 use super::units::Units;
 use crate::target_lock::{Fence, HeldBy, TargetLock, Uptime};
 use crate::upkeep::FOLDER;
@@ -55,13 +55,13 @@ const FOLDERS: [&str; 19] = [
 
 /// One host.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Host {
+pub struct SimulatedHost {
     /// Files.
     pub disk: Disk,
     /// Settings and modules.
     pub kernel: Kernel,
     /// Command lines.
-    pub loader: Loader,
+    pub loader: SimulatedBootLoader,
     /// Packages.
     pub packages: Packages,
     /// Units.
@@ -69,9 +69,9 @@ pub struct Host {
     /// Netdevs.
     pub links: Links,
     /// Their names.
-    pub names: Names,
+    pub names: SimulatedNetdevNames,
     /// The firmware of the NICs below them.
-    pub firmware: Firmware,
+    pub firmware: SimulatedFirmware,
     /// PCI functions and interrupts.
     pub pci: Pci,
     /// The probes of guarded commands: the script, and the path whose content it prints.
@@ -79,7 +79,7 @@ pub struct Host {
     /// The scripts of guarded commands, and what each does.
     pub commands: BTreeMap<String, Vec<Action>>,
     /// It is a switch.
-    pub switch: Option<Switch>,
+    pub switch: Option<SimulatedSwitch>,
     /// The netdev that carries our connection.
     pub ssh_netdev: Option<String>,
     /// How many boots there were.
@@ -101,13 +101,13 @@ pub struct Host {
     /// Its setup program has the IOMMU switched on.
     pub offers_iommu: bool,
     /// The latest guard.
-    pub guard: Option<Armed>,
+    pub guard: Option<SimulatedArmedRollback>,
     /// A step that runs.
-    pub running: Option<Running>,
+    pub running: Option<SimulatedRunningAction>,
     /// How steps ended, by their token; none for one that was killed.
     pub ended: BTreeMap<String, Option<Done>>,
     /// What will go wrong, in turn.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<SimulatedFault>,
     /// Everything that it was asked, ever: connections, reads, actions and upkeep.
     pub calls: u32,
     /// The words of the actions that took effect, in order.
@@ -116,20 +116,20 @@ pub struct Host {
     pub tokens: Vec<String>,
 }
 
-impl Host {
+impl SimulatedHost {
     /// A fresh Debian with nothing of ours.
     pub fn fresh() -> Self {
         let mut disk = Disk { folders: FOLDERS.map(str::to_owned).into(), ..Disk::default() };
-        disk.put("/etc/default/grub", File::from("GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nGRUB_CMDLINE_LINUX=\"\"\n"));
-        Host {
+        disk.put("/etc/default/grub", SimulatedFile::from("GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nGRUB_CMDLINE_LINUX=\"\"\n"));
+        SimulatedHost {
             disk,
             kernel: Kernel::default(),
-            loader: Loader::of(Keeper::Grub),
+            loader: SimulatedBootLoader::of(SimulatedBootLoaderKind::Grub),
             packages: Packages::of(PackageManager::Apt),
             units: Units::default(),
             links: Links::default(),
-            names: Names::default(),
-            firmware: Firmware::default(),
+            names: SimulatedNetdevNames::default(),
+            firmware: SimulatedFirmware::default(),
             pci: Pci::default(),
             offers_iommu: true,
             probes: BTreeMap::new(),
@@ -155,7 +155,7 @@ impl Host {
     }
 
     /// What came of everything: the host without how often, when and under which name it was told.
-    pub fn effect(&self) -> Host {
+    pub fn effect(&self) -> SimulatedHost {
         let mut bare = self.clone();
         bare.disk.files.values_mut().for_each(|file| file.modified_s = 0);
         bare.disk.full_for = 0;
@@ -171,7 +171,7 @@ impl Host {
     /// The netdev or the port that carries our connection carries nothing: it is down, or too small for a TCP segment.
     pub fn is_cut_off(&self) -> bool {
         let link = self.ssh_netdev.as_ref().and_then(|netdev| self.links.0.get(netdev));
-        link.is_some_and(|link| !link.up || link.mtu < 576) || self.switch.as_ref().is_some_and(Switch::is_cut_off)
+        link.is_some_and(|link| !link.up || link.mtu < 576) || self.switch.as_ref().is_some_and(SimulatedSwitch::is_cut_off)
     }
 
     /// The release of its kernel.
@@ -272,7 +272,7 @@ impl Host {
     /// Applies an action.
     pub fn act(&mut self, action: &Action, now: Duration) -> Done {
         let modified_s = self.clock_s(now);
-        let file = |content: Vec<u8>, mode: &str, owner: &str, group: &str| File {
+        let file = |content: Vec<u8>, mode: &str, owner: &str, group: &str| SimulatedFile {
             content,
             mode: plain_mode(mode),
             owner: owner.to_owned(),
@@ -284,7 +284,7 @@ impl Host {
                 self.disk.write(path, file(content.clone().into_bytes(), mode, owner, group))
             }
             Action::WriteBinaryFile { path, base64, mode, owner, group } => {
-                let content = base64::decode(base64).ok_or_else(|| (1, "base64: invalid input".to_owned()))?;
+                let content = base64::decode_base64_text(base64).ok_or_else(|| (1, "base64: invalid input".to_owned()))?;
                 self.disk.write(path, file(content, mode, owner, group))
             }
             Action::RemoveFile { path, below } => {

@@ -9,7 +9,7 @@ const USUAL_MTU: u32 = 1500;
 
 /// A netdev.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct SimulatedNetdev {
     /// Bytes, running.
     pub mtu: u32,
     /// The largest that the driver takes, in bytes.
@@ -24,16 +24,23 @@ pub struct Link {
     pub vlan: Option<(String, u16)>,
 }
 
-impl Link {
+impl SimulatedNetdev {
     /// Up, with the usual MTU.
     pub fn of(max_mtu: u32, network_file: Option<&str>) -> Self {
-        Link { mtu: USUAL_MTU, max_mtu, up: true, addresses: BTreeSet::new(), network_file: network_file.map(str::to_owned), vlan: None }
+        SimulatedNetdev {
+            mtu: USUAL_MTU,
+            max_mtu,
+            up: true,
+            addresses: BTreeSet::new(),
+            network_file: network_file.map(str::to_owned),
+            vlan: None,
+        }
     }
 }
 
 /// All netdevs, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Links(pub BTreeMap<String, Link>);
+pub struct Links(pub BTreeMap<String, SimulatedNetdev>);
 
 impl Links {
     /// The answer to `Read::Link`.
@@ -78,12 +85,12 @@ impl Links {
     /// The answer to `Read::LinkManager`.
     pub fn read_manager(&self, netdev: &str, disk: &Disk) -> Answered {
         let mut out = "\n== networkd-state 644 root root /run/systemd/netif/state\n|OPER_STATE=routable\n".to_owned();
-        let Some(file) = self.0.get(netdev).and_then(|link| applied(netdev, link, disk)) else {
+        let Some(file) = self.0.get(netdev).and_then(|link| find_network_file(netdev, link, disk)) else {
             out.push_str("\n== networkd 644 root root /run/systemd/netif/links/2\n|ADMIN_STATE=unmanaged\n");
             return (0, out);
         };
         out.push_str(&format!("\n== networkd 644 root root /run/systemd/netif/links/2\n|ADMIN_STATE=configured\n|NETWORK_FILE={file}\n"));
-        for (word, path) in files(&file, disk) {
+        for (word, path) in list_network_files(&file, disk) {
             let lines: String = disk.text(&path).unwrap_or_default().lines().map(|line| format!("|{line}\n")).collect();
             out.push_str(&format!("\n== {word} 644 root root {path}\n{lines}"));
         }
@@ -110,7 +117,7 @@ impl Links {
     /// `ip link add link PARENT name NETDEV type vlan id ID`.
     pub fn add_vlan(&mut self, netdev: &str, parent: &str, id: u16) -> Done {
         let below = self.0.get(parent).ok_or_else(|| (1, format!("Cannot find device \"{parent}\"")))?;
-        let vlan = Link { up: false, vlan: Some((parent.to_owned(), id)), ..Link::of(below.max_mtu, None) };
+        let vlan = SimulatedNetdev { up: false, vlan: Some((parent.to_owned(), id)), ..SimulatedNetdev::of(below.max_mtu, None) };
         self.0.entry(netdev.to_owned()).or_insert(vlan);
         Ok(())
     }
@@ -125,7 +132,7 @@ impl Links {
     fn make_vlans(&mut self, disk: &Disk) {
         let mut wanted = Vec::new();
         for (parent, link) in &self.0 {
-            let all = applied(parent, link, disk).map(|file| files(&file, disk)).unwrap_or_default();
+            let all = find_network_file(parent, link, disk).map(|file| list_network_files(&file, disk)).unwrap_or_default();
             for text in all.iter().filter_map(|(_, path)| disk.text(path)) {
                 wanted.extend(text.lines().filter_map(|line| Some((parent.clone(), line.strip_prefix("VLAN=")?.to_owned()))));
             }
@@ -160,8 +167,8 @@ impl Links {
     pub fn reload(&mut self, disk: &Disk) {
         self.make_vlans(disk);
         for (name, link) in &mut self.0 {
-            let Some(file) = applied(name, link, disk) else { continue };
-            let said = Said::of(&file, disk);
+            let Some(file) = find_network_file(name, link, disk) else { continue };
+            let said = SimulatedNetworkSettings::of(&file, disk);
             link.mtu = said.mtu.unwrap_or(link.mtu).min(link.max_mtu);
             link.up = said.up.unwrap_or(link.up);
             if !said.keeps {
@@ -181,19 +188,19 @@ impl Links {
             link.addresses.clear();
         }
         for (name, link) in &mut self.0 {
-            link.up |= applied(name, link, disk).is_some();
+            link.up |= find_network_file(name, link, disk).is_some();
         }
         self.reload(disk);
     }
 }
 
 /// The file that networkd applies: one that matches it from the start, or one of ours.
-fn applied(netdev: &str, link: &Link, disk: &Disk) -> Option<String> {
+fn find_network_file(netdev: &str, link: &SimulatedNetdev, disk: &Disk) -> Option<String> {
     let own = || Some(format!("/etc/systemd/network/90-railwright-{netdev}.network")).filter(|path| disk.files.contains_key(path));
     link.network_file.clone().filter(|path| disk.files.contains_key(path)).or_else(own)
 }
 
-fn files(file: &str, disk: &Disk) -> Vec<(&'static str, String)> {
+fn list_network_files(file: &str, disk: &Disk) -> Vec<(&'static str, String)> {
     let name = file.rsplit('/').next().unwrap_or_default();
     let folder = format!("/etc/systemd/network/{name}.d");
     let drop_ins = disk.below(&folder, ".conf").map(|(path, _)| ("network-drop-in", path.clone())).collect::<Vec<_>>();
@@ -202,17 +209,17 @@ fn files(file: &str, disk: &Disk) -> Vec<(&'static str, String)> {
 
 /// What the files of a netdev say.
 #[derive(Default)]
-struct Said {
+struct SimulatedNetworkSettings {
     mtu: Option<u32>,
     up: Option<bool>,
     addresses: BTreeSet<String>,
     keeps: bool,
 }
 
-impl Said {
+impl SimulatedNetworkSettings {
     fn of(file: &str, disk: &Disk) -> Self {
-        let mut said = Said::default();
-        for (_, path) in files(file, disk) {
+        let mut said = SimulatedNetworkSettings::default();
+        for (_, path) in list_network_files(file, disk) {
             for (key, value) in disk.text(&path).unwrap_or_default().lines().filter_map(|line| line.split_once('=')) {
                 match key.trim() {
                     "MTUBytes" => said.mtu = value.trim().parse().ok(),

@@ -7,7 +7,7 @@ use railwright_resource::kernel_parameter::command_line::DefaultFiles;
 
 /// Who keeps the boot entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keeper {
+pub enum SimulatedBootLoaderKind {
     /// GRUB with /etc/default/grub.d and update-grub.
     Grub,
     /// grubby.
@@ -18,9 +18,9 @@ pub enum Keeper {
 
 /// Command lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loader {
+pub struct SimulatedBootLoader {
     /// Who keeps the entries.
-    pub keeper: Keeper,
+    pub keeper: SimulatedBootLoaderKind,
     /// The words of the command line that runs.
     pub running: Vec<String>,
     /// The words that the default entry holds.
@@ -30,20 +30,20 @@ pub struct Loader {
 /// The words that GRUB itself puts in front.
 const OWN: [&str; 2] = ["root=/dev/vda1", "ro"];
 
-impl Loader {
+impl SimulatedBootLoader {
     /// A host that booted with `quiet`.
-    pub fn of(keeper: Keeper) -> Self {
+    pub fn of(keeper: SimulatedBootLoaderKind) -> Self {
         let words: Vec<String> = OWN.iter().copied().chain(["quiet"]).map(str::to_owned).collect();
-        Loader { keeper, running: words.clone(), next: words }
+        SimulatedBootLoader { keeper, running: words.clone(), next: words }
     }
 
     /// The answer to `Read::Boot`.
     pub fn read(&self, disk: &Disk) -> Answered {
         let mut out = format!("running\t{}\n", self.running.join(" "));
         match self.keeper {
-            Keeper::None => out.push_str("loader\tnone\n"),
-            Keeper::Grubby => out.push_str(&format!("loader\tgrubby\ngrubby\targs=\"{}\"\n", self.next.join(" "))),
-            Keeper::Grub => {
+            SimulatedBootLoaderKind::None => out.push_str("loader\tnone\n"),
+            SimulatedBootLoaderKind::Grubby => out.push_str(&format!("loader\tgrubby\ngrubby\targs=\"{}\"\n", self.next.join(" "))),
+            SimulatedBootLoaderKind::Grub => {
                 out.push_str("loader\tgrub\n");
                 for (path, text) in default_files(disk) {
                     out.push_str(&format!("default\t{path}\n"));
@@ -59,10 +59,10 @@ impl Loader {
 
     /// `update-grub`.
     pub fn update(&mut self, disk: &Disk) -> Done {
-        if self.keeper == Keeper::None {
+        if self.keeper == SimulatedBootLoaderKind::None {
             return Err((UNAVAILABLE, "railwright: neither update-grub nor grub2-mkconfig is on this host".to_owned()));
         }
-        if self.keeper == Keeper::Grub {
+        if self.keeper == SimulatedBootLoaderKind::Grub {
             disk.room()?;
             let mut all = DefaultFiles::default();
             default_files(disk).iter().flat_map(|(_, text)| text.lines()).for_each(|line| all.take(line));
@@ -73,7 +73,7 @@ impl Loader {
 
     /// `grubby --args` and `--remove-args`: a name has one value.
     pub fn set_argument(&mut self, argument: &str, present: bool) -> Done {
-        if self.keeper != Keeper::Grubby {
+        if self.keeper != SimulatedBootLoaderKind::Grubby {
             return Err((UNAVAILABLE, "railwright: grubby is not on this host".to_owned()));
         }
         let name = |word: &str| word.split('=').next().map(str::to_owned);

@@ -22,23 +22,23 @@ pub mod steps;
 pub mod switch;
 pub mod units;
 
-pub use fault::{Fault, Trouble};
-pub use host::Host;
+pub use fault::{SimulatedFault, SimulatedTrouble};
+pub use host::SimulatedHost;
 
 use super::target_lock::lock_lost;
-use super::{BoxFuture, Connector, Fence, FencedWrite, HostAccess, HostLink, Performed, TransportError, Upkeep};
-use fault::Call;
+use super::{BoxFuture, Connector, ExecutionOutcome, Fence, FencedWrite, HostAccess, HostLink, TransportError, Upkeep};
+use fault::SimulatedCall;
 use railwright_resource::complaint::LOCKED;
 use railwright_resource::probe::Probe;
-use railwright_resource::{Action, Answer, AnswerStatus, Answers, Read};
+use railwright_resource::{Action, AnswerStatus, Read, ReadResult, ReadResults};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use steps::Begun;
+use steps::SimulatedStepStart;
 use tokio::time::Instant;
 
 /// How a simulated host is reached: by its name.
-pub fn access(name: &str) -> HostAccess {
+pub fn new_simulated_access(name: &str) -> HostAccess {
     HostAccess {
         read_only: false,
         name: name.to_owned(),
@@ -59,7 +59,7 @@ pub fn access(name: &str) -> HostAccess {
 
 /// A write that a host took: an action, or a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Logged {
+pub struct SimulatedLoggedWrite {
     /// Virtual time since the fleet's start.
     pub at: Duration,
     /// When it has ended.
@@ -74,10 +74,10 @@ pub struct Logged {
 
 #[derive(Debug, Default)]
 struct World {
-    hosts: BTreeMap<String, Host>,
+    hosts: BTreeMap<String, SimulatedHost>,
     began: Option<Instant>,
     dead: bool,
-    log: Vec<Logged>,
+    log: Vec<SimulatedLoggedWrite>,
 }
 
 /// All hosts. Clones are the same fleet.
@@ -86,7 +86,7 @@ pub struct Fleet(Arc<Mutex<World>>);
 
 impl Fleet {
     /// Hosts by name.
-    pub fn of(hosts: BTreeMap<String, Host>) -> Self {
+    pub fn of(hosts: BTreeMap<String, SimulatedHost>) -> Self {
         Fleet(Arc::new(Mutex::new(World { hosts, ..World::default() })))
     }
 
@@ -95,22 +95,22 @@ impl Fleet {
     }
 
     /// Looks at a host, or changes it as somebody else would. The result of `change`, if there is such a host.
-    pub fn with<T>(&self, host: &str, change: impl FnOnce(&mut Host) -> T) -> Option<T> {
+    pub fn with<T>(&self, host: &str, change: impl FnOnce(&mut SimulatedHost) -> T) -> Option<T> {
         self.world().hosts.get_mut(host).map(change)
     }
 
     /// All hosts as they are.
-    pub fn hosts(&self) -> BTreeMap<String, Host> {
+    pub fn hosts(&self) -> BTreeMap<String, SimulatedHost> {
         self.world().hosts.clone()
     }
 
     /// Puts other hosts in the place of these.
-    pub fn replace(&self, hosts: BTreeMap<String, Host>) {
+    pub fn replace(&self, hosts: BTreeMap<String, SimulatedHost>) {
         self.world().hosts = hosts;
     }
 
     /// What came of everything, host by host.
-    pub fn effects(&self) -> BTreeMap<String, Host> {
+    pub fn effects(&self) -> BTreeMap<String, SimulatedHost> {
         self.world().hosts.iter().map(|(name, host)| (name.clone(), host.effect())).collect()
     }
 
@@ -120,7 +120,7 @@ impl Fleet {
     }
 
     /// Every write that was taken, in order.
-    pub fn log(&self) -> Vec<Logged> {
+    pub fn log(&self) -> Vec<SimulatedLoggedWrite> {
         self.world().log.clone()
     }
 
@@ -132,8 +132,8 @@ impl Fleet {
     fn call<T>(
         &self,
         link: &At<'_>,
-        call: Call<'_>,
-        what: impl FnOnce(&mut Host, Duration, Option<Trouble>) -> T,
+        call: SimulatedCall<'_>,
+        what: impl FnOnce(&mut SimulatedHost, Duration, Option<SimulatedTrouble>) -> T,
     ) -> Result<T, TransportError> {
         let mut world = self.world();
         let lost = |reason: &str| TransportError::Lost { host: link.host.to_owned(), reason: reason.to_owned() };
@@ -148,7 +148,7 @@ impl Fleet {
         let mut of_call = None;
         while let Some(place) = host.faults.iter().position(|fault| fault.comes(host.calls, call)) {
             let trouble = host.faults.remove(place).trouble;
-            if trouble.is_of_action() || matches!(trouble, Trouble::CutOff(_)) {
+            if trouble.is_of_action() || matches!(trouble, SimulatedTrouble::CutOff(_)) {
                 of_call = Some(trouble);
                 break;
             }
@@ -165,7 +165,7 @@ impl Fleet {
         let mut world = self.world();
         let at = world.now();
         let until = until.unwrap_or(at);
-        world.log.push(Logged { at, until, host: host.to_owned(), word: word.to_owned(), fence: fence.clone() });
+        world.log.push(SimulatedLoggedWrite { at, until, host: host.to_owned(), word: word.to_owned(), fence: fence.clone() });
     }
 }
 
@@ -182,18 +182,18 @@ struct At<'a> {
     boot: Option<u32>,
 }
 
-struct Link {
+struct SimulatedHostLink {
     fleet: Fleet,
     host: String,
     boot: u32,
 }
 
-impl Link {
+impl SimulatedHostLink {
     fn at(&self) -> At<'_> {
         At { host: &self.host, boot: Some(self.boot) }
     }
 
-    async fn wait_for(&self, until: Duration, token: &str, lost_after: bool) -> Result<Performed, TransportError> {
+    async fn wait_for(&self, until: Duration, token: &str, lost_after: bool) -> Result<ExecutionOutcome, TransportError> {
         loop {
             let now = self.fleet.now();
             if now >= until {
@@ -214,22 +214,22 @@ impl Link {
     }
 }
 
-impl HostLink for Link {
-    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+impl HostLink for SimulatedHostLink {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
-            self.fleet.call(&self.at(), Call::Read, |host, _, trouble| {
+            self.fleet.call(&self.at(), SimulatedCall::Read, |host, _, trouble| {
                 let cut_off = match trouble {
-                    Some(Trouble::CutOff(place)) => place,
+                    Some(SimulatedTrouble::CutOff(place)) => place,
                     _ => usize::MAX,
                 };
-                let mut answers = Answers::default();
+                let mut answers = ReadResults::default();
                 for (place, read) in reads.iter().enumerate() {
                     let answer = if place < cut_off {
                         let (code, out) = host.answer(read);
-                        Answer { status: AnswerStatus::Exit(code), out }
+                        ReadResult { status: AnswerStatus::Exit(code), out }
                     } else {
-                        Answer { status: AnswerStatus::CutOff, out: String::new() }
+                        ReadResult { status: AnswerStatus::CutOff, out: String::new() }
                     };
                     answers.insert(read.key(), answer);
                 }
@@ -243,43 +243,43 @@ impl HostLink for Link {
         action: &'a Action,
         token: &'a str,
         fence: Option<&'a Fence>,
-    ) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
             let fence = fence.ok_or_else(|| lock_lost(&self.host, None))?;
             let (begun, lost_after) = self
                 .fleet
-                .call(&self.at(), Call::Act(action), |host, now, trouble| {
-                    let lost_after = trouble == Some(Trouble::LostAfter);
+                .call(&self.at(), SimulatedCall::Act(action), |host, now, trouble| {
+                    let lost_after = trouble == Some(SimulatedTrouble::LostAfter);
                     host.lock.check(fence).map(|()| (host.begin(action, token, now, trouble), lost_after))
                 })?
                 .map_err(|holder| lock_lost(&self.host, holder.as_deref()))?;
-            let is_refused = matches!(&begun, Begun::Over(Performed::Ended { code: LOCKED, .. }));
+            let is_refused = matches!(&begun, SimulatedStepStart::Over(ExecutionOutcome::Ended { code: LOCKED, .. }));
             if !is_refused {
                 let until = self.fleet.with(&self.host, |host| host.running.as_ref().map(|running| running.until)).flatten();
                 self.fleet.note(&self.host, &action.word(), fence, until);
             }
             match begun {
-                Begun::Lost => Ok(Performed::Unknown { reason: "the connection ended: reset by the peer".to_owned() }),
-                Begun::Over(performed) => Ok(performed),
-                Begun::Until(until) => self.wait_for(until, token, lost_after).await,
+                SimulatedStepStart::Lost => Ok(ExecutionOutcome::Unknown { reason: "the connection ended: reset by the peer".to_owned() }),
+                SimulatedStepStart::Over(performed) => Ok(performed),
+                SimulatedStepStart::Until(until) => self.wait_for(until, token, lost_after).await,
             }
         })
     }
 
-    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async { Ok(Performed::Unknown { reason: "a simulated host carries no traffic".to_owned() }) })
+    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+        Box::pin(async { Ok(ExecutionOutcome::Unknown { reason: "a simulated host carries no traffic".to_owned() }) })
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
-            let kept = self.fleet.call(&self.at(), Call::Upkeep, |host, now, _| host.upkeep(upkeep, now))?;
+            let kept = self.fleet.call(&self.at(), SimulatedCall::Upkeep, |host, now, _| host.upkeep(upkeep, now))?;
             let (code, stdout) = kept.map_err(|holder| lock_lost(&self.host, holder.as_deref()))?;
             if let (Upkeep::Write { fence, write: FencedWrite::Record { .. } }, 0) = (upkeep, code) {
                 self.fleet.note(&self.host, "record", fence, None);
             }
-            Ok(Performed::Ended { code, stdout, stderr: String::new() })
+            Ok(ExecutionOutcome::Ended { code, stdout, stderr: String::new() })
         })
     }
 }
@@ -289,8 +289,8 @@ impl Connector for Fleet {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
             let at = At { host: &access.name, boot: None };
-            match self.call(&at, Call::Connect, |host, _, _| host.boot) {
-                Ok(boot) => Ok(Arc::new(Link { fleet: self.clone(), host: access.name.clone(), boot }) as Arc<dyn HostLink>),
+            match self.call(&at, SimulatedCall::Connect, |host, _, _| host.boot) {
+                Ok(boot) => Ok(Arc::new(SimulatedHostLink { fleet: self.clone(), host: access.name.clone(), boot }) as Arc<dyn HostLink>),
                 Err(_) => {
                     tokio::time::sleep(Duration::from_secs(access.connect_timeout_s.into())).await;
                     let (host, address) = (access.name.clone(), access.address.clone());

@@ -36,14 +36,14 @@ pub struct Kernel {
 }
 
 /// The dotted name, however the key was written.
-pub fn dotted(key: &str) -> String {
+pub fn format_dotted_key(key: &str) -> String {
     key_path(key).replace('/', ".")
 }
 
 impl Kernel {
     /// The answer to `Read::Sysctl`.
     pub fn read_sysctl(&self, key: &str, disk: &Disk) -> Answered {
-        let mut out = self.sysctls.get(&dotted(key)).map_or("none\n".to_owned(), |value| format!("running\t{value}\n"));
+        let mut out = self.sysctls.get(&format_dotted_key(key)).map_or("none\n".to_owned(), |value| format!("running\t{value}\n"));
         let path = key_path(key);
         let last = path.rsplit('/').next().unwrap_or_default();
         for (file, text) in FOLDERS.iter().flat_map(|folder| disk.below(folder, ".conf")) {
@@ -58,7 +58,7 @@ impl Kernel {
     /// Writes a setting. Where a number stands, the kernel takes nothing but numbers (EINVAL).
     pub fn set_sysctl(&mut self, key: &str, value: &str) -> Done {
         let missing = || (MISSING, format!("railwright: the kernel has no setting {key}"));
-        let slot = self.sysctls.get_mut(&dotted(key)).ok_or_else(missing)?;
+        let slot = self.sysctls.get_mut(&format_dotted_key(key)).ok_or_else(missing)?;
         let numbers = |text: &str| text.split_whitespace().all(|word| word.parse::<i64>().is_ok());
         if numbers(slot) && !numbers(value) {
             return Err((1, format!("railwright: the kernel refused the value {value} for {key}")));
@@ -111,7 +111,7 @@ impl Kernel {
         let mut parameters = file.parameters.clone();
         let known = |key: &str| file.parameters.contains_key(key);
         // What a module does not know is reported by the kernel and ignored.
-        let options = options(&name, disk).into_iter().chain(given.clone()).filter(|(key, _)| known(key));
+        let options = collect_module_options(&name, disk).into_iter().chain(given.clone()).filter(|(key, _)| known(key));
         parameters.extend(options);
         self.loaded.insert(name, parameters);
         Ok(())
@@ -136,7 +136,7 @@ impl Kernel {
     pub fn boot(&mut self, release: &str, disk: &Disk) {
         self.loaded.clear();
         self.used.clear();
-        for name in effective(disk, "modules-load.d").into_iter().flat_map(|(_, text)| words_of_lines(&text)) {
+        for name in select_effective_files(disk, "modules-load.d").into_iter().flat_map(|(_, text)| words_of_lines(&text)) {
             // systemd-modules-load goes on when one is missing.
             let _ = self.load(&name, &BTreeMap::new(), release, disk);
         }
@@ -155,8 +155,8 @@ fn words_of_lines(text: &str) -> Vec<String> {
 }
 
 /// The options that modprobe.d gives a module, in the order of the files.
-fn options(name: &str, disk: &Disk) -> Vec<(String, String)> {
-    let lines = effective(disk, "modprobe.d").into_iter().flat_map(|(_, text)| words_of_lines(&text));
+fn collect_module_options(name: &str, disk: &Disk) -> Vec<(String, String)> {
+    let lines = select_effective_files(disk, "modprobe.d").into_iter().flat_map(|(_, text)| words_of_lines(&text));
     let mut found = Vec::new();
     for line in lines {
         let mut words = line.split_whitespace();
@@ -169,7 +169,7 @@ fn options(name: &str, disk: &Disk) -> Vec<(String, String)> {
 }
 
 /// The files that count: by name, and of each name the one in the strongest folder (sysctl.d(5), modules-load.d(5)).
-fn effective(disk: &Disk, folder: &str) -> Vec<(String, String)> {
+fn select_effective_files(disk: &Disk, folder: &str) -> Vec<(String, String)> {
     effective_in(disk, &CONFIGURATION.map(|above| format!("{above}/{folder}")))
 }
 

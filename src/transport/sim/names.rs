@@ -3,7 +3,7 @@
 use super::disk::Disk;
 use super::host::Answered;
 use super::links::Links;
-use railwright_resource::netdev_name::script::path;
+use railwright_resource::netdev_name::script::build_link_file_path;
 use std::collections::BTreeMap;
 
 /// The folder of the files.
@@ -20,14 +20,14 @@ pub struct Nic {
 
 /// NICs and the initial RAM disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct SimulatedNetdevNames {
     /// By their PCI addresses.
     pub nics: BTreeMap<String, Nic>,
     /// What the initial RAM disk holds of the files, by path; nothing where the host boots without one.
     pub ram_disk: Option<BTreeMap<String, String>>,
 }
 
-impl Names {
+impl SimulatedNetdevNames {
     /// Puts a NIC of this name there.
     pub fn put(&mut self, device: &str, name: &str) {
         self.nics.insert(device.to_owned(), Nic { usual: name.to_owned(), name: name.to_owned() });
@@ -37,7 +37,7 @@ impl Names {
     pub fn read(&self, device: &str, name: &str, links: &Links, disk: &Disk) -> Answered {
         let place = |netdev: &str| self.nics.iter().find(|(_, nic)| nic.name == netdev).map_or("-", |(device, _)| device.as_str());
         let mut out: String = links.0.keys().map(|netdev| format!("netdev {netdev} {} - -\n", place(netdev))).collect();
-        let own = path(name);
+        let own = build_link_file_path(name);
         if let Some(text) = disk.text(&own) {
             let lines: String = text.lines().map(|line| format!("|{line}\n")).collect();
             out.push_str(&format!("\n== own-link 644 root root {own}\n{lines}"));

@@ -12,7 +12,7 @@ pub const ROUND_TRIP: Duration = Duration::from_millis(20);
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long an action takes.
-pub fn of(action: &Action) -> Duration {
+pub fn compute_action_duration(action: &Action) -> Duration {
     match action {
         Action::InstallPackages { .. } | Action::RemovePackages { .. } | Action::ReleasePackages { .. } => Duration::from_secs(40),
         Action::RefreshPackages { .. } | Action::UpdateBootLoader | Action::UpdateInitialRamDisks => Duration::from_secs(10),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// An installed package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installed {
+pub struct SimulatedInstalledPackage {
     /// Its version.
     pub version: String,
     /// Held at it.
@@ -23,7 +23,7 @@ pub struct Packages {
     /// Who keeps them.
     pub manager: PackageManager,
     /// What is there, by name.
-    pub installed: BTreeMap<String, Installed>,
+    pub installed: BTreeMap<String, SimulatedInstalledPackage>,
     /// Names whose configuration files stayed behind.
     pub left_over: BTreeSet<String>,
     /// Versions that the repositories have, by name, the newest last.
@@ -45,11 +45,11 @@ impl Packages {
         let mut out = format!("manager\t{}\n", if apt { "apt" } else { "dnf" });
         for name in names {
             match self.installed.get(name) {
-                Some(Installed { version, held, half }) if apt => {
+                Some(SimulatedInstalledPackage { version, held, half }) if apt => {
                     let status = format!("{}{} ", if *held { 'h' } else { 'i' }, if *half { 'U' } else { 'i' });
                     out.push_str(&format!("dpkg\t{status}\t{name}\t{version}\n"));
                 }
-                Some(Installed { version, held, .. }) => {
+                Some(SimulatedInstalledPackage { version, held, .. }) => {
                     out.push_str(&format!("rpm\t{name}\t{version}\n"));
                     if *held {
                         out.push_str(&format!("lock\t{name}-0:{version}.*\n"));
@@ -105,7 +105,7 @@ impl Packages {
             let there = self.installed.get(name).map(|installed| installed.version.clone());
             let Some(version) = version.clone().or_else(newest).or(there) else { continue };
             let held = self.installed.get(name).is_some_and(|installed| installed.held);
-            self.installed.insert(name.clone(), Installed { version, held, half: false });
+            self.installed.insert(name.clone(), SimulatedInstalledPackage { version, held, half: false });
             self.left_over.remove(name);
         }
         Ok(())
@@ -117,7 +117,7 @@ impl Packages {
         let newest = self.offered.get(&first.name).and_then(|versions| versions.last().cloned());
         let Some(version) = first.version.clone().or(newest) else { return };
         if self.manager == PackageManager::Apt {
-            self.installed.insert(first.name.clone(), Installed { version, held: false, half: true });
+            self.installed.insert(first.name.clone(), SimulatedInstalledPackage { version, held: false, half: true });
         }
     }
 

@@ -5,8 +5,10 @@ use super::disk::Disk;
 use super::host::{Answered, Done};
 use railwright_resource::complaint::{MISSING, UNAVAILABLE};
 use railwright_resource::interrupt_affinity::found::{self, Interrupt, Interrupts};
-use railwright_resource::interrupt_affinity::script::Binding;
-use railwright_resource::pci_setting::config::{ACS_ALL, ACS_REDIRECT, Config, READ_REQUEST_MASK, read_request_field, space};
+use railwright_resource::interrupt_affinity::script::InterruptBinding;
+use railwright_resource::pci_setting::config::{
+    ACS_ALL, ACS_REDIRECT, PciConfigSpace, READ_REQUEST_MASK, build_simulated_config_space, read_request_field,
+};
 use railwright_resource::pci_setting::script::{PciRegister, PciWrite};
 use std::collections::BTreeMap;
 
@@ -21,7 +23,7 @@ pub struct Registers {
 
 /// One function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Function {
+pub struct SimulatedPciFunction {
     /// Class, as sysfs has it: `0x060400`.
     pub class: String,
     /// Vendor: `0x10de`.
@@ -40,7 +42,7 @@ pub struct Function {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pci {
     /// By address.
-    pub functions: BTreeMap<String, Function>,
+    pub functions: BTreeMap<String, SimulatedPciFunction>,
     /// Interrupts by netdev, each with what a boot gives it.
     pub interrupts: BTreeMap<String, BTreeMap<u32, (Interrupt, String)>>,
     /// pciutils is there.
@@ -60,7 +62,7 @@ impl Pci {
     /// interrupts that can be bound and one that cannot.
     pub fn server(netdev: &str) -> Self {
         let acs = |word| Registers { control: 0x2000, acs: word };
-        let function = |class: &str, vendor: &str, below: &[&str], word| Function {
+        let function = |class: &str, vendor: &str, below: &[&str], word| SimulatedPciFunction {
             class: class.to_owned(),
             vendor: vendor.to_owned(),
             below: below.iter().map(ToString::to_string).collect(),
@@ -98,14 +100,17 @@ impl Pci {
         format!("{setpci}lockdown {modes}\n")
     }
 
-    fn section(address: &str, function: &Function) -> String {
-        let dump: String = Config::dump(&space(function.now.control, function.now.acs)).lines().map(|line| format!("|{line}\n")).collect();
+    fn section(address: &str, function: &SimulatedPciFunction) -> String {
+        let dump: String = PciConfigSpace::dump(&build_simulated_config_space(function.now.control, function.now.acs))
+            .lines()
+            .map(|line| format!("|{line}\n"))
+            .collect();
         format!("\n== config {address}\n{dump}")
     }
 
     /// The answer to `Read::PciDevice`.
     pub fn read(&self, device: &str) -> Answered {
-        let is_it = |address: &str, function: &Function| address == device || function.netdev.as_deref() == Some(device);
+        let is_it = |address: &str, function: &SimulatedPciFunction| address == device || function.netdev.as_deref() == Some(device);
         match self.functions.iter().find(|(address, function)| is_it(address, function)) {
             None => (1, String::new()),
             Some((address, function)) => (0, format!("{}address {address}\n{}", self.means(), Self::section(address, function))),
@@ -166,12 +171,12 @@ impl Pci {
     }
 
     /// Writes below /proc/irq.
-    pub fn bind(&mut self, interrupts: &[Binding]) -> Done {
-        interrupts.iter().try_for_each(|Binding { number, cpus: list }| {
+    pub fn bind(&mut self, interrupts: &[InterruptBinding]) -> Done {
+        interrupts.iter().try_for_each(|InterruptBinding { number, cpus: list }| {
             let found = self.interrupts.values_mut().find_map(|all| all.get_mut(number));
             let (interrupt, _) = found.ok_or_else(|| (MISSING, format!("railwright: there is no interrupt {number} any more")))?;
-            let online = found::cpus(ONLINE).unwrap_or_default();
-            let fits = found::cpus(list).is_some_and(|cpus| cpus.iter().any(|cpu| online.contains(cpu)));
+            let online = found::parse_cpu_list(ONLINE).unwrap_or_default();
+            let fits = found::parse_cpu_list(list).is_some_and(|cpus| cpus.iter().any(|cpu| online.contains(cpu)));
             if interrupt.is_managed || !fits {
                 return Err((1, format!("railwright: the kernel does not bind interrupt {number} to {list}")));
             }
@@ -186,17 +191,18 @@ impl Pci {
         for (interrupt, first) in self.interrupts.values_mut().flat_map(BTreeMap::values_mut) {
             interrupt.list.clone_from(first);
         }
-        for script in kept("pci-setting", disk) {
+        for script in list_unit_scripts("pci-setting", disk) {
             self.keep(&script);
         }
-        for script in kept("interrupt-affinity", disk) {
-            let value = |name: &str| value(&script, name);
+        for script in list_unit_scripts("interrupt-affinity", disk) {
+            let value = |name: &str| find_script_value(&script, name);
             let (Some(netdev), Some(list)) = (value("netdev"), value("cpus")) else { continue };
             let list = if list == "numa-local" { LOCAL } else { list };
             let Some(own) = self.interrupts.get(netdev) else { continue };
             let all = own.iter().map(|(number, (interrupt, _))| (*number, interrupt.clone())).collect();
-            let spread = Interrupts { all, ..Interrupts::default() }.spread(&found::cpus(list).unwrap_or_default());
-            let bindings: Vec<Binding> = spread.into_iter().map(|(number, cpu)| Binding { number, cpus: cpu.to_string() }).collect();
+            let spread = Interrupts { all, ..Interrupts::default() }.spread(&found::parse_cpu_list(list).unwrap_or_default());
+            let bindings: Vec<InterruptBinding> =
+                spread.into_iter().map(|(number, cpu)| InterruptBinding { number, cpus: cpu.to_string() }).collect();
             let _ = self.bind(&bindings);
         }
     }
@@ -204,16 +210,16 @@ impl Pci {
     /// What a script of `pci_setting` does.
     fn keep(&mut self, script: &str) {
         let mut writes = Vec::new();
-        if let Some(field) = value(script, "max_read_request").and_then(|bytes| read_request_field(bytes.parse().ok()?)) {
-            let is_it = |address: &String, function: &Function| {
-                value(script, "address") == Some(address)
-                    || function.netdev.as_deref().is_some_and(|own| value(script, "netdev") == Some(own))
+        if let Some(field) = find_script_value(script, "max_read_request").and_then(|bytes| read_request_field(bytes.parse().ok()?)) {
+            let is_it = |address: &String, function: &SimulatedPciFunction| {
+                find_script_value(script, "address") == Some(address)
+                    || function.netdev.as_deref().is_some_and(|own| find_script_value(script, "netdev") == Some(own))
             };
             let address = self.functions.iter().find(|(address, function)| is_it(address, function)).map(|(address, _)| address.clone());
             let register = PciRegister::DeviceControl;
             writes.extend(address.map(|address| PciWrite { address, register, value: field, mask: READ_REQUEST_MASK }));
         }
-        if let Some(mode) = value(script, "acs").filter(|_| self.passed.is_empty()) {
+        if let Some(mode) = find_script_value(script, "acs").filter(|_| self.passed.is_empty()) {
             let mask = if mode == "off" { ACS_ALL } else { ACS_REDIRECT };
             let bridges = self.functions.iter().filter(|(_, function)| function.now.acs.is_some()).map(|(address, _)| address.clone());
             writes.extend(bridges.map(|address| PciWrite { address, register: PciRegister::AcsControl, value: 0, mask }));
@@ -223,7 +229,7 @@ impl Pci {
 }
 
 /// The scripts of our units that udev and systemd know of.
-fn kept(kind: &str, disk: &Disk) -> Vec<String> {
+fn list_unit_scripts(kind: &str, disk: &Disk) -> Vec<String> {
     let folder = format!("/etc/railwright/{kind}");
     let is_whole = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or_default().trim_end_matches(".sh");
@@ -236,6 +242,6 @@ fn kept(kind: &str, disk: &Disk) -> Vec<String> {
 }
 
 /// The value of a line `name=value` or `name='value'`.
-fn value<'a>(script: &'a str, name: &str) -> Option<&'a str> {
+fn find_script_value<'a>(script: &'a str, name: &str) -> Option<&'a str> {
     script.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(|value| value.trim_matches('\''))
 }

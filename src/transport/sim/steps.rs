@@ -1,11 +1,11 @@
 //! A simulated host over time: steps that take a while, go on without a connection, are killed, or are found again by
 //! their token; and the troubles that befall a host.
 
-use super::fault::Trouble;
-use super::host::{Done, Host};
+use super::fault::SimulatedTrouble;
+use super::host::{Done, SimulatedHost};
 use super::pace;
 use crate::target_lock::{Fence, NO_RECORD, RECORD_MOVED};
-use crate::{FencedWrite, Performed, Upkeep};
+use crate::{ExecutionOutcome, FencedWrite, Upkeep};
 use railwright_base::Digest;
 use railwright_resource::Action;
 use railwright_resource::complaint::LOCKED;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// What runs on the host without anybody being connected to it, or until it answers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Running {
+pub struct SimulatedRunningAction {
     /// What it does when it ends.
     pub action: Action,
     /// The name under which it was begun.
@@ -21,10 +21,10 @@ pub struct Running {
     /// Virtual time since the fleet's start at which it ends.
     pub until: Duration,
     /// What goes wrong with it.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<SimulatedTrouble>,
 }
 
-impl Running {
+impl SimulatedRunningAction {
     /// Whether it is in the way of whoever asks whether the host is idle: a long step of the run that goes on is found again
     /// by its token, so only who asks for its attempt waits for it.
     fn is_in_the_way(&self, attempt: Option<&str>, run: Option<&str>) -> bool {
@@ -35,52 +35,55 @@ impl Running {
 
 /// How a step began.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Begun {
+pub enum SimulatedStepStart {
     /// Nobody hears of it any more.
     Lost,
     /// It is over.
-    Over(Performed),
+    Over(ExecutionOutcome),
     /// It runs until then; `Host::outcome` tells how it ended.
     Until(Duration),
 }
 
-fn lost() -> Performed {
-    Performed::Unknown { reason: "the connection ended: reset by the peer".to_owned() }
+fn new_lost_outcome() -> ExecutionOutcome {
+    ExecutionOutcome::Unknown { reason: "the connection ended: reset by the peer".to_owned() }
 }
 
-fn ended(done: Done) -> Performed {
+fn outcome_from_done(done: Done) -> ExecutionOutcome {
     let (code, stderr) = done.map_or_else(|(code, stderr)| (code, stderr), |()| (0, String::new()));
-    Performed::Ended { code, stdout: String::new(), stderr }
+    ExecutionOutcome::Ended { code, stdout: String::new(), stderr }
 }
 
-impl Host {
+impl SimulatedHost {
     /// Begins a step.
-    pub fn begin(&mut self, action: &Action, token: &str, now: Duration, trouble: Option<Trouble>) -> Begun {
+    pub fn begin(&mut self, action: &Action, token: &str, now: Duration, trouble: Option<SimulatedTrouble>) -> SimulatedStepStart {
         self.tokens.push(token.to_owned());
         if action.is_long() {
             match self.ended.get(token).cloned() {
-                Some(Some(done)) => return Begun::Over(ended(done)),
+                Some(Some(done)) => return SimulatedStepStart::Over(outcome_from_done(done)),
                 Some(None) => {
                     self.ended.remove(token);
-                    return Begun::Over(Performed::Unknown { reason: "it was ended without an exit status".to_owned() });
+                    let reason = "it was ended without an exit status".to_owned();
+                    return SimulatedStepStart::Over(ExecutionOutcome::Unknown { reason });
                 }
                 None => {}
             }
         }
         if let Some(running) = &self.running {
             if action.is_long() && running.token == token {
-                return Begun::Until(running.until);
+                return SimulatedStepStart::Until(running.until);
             }
             let why = "railwright: an earlier step is still running on the host".to_owned();
-            return Begun::Over(ended(Err((LOCKED, why))));
+            return SimulatedStepStart::Over(outcome_from_done(Err((LOCKED, why))));
         }
         match &trouble {
-            Some(Trouble::LostBefore) => return Begun::Lost,
-            Some(Trouble::Fails) => return Begun::Over(ended(Err((1, "no such \u{1b}[31mdevice".to_owned())))),
-            Some(Trouble::NoEffect) => return Begun::Over(ended(Ok(()))),
-            Some(Trouble::Echoes) => {
+            Some(SimulatedTrouble::LostBefore) => return SimulatedStepStart::Lost,
+            Some(SimulatedTrouble::Fails) => {
+                return SimulatedStepStart::Over(outcome_from_done(Err((1, "no such \u{1b}[31mdevice".to_owned()))));
+            }
+            Some(SimulatedTrouble::NoEffect) => return SimulatedStepStart::Over(outcome_from_done(Ok(()))),
+            Some(SimulatedTrouble::Echoes) => {
                 let echo = serde_json::to_string(action).unwrap_or_default();
-                return Begun::Over(Performed::Ended { code: 2, stdout: echo.clone(), stderr: echo });
+                return SimulatedStepStart::Over(ExecutionOutcome::Ended { code: 2, stdout: echo.clone(), stderr: echo });
             }
             _ => {}
         }
@@ -95,34 +98,38 @@ impl Host {
                 | Action::RefreshPackages { .. }
         );
         let (wait, trouble) = match self.packages_locked_until.saturating_sub(now) {
-            wait if packages && wait > pace::LOCK_PATIENCE => (pace::LOCK_PATIENCE, Some(Trouble::PackagesLocked(0))),
+            wait if packages && wait > pace::LOCK_PATIENCE => (pace::LOCK_PATIENCE, Some(SimulatedTrouble::PackagesLocked(0))),
             wait if packages => (wait, trouble),
             _ => (Duration::ZERO, trouble),
         };
         let takes = wait
             + match &trouble {
-                Some(Trouble::GoesOn(seconds)) => pace::of(action) + Duration::from_secs((*seconds).into()),
-                Some(Trouble::Slow(factor)) => pace::of(action) * (*factor).max(1),
-                Some(Trouble::Killed) => pace::of(action) / 2,
-                Some(Trouble::PackagesLocked(_)) => Duration::ZERO,
-                _ => pace::of(action),
+                Some(SimulatedTrouble::GoesOn(seconds)) => pace::compute_action_duration(action) + Duration::from_secs((*seconds).into()),
+                Some(SimulatedTrouble::Slow(factor)) => pace::compute_action_duration(action) * (*factor).max(1),
+                Some(SimulatedTrouble::Killed) => pace::compute_action_duration(action) / 2,
+                Some(SimulatedTrouble::PackagesLocked(_)) => Duration::ZERO,
+                _ => pace::compute_action_duration(action),
             };
-        let silent = matches!(trouble, Some(Trouble::GoesOn(_) | Trouble::Killed));
+        let silent = matches!(trouble, Some(SimulatedTrouble::GoesOn(_) | SimulatedTrouble::Killed));
         let until = now + takes;
-        self.running = Some(Running { action: action.clone(), token: token.to_owned(), until, trouble });
-        if silent { Begun::Lost } else { Begun::Until(until) }
+        self.running = Some(SimulatedRunningAction { action: action.clone(), token: token.to_owned(), until, trouble });
+        if silent { SimulatedStepStart::Lost } else { SimulatedStepStart::Until(until) }
     }
 
-    fn begin_reboot(&mut self, now: Duration, trouble: Option<Trouble>) -> Begun {
+    fn begin_reboot(&mut self, now: Duration, trouble: Option<SimulatedTrouble>) -> SimulatedStepStart {
         match trouble {
-            Some(Trouble::OldKernel) => self.reboot_into_old(now),
+            Some(SimulatedTrouble::OldKernel) => self.reboot_into_old(now),
             _ => self.reboot(now),
         }
-        if let Some(Trouble::BackAfter(seconds)) = trouble {
+        if let Some(SimulatedTrouble::BackAfter(seconds)) = trouble {
             self.down_until = now + Duration::from_secs(seconds.into());
         }
         self.told.push(Action::Reboot.word());
-        if trouble == Some(Trouble::LostAfter) { Begun::Lost } else { Begun::Over(ended(Ok(()))) }
+        if trouble == Some(SimulatedTrouble::LostAfter) {
+            SimulatedStepStart::Lost
+        } else {
+            SimulatedStepStart::Over(outcome_from_done(Ok(())))
+        }
     }
 
     /// Ends what has run for long enough; then a guard whose time is over puts back what it keeps.
@@ -134,8 +141,8 @@ impl Host {
     fn end_step(&mut self, now: Duration) {
         let Some(running) = self.running.take_if(|running| running.until <= now) else { return };
         let done = match &running.trouble {
-            Some(Trouble::Killed) => return self.killed(running),
-            Some(Trouble::PackagesLocked(_)) => Err(self.packages.locked()),
+            Some(SimulatedTrouble::Killed) => return self.killed(running),
+            Some(SimulatedTrouble::PackagesLocked(_)) => Err(self.packages.locked()),
             _ => {
                 self.told.push(running.action.word());
                 self.act(&running.action, running.until)
@@ -145,7 +152,7 @@ impl Host {
     }
 
     /// What a step leaves behind that did not come to its end.
-    fn killed(&mut self, running: Running) {
+    fn killed(&mut self, running: SimulatedRunningAction) {
         match &running.action {
             Action::InstallPackages { packages, .. } => self.packages.half_install(packages),
             Action::EditSwitch { edits, .. } => self.half_edit_switch(edits),
@@ -155,29 +162,29 @@ impl Host {
     }
 
     /// How a step ended whose time is over, for whoever was connected all the time.
-    pub fn outcome(&mut self, token: &str, trouble_after: bool) -> Performed {
+    pub fn outcome(&mut self, token: &str, trouble_after: bool) -> ExecutionOutcome {
         match self.ended.get(token) {
-            _ if trouble_after => lost(),
-            Some(Some(done)) => ended(done.clone()),
-            _ => lost(),
+            _ if trouble_after => new_lost_outcome(),
+            Some(Some(done)) => outcome_from_done(done.clone()),
+            _ => new_lost_outcome(),
         }
     }
 
     /// Something befalls the host.
-    pub fn suffer(&mut self, trouble: Trouble, now: Duration) {
+    pub fn suffer(&mut self, trouble: SimulatedTrouble, now: Duration) {
         let until = |seconds: u32| now + Duration::from_secs(seconds.into());
         match trouble {
-            Trouble::PowerLost => {
+            SimulatedTrouble::PowerLost => {
                 if let Some(running) = self.running.take() {
                     self.killed(running);
                 }
                 self.reboot(now);
             }
-            Trouble::Unreachable(seconds) => self.down_until = self.down_until.max(until(seconds)),
-            Trouble::DiskFull(calls) => self.disk.full_for = calls,
-            Trouble::Clock(seconds) => self.skew_s += seconds,
-            Trouble::PackagesLocked(seconds) => self.packages_locked_until = until(seconds),
-            Trouble::Stranger(action) => drop(self.act(&action, now)),
+            SimulatedTrouble::Unreachable(seconds) => self.down_until = self.down_until.max(until(seconds)),
+            SimulatedTrouble::DiskFull(calls) => self.disk.full_for = calls,
+            SimulatedTrouble::Clock(seconds) => self.skew_s += seconds,
+            SimulatedTrouble::PackagesLocked(seconds) => self.packages_locked_until = until(seconds),
+            SimulatedTrouble::Stranger(action) => drop(self.act(&action, now)),
             _ => {}
         }
     }

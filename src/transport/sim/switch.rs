@@ -1,12 +1,12 @@
 //! A simulated switch with SONiC: tables of fields that run, and the file that the next boot begins with. It takes edits as values, and
 //! like the real one it refuses a change of what is not there. It has no packets: of its ports, one carries our own connection.
 
-use super::disk::{Disk, File};
-use super::host::{Answered, Done, Host};
+use super::disk::{Disk, SimulatedFile};
+use super::host::{Answered, Done, SimulatedHost};
 use railwright_resource::Action;
 use railwright_resource::switch::edit::SwitchEdit;
-use railwright_resource::switch::sonic::edit::{Edit, There};
-use railwright_resource::switch::{SwitchRead, System};
+use railwright_resource::switch::sonic::edit::{SonicEdit, There};
+use railwright_resource::switch::{SwitchRead, SwitchSystem};
 use std::collections::BTreeMap;
 
 /// Tables of rows of fields.
@@ -17,27 +17,27 @@ const SMALLEST_MTU: u64 = 576;
 
 /// What makes a host a switch.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Switch {
+pub struct SimulatedSwitch {
     /// What runs.
     pub running: Tables,
     /// The port that carries our connection.
     pub reached_over: Option<String>,
 }
 
-impl Host {
+impl SimulatedHost {
     /// A switch that runs what it has saved, and is reached over one of its ports.
     pub fn switch(tables: Tables, reached_over: &str) -> Self {
-        let mut host = Host::fresh();
+        let mut host = SimulatedHost::fresh();
         host.disk.folders.insert("/etc/sonic".to_owned());
-        host.disk.put(System::Sonic.saved(), File::from(serde_json::json!(tables).to_string().as_str()));
-        host.switch = Some(Switch { running: tables, reached_over: Some(reached_over.to_owned()) });
+        host.disk.put(SwitchSystem::Sonic.saved(), SimulatedFile::from(serde_json::json!(tables).to_string().as_str()));
+        host.switch = Some(SimulatedSwitch { running: tables, reached_over: Some(reached_over.to_owned()) });
         host
     }
 
-    pub(super) fn read_switch(&self, system: System, of: SwitchRead) -> Answered {
+    pub(super) fn read_switch(&self, system: SwitchSystem, of: SwitchRead) -> Answered {
         match (&self.switch, of) {
-            (Some(switch), SwitchRead::Running) if system == System::Sonic => (0, serde_json::json!(switch.running).to_string()),
-            (Some(_), SwitchRead::Saved) if system == System::Sonic => {
+            (Some(switch), SwitchRead::Running) if system == SwitchSystem::Sonic => (0, serde_json::json!(switch.running).to_string()),
+            (Some(_), SwitchRead::Saved) if system == SwitchSystem::Sonic => {
                 self.disk.text(system.saved()).map_or((1, String::new()), |text| (0, text))
             }
             _ => (69, String::new()),
@@ -45,8 +45,8 @@ impl Host {
     }
 
     /// The answer to `Read::SwitchCounters`: nothing is ever paused here, and nothing lost.
-    pub(super) fn read_switch_counters(&self, system: System, ports: &[String]) -> Answered {
-        let Some(switch) = self.switch.as_ref().filter(|_| system == System::Sonic) else { return (69, String::new()) };
+    pub(super) fn read_switch_counters(&self, system: SwitchSystem, ports: &[String]) -> Answered {
+        let Some(switch) = self.switch.as_ref().filter(|_| system == SwitchSystem::Sonic) else { return (69, String::new()) };
         let counters: String = (0..8)
             .map(|n| format!("SAI_PORT_STAT_PFC_{n}_RX_PKTS 0\nSAI_PORT_STAT_PFC_{n}_TX_PKTS 0\nSAI_QUEUE_STAT_DROPPED_PACKETS/{n} 0\n"))
             .collect();
@@ -62,10 +62,10 @@ impl Host {
         let Some(switch) = &mut self.switch else { return Err((69, "config of SONiC is not on this host".to_owned())) };
         if let Action::EditSwitch { edits, .. } = action {
             let mut changed = switch.running.clone();
-            patch(edits).iter().try_for_each(|edit| make(&mut changed, edit))?;
+            list_patch_edits(edits).iter().try_for_each(|edit| apply_edit(&mut changed, edit))?;
             switch.running = changed;
         } else {
-            self.disk.put(System::Sonic.saved(), File::from(serde_json::json!(switch.running).to_string().as_str()));
+            self.disk.put(SwitchSystem::Sonic.saved(), SimulatedFile::from(serde_json::json!(switch.running).to_string().as_str()));
         }
         Ok(())
     }
@@ -73,16 +73,16 @@ impl Host {
     /// What a patch leaves behind that was ended half way: `config apply-patch` makes one change after the other.
     pub(super) fn half_edit_switch(&mut self, edits: &[SwitchEdit]) {
         if let Some(switch) = &mut self.switch {
-            let all = patch(edits);
-            all[..all.len() / 2].iter().for_each(|edit| drop(make(&mut switch.running, edit)));
+            let all = list_patch_edits(edits);
+            all[..all.len() / 2].iter().for_each(|edit| drop(apply_edit(&mut switch.running, edit)));
         }
     }
 }
 
-impl Switch {
+impl SimulatedSwitch {
     /// What only ran is gone.
     pub(super) fn boot(&mut self, disk: &Disk) {
-        let saved = disk.text(System::Sonic.saved());
+        let saved = disk.text(SwitchSystem::Sonic.saved());
         self.running = saved.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     }
 
@@ -98,13 +98,13 @@ impl Switch {
 }
 
 /// The edits as the patch has them: of a row that goes nothing else is said.
-fn patch(edits: &[SwitchEdit]) -> Vec<Edit> {
+fn list_patch_edits(edits: &[SwitchEdit]) -> Vec<SonicEdit> {
     let all = SwitchEdit::sonic(edits);
-    let goes = |edit: &Edit| all.iter().any(|other| other.field.is_empty() && (&other.table, &other.key) == (&edit.table, &edit.key));
+    let goes = |edit: &SonicEdit| all.iter().any(|other| other.field.is_empty() && (&other.table, &other.key) == (&edit.table, &edit.key));
     all.iter().filter(|edit| edit.field.is_empty() || !goes(edit)).cloned().collect()
 }
 
-fn make(tables: &mut Tables, edit: &Edit) -> Done {
+fn apply_edit(tables: &mut Tables, edit: &SonicEdit) -> Done {
     let row = tables.get_mut(&edit.table).and_then(|rows| rows.get_mut(&edit.key));
     match (&edit.value, row) {
         (Some(value), Some(row)) => {

@@ -10,7 +10,7 @@ const FOLDERS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/
 
 /// A unit as systemd knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unit {
+pub struct SimulatedUnit {
     /// The text that was loaded: its file and its drop-ins.
     pub loaded: String,
     /// It runs, or its last run ended well and it remains.
@@ -23,7 +23,7 @@ pub struct Unit {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Units {
     /// By name, those that systemd has loaded.
-    pub known: BTreeMap<String, Unit>,
+    pub known: BTreeMap<String, SimulatedUnit>,
     /// Started at boot.
     pub enabled: BTreeSet<String>,
     /// Linked to /dev/null.
@@ -31,7 +31,7 @@ pub struct Units {
 }
 
 /// The file and the drop-ins of a unit, as one text.
-fn text(name: &str, disk: &Disk) -> Option<String> {
+fn read_unit_text(name: &str, disk: &Disk) -> Option<String> {
     let own = FOLDERS.iter().find_map(|folder| disk.text(&format!("{folder}/{name}")))?;
     let drop_ins = FOLDERS.iter().flat_map(|folder| {
         let folder = format!("{folder}/{name}.d");
@@ -40,25 +40,25 @@ fn text(name: &str, disk: &Disk) -> Option<String> {
     Some(std::iter::once(own).chain(drop_ins).collect())
 }
 
-fn has(text: &str, line: &str) -> bool {
+fn has_line(text: &str, line: &str) -> bool {
     text.lines().any(|found| found.trim() == line)
 }
 
 /// As `systemctl show` writes a time.
-fn time(since_s: u64) -> String {
+fn format_systemd_time(since_s: u64) -> String {
     let time = i64::try_from(since_s).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok()).unwrap_or_default();
     time.strftime("%a %Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// It runs once and is gone.
-fn once(text: &str) -> bool {
-    has(text, "Type=oneshot") && !has(text, "RemainAfterExit=yes")
+fn is_inactive_after_run(text: &str) -> bool {
+    has_line(text, "Type=oneshot") && !has_line(text, "RemainAfterExit=yes")
 }
 
 impl Units {
     /// What systemd has in memory: what runs, and what an enabled unit's target wants. Everything else is let go, and read
     /// from the disk whenever it is asked for.
-    fn kept(&self, name: &str) -> Option<&Unit> {
+    fn kept(&self, name: &str) -> Option<&SimulatedUnit> {
         self.known.get(name).filter(|unit| unit.active || self.enabled.contains(name))
     }
 
@@ -70,7 +70,7 @@ impl Units {
 
     /// The answer to `Read::Unit`.
     pub fn read(&self, name: &str, disk: &Disk) -> Answered {
-        let (unit, file) = (self.kept(name), text(name, disk));
+        let (unit, file) = (self.kept(name), read_unit_text(name, disk));
         let loaded = unit.map(|unit| unit.loaded.as_str()).or(file.as_deref());
         let (masked, active) = (self.masked.contains(name), unit.is_some_and(|unit| unit.active));
         let load = match loaded {
@@ -87,9 +87,9 @@ impl Units {
             Some(_) => "disabled",
         };
         let text = loaded.unwrap_or_default();
-        let (kind, remains) = (if has(text, "Type=oneshot") { "oneshot" } else { "simple" }, has(text, "RemainAfterExit=yes"));
-        let since = unit.filter(|unit| unit.active).map_or_else(String::new, |unit| time(unit.since_s));
-        let runs = active && !once(text);
+        let (kind, remains) = (if has_line(text, "Type=oneshot") { "oneshot" } else { "simple" }, has_line(text, "RemainAfterExit=yes"));
+        let since = unit.filter(|unit| unit.active).map_or_else(String::new, |unit| format_systemd_time(unit.since_s));
+        let runs = active && !is_inactive_after_run(text);
         let stale = unit.is_some_and(|unit| file.as_deref() != Some(unit.loaded.as_str()));
         let word = |yes: bool| if yes { "yes" } else { "no" };
         let out = format!(
@@ -110,20 +110,20 @@ impl Units {
         for folder in FOLDERS {
             for path in disk.files.keys().filter(|path| path.starts_with(&format!("{folder}/"))) {
                 let name = path[folder.len() + 1..].to_owned();
-                if let (false, Some(loaded)) = (name.contains('/'), text(&name, disk)) {
+                if let (false, Some(loaded)) = (name.contains('/'), read_unit_text(&name, disk)) {
                     self.known.entry(name).or_default().loaded = loaded;
                 }
             }
         }
-        self.known.retain(|name, unit| unit.active || text(name, disk).is_some());
+        self.known.retain(|name, unit| unit.active || read_unit_text(name, disk).is_some());
         for (name, unit) in &mut self.known {
-            unit.loaded = text(name, disk).unwrap_or_default();
+            unit.loaded = read_unit_text(name, disk).unwrap_or_default();
         }
     }
 
     /// Tells a unit something.
     pub fn tell(&mut self, name: &str, verb: UnitVerb, disk: &Disk, now_s: u64) -> Done {
-        let file = text(name, disk);
+        let file = read_unit_text(name, disk);
         let missing = || (5, format!("Failed: Unit {name} not found.\nrailwright: systemctl failed: LoadState=not-found"));
         match verb {
             UnitVerb::Mask => drop(self.masked.insert(name.to_owned())),
@@ -150,7 +150,7 @@ impl Units {
                 // What is in memory is read anew by daemon-reload alone.
                 if self.kept(name).is_none() {
                     let loaded = file.ok_or_else(missing)?;
-                    self.known.insert(name.to_owned(), Unit { loaded, ..Unit::default() });
+                    self.known.insert(name.to_owned(), SimulatedUnit { loaded, ..SimulatedUnit::default() });
                 }
                 let unit = self.known.entry(name.to_owned()).or_default();
                 if verb == UnitVerb::Restart || !unit.active {

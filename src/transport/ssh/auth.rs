@@ -4,7 +4,7 @@
 //! comes first, and the rest is not offered without end. A private key that is encrypted needs the agent: nothing here
 //! ever asks for a passphrase.
 
-use super::connect::{Checker, words};
+use super::connect::{HostKeyChecker, describe_ssh_error};
 use super::destination::Destination;
 use super::identity::{self, Identity, Secret};
 use super::signer::KeySigner;
@@ -22,7 +22,7 @@ use tokio::net::UnixStream;
 const OFFERS: usize = 6;
 
 /// Logs in, or says what was tried.
-pub(super) async fn log_in(handle: &mut Handle<Checker>, destination: &Destination) -> Result<(), TransportError> {
+pub(super) async fn log_in(handle: &mut Handle<HostKeyChecker>, destination: &Destination) -> Result<(), TransportError> {
     let mut login = Login { handle, destination, agent: None, tried: Vec::new(), offers: 0, rsa: None, lacks_descriptors: false };
     let identities = login.identities();
     let held = login.ask_agent().await;
@@ -31,13 +31,13 @@ pub(super) async fn log_in(handle: &mut Handle<Checker>, destination: &Destinati
     }
     let (host, user) = (destination.name.clone(), destination.user.clone());
     if login.lacks_descriptors {
-        return Err(TransportError::NoDescriptors { host, limit: descriptors::limit() });
+        return Err(TransportError::NoDescriptors { host, limit: descriptors::read_descriptor_limit() });
     }
     Err(TransportError::AuthenticationFailed { host, user, tried: login.tried })
 }
 
 struct Login<'a> {
-    handle: &'a mut Handle<Checker>,
+    handle: &'a mut Handle<HostKeyChecker>,
     destination: &'a Destination,
     agent: Option<AgentClient<UnixStream>>,
     tried: Vec<String>,
@@ -51,11 +51,11 @@ impl Login<'_> {
     /// The named key files, else the usual ones of the home folder.
     fn identities(&self) -> Vec<Identity> {
         if !self.destination.identities.is_empty() {
-            return self.destination.identities.iter().map(|path| identity::load(path)).collect();
+            return self.destination.identities.iter().map(|path| identity::load_identity(path)).collect();
         }
         let usual = ["id_ed25519", "id_ecdsa", "id_rsa"];
-        let home = environment::home().map(|home| home.join(".ssh"));
-        let all = home.iter().flat_map(|folder| usual.iter().map(move |name| identity::load(&folder.join(name))));
+        let home = environment::find_home_folder().map(|home| home.join(".ssh"));
+        let all = home.iter().flat_map(|folder| usual.iter().map(move |name| identity::load_identity(&folder.join(name))));
         all.filter(|identity| !matches!(identity.secret, Secret::Absent)).collect()
     }
 
@@ -86,14 +86,14 @@ impl Login<'_> {
     }
 
     async fn try_all(&mut self, identities: &[Identity], held: &[AgentIdentity]) -> bool {
-        let named = |agent: &AgentIdentity| identities.iter().any(|identity| same(identity.public.as_ref(), &agent.public_key()));
+        let named = |agent: &AgentIdentity| identities.iter().any(|identity| is_same_key(identity.public.as_ref(), &agent.public_key()));
         for agent in held.iter().filter(|agent| named(agent)) {
             if self.offer_agent(agent).await {
                 return true;
             }
         }
         for identity in identities {
-            let in_agent = held.iter().any(|agent| same(identity.public.as_ref(), &agent.public_key()));
+            let in_agent = held.iter().any(|agent| is_same_key(identity.public.as_ref(), &agent.public_key()));
             if self.offer_file(identity, in_agent).await {
                 return true;
             }
@@ -149,7 +149,7 @@ impl Login<'_> {
     async fn offer_key(&mut self, key: Arc<PrivateKey>, path: String) -> bool {
         let hash = if key.algorithm().is_rsa() { self.rsa_hash().await } else { None };
         let offer = self.handle.authenticate_publickey(self.destination.user.clone(), PrivateKeyWithHashAlg::new(key, hash)).await;
-        self.judge(path, offer.map_err(|error| words(&error)))
+        self.judge(path, offer.map_err(|error| describe_ssh_error(&error)))
     }
 
     async fn offer_certificate(&mut self, key: Arc<PrivateKey>, certificate: Certificate, what: String) -> bool {
@@ -199,6 +199,6 @@ impl Login<'_> {
     }
 }
 
-fn same(one: Option<&PublicKey>, other: &PublicKey) -> bool {
+fn is_same_key(one: Option<&PublicKey>, other: &PublicKey) -> bool {
     one.is_some_and(|one| one.key_data() == other.key_data())
 }

@@ -47,11 +47,11 @@ impl Aliases {
     pub async fn of(&self, host: &str, user: &str) -> Result<SshConfig, TransportError> {
         let key = (host.to_owned(), user.to_owned());
         let cell = self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
-        cell.get_or_try_init(|| ask(host, user, self.file.as_deref())).await.cloned()
+        cell.get_or_try_init(|| query_ssh_config(host, user, self.file.as_deref())).await.cloned()
     }
 }
 
-async fn ask(host: &str, user: &str, file: Option<&Path>) -> Result<SshConfig, TransportError> {
+async fn query_ssh_config(host: &str, user: &str, file: Option<&Path>) -> Result<SshConfig, TransportError> {
     let failed = |reason: String| TransportError::Local { reason: format!("ssh -G {host} failed: {reason}") };
     // Whoever named them: the configuration may hand both to a shell.
     if !login_name::is_host(host) || !(user.is_empty() || login_name::is_user(user)) {
@@ -70,17 +70,19 @@ async fn ask(host: &str, user: &str, file: Option<&Path>) -> Result<SshConfig, T
     arguments.extend(["--", host]);
     // `Match exec` runs commands of the user's choice, so it can hang.
     let bounds = fed::Bounds { output: 1 << 20, error: 1 << 16, total: 1 << 21, limit: Duration::from_secs(20) };
-    let (ending, output, error) = fed::run("ssh", &arguments, b"", bounds).await.map_err(|error| failed(error.to_string()))?;
+    let (ending, output, error) = fed::run_fed_program("ssh", &arguments, b"", bounds).await.map_err(|error| failed(error.to_string()))?;
     match ending {
-        fed::Ending::Ended(status) if status.success() => Ok(parse(&output.text(), environment::home().as_deref())),
-        fed::Ending::Ended(_) => Err(failed(one_line(&error.text(), 200))),
-        fed::Ending::TimedOut => Err(failed("it did not end within 20 s".to_owned())),
-        fed::Ending::TooMuch => Err(failed("too much output".to_owned())),
+        fed::FedProgramEnding::Ended(status) if status.success() => {
+            Ok(parse_ssh_config(&output.text(), environment::find_home_folder().as_deref()))
+        }
+        fed::FedProgramEnding::Ended(_) => Err(failed(one_line(&error.text(), 200))),
+        fed::FedProgramEnding::TimedOut => Err(failed("it did not end within 20 s".to_owned())),
+        fed::FedProgramEnding::TooMuch => Err(failed("too much output".to_owned())),
     }
 }
 
 /// Lines `key value`, keys in lower case. `none` means that there is none.
-fn parse(text: &str, home: Option<&Path>) -> SshConfig {
+fn parse_ssh_config(text: &str, home: Option<&Path>) -> SshConfig {
     let path = |text: &str| match (text.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(text),
@@ -127,7 +129,7 @@ mod tests {
         let text = "host gpu1\nuser ops\nhostname 10.0.0.1\nport 2222\nidentitiesonly yes\nproxycommand none\n\
                     identityfile ~/.ssh/id_a\nidentityfile /k b\nidentityagent SSH_AUTH_SOCK\nproxyjump ops@b1:22,b2\n\
                     userknownhostsfile ~/.ssh/known_hosts /x/known\nglobalknownhostsfile /etc/ssh/ssh_known_hosts\nhostkeyalias gpu-one\n";
-        let config = parse(text, Some(std::path::Path::new("/home/a")));
+        let config = parse_ssh_config(text, Some(std::path::Path::new("/home/a")));
         assert_eq!((config.host_name.as_deref(), config.port, config.user.as_deref()), (Some("10.0.0.1"), Some(2222), Some("ops")));
         assert_eq!(config.identities, [PathBuf::from("/home/a/.ssh/id_a"), "/k b".into()]);
         assert_eq!((config.proxy_jump, config.proxy_command, config.agent), (vec!["ops@b1:22".to_owned(), "b2".to_owned()], None, None));

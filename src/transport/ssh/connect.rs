@@ -2,10 +2,10 @@
 
 use super::auth;
 use super::destination::Destination;
-use super::known_hosts::{Files, Names};
-use super::pins::{Pins, Verdict};
+use super::known_hosts::{Files, KnownHostNames};
+use super::pins::{HostKeyPins, HostKeyVerdict};
 use crate::TransportError;
-use crate::access::endpoint;
+use crate::access::format_endpoint;
 use railwright_base::text::one_line;
 use railwright_system::descriptors;
 use russh::client::{self, Handler, Msg, Session};
@@ -22,23 +22,27 @@ const SESSIONS: usize = 8;
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// An open connection after login.
-pub(super) struct Connection {
-    pub(super) handle: client::Handle<Checker>,
+pub(super) struct SshConnection {
+    pub(super) handle: client::Handle<HostKeyChecker>,
     pub(super) destination: Destination,
     pub(super) sessions: Semaphore,
     /// Keeps the jump connection open as long as this one.
-    _through: Option<Arc<Connection>>,
+    _through: Option<Arc<SshConnection>>,
 }
 
 /// Opens a connection and logs in.
-pub(super) async fn open(destination: &Destination, through: Option<Arc<Connection>>, files: &Files) -> Result<Connection, TransportError> {
-    let names = Names::new(&destination.name, &destination.address, destination.port, destination.key_alias.as_deref());
+pub(super) async fn open_ssh_connection(
+    destination: &Destination,
+    through: Option<Arc<SshConnection>>,
+    files: &Files,
+) -> Result<SshConnection, TransportError> {
+    let names = KnownHostNames::new(&destination.name, &destination.address, destination.port, destination.key_alias.as_deref());
     let pins = files.pins(&destination.known_hosts, &names)?;
-    let config = Arc::new(config(&pins));
-    let checker = Checker { host: destination.name.clone(), pins };
+    let config = Arc::new(build_client_config(&pins));
+    let checker = HostKeyChecker { host: destination.name.clone(), pins };
     let unreachable = |reason: String| TransportError::Unreachable {
         host: destination.name.clone(),
-        address: endpoint(&destination.address, destination.port),
+        address: format_endpoint(&destination.address, destination.port),
         reason,
     };
     let meet = async {
@@ -54,30 +58,30 @@ pub(super) async fn open(destination: &Destination, through: Option<Arc<Connecti
     };
     let mut handle = match tokio::time::timeout(destination.timeout, meet).await {
         Err(_) => return Err(unreachable(format!("no answer within {} s", destination.timeout.as_secs()))),
-        Ok(Err(Failure::Refused(error))) => return Err(error),
-        Ok(Err(Failure::Ssh(russh::Error::IO(error)))) if descriptors::are_used_up(&error) => {
-            return Err(TransportError::NoDescriptors { host: destination.name.clone(), limit: descriptors::limit() });
+        Ok(Err(SshConnectFailure::Refused(error))) => return Err(error),
+        Ok(Err(SshConnectFailure::Ssh(russh::Error::IO(error)))) if descriptors::are_used_up(&error) => {
+            return Err(TransportError::NoDescriptors { host: destination.name.clone(), limit: descriptors::read_descriptor_limit() });
         }
-        Ok(Err(Failure::Ssh(error))) => return Err(unreachable(words(&error))),
+        Ok(Err(SshConnectFailure::Ssh(error))) => return Err(unreachable(describe_ssh_error(&error))),
         Ok(Ok(handle)) => handle,
     };
     match tokio::time::timeout(destination.timeout, auth::log_in(&mut handle, destination)).await {
         Ok(done) => done?,
         Err(_) => return Err(unreachable(format!("the login did not end within {} s", destination.timeout.as_secs()))),
     }
-    Ok(Connection { handle, destination: destination.clone(), sessions: Semaphore::new(SESSIONS), _through: through })
+    Ok(SshConnection { handle, destination: destination.clone(), sessions: Semaphore::new(SESSIONS), _through: through })
 }
 
-impl Connection {
+impl SshConnection {
     /// A stream to another server, made by this one.
-    async fn tunnel(&self, to: &Destination) -> Result<ChannelStream<Msg>, Failure> {
+    async fn tunnel(&self, to: &Destination) -> Result<ChannelStream<Msg>, SshConnectFailure> {
         let channel = self.handle.channel_open_direct_tcpip(to.address.clone(), to.port.into(), "127.0.0.1", 0).await;
         match channel {
             Ok(channel) => Ok(channel.into_stream()),
-            Err(error) => Err(Failure::Refused(TransportError::Unreachable {
+            Err(error) => Err(SshConnectFailure::Refused(TransportError::Unreachable {
                 host: to.name.clone(),
                 address: format!("{}:{} through the jump host {}", to.address, to.port, self.destination.name),
-                reason: words(&error),
+                reason: describe_ssh_error(&error),
             })),
         }
     }
@@ -88,7 +92,7 @@ impl Connection {
     }
 }
 
-fn config(pins: &Pins) -> client::Config {
+fn build_client_config(pins: &HostKeyPins) -> client::Config {
     let mut config = client::Config { nodelay: true, keepalive_interval: Some(KEEPALIVE), keepalive_max: 3, ..client::Config::default() };
     config.preferred.key = Cow::Owned(pins.algorithms());
     config.preferred.host_key_certificates = Cow::Owned(pins.certificate_algorithms());
@@ -100,25 +104,25 @@ fn config(pins: &Pins) -> client::Config {
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum SshConnectFailure {
     /// We refused the server, or a jump host refused us.
     Refused(TransportError),
     /// The protocol or the socket.
     Ssh(russh::Error),
 }
 
-impl From<russh::Error> for Failure {
+impl From<russh::Error> for SshConnectFailure {
     fn from(error: russh::Error) -> Self {
-        Failure::Ssh(error)
+        SshConnectFailure::Ssh(error)
     }
 }
 
-fn io_failure(error: std::io::Error) -> Failure {
-    Failure::Ssh(russh::Error::IO(error))
+fn io_failure(error: std::io::Error) -> SshConnectFailure {
+    SshConnectFailure::Ssh(russh::Error::IO(error))
 }
 
 /// The error in words for a person: bounded and clean.
-pub(super) fn words(error: &russh::Error) -> String {
+pub(super) fn describe_ssh_error(error: &russh::Error) -> String {
     match error {
         russh::Error::HUP | russh::Error::Disconnect | russh::Error::SendError | russh::Error::RecvError => {
             "the server closed the connection".to_owned()
@@ -144,41 +148,43 @@ macro_rules! refuse_channels {
             $(_: $argument,)*
             _: client::ChannelOpenHandle,
             _: &mut Session,
-        ) -> Result<(), Failure> {
+        ) -> Result<(), SshConnectFailure> {
             Ok(())
         }
     )* };
 }
 
 /// Checks the server's key, and refuses every channel that a server opens to us.
-pub(super) struct Checker {
+pub(super) struct HostKeyChecker {
     host: String,
-    pins: Pins,
+    pins: HostKeyPins,
 }
 
-impl Checker {
+impl HostKeyChecker {
     fn verdict(&self, shown: &PublicKeyOrCertificate) -> Result<(), TransportError> {
         let host = self.host.clone();
         let fingerprint = format!("{} {}", shown.public_key().algorithm(), shown.public_key().fingerprint(HashAlg::Sha256));
         let known_hosts = self.pins.file.clone();
         match self.pins.judge(shown) {
-            Verdict::Trusted => Ok(()),
-            Verdict::Unknown => {
+            HostKeyVerdict::Trusted => Ok(()),
+            HostKeyVerdict::Unknown => {
                 let line = self.pins.line_for(&shown.public_key());
                 Err(TransportError::HostKeyUnknown { host, fingerprint, known_hosts, line, malformed: self.pins.malformed.clone() })
             }
-            Verdict::Changed { file, line } => Err(TransportError::HostKeyChanged { host, fingerprint, known_hosts: file, line }),
-            Verdict::Revoked { file, line } => Err(TransportError::HostKeyRevoked { host, fingerprint, known_hosts: file, line }),
-            Verdict::BadCertificate { reason } => Err(TransportError::HostCertificateRefused { host, fingerprint, known_hosts, reason }),
+            HostKeyVerdict::Changed { file, line } => Err(TransportError::HostKeyChanged { host, fingerprint, known_hosts: file, line }),
+            HostKeyVerdict::Revoked { file, line } => Err(TransportError::HostKeyRevoked { host, fingerprint, known_hosts: file, line }),
+            HostKeyVerdict::BadCertificate { reason } => {
+                Err(TransportError::HostCertificateRefused { host, fingerprint, known_hosts, reason })
+            }
         }
     }
 }
 
-impl Handler for Checker {
-    type Error = Failure;
+impl Handler for HostKeyChecker {
+    type Error = SshConnectFailure;
 
-    async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, Failure> {
-        self.verdict(shown).map(|()| true).map_err(Failure::Refused)
+    async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, SshConnectFailure> {
+        self.verdict(shown).map(|()| true).map_err(SshConnectFailure::Refused)
     }
 
     refuse_channels! {

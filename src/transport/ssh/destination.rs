@@ -42,8 +42,8 @@ pub(super) struct Route {
 }
 
 /// Fills in what the inventory leaves open.
-pub(super) async fn resolve(access: &HostAccess, aliases: &Aliases) -> Result<Route, TransportError> {
-    let config = ask(access.ssh_config, &access.address, &access.user, aliases).await?;
+pub(super) async fn resolve_ssh_route(access: &HostAccess, aliases: &Aliases) -> Result<Route, TransportError> {
+    let config = find_ssh_config(access.ssh_config, &access.address, &access.user, aliases).await?;
     if let (Some(command), true) = (&config.proxy_command, access.jump.is_empty()) {
         let reason = format!(
             "{}: the ssh configuration reaches {} through the ProxyCommand {command:?}, which railwright does not run; write the jump host as `ssh: {{ jump: [HOST] }}`",
@@ -58,18 +58,18 @@ pub(super) async fn resolve(access: &HostAccess, aliases: &Aliases) -> Result<Ro
             reason: format!("{}: {text:?} is no jump host; write [user@]host[:port]", access.name),
         })?;
         let hop = HostAccess { name: host.clone(), address: host, user, port, jump: Vec::new(), ..access.clone() };
-        let config = ask(access.ssh_config, &hop.address, &hop.user, aliases).await?;
-        hops.push(merge(&hop, &config));
+        let config = find_ssh_config(access.ssh_config, &hop.address, &hop.user, aliases).await?;
+        hops.push(merge_ssh_config(&hop, &config));
     }
-    Ok(Route { hops, target: merge(access, &config) })
+    Ok(Route { hops, target: merge_ssh_config(access, &config) })
 }
 
-async fn ask(wished: bool, host: &str, user: &str, aliases: &Aliases) -> Result<SshConfig, TransportError> {
+async fn find_ssh_config(wished: bool, host: &str, user: &str, aliases: &Aliases) -> Result<SshConfig, TransportError> {
     if wished { aliases.of(host, user).await } else { Ok(SshConfig::default()) }
 }
 
-fn merge(access: &HostAccess, config: &SshConfig) -> Destination {
-    let home = environment::home();
+fn merge_ssh_config(access: &HostAccess, config: &SshConfig) -> Destination {
+    let home = environment::find_home_folder();
     let stated = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let known_hosts = match stated(&access.known_hosts) {
         Some(path) => vec![(PathBuf::from(path), true)],
@@ -89,7 +89,7 @@ fn merge(access: &HostAccess, config: &SshConfig) -> Destination {
             access.identities.iter().map(PathBuf::from).collect()
         },
         identities_only: config.identities_only,
-        agent: config.agent.clone().or_else(|| environment::variable("SSH_AUTH_SOCK").map(PathBuf::from)),
+        agent: config.agent.clone().or_else(|| environment::read_variable("SSH_AUTH_SOCK").map(PathBuf::from)),
         known_hosts,
         key_alias: config.key_alias.clone(),
         timeout: Duration::from_secs(u64::from(access.connect_timeout_s.max(1))),
@@ -162,12 +162,12 @@ mod tests {
             known_hosts: vec!["/kh".into()],
             ..SshConfig::default()
         };
-        let open = merge(&access, &config);
+        let open = merge_ssh_config(&access, &config);
         assert_eq!((open.address.as_str(), open.port, open.user.as_str()), ("10.0.0.1", 2200, "ops"));
         assert_eq!((open.identities, open.known_hosts), (vec![PathBuf::from("/k")], vec![(PathBuf::from("/kh"), false)]));
         let stated =
             HostAccess { port: 22, user: "root".to_owned(), identities: vec!["/i".to_owned()], known_hosts: "/p".to_owned(), ..access };
-        let stated = merge(&stated, &config);
+        let stated = merge_ssh_config(&stated, &config);
         assert_eq!((stated.port, stated.user.as_str()), (22, "root"));
         assert_eq!((stated.identities, stated.known_hosts), (vec![PathBuf::from("/i")], vec![(PathBuf::from("/p"), true)]));
     }

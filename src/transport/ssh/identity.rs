@@ -35,15 +35,15 @@ pub(super) struct Identity {
 }
 
 /// Reads a key file, `.pub` and `-cert.pub`.
-pub(super) fn load(path: &Path) -> Identity {
+pub(super) fn load_identity(path: &Path) -> Identity {
     let beside = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
-        read(Path::new(&name)).ok()
+        read_key_file(Path::new(&name)).ok()
     };
     let certificate = beside("-cert.pub").and_then(|text| Certificate::from_openssh(text.trim()).ok());
     let beside_public = beside(".pub").and_then(|text| PublicKey::from_openssh(text.trim()).ok());
-    let (secret, own) = decode_read(read(path));
+    let (secret, own) = decode_read(read_key_file(path));
     Identity { path: path.to_owned(), secret, public: own.or(beside_public), certificate }
 }
 
@@ -52,11 +52,11 @@ fn decode_read(text: std::io::Result<String>) -> (Secret, Option<PublicKey>) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => (Secret::Absent, None),
         Err(error) if descriptors::are_used_up(&error) => (Secret::NoDescriptors, None),
         Err(error) => (Secret::Broken(error.to_string()), None),
-        Ok(text) => decode(&text),
+        Ok(text) => decode_private_key(&text),
     }
 }
 
-fn decode(text: &str) -> (Secret, Option<PublicKey>) {
+fn decode_private_key(text: &str) -> (Secret, Option<PublicKey>) {
     // The OpenSSH format carries the public half in the clear, also when the private half is encrypted.
     if let Ok(key) = PrivateKey::from_openssh(text)
         && key.is_encrypted()
@@ -74,7 +74,7 @@ fn decode(text: &str) -> (Secret, Option<PublicKey>) {
     }
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
+fn read_key_file(path: &Path) -> std::io::Result<String> {
     files::read_ordinary(path, FILE_LIMIT).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -96,6 +96,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        assert!(matches!(load(&pipe).secret, Secret::Broken(_)));
+        assert!(matches!(load_identity(&pipe).secret, Secret::Broken(_)));
     }
 }

@@ -1,13 +1,13 @@
 //! Jump connections: one to each jump host, shared by all targets behind it, open as long as one of them is.
 
-use super::connect::{self, Connection};
+use super::connect::{self, SshConnection};
 use super::destination::Destination;
 use super::known_hosts::Files;
 use crate::TransportError;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-type Slot = Arc<tokio::sync::Mutex<Weak<Connection>>>;
+type Slot = Arc<tokio::sync::Mutex<Weak<SshConnection>>>;
 
 /// The jump connections that are open now.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(super) struct Jumps {
 
 impl Jumps {
     /// The connection to the last of these hops; None when there are none. Every hop is checked like a target.
-    pub async fn reach(&self, hops: &[Destination], files: &Files) -> Result<Option<Arc<Connection>>, TransportError> {
+    pub async fn reach(&self, hops: &[Destination], files: &Files) -> Result<Option<Arc<SshConnection>>, TransportError> {
         let mut through = None;
         let mut key = String::new();
         for hop in hops {
@@ -29,7 +29,7 @@ impl Jumps {
             let connection = match alive {
                 Some(connection) => connection,
                 None => {
-                    let fresh = Arc::new(connect::open(hop, through, files).await?);
+                    let fresh = Arc::new(connect::open_ssh_connection(hop, through, files).await?);
                     *held = Arc::downgrade(&fresh);
                     fresh
                 }

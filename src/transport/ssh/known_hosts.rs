@@ -1,7 +1,7 @@
 //! Which lines of known_hosts files concern a server (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT). Our own reading: russh's
 //! knows no patterns, authorities, revocations or tabs, and calls an unreadable file empty.
 
-use super::pins::{Mark, PinnedLine, Pins};
+use super::pins::{HostKeyPins, KnownHostsMarker, PinnedLine};
 use crate::TransportError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,8 +29,8 @@ pub(super) struct Files {
 
 impl Files {
     /// What these files pin for a server. A file that the user named must be there.
-    pub fn pins(&self, files: &[(PathBuf, bool)], names: &Names) -> Result<Pins, TransportError> {
-        let mut pins = Pins {
+    pub fn pins(&self, files: &[(PathBuf, bool)], names: &KnownHostNames) -> Result<HostKeyPins, TransportError> {
+        let mut pins = HostKeyPins {
             names: names.clone(),
             file: files.first().map(|(path, _)| path.display().to_string()).unwrap_or_default(),
             lines: Vec::new(),
@@ -69,7 +69,7 @@ impl Files {
 
 /// The names under which a server may be pinned.
 #[derive(Debug, Clone)]
-pub(super) struct Names {
+pub(super) struct KnownHostNames {
     /// As known_hosts writes it: `host`, or `[host]:port` for another port than 22.
     pub pinned: String,
     /// The name in the spec, and the address without the port: valid for revocations and certificates, the name in the
@@ -78,12 +78,12 @@ pub(super) struct Names {
     pub host: String,
 }
 
-impl Names {
+impl KnownHostNames {
     /// Of an address and port, or of an alias that replaces both.
     pub fn new(name: &str, host: &str, port: u16, alias: Option<&str>) -> Self {
         let host = alias.unwrap_or(host).to_lowercase();
         let pinned = if port == 22 || alias.is_some() { host.clone() } else { format!("[{host}]:{port}") };
-        Names { pinned, name: name.to_lowercase(), host }
+        KnownHostNames { pinned, name: name.to_lowercase(), host }
     }
 }
 
@@ -110,7 +110,7 @@ impl KnownHosts {
         for (index, line) in text.split_inclusive('\n').enumerate() {
             lines.push(begin..begin + line.len());
             begin += line.len();
-            let Some((_, patterns, _)) = parts(line) else { continue };
+            let Some((_, patterns, _)) = parse_known_hosts_line(line) else { continue };
             if patterns.contains(['*', '?', '!', '|']) {
                 of_any.push(index);
                 continue;
@@ -131,13 +131,13 @@ impl KnownHosts {
     }
 
     /// Adds the lines that concern the server of `pins`.
-    pub fn collect(&self, pins: &mut Pins) -> Result<(), TransportError> {
+    pub fn collect(&self, pins: &mut HostKeyPins) -> Result<(), TransportError> {
         let named = [&pins.names.pinned, &pins.names.name, &pins.names.host].into_iter().filter_map(|name| self.by_name.get(name));
         let may_concern: BTreeSet<usize> = named.chain([&self.of_any]).flatten().copied().collect();
         for index in may_concern {
             let line = &self.text[self.lines[index].clone()];
-            let Some((mark, patterns, mut fields)) = parts(line) else { continue };
-            if !concerns(patterns, &pins.names, mark) {
+            let Some((mark, patterns, mut fields)) = parse_known_hosts_line(line) else { continue };
+            if !is_line_for_server(patterns, &pins.names, mark) {
                 continue;
             }
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
@@ -148,7 +148,7 @@ impl KnownHosts {
             match key {
                 Some(key) => pins.lines.push(PinnedLine { mark, file: self.path.clone(), number, key }),
                 // A revocation that cannot be read must not be passed over; a key of an algorithm that we do not know can.
-                None if mark == Mark::Revoked => {
+                None if mark == KnownHostsMarker::Revoked => {
                     let reason = format!("{}:{number}: the key of this @revoked line cannot be read", self.path);
                     return Err(TransportError::Local { reason });
                 }
@@ -160,14 +160,14 @@ impl KnownHosts {
 }
 
 /// What a line says, its list of patterns, and the words after that; nothing of a comment or a mark that we do not know.
-fn parts(line: &str) -> Option<(Mark, &str, SplitWhitespace<'_>)> {
+fn parse_known_hosts_line(line: &str) -> Option<(KnownHostsMarker, &str, SplitWhitespace<'_>)> {
     let mut fields = line.split_whitespace();
     let first = fields.next().filter(|field| !field.starts_with('#'))?;
     let (mark, patterns) = match first {
-        "@cert-authority" => (Mark::Authority, fields.next()?),
-        "@revoked" => (Mark::Revoked, fields.next()?),
+        "@cert-authority" => (KnownHostsMarker::Authority, fields.next()?),
+        "@revoked" => (KnownHostsMarker::Revoked, fields.next()?),
         other if other.starts_with('@') => return None,
-        other => (Mark::Key, other),
+        other => (KnownHostsMarker::Key, other),
     };
     Some((mark, patterns, fields))
 }
@@ -178,7 +178,7 @@ fn is_malformed(line: &str) -> bool {
     if matches!(line.trim().chars().next(), None | Some('#')) {
         return false;
     }
-    let Some((_, _, mut fields)) = parts(line) else { return true };
+    let Some((_, _, mut fields)) = parse_known_hosts_line(line) else { return true };
     let (Some(algorithm), Some(key)) = (fields.next(), fields.next()) else { return true };
     let Ok(bytes) = STANDARD.decode(key) else { return true };
     let length = u32::try_from(algorithm.len()).unwrap_or(u32::MAX).to_be_bytes();
@@ -187,41 +187,41 @@ fn is_malformed(line: &str) -> bool {
 
 /// Whether a list of patterns holds for a server. A negated pattern that matches takes the line out, except for a
 /// revocation of the bare host.
-fn concerns(patterns: &str, names: &Names, mark: Mark) -> bool {
+fn is_line_for_server(patterns: &str, names: &KnownHostNames, mark: KnownHostsMarker) -> bool {
     let wanted: &[&str] = match mark {
-        Mark::Key => &[&names.pinned, &names.name],
-        Mark::Authority => &[&names.pinned, &names.name],
-        Mark::Revoked => &[&names.pinned, &names.name, &names.host],
+        KnownHostsMarker::Key => &[&names.pinned, &names.name],
+        KnownHostsMarker::Authority => &[&names.pinned, &names.name],
+        KnownHostsMarker::Revoked => &[&names.pinned, &names.name, &names.host],
     };
-    wanted.iter().any(|name| matches(patterns, name))
+    wanted.iter().any(|name| has_matching_pattern(patterns, name))
 }
 
 /// Whether a list of patterns, separated by commas, holds for a name in lower case.
-pub(super) fn matches(patterns: &str, name: &str) -> bool {
+pub(super) fn has_matching_pattern(patterns: &str, name: &str) -> bool {
     let mut found = false;
     for pattern in patterns.split(',').filter(|pattern| !pattern.is_empty()) {
         if pattern.starts_with("|1|") {
-            found |= hashed(pattern, name);
+            found |= is_hashed_name_of(pattern, name);
         } else if let Some(negated) = pattern.strip_prefix('!') {
-            if glob(negated.to_lowercase().as_bytes(), name.as_bytes()) {
+            if is_glob_match(negated.to_lowercase().as_bytes(), name.as_bytes()) {
                 return false;
             }
         } else {
-            found |= glob(pattern.to_lowercase().as_bytes(), name.as_bytes());
+            found |= is_glob_match(pattern.to_lowercase().as_bytes(), name.as_bytes());
         }
     }
     found
 }
 
 /// `|1|salt|hash`: HMAC-SHA1 of the name with the salt as key (ssh-keygen -H).
-fn hashed(pattern: &str, name: &str) -> bool {
+fn is_hashed_name_of(pattern: &str, name: &str) -> bool {
     let Ok(HostPatterns::HashedName { salt, hash }) = pattern.parse() else { return false };
     let Ok(mac) = Hmac::<sha1::Sha1>::new_from_slice(&salt) else { return false };
     mac.chain_update(name.as_bytes()).verify_slice(&hash).is_ok()
 }
 
 /// `*` and `?`, without recursion, so that a hostile pattern costs no more than the product of both lengths.
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
+fn is_glob_match(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t, mut retry) = (0, 0, None);
     while t < text.len() {
         match pattern.get(p) {
@@ -263,10 +263,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_star_matches_everything_and_a_name_itself(name in "[a-z0-9.:\\[\\]-]{1,20}") {
-            prop_assert!(glob(b"*", name.as_bytes()));
-            prop_assert!(glob(name.as_bytes(), name.as_bytes()));
+            prop_assert!(is_glob_match(b"*", name.as_bytes()));
+            prop_assert!(is_glob_match(name.as_bytes(), name.as_bytes()));
             let longer = format!("{name}x");
-            prop_assert!(!glob(longer.as_bytes(), name.as_bytes()));
+            prop_assert!(!is_glob_match(longer.as_bytes(), name.as_bytes()));
         }
 
         #[test]
@@ -277,10 +277,10 @@ mod tests {
         ) {
             let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
             let text: String = of.iter().map(|(mark, patterns)| format!("{mark}{patterns} {key}\n")).collect();
-            let names = Names::new("b", &name, port, None);
-            let all = text.lines().enumerate().filter(|(_, line)| parts(line).is_some_and(|(mark, patterns, _)| concerns(patterns, &names, mark)));
+            let names = KnownHostNames::new("b", &name, port, None);
+            let all = text.lines().enumerate().filter(|(_, line)| parse_known_hosts_line(line).is_some_and(|(mark, patterns, _)| is_line_for_server(patterns, &names, mark)));
             let all: Vec<u32> = all.map(|(index, _)| u32::try_from(index + 1).unwrap()).collect();
-            let mut pins = Pins { names, file: String::new(), lines: Vec::new(), malformed: Vec::new() };
+            let mut pins = HostKeyPins { names, file: String::new(), lines: Vec::new(), malformed: Vec::new() };
             KnownHosts::new("kh".to_owned(), text).collect(&mut pins).unwrap();
             prop_assert_eq!(pins.lines.iter().map(|line| line.number).collect::<Vec<_>>(), all);
         }

@@ -38,9 +38,9 @@ impl SshConnector {
     }
 
     async fn open(&self, access: &HostAccess) -> Result<Arc<dyn HostLink>, TransportError> {
-        let route = destination::resolve(access, &self.config).await?;
+        let route = destination::resolve_ssh_route(access, &self.config).await?;
         let through = self.jumps.reach(&route.hops, &self.pins).await?;
-        let connection = connect::open(&route.target, through, &self.pins).await?;
+        let connection = connect::open_ssh_connection(&route.target, through, &self.pins).await?;
         Ok(Arc::new(ShellLink::new(connection)))
     }
 }

@@ -2,14 +2,14 @@
 //! that is pinned for the name; then a pinned key. There is no "accept new": a key is pinned by a person, or the host is
 //! not talked to.
 
-use super::known_hosts::{Names, matches};
+use super::known_hosts::{KnownHostNames, has_matching_pattern};
 use railwright_base::text::one_line;
 use russh::keys::ssh_key::certificate::CertType;
 use russh::keys::{Algorithm, Certificate, HashAlg, PublicKey, PublicKeyOrCertificate};
 
 /// What a line is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum KnownHostsMarker {
     /// A key of the host.
     Key,
     /// `@cert-authority`: a key that may certify the host's.
@@ -21,7 +21,7 @@ pub(super) enum Mark {
 /// One line that concerns a server.
 #[derive(Debug)]
 pub(super) struct PinnedLine {
-    pub mark: Mark,
+    pub mark: KnownHostsMarker,
     pub file: String,
     pub number: u32,
     pub key: PublicKey,
@@ -29,8 +29,8 @@ pub(super) struct PinnedLine {
 
 /// All lines that concern one server.
 #[derive(Debug)]
-pub(super) struct Pins {
-    pub names: Names,
+pub(super) struct HostKeyPins {
+    pub names: KnownHostNames,
     /// The file to name when a key is not pinned.
     pub file: String,
     pub lines: Vec<PinnedLine>,
@@ -40,7 +40,7 @@ pub(super) struct Pins {
 
 /// What is to be said about the key that a server showed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum HostKeyVerdict {
     /// It is the host's.
     Trusted,
     /// Nothing is pinned for the host.
@@ -53,34 +53,34 @@ pub(super) enum Verdict {
     BadCertificate { reason: String },
 }
 
-impl Pins {
+impl HostKeyPins {
     /// Judges what the server proved to hold.
-    pub fn judge(&self, shown: &PublicKeyOrCertificate) -> Verdict {
+    pub fn judge(&self, shown: &PublicKeyOrCertificate) -> HostKeyVerdict {
         let key = shown.public_key();
         let authority = shown.certificate().map(|certificate| certificate.signature_key().clone());
         let revoked = |line: &&PinnedLine| line.key.key_data() == key.key_data() || authority.as_ref() == Some(line.key.key_data());
-        if let Some(line) = self.marked(Mark::Revoked).find(revoked) {
-            return Verdict::Revoked { file: line.file.clone(), line: line.number };
+        if let Some(line) = self.marked(KnownHostsMarker::Revoked).find(revoked) {
+            return HostKeyVerdict::Revoked { file: line.file.clone(), line: line.number };
         }
         if let Some(certificate) = shown.certificate()
-            && self.marked(Mark::Authority).any(|line| line.key.key_data() == certificate.signature_key())
+            && self.marked(KnownHostsMarker::Authority).any(|line| line.key.key_data() == certificate.signature_key())
         {
             return match self.certificate_problem(certificate) {
-                None => Verdict::Trusted,
-                Some(reason) => Verdict::BadCertificate { reason },
+                None => HostKeyVerdict::Trusted,
+                Some(reason) => HostKeyVerdict::BadCertificate { reason },
             };
         }
-        if self.marked(Mark::Key).any(|line| line.key.key_data() == key.key_data()) {
-            return Verdict::Trusted;
+        if self.marked(KnownHostsMarker::Key).any(|line| line.key.key_data() == key.key_data()) {
+            return HostKeyVerdict::Trusted;
         }
         let same = |line: &&PinnedLine| line.key.algorithm() == key.algorithm();
-        match self.marked(Mark::Key).find(same).or_else(|| self.marked(Mark::Key).next()) {
-            Some(line) => Verdict::Changed { file: line.file.clone(), line: line.number },
-            None => Verdict::Unknown,
+        match self.marked(KnownHostsMarker::Key).find(same).or_else(|| self.marked(KnownHostsMarker::Key).next()) {
+            Some(line) => HostKeyVerdict::Changed { file: line.file.clone(), line: line.number },
+            None => HostKeyVerdict::Unknown,
         }
     }
 
-    fn marked(&self, mark: Mark) -> impl Iterator<Item = &PinnedLine> {
+    fn marked(&self, mark: KnownHostsMarker) -> impl Iterator<Item = &PinnedLine> {
         self.lines.iter().filter(move |line| line.mark == mark)
     }
 
@@ -90,7 +90,7 @@ impl Pins {
         }
         let principals = certificate.valid_principals();
         let names = [&self.names.host, &self.names.name];
-        if !principals.is_empty() && !principals.iter().any(|principal| names.iter().any(|name| matches(principal, name))) {
+        if !principals.is_empty() && !principals.iter().any(|principal| names.iter().any(|name| has_matching_pattern(principal, name))) {
             return Some(format!("it is made out to {}", one_line(&principals.join(", "), 120)));
         }
         if let Some((option, _)) = certificate.critical_options().iter().next() {
@@ -104,15 +104,16 @@ impl Pins {
     /// Ed25519 key first. RSA with SHA-1 is left out.
     pub fn algorithms(&self) -> Vec<Algorithm> {
         let usual = usual_algorithms();
-        let (mut first, rest): (Vec<_>, Vec<_>) =
-            usual.into_iter().partition(|algorithm| self.marked(Mark::Key).any(|line| same_family(&line.key.algorithm(), algorithm)));
+        let (mut first, rest): (Vec<_>, Vec<_>) = usual
+            .into_iter()
+            .partition(|algorithm| self.marked(KnownHostsMarker::Key).any(|line| same_family(&line.key.algorithm(), algorithm)));
         first.extend(rest);
         first
     }
 
     /// The certificate algorithms to ask for: none unless an authority is pinned for the host.
     pub fn certificate_algorithms(&self) -> Vec<Algorithm> {
-        if self.marked(Mark::Authority).next().is_some() { usual_algorithms() } else { Vec::new() }
+        if self.marked(KnownHostsMarker::Authority).next().is_some() { usual_algorithms() } else { Vec::new() }
     }
 
     /// The line that would pin a key.
@@ -149,48 +150,48 @@ mod tests {
     const B: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB1Aq3tbSMxQ3c7Cn8rIJpTHdPNZlzEkqfWBpvJ2rmbT";
     const P: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBHwf2HMM5TRXvo2SQJjsNkiDD5KqiiNjrGVv3UUh+mMT5RHxiRtOnlqvjhQtBq0VpmpCV/PwUdhOig4vkbqAcEc=";
 
-    fn pins(text: &str, host: &str, port: u16) -> Result<Pins, TransportError> {
-        let names = Names::new("gpu-001", host, port, None);
-        let mut pins = Pins { names, file: "kh".to_owned(), lines: Vec::new(), malformed: Vec::new() };
+    fn pins(text: &str, host: &str, port: u16) -> Result<HostKeyPins, TransportError> {
+        let names = KnownHostNames::new("gpu-001", host, port, None);
+        let mut pins = HostKeyPins { names, file: "kh".to_owned(), lines: Vec::new(), malformed: Vec::new() };
         KnownHosts::new("kh".to_owned(), text.to_owned()).collect(&mut pins).map(|()| pins)
     }
 
-    fn judge(text: &str, host: &str, port: u16, shown: &str) -> Verdict {
+    fn judge(text: &str, host: &str, port: u16, shown: &str) -> HostKeyVerdict {
         pins(text, host, port).unwrap().judge(&PublicKey::from_openssh(shown).unwrap().into())
     }
 
-    fn changed(line: u32) -> Verdict {
-        Verdict::Changed { file: "kh".to_owned(), line }
+    fn changed(line: u32) -> HostKeyVerdict {
+        HostKeyVerdict::Changed { file: "kh".to_owned(), line }
     }
 
-    fn revoked(line: u32) -> Verdict {
-        Verdict::Revoked { file: "kh".to_owned(), line }
+    fn revoked(line: u32) -> HostKeyVerdict {
+        HostKeyVerdict::Revoked { file: "kh".to_owned(), line }
     }
 
     #[test]
     fn judges_by_the_file() {
         for (text, host, port, shown, verdict) in [
-            (format!("h {A}"), "h", 22, A, Verdict::Trusted),
-            (format!("H,other {A} a comment"), "h", 22, A, Verdict::Trusted),
-            (format!("gpu-001 {A}"), "10.0.0.9", 2222, A, Verdict::Trusted),
-            (format!("\th\t{}", A.replace(' ', "\t")), "h", 22, A, Verdict::Trusted),
-            (format!("[h]:2222 {A}"), "h", 2222, A, Verdict::Trusted),
-            (format!("[h]:2222 {A}"), "h", 22, A, Verdict::Unknown),
-            (format!("h {A}"), "h", 2222, A, Verdict::Unknown),
-            (format!("*.lab {A}"), "n1.lab", 22, A, Verdict::Trusted),
-            (format!("n?.lab {A}"), "n1.lab", 22, A, Verdict::Trusted),
-            (format!("*.lab,!n1.lab {A}"), "n1.lab", 22, A, Verdict::Unknown),
-            (format!("!n1.lab,*.lab {A}"), "n1.lab", 22, A, Verdict::Unknown),
+            (format!("h {A}"), "h", 22, A, HostKeyVerdict::Trusted),
+            (format!("H,other {A} a comment"), "h", 22, A, HostKeyVerdict::Trusted),
+            (format!("gpu-001 {A}"), "10.0.0.9", 2222, A, HostKeyVerdict::Trusted),
+            (format!("\th\t{}", A.replace(' ', "\t")), "h", 22, A, HostKeyVerdict::Trusted),
+            (format!("[h]:2222 {A}"), "h", 2222, A, HostKeyVerdict::Trusted),
+            (format!("[h]:2222 {A}"), "h", 22, A, HostKeyVerdict::Unknown),
+            (format!("h {A}"), "h", 2222, A, HostKeyVerdict::Unknown),
+            (format!("*.lab {A}"), "n1.lab", 22, A, HostKeyVerdict::Trusted),
+            (format!("n?.lab {A}"), "n1.lab", 22, A, HostKeyVerdict::Trusted),
+            (format!("*.lab,!n1.lab {A}"), "n1.lab", 22, A, HostKeyVerdict::Unknown),
+            (format!("!n1.lab,*.lab {A}"), "n1.lab", 22, A, HostKeyVerdict::Unknown),
             (format!("# h {A}\n\nh {A}"), "h", 22, B, changed(3)),
-            (format!("h {A}\nh {B}"), "h", 22, B, Verdict::Trusted),
+            (format!("h {A}\nh {B}"), "h", 22, B, HostKeyVerdict::Trusted),
             (format!("h {P}"), "h", 22, A, changed(1)),
             (format!("h {P}\nh {A}"), "h", 22, B, changed(2)),
             (format!("@revoked * {A}\nh {A}"), "h", 22, A, revoked(1)),
             (format!("h {A}\n@revoked\th\t{A}"), "h", 2222, A, revoked(2)),
-            (format!("h {A}\n@revoked other {A}"), "h", 22, A, Verdict::Trusted),
-            (format!("@cert-authority * {A}"), "h", 22, A, Verdict::Unknown),
-            (format!("@new h {A}\nh garbage\nh ssh-new AAAA\nh {A}"), "h", 22, A, Verdict::Trusted),
-            (String::new(), "h", 22, A, Verdict::Unknown),
+            (format!("h {A}\n@revoked other {A}"), "h", 22, A, HostKeyVerdict::Trusted),
+            (format!("@cert-authority * {A}"), "h", 22, A, HostKeyVerdict::Unknown),
+            (format!("@new h {A}\nh garbage\nh ssh-new AAAA\nh {A}"), "h", 22, A, HostKeyVerdict::Trusted),
+            (String::new(), "h", 22, A, HostKeyVerdict::Unknown),
         ] {
             assert_eq!(judge(&text, host, port, shown), verdict, "{text} for {host}:{port}");
         }
@@ -204,10 +205,10 @@ mod tests {
             HostPatterns::HashedName { salt: salt.to_vec(), hash: hash.into() }.to_string()
         };
         let text = format!("{} {A}\n{} {B}", line("h", b"0123456789abcdefghij"), line("[h]:2222", b"abcdefghij0123456789"));
-        assert_eq!(judge(&text, "h", 22, A), Verdict::Trusted);
-        assert_eq!(judge(&text, "h", 2222, B), Verdict::Trusted);
+        assert_eq!(judge(&text, "h", 22, A), HostKeyVerdict::Trusted);
+        assert_eq!(judge(&text, "h", 2222, B), HostKeyVerdict::Trusted);
         assert_eq!(judge(&text, "h", 2222, A), changed(2));
-        assert_eq!(judge(&text, "i", 22, A), Verdict::Unknown);
+        assert_eq!(judge(&text, "i", 22, A), HostKeyVerdict::Unknown);
     }
 
     #[test]

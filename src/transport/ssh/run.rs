@@ -1,7 +1,7 @@
 //! One script over one channel: start `/bin/sh -s`, feed it, take its output, wait for its exit status.
 
-use super::connect::{Connection, words};
-use crate::shell::{ERROR_KEPT, End, Framed, OUTPUT_KEPT, OUTPUT_TAKEN, Ran, Shell};
+use super::connect::{SshConnection, describe_ssh_error};
+use crate::shell::{ERROR_KEPT, FramedScript, OUTPUT_KEPT, OUTPUT_TAKEN, Shell, ShellEnd, ShellOutput};
 use crate::{BoxFuture, TransportError};
 use memchr::memmem;
 use railwright_system::fed::Capture;
@@ -14,7 +14,7 @@ const OPEN_LIMIT: Duration = Duration::from_secs(30);
 /// (OpenSSH, session.c, `session_exit_message`), and a network that loses packets keeps it back.
 const LINGER: Duration = Duration::from_secs(30);
 
-impl Shell for Connection {
+impl Shell for SshConnection {
     fn host(&self) -> &str {
         &self.destination.name
     }
@@ -31,42 +31,42 @@ impl Shell for Connection {
         self.destination.read_only
     }
 
-    fn run<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+    fn run<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
         Box::pin(self.run_script(script, limit, self.elevated()))
     }
 
-    fn run_in_login<'a>(&'a self, script: &'a Framed, limit: Duration) -> BoxFuture<'a, Result<Ran, TransportError>> {
+    fn run_in_login<'a>(&'a self, script: &'a FramedScript, limit: Duration) -> BoxFuture<'a, Result<ShellOutput, TransportError>> {
         Box::pin(self.run_script(script, limit, false))
     }
 }
 
-impl Connection {
-    async fn run_script(&self, script: &Framed, limit: Duration, elevated: bool) -> Result<Ran, TransportError> {
+impl SshConnection {
+    async fn run_script(&self, script: &FramedScript, limit: Duration, elevated: bool) -> Result<ShellOutput, TransportError> {
         let host = self.destination.name.clone();
         let lost = |reason: String| TransportError::Lost { host: host.clone(), reason };
         let _session = self.sessions.acquire().await.map_err(|error| lost(error.to_string()))?;
         let channel = match tokio::time::timeout(OPEN_LIMIT, self.open_session()).await {
             Err(_) => return Err(TransportError::TimedOut { host, limit_s: 30 }),
-            Ok(opened) => opened.map_err(|error| lost(words(&error)))?,
+            Ok(opened) => opened.map_err(|error| lost(describe_ssh_error(&error)))?,
         };
         // `$SSH_CONNECTION` is expanded by the login shell, before sudo drops it.
         let command = if elevated { "sudo -n /bin/sh -s \"$SSH_CONNECTION\"" } else { "/bin/sh -s" };
         let (mut from, to) = channel.split();
-        let mut ran = Ran { end: End::NoStatus, stdout: Capture::new(OUTPUT_KEPT), stderr: Capture::new(ERROR_KEPT) };
+        let mut ran = ShellOutput { end: ShellEnd::NoStatus, stdout: Capture::new(OUTPUT_KEPT), stderr: Capture::new(ERROR_KEPT) };
         let talk = async {
-            to.exec(true, command).await.map_err(|error| lost(words(&error)))?;
+            to.exec(true, command).await.map_err(|error| lost(describe_ssh_error(&error)))?;
             let end = tokio::select! {
-                end = take(&mut from, &mut ran, &script.end) => end,
-                never = feed(&to, &script.input) => match never {},
+                end = collect_channel_output(&mut from, &mut ran, &script.end) => end,
+                never = feed_channel(&to, &script.input) => match never {},
             };
             end.ok_or_else(|| lost("the server refused to run a command".to_owned()))
         };
         let end = match tokio::time::timeout(limit, talk).await {
             Ok(end) => end?,
-            Err(_) => End::TimedOut,
+            Err(_) => ShellEnd::TimedOut,
         };
         ran.end = match end {
-            End::NoStatus if self.handle.is_closed() => End::Lost("no exit status came".to_owned()),
+            ShellEnd::NoStatus if self.handle.is_closed() => ShellEnd::Lost("no exit status came".to_owned()),
             other => other,
         };
         let _ = to.close().await;
@@ -88,7 +88,7 @@ impl Connection {
 
 /// Feeds the script, then waits for ever: the end of a run is the end of its output. Written at the same time as the
 /// output is taken, because a shell that prints while it is fed would block both.
-async fn feed(to: &ChannelWriteHalf<Msg>, input: &str) -> std::convert::Infallible {
+async fn feed_channel(to: &ChannelWriteHalf<Msg>, input: &str) -> std::convert::Infallible {
     if to.data_bytes(input.as_bytes().to_vec()).await.is_ok() {
         let _ = to.eof().await;
     }
@@ -97,31 +97,31 @@ async fn feed(to: &ChannelWriteHalf<Msg>, input: &str) -> std::convert::Infallib
 
 /// Takes output until the channel ends, or the shell's own is here: a daemon that the script left behind can hold the channel open for
 /// ever. None when the server refused the command.
-async fn take(from: &mut ChannelReadHalf, ran: &mut Ran, last: &str) -> Option<End> {
-    let mut end = End::NoStatus;
+async fn collect_channel_output(from: &mut ChannelReadHalf, ran: &mut ShellOutput, last: &str) -> Option<ShellEnd> {
+    let mut end = ShellEnd::NoStatus;
     let (mut out_ended, mut err_ended) = (false, false);
     loop {
         let message = match end {
-            End::NoStatus => from.wait().await,
+            ShellEnd::NoStatus => from.wait().await,
             _ if out_ended && err_ended => return Some(end),
             _ => match tokio::time::timeout(LINGER, from.wait()).await {
                 Ok(message) => message,
-                Err(_) => return Some(End::OutputCut),
+                Err(_) => return Some(ShellEnd::OutputCut),
             },
         };
         match message {
             Some(ChannelMsg::Data { data }) => out_ended |= takes_last(&mut ran.stdout, &data, last),
             Some(ChannelMsg::ExtendedData { data, .. }) => err_ended |= takes_last(&mut ran.stderr, &data, last),
-            Some(ChannelMsg::ExitStatus { exit_status }) => end = End::Exit(i32::try_from(exit_status).unwrap_or(i32::MAX)),
-            Some(ChannelMsg::ExitSignal { signal_name, .. }) => end = End::Killed(format!("{signal_name:?}")),
+            Some(ChannelMsg::ExitStatus { exit_status }) => end = ShellEnd::Exit(i32::try_from(exit_status).unwrap_or(i32::MAX)),
+            Some(ChannelMsg::ExitSignal { signal_name, .. }) => end = ShellEnd::Killed(format!("{signal_name:?}")),
             Some(ChannelMsg::Failure) => return None,
             Some(ChannelMsg::Close) => return Some(end),
             // The connection ended between the exit status and what the server had not sent yet.
-            None => return Some(if matches!(end, End::NoStatus) { end } else { End::OutputCut }),
+            None => return Some(if matches!(end, ShellEnd::NoStatus) { end } else { ShellEnd::OutputCut }),
             Some(_) => {}
         }
         if ran.stdout.seen().saturating_add(ran.stderr.seen()) > OUTPUT_TAKEN {
-            return Some(End::TooMuch);
+            return Some(ShellEnd::TooMuch);
         }
     }
 }

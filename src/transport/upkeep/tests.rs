@@ -1,7 +1,7 @@
 //! The scripts in a folder of their own, with the shell of this machine; and beside the pure rules that they follow.
 
 use super::*;
-use crate::Performed;
+use crate::ExecutionOutcome;
 use crate::target_lock::{LockOutcome, LockReading, NO_RECORD, RecordReading, StealOutcome, TargetLock, Uptime};
 use railwright_base::Digest;
 use std::collections::BTreeSet;
@@ -105,8 +105,13 @@ fn nobody_overwrites_what_another_recorded() {
 #[test]
 fn only_where_nothing_is_in_its_place_is_there_no_record() {
     let host = Host::new();
-    let reading =
-        || RecordReading::parse(Performed::Ended { code: host.run(&Upkeep::ReadRecord).0, stdout: String::new(), stderr: String::new() });
+    let reading = || {
+        RecordReading::parse(ExecutionOutcome::Ended {
+            code: host.run(&Upkeep::ReadRecord).0,
+            stdout: String::new(),
+            stderr: String::new(),
+        })
+    };
     host.lock("a", 1);
     assert_eq!(reading(), RecordReading::Absent);
     let path = host.state().join("record.json");
@@ -129,7 +134,7 @@ fn only_where_nothing_is_in_its_place_is_there_no_record() {
         assert_eq!(host.write(&fence, aside(BTreeSet::new())).0, 74, "{makes}: nothing is overwritten");
         host.sh(&format!("cd '{}' && rm -r aside", host.state().display()));
     }
-    let unknown = RecordReading::parse(Performed::Unknown { reason: "gone".to_owned() });
+    let unknown = RecordReading::parse(ExecutionOutcome::Unknown { reason: "gone".to_owned() });
     assert_eq!(unknown, RecordReading::Unknown("gone".to_owned()), "a lost connection is no absent record");
 }
 
@@ -174,7 +179,7 @@ fn nothing_is_written_without_the_lock() {
     refused(&Fence::new("a", 2), "b");
     refused(&Fence::new("b", 1), "b");
     refused(&Fence::new("b", 3), "b");
-    let step = |fence: &Fence| host.sh(&step::alone("echo ran", &host.state().display().to_string(), fence, "n"));
+    let step = |fence: &Fence| host.sh(&step::render_exclusive_step("echo ran", &host.state().display().to_string(), fence, "n"));
     assert_eq!(step(&Fence::new("a", 1)), (LOCK_LOST, "\n@n lost\nb\n".to_owned()));
     assert_eq!((host.names(), host.reading()[0].as_str()), ([before, vec!["step".to_owned()]].concat(), "b"));
     assert_eq!(step(&Fence::new("b", 2)), (0, "ran\n".to_owned()));

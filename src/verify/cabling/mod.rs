@@ -13,18 +13,18 @@ mod plugs;
 mod tests;
 mod view;
 
-pub use compare::{Scope, compare};
-pub use names::Names;
-pub use view::{Heard, Silent, View, Views};
+pub use compare::{CablingScope, compare_cabling};
+pub use names::CablingNames;
+pub use view::{DeviceLldpView, PortLldpState, Silent, Views};
 
-use super::Verdict;
-use railwright_knowledge::spec::cabling::End;
+use super::CheckVerdict;
+use railwright_knowledge::spec::cabling::CableEnd;
 use serde::Serialize;
 
 /// What a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum CablingFindingKind {
     /// Cables that are in each other's ports: two, or more in a round.
     Swapped,
     /// A cable in a port of another one, or of none.
@@ -41,25 +41,29 @@ pub enum Kind {
     Silent,
 }
 
-impl Kind {
+impl CablingFindingKind {
     /// The code of its page.
     pub fn code(self) -> &'static str {
         match self {
-            Kind::Swapped => "RW0830",
-            Kind::WrongPort => "RW0831",
-            Kind::UnknownDevice => "RW0832",
-            Kind::NoLink => "RW0833",
-            Kind::NotInFile => "RW0834",
-            Kind::Unknown => "RW0835",
-            Kind::Silent => "RW0836",
+            CablingFindingKind::Swapped => "RW0830",
+            CablingFindingKind::WrongPort => "RW0831",
+            CablingFindingKind::UnknownDevice => "RW0832",
+            CablingFindingKind::NoLink => "RW0833",
+            CablingFindingKind::NotInFile => "RW0834",
+            CablingFindingKind::Unknown => "RW0835",
+            CablingFindingKind::Silent => "RW0836",
         }
     }
 
     /// Whether it is known to be wrong.
-    pub fn verdict(self) -> Verdict {
+    pub fn verdict(self) -> CheckVerdict {
         match self {
-            Kind::Unknown | Kind::Silent => Verdict::Unknown,
-            Kind::Swapped | Kind::WrongPort | Kind::UnknownDevice | Kind::NoLink | Kind::NotInFile => Verdict::Failed,
+            CablingFindingKind::Unknown | CablingFindingKind::Silent => CheckVerdict::Unknown,
+            CablingFindingKind::Swapped
+            | CablingFindingKind::WrongPort
+            | CablingFindingKind::UnknownDevice
+            | CablingFindingKind::NoLink
+            | CablingFindingKind::NotInFile => CheckVerdict::Failed,
         }
     }
 }
@@ -68,37 +72,37 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub struct Plug {
     /// The NIC; of a cable between switches the port that the file names first.
-    pub end: End,
+    pub end: CableEnd,
     /// The port that it belongs in.
-    pub wanted: Option<End>,
+    pub wanted: Option<CableEnd>,
     /// The port that it is in.
-    pub found: Option<End>,
+    pub found: Option<CableEnd>,
     /// The NIC that belongs in the port that it is in.
-    pub owner: Option<End>,
+    pub owner: Option<CableEnd>,
     /// The line of the file.
     pub line: Option<u32>,
 }
 
 /// Something that is not as the file has it, or that nobody can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct CablingFinding {
     /// What it is.
-    pub kind: Kind,
+    pub kind: CablingFindingKind,
     /// The cables; of a round in the order in which each is in the port of the next.
     pub plugs: Vec<Plug>,
     /// Why nobody can tell; nothing where it is known.
-    pub why: Option<Why>,
+    pub why: Option<UnknownCableReason>,
 }
 
 /// Why nobody can tell where a cable is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
+pub enum UnknownCableReason {
     /// The port is not there.
     Absent,
     /// The port is down.
     Down,
     /// The port that it belongs in has another cable in it: of this port.
-    Taken(End),
+    Taken(CableEnd),
     /// It has a link, and hears nobody.
     HearsNobody,
     /// It hears a device of the spec that names its port otherwise than the file does, or not at all.
@@ -111,7 +115,7 @@ pub enum Why {
 
 /// How many cables are how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Counts {
+pub struct CablingCounts {
     /// Cables of the file that were looked at or should have been.
     pub cables: usize,
     /// As the file has them.
@@ -126,16 +130,16 @@ pub struct Counts {
 
 /// What came out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct CablingComparison {
     /// What differs or is unknown.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CablingFinding>,
     /// How many.
-    pub counts: Counts,
+    pub counts: CablingCounts,
 }
 
-impl Comparison {
+impl CablingComparison {
     /// The worst of all.
-    pub fn verdict(&self) -> Verdict {
-        self.findings.iter().map(|finding| finding.kind.verdict()).min().unwrap_or(Verdict::Passed)
+    pub fn verdict(&self) -> CheckVerdict {
+        self.findings.iter().map(|finding| finding.kind.verdict()).min().unwrap_or(CheckVerdict::Passed)
     }
 }

@@ -1,23 +1,23 @@
 //! Whom a neighbour means by the names that it says. A system is called with its domain or without, in any case of letters; a port
 //! by its name, an alias (`Eth1/1` of `Ethernet0`), its MAC address, with the name in the description.
 
-use railwright_base::nodeset::pattern;
-use railwright_knowledge::spec::Loaded;
-use railwright_knowledge::spec::cabling::{Cable, End};
-use railwright_resource::lldp::Neighbour;
+use railwright_base::nodeset::mask_numbers;
+use railwright_knowledge::spec::LoadedSpec;
+use railwright_knowledge::spec::cabling::{Cable, CableEnd};
+use railwright_resource::lldp::LldpNeighbour;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The devices of a cluster with their ports.
 #[derive(Debug, Clone, Default)]
-pub struct Names {
+pub struct CablingNames {
     /// By name in small letters.
-    devices: BTreeMap<String, Device>,
+    devices: BTreeMap<String, CablingDevice>,
     /// Devices by the first part of their names, in small letters; several may begin alike.
     short: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Device {
+struct CablingDevice {
     name: String,
     /// By name in small letters.
     ports: BTreeMap<String, String>,
@@ -29,19 +29,19 @@ struct Device {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Spot {
     /// This port of a device of the spec.
-    At(End),
+    At(CableEnd),
     /// A device that the spec does not have, and the port as it says it.
-    Stranger(End),
+    Stranger(CableEnd),
     /// A device of the spec, with a name of its port that is of another sort than the file's.
     Unclear { device: String, said: String },
     /// Somebody who says no name.
     Nameless(String),
 }
 
-impl Names {
+impl CablingNames {
     /// Of the spec's hosts and switches, with the ports that the cables name.
-    pub fn of(loaded: &Loaded, cables: &[Cable]) -> Names {
-        let mut names = Names::default();
+    pub fn of(loaded: &LoadedSpec, cables: &[Cable]) -> CablingNames {
+        let mut names = CablingNames::default();
         loaded.switches.iter().for_each(|switch| names.add(&switch.name));
         for host in &loaded.hosts {
             names.add(&host.name);
@@ -57,17 +57,17 @@ impl Names {
         let lower = name.to_lowercase();
         let short = lower.split('.').next().unwrap_or_default().to_owned();
         self.short.entry(short).or_default().push(lower.clone());
-        self.devices.insert(lower, Device { name: name.to_owned(), ..Device::default() });
+        self.devices.insert(lower, CablingDevice { name: name.to_owned(), ..CablingDevice::default() });
     }
 
     fn add_port(&mut self, device: &str, port: &str) {
         if let Some(device) = self.devices.get_mut(&device.to_lowercase()) {
-            device.stems.insert(pattern(port).to_lowercase());
+            device.stems.insert(mask_numbers(port).to_lowercase());
             device.ports.insert(port.to_lowercase(), port.to_owned());
         }
     }
 
-    fn device(&self, said: &str) -> Option<&Device> {
+    fn device(&self, said: &str) -> Option<&CablingDevice> {
         let lower = said.to_lowercase();
         let short = || match self.short.get(lower.split('.').next()?)?.as_slice() {
             // Two domains with the same name in them are two devices.
@@ -78,24 +78,28 @@ impl Names {
     }
 
     /// Who a neighbour is.
-    pub fn spot(&self, neighbour: &Neighbour) -> Spot {
+    pub fn spot(&self, neighbour: &LldpNeighbour) -> Spot {
         let said = match neighbour {
-            Neighbour { port_is_mac: true, description, .. } if !description.is_empty() => description,
+            LldpNeighbour { port_is_mac: true, description, .. } if !description.is_empty() => description,
             // SONiC's own name of a port stands in the description, an alias before it.
-            Neighbour { port, description, .. } if pattern(description) == "Ethernet#" && pattern(port) != "Ethernet#" => description,
+            LldpNeighbour { port, description, .. } if mask_numbers(description) == "Ethernet#" && mask_numbers(port) != "Ethernet#" => {
+                description
+            }
             other => &other.port,
         };
         if neighbour.system.is_empty() {
             return Spot::Nameless(neighbour.chassis.clone());
         }
         let Some(device) = self.device(&neighbour.system) else {
-            return Spot::Stranger(End::new(&neighbour.system, said));
+            return Spot::Stranger(CableEnd::new(&neighbour.system, said));
         };
         let known = [&neighbour.port, &neighbour.description].into_iter().find_map(|said| device.ports.get(&said.to_lowercase()));
-        let is_alike = || !said.is_empty() && (device.stems.is_empty() || device.stems.contains(&pattern(said).to_lowercase()));
+        let is_alike = || !said.is_empty() && (device.stems.is_empty() || device.stems.contains(&mask_numbers(said).to_lowercase()));
         match known {
-            Some(port) => Spot::At(End::new(&device.name, port)),
-            None if is_alike() && (!neighbour.port_is_mac || !neighbour.description.is_empty()) => Spot::At(End::new(&device.name, said)),
+            Some(port) => Spot::At(CableEnd::new(&device.name, port)),
+            None if is_alike() && (!neighbour.port_is_mac || !neighbour.description.is_empty()) => {
+                Spot::At(CableEnd::new(&device.name, said))
+            }
             None => Spot::Unclear { device: device.name.clone(), said: said.clone() },
         }
     }

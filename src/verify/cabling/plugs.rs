@@ -1,27 +1,27 @@
 //! Which port is in which, by all views together: what one end says of the other holds for both.
 
-use super::names::{Names, Spot};
-use super::view::{Heard, Silent, View};
-use railwright_knowledge::spec::cabling::End;
+use super::names::{CablingNames, Spot};
+use super::view::{DeviceLldpView, PortLldpState, Silent};
+use railwright_knowledge::spec::cabling::CableEnd;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ports by the ports that they are in.
 #[derive(Debug, Default)]
 pub struct Plugs {
-    of: BTreeMap<End, BTreeSet<End>>,
+    of: BTreeMap<CableEnd, BTreeSet<CableEnd>>,
     /// Who else is heard, by port.
-    others: BTreeMap<End, Vec<Spot>>,
+    others: BTreeMap<CableEnd, Vec<Spot>>,
 }
 
 impl Plugs {
     /// Of these views.
-    pub fn of<'v>(views: impl IntoIterator<Item = (&'v String, &'v Result<View, Silent>)>, names: &Names) -> Plugs {
+    pub fn of<'v>(views: impl IntoIterator<Item = (&'v String, &'v Result<DeviceLldpView, Silent>)>, names: &CablingNames) -> Plugs {
         let mut plugs = Plugs::default();
         for (device, view) in views {
             let Ok(view) = view else { continue };
             for (port, heard) in &view.ports {
-                let Heard::Neighbours(neighbours) = heard else { continue };
-                let here = End::new(device, port);
+                let PortLldpState::Neighbours(neighbours) = heard else { continue };
+                let here = CableEnd::new(device, port);
                 for neighbour in neighbours {
                     match names.spot(neighbour) {
                         // A NIC with virtual functions may hear itself.
@@ -40,22 +40,22 @@ impl Plugs {
     }
 
     /// Whether these two are in each other.
-    pub fn are(&self, one: &End, other: &End) -> bool {
+    pub fn are(&self, one: &CableEnd, other: &CableEnd) -> bool {
         self.of.get(one).is_some_and(|there| there.contains(other))
     }
 
     /// The port that this one is in; where several say so, the first of them.
-    pub fn found(&self, end: &End) -> Option<&End> {
+    pub fn found(&self, end: &CableEnd) -> Option<&CableEnd> {
         self.of.get(end)?.first()
     }
 
     /// The one port that this one is in; none where several say so.
-    pub fn only(&self, end: &End) -> Option<&End> {
+    pub fn only(&self, end: &CableEnd) -> Option<&CableEnd> {
         self.of.get(end).filter(|there| there.len() == 1)?.first()
     }
 
     /// Who is heard and cannot be told to a port of the spec; strangers first.
-    pub fn other(&self, end: &End) -> Option<&Spot> {
+    pub fn other(&self, end: &CableEnd) -> Option<&Spot> {
         self.others.get(end)?.first()
     }
 }

@@ -1,12 +1,15 @@
 //! Fabrics in small words: who hears whom, and what is to be said of it.
 
-use super::discover::discover;
-use super::{Comparison, Finding, Heard, Kind, Names, Scope, Silent, View, Views, Why, compare};
-use crate::Verdict;
+use super::discover::discover_cables;
+use super::{
+    CablingComparison, CablingFinding, CablingFindingKind, CablingNames, CablingScope, DeviceLldpView, PortLldpState, Silent,
+    UnknownCableReason, Views, compare_cabling,
+};
+use crate::CheckVerdict;
 use proptest::prelude::*;
-use railwright_knowledge::spec::cabling::{Cabling, End};
-use railwright_knowledge::spec::{self, Loaded, SourceFile};
-use railwright_resource::lldp::Neighbour;
+use railwright_knowledge::spec::cabling::{CableEnd, Cabling};
+use railwright_knowledge::spec::{self, LoadedSpec, SourceFile};
+use railwright_resource::lldp::LldpNeighbour;
 use std::collections::BTreeSet;
 
 const SPEC: &str = "cluster: c
@@ -19,15 +22,15 @@ cabling: cabling.csv
 /// Rail k on leaf k+1, hosts in their order; gpu04 has no cable of ens1 in the file.
 const TABLE: &str = "host,nic,switch,port\ngpu[01-04],ens0,leaf1,Ethernet[0-12/4]\ngpu[01-03],ens1,leaf2,Ethernet[0-8/4]\n";
 
-fn loaded() -> (Loaded, Cabling) {
-    let loaded = spec::load(vec![SourceFile { name: "c.yaml".to_owned(), text: SPEC.to_owned() }]).unwrap();
-    let loaded = spec::cabling::read(loaded, SourceFile { name: "cabling.csv".to_owned(), text: TABLE.to_owned() }).unwrap();
+fn loaded() -> (LoadedSpec, Cabling) {
+    let loaded = spec::load_spec(vec![SourceFile { name: "c.yaml".to_owned(), text: SPEC.to_owned() }]).unwrap();
+    let loaded = spec::cabling::load_cabling(loaded, SourceFile { name: "cabling.csv".to_owned(), text: TABLE.to_owned() }).unwrap();
     let cabling = loaded.cabling.clone().unwrap();
     (loaded, cabling)
 }
 
-fn neighbour(system: &str, port: &str) -> Neighbour {
-    Neighbour { system: system.to_owned(), port: port.to_owned(), ..Neighbour::default() }
+fn neighbour(system: &str, port: &str) -> LldpNeighbour {
+    LldpNeighbour { system: system.to_owned(), port: port.to_owned(), ..LldpNeighbour::default() }
 }
 
 /// `gpu01 ens0 leaf1 Ethernet0`, `gpu01 ens0 -` (hears nobody), `x` (no link), `down`; `gpu01 !` told nothing.
@@ -39,12 +42,12 @@ fn views(lines: &[&str]) -> Views {
             views.insert((*device).to_owned(), Err(Silent::NoLldp));
             continue;
         }
-        let Ok(view) = views.entry(words[0].to_owned()).or_insert_with(|| Ok(View::default())) else { continue };
+        let Ok(view) = views.entry(words[0].to_owned()).or_insert_with(|| Ok(DeviceLldpView::default())) else { continue };
         let heard = match words[2..] {
-            ["-"] => Heard::Neighbours(Vec::new()),
-            ["x"] => Heard::NoLink,
-            ["down"] => Heard::Down,
-            [system, port] => Heard::Neighbours(vec![neighbour(system, port)]),
+            ["-"] => PortLldpState::Neighbours(Vec::new()),
+            ["x"] => PortLldpState::NoLink,
+            ["down"] => PortLldpState::Down,
+            [system, port] => PortLldpState::Neighbours(vec![neighbour(system, port)]),
             _ => panic!("{line}"),
         };
         view.ports.insert(words[1].to_owned(), heard);
@@ -60,19 +63,20 @@ fn right() -> Vec<String> {
 }
 
 /// All right, but for these.
-fn but(lines: &[&str]) -> Comparison {
+fn but(lines: &[&str]) -> CablingComparison {
     let (loaded, cabling) = loaded();
     let port = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
     let told: Vec<String> = lines.iter().map(|line| port(line)).collect();
     let of_silent = |line: &String| lines.iter().any(|other| other.ends_with('!') && line.starts_with(&other[..5]));
     let kept: Vec<String> = right().into_iter().filter(|line| !told.contains(&port(line)) && !of_silent(line)).collect();
     let all: Vec<&str> = kept.iter().map(String::as_str).chain(lines.iter().copied()).collect();
-    let nics: Vec<End> = loaded.hosts.iter().flat_map(|host| host.netdevs.iter().map(|rail| End::new(&host.name, &rail.port))).collect();
-    compare(Scope { cables: &cabling.cables, nics: &nics, names: &Names::of(&loaded, &cabling.cables) }, &views(&all))
+    let nics: Vec<CableEnd> =
+        loaded.hosts.iter().flat_map(|host| host.netdevs.iter().map(|rail| CableEnd::new(&host.name, &rail.port))).collect();
+    compare_cabling(CablingScope { cables: &cabling.cables, nics: &nics, names: &CablingNames::of(&loaded, &cabling.cables) }, &views(&all))
 }
 
-fn words(finding: &Finding) -> String {
-    let end = |end: &Option<End>| end.as_ref().map_or("-".to_owned(), End::to_string);
+fn words(finding: &CablingFinding) -> String {
+    let end = |end: &Option<CableEnd>| end.as_ref().map_or("-".to_owned(), CableEnd::to_string);
     let plugs: Vec<String> =
         finding.plugs.iter().map(|plug| format!("{}: {} not {}", plug.end, end(&plug.found), end(&plug.wanted))).collect();
     format!("{:?} {}", finding.kind, plugs.join("; "))
@@ -85,7 +89,7 @@ fn told(lines: &[&str]) -> Vec<String> {
 #[test]
 fn what_is_as_it_should_be_is_not_told() {
     let all = but(&[]);
-    assert_eq!((all.verdict(), all.findings.len(), all.counts.right, all.counts.cables), (Verdict::Passed, 0, 7, 7));
+    assert_eq!((all.verdict(), all.findings.len(), all.counts.right, all.counts.cables), (CheckVerdict::Passed, 0, 7, 7));
 }
 
 #[test]
@@ -119,21 +123,21 @@ fn swaps_rounds_and_chains_are_told_apart() {
     ] {
         let wanted: Vec<String> = wanted.iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(told(lines), wanted, "{lines:?}");
-        assert_eq!(but(lines).verdict(), Verdict::Failed, "{lines:?}");
+        assert_eq!(but(lines).verdict(), CheckVerdict::Failed, "{lines:?}");
     }
 }
 
 #[test]
 fn who_hears_nobody_is_unknown_and_never_miswired() {
     for (lines, why) in [
-        (&["gpu01 ens0 -"][..], Why::HearsNobody),
-        (&["gpu01 ens0 down"], Why::Down),
+        (&["gpu01 ens0 -"][..], UnknownCableReason::HearsNobody),
+        (&["gpu01 ens0 down"], UnknownCableReason::Down),
         // a name of another sort than those of the file may well be the right port
-        (&["gpu01 ens0 leaf1 Eth1/1"], Why::Unclear { device: "leaf1".to_owned(), said: "Eth1/1".to_owned() }),
-        (&["gpu01 !"], Why::Silent(Silent::NoLldp)),
+        (&["gpu01 ens0 leaf1 Eth1/1"], UnknownCableReason::Unclear { device: "leaf1".to_owned(), said: "Eth1/1".to_owned() }),
+        (&["gpu01 !"], UnknownCableReason::Silent(Silent::NoLldp)),
     ] {
         let all = but(lines);
-        assert_eq!(all.verdict(), Verdict::Unknown, "{lines:?}");
+        assert_eq!(all.verdict(), CheckVerdict::Unknown, "{lines:?}");
         assert_eq!(all.findings[0].why, Some(why), "{lines:?}");
     }
     let silent = but(&["gpu01 !"]);
@@ -145,13 +149,16 @@ fn names_are_taken_as_people_and_systems_write_them() {
     for said in [
         neighbour("leaf1", "Ethernet0"),
         neighbour("LEAF1.dc.example", "ethernet0"),
-        Neighbour { description: "Ethernet0".to_owned(), ..neighbour("leaf1", "Eth1/1") },
-        Neighbour { description: "Ethernet0".to_owned(), port_is_mac: true, ..neighbour("leaf1", "6a:1b:ee:54:7b:dc") },
+        LldpNeighbour { description: "Ethernet0".to_owned(), ..neighbour("leaf1", "Eth1/1") },
+        LldpNeighbour { description: "Ethernet0".to_owned(), port_is_mac: true, ..neighbour("leaf1", "6a:1b:ee:54:7b:dc") },
     ] {
         let (loaded, cabling) = loaded();
         let mut all = views(&["gpu01 ens0 -"]);
-        all.get_mut("gpu01").unwrap().as_mut().unwrap().ports.insert("ens0".to_owned(), Heard::Neighbours(vec![said.clone()]));
-        let found = compare(Scope { cables: &cabling.cables[..1], nics: &[], names: &Names::of(&loaded, &cabling.cables) }, &all);
+        all.get_mut("gpu01").unwrap().as_mut().unwrap().ports.insert("ens0".to_owned(), PortLldpState::Neighbours(vec![said.clone()]));
+        let found = compare_cabling(
+            CablingScope { cables: &cabling.cables[..1], nics: &[], names: &CablingNames::of(&loaded, &cabling.cables) },
+            &all,
+        );
         assert_eq!(found.counts.right, 1, "{said:?}");
     }
     // two switches of one short name are not guessed
@@ -162,20 +169,20 @@ fn names_are_taken_as_people_and_systems_write_them() {
 #[test]
 fn either_end_proves_a_cable_and_tells_a_swap() {
     let (loaded, cabling) = loaded();
-    let names = Names::of(&loaded, &cabling.cables);
-    let of = |lines: &[&str]| compare(Scope { cables: &cabling.cables, nics: &[], names: &names }, &views(lines));
+    let names = CablingNames::of(&loaded, &cabling.cables);
+    let of = |lines: &[&str]| compare_cabling(CablingScope { cables: &cabling.cables, nics: &[], names: &names }, &views(lines));
     let of_leaf = of(&["leaf1 Ethernet0 gpu01 ens0", "leaf1 Ethernet4 gpu02 ens0", "leaf1 Ethernet8 -", "leaf1 Ethernet12 x"]);
     assert_eq!((of_leaf.counts.right, of_leaf.counts.unknown, of_leaf.counts.wrong, of_leaf.counts.not_asked), (2, 1, 1, 3));
     let swapped = of(&["leaf1 Ethernet0 gpu02 ens0", "leaf1 Ethernet4 gpu01 ens0", "gpu01 ens0 -"]);
-    assert_eq!(swapped.findings.iter().filter(|finding| finding.kind == Kind::Swapped).count(), 1);
+    assert_eq!(swapped.findings.iter().filter(|finding| finding.kind == CablingFindingKind::Swapped).count(), 1);
 }
 
 /// Of a switch that tells nothing the switch is named, and not the host at the other end.
 #[test]
 fn who_tells_nothing_is_named() {
     let (loaded, cabling) = loaded();
-    let names = Names::of(&loaded, &cabling.cables);
-    let found = compare(Scope { cables: &cabling.cables, nics: &[], names: &names }, &views(&["leaf1 !"]));
+    let names = CablingNames::of(&loaded, &cabling.cables);
+    let found = compare_cabling(CablingScope { cables: &cabling.cables, nics: &[], names: &names }, &views(&["leaf1 !"]));
     let told: Vec<String> = found.findings[0].plugs.iter().map(|plug| plug.end.device.clone()).collect();
     assert_eq!((found.findings.len(), told), (1, vec!["leaf1".to_owned(); 4]));
 }
@@ -184,22 +191,24 @@ fn who_tells_nothing_is_named() {
 #[test]
 fn a_place_that_is_taken_is_told_as_that() {
     let (loaded, cabling) = loaded();
-    let names = Names::of(&loaded, &cabling.cables);
-    let found = compare(Scope { cables: &cabling.cables, nics: &[], names: &names }, &views(&["leaf1 Ethernet4 gpu01 ens0"]));
-    let taken = found.findings.iter().find(|finding| finding.plugs[0].end == End::new("gpu02", "ens0")).unwrap();
-    assert_eq!((taken.kind, &taken.why), (Kind::Unknown, &Some(Why::Taken(End::new("gpu01", "ens0")))));
+    let names = CablingNames::of(&loaded, &cabling.cables);
+    let found =
+        compare_cabling(CablingScope { cables: &cabling.cables, nics: &[], names: &names }, &views(&["leaf1 Ethernet4 gpu01 ens0"]));
+    let taken = found.findings.iter().find(|finding| finding.plugs[0].end == CableEnd::new("gpu02", "ens0")).unwrap();
+    assert_eq!((taken.kind, &taken.why), (CablingFindingKind::Unknown, &Some(UnknownCableReason::Taken(CableEnd::new("gpu01", "ens0")))));
 }
 
 #[test]
 fn what_is_heard_becomes_a_table() {
     let (loaded, _) = loaded();
-    let names = Names::of(&loaded, &[]);
-    let nics: Vec<End> = ["gpu01", "gpu02", "gpu03"].iter().flat_map(|host| [End::new(*host, "ens0"), End::new(*host, "ens1")]).collect();
+    let names = CablingNames::of(&loaded, &[]);
+    let nics: Vec<CableEnd> =
+        ["gpu01", "gpu02", "gpu03"].iter().flat_map(|host| [CableEnd::new(*host, "ens0"), CableEnd::new(*host, "ens1")]).collect();
     let mut all = views(&["gpu01 ens0 LEAF1 Ethernet0", "gpu01 ens1 tor9 swp1", "gpu02 ens0 -", "gpu03 !"]);
-    let odd = Heard::Neighbours(vec![neighbour("leaf2", "two words")]);
+    let odd = PortLldpState::Neighbours(vec![neighbour("leaf2", "two words")]);
     all.get_mut("gpu02").unwrap().as_mut().unwrap().ports.insert("ens1".to_owned(), odd);
     let switches = BTreeSet::from(["leaf1", "leaf2"]);
-    let found = discover(&nics, &switches, &names, &all);
+    let found = discover_cables(&nics, &switches, &names, &all);
     let cables: Vec<String> = found.cables.iter().map(|(nic, port)| format!("{nic} {port}")).collect();
     assert_eq!(cables, ["gpu01 ens0 leaf1 Ethernet0", "gpu01 ens1 tor9 swp1"]);
     let unseen: Vec<String> = found.unseen.iter().map(|(nic, why)| format!("{nic} {why}")).collect();
@@ -213,7 +222,7 @@ fn what_is_heard_becomes_a_table() {
         "leaf2 Ethernet60 leaf1 Ethernet60",
     ];
     all.extend(views(&of_switches));
-    let found = discover(&nics, &switches, &names, &all);
+    let found = discover_cables(&nics, &switches, &names, &all);
     let cables: Vec<String> = found.cables.iter().map(|(nic, port)| format!("{nic} {port}")).skip(2).collect();
     assert_eq!(cables, ["gpu02 ens0 leaf1 Ethernet4", "gpu03 ens0 leaf1 Ethernet8", "leaf1 Ethernet60 leaf2 Ethernet60"]);
     assert_eq!(found.unseen.len(), 1, "{:?}", found.unseen);
@@ -228,17 +237,17 @@ proptest! {
         let mut all = Views::new();
         for (cable, other) in cabling.cables.iter().zip(&order) {
             let there = &cabling.cables[*other].to;
-            let view = all.entry(cable.from.device.clone()).or_insert_with(|| Ok(View::default()));
-            view.as_mut().unwrap().ports.insert(cable.from.port.clone(), Heard::Neighbours(vec![neighbour(&there.device, &there.port)]));
+            let view = all.entry(cable.from.device.clone()).or_insert_with(|| Ok(DeviceLldpView::default()));
+            view.as_mut().unwrap().ports.insert(cable.from.port.clone(), PortLldpState::Neighbours(vec![neighbour(&there.device, &there.port)]));
         }
-        let found = compare(Scope { cables: &cabling.cables, nics: &[], names: &Names::of(&loaded, &cabling.cables) }, &all);
+        let found = compare_cabling(CablingScope { cables: &cabling.cables, nics: &[], names: &CablingNames::of(&loaded, &cabling.cables) }, &all);
         let moved = order.iter().enumerate().filter(|(place, other)| place != *other).count();
-        let mut ends: Vec<&End> = found.findings.iter().flat_map(|finding| &finding.plugs).map(|plug| &plug.end).collect();
+        let mut ends: Vec<&CableEnd> = found.findings.iter().flat_map(|finding| &finding.plugs).map(|plug| &plug.end).collect();
         ends.sort();
         ends.dedup();
         prop_assert_eq!((found.counts.wrong, ends.len(), found.counts.right), (moved, moved, 7 - moved));
         for finding in &found.findings {
-            prop_assert_eq!(finding.kind, Kind::Swapped);
+            prop_assert_eq!(finding.kind, CablingFindingKind::Swapped);
             for (place, plug) in finding.plugs.iter().enumerate() {
                 let next = &finding.plugs[(place + 1) % finding.plugs.len()];
                 prop_assert_eq!(&plug.found, &next.wanted);

@@ -1,33 +1,33 @@
 //! What one device hears on its ports.
 
-use railwright_resource::lldp::{self, Lldp, Neighbour};
-use railwright_resource::observation::Trouble;
-use railwright_resource::switch::System;
+use railwright_resource::lldp::{self, Lldp, LldpNeighbour};
+use railwright_resource::observation::TargetReadFailure;
+use railwright_resource::switch::SwitchSystem;
 use std::collections::BTreeMap;
 
 /// What a port says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum PortLldpState {
     /// It is up, and has no link.
     NoLink,
     /// It is down, so that nobody can be heard.
     Down,
     /// Whoever is heard; nobody where the list is empty.
-    Neighbours(Vec<Neighbour>),
+    Neighbours(Vec<LldpNeighbour>),
 }
 
 /// The ports of a device, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct View {
+pub struct DeviceLldpView {
     /// What each says.
-    pub ports: BTreeMap<String, Heard>,
+    pub ports: BTreeMap<String, PortLldpState>,
 }
 
 /// Why a device told nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Silent {
     /// It could not be reached or read.
-    Unreached(Box<Trouble>),
+    Unreached(Box<TargetReadFailure>),
     /// There is no lldpd.
     NoLldp,
     /// lldpd does not answer: its words.
@@ -51,40 +51,42 @@ impl Silent {
     }
 
     /// Of a switch with this system.
-    pub fn of_switch(silence: lldp::Silence, system: System) -> Silent {
+    pub fn of_switch(silence: lldp::Silence, system: SwitchSystem) -> Silent {
         let said = match silence {
             lldp::Silence::Absent => "the program is not there".to_owned(),
             lldp::Silence::NoAnswer(words) => words,
             lldp::Silence::Unread(why) => return Silent::Unread(why),
         };
         let next = match system {
-            System::Sonic => "on the switch: docker ps shows whether its container `lldp` runs; sudo config feature state lldp enabled",
-            System::Cumulus => "on the switch: systemctl status lldpd",
-            System::Eos => "on the switch: show lldp; lldp run switches it on",
+            SwitchSystem::Sonic => {
+                "on the switch: docker ps shows whether its container `lldp` runs; sudo config feature state lldp enabled"
+            }
+            SwitchSystem::Cumulus => "on the switch: systemctl status lldpd",
+            SwitchSystem::Eos => "on the switch: show lldp; lldp run switches it on",
         };
         Silent::OfSwitch { said, next: next.to_owned() }
     }
 }
 
 /// Views by device; a device that is not among them was not asked.
-pub type Views = BTreeMap<String, Result<View, Silent>>;
+pub type Views = BTreeMap<String, Result<DeviceLldpView, Silent>>;
 
-impl View {
+impl DeviceLldpView {
     /// Of the answer of a host or a switch.
-    pub fn of(lldp: Lldp) -> View {
+    pub fn of(lldp: Lldp) -> DeviceLldpView {
         let Lldp { links, mut neighbours } = lldp;
-        let mut ports: BTreeMap<String, Heard> = BTreeMap::new();
+        let mut ports: BTreeMap<String, PortLldpState> = BTreeMap::new();
         for (netdev, link) in links {
             let heard = match (neighbours.remove(&netdev), link) {
-                (Some(all), _) => Heard::Neighbours(all),
-                (None, Some(true)) => Heard::Neighbours(Vec::new()),
-                (None, Some(false)) => Heard::NoLink,
-                (None, None) => Heard::Down,
+                (Some(all), _) => PortLldpState::Neighbours(all),
+                (None, Some(true)) => PortLldpState::Neighbours(Vec::new()),
+                (None, Some(false)) => PortLldpState::NoLink,
+                (None, None) => PortLldpState::Down,
             };
             ports.insert(netdev, heard);
         }
-        ports.extend(neighbours.into_iter().map(|(netdev, all)| (netdev, Heard::Neighbours(all))));
-        View { ports }
+        ports.extend(neighbours.into_iter().map(|(netdev, all)| (netdev, PortLldpState::Neighbours(all))));
+        DeviceLldpView { ports }
     }
 }
 

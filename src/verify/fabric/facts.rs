@@ -1,13 +1,13 @@
 //! What one end of a link says of itself, decoded of what its device answered.
 
-use super::Wanted;
+use super::DesiredFabricSettings;
 use super::topology::EndPoint;
 use railwright_base::text::one_line;
-use railwright_resource::counters::{self, Moved, Movement, Sample, names};
+use railwright_resource::counters::{self, CounterSampleOrdinal, Movement, PortCounterIncrease, names};
 use railwright_resource::link::state::link_state;
-use railwright_resource::switch::configuration::{Configuration, Port};
-use railwright_resource::switch::{System, Thresholds, running};
-use railwright_resource::{Answers, Fact, Read, link_qos};
+use railwright_resource::switch::configuration::{SwitchConfiguration, SwitchPortSettings};
+use railwright_resource::switch::{EcnMarkingThresholds, SwitchSystem, decode_running_configuration};
+use railwright_resource::{Fact, Read, ReadResults, link_qos};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,17 +20,17 @@ const WHY_MAX: usize = 300;
 
 /// What a device answered.
 #[derive(Debug, Clone)]
-pub enum Device {
+pub enum FabricDevice {
     /// A host.
-    Host(Answers),
+    Host(ReadResults),
     /// A switch.
-    Switch(System, Answers),
+    Switch(SwitchSystem, ReadResults),
     /// Nothing came from it: why, alike for all with the same trouble.
     Silent(String),
 }
 
 /// The devices that were asked, by name.
-pub type Devices = BTreeMap<String, Device>;
+pub type Devices = BTreeMap<String, FabricDevice>;
 
 /// From where on a queue marks packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -56,17 +56,17 @@ pub struct Rise {
 
 /// What the counters of an end did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Counted {
+pub struct EndCounterChanges {
     /// Each, in a fixed order; what is not counted there is not in it.
     pub rises: Vec<Rise>,
     /// The priorities whose queues a watchdog holds down.
     pub stormed: BTreeSet<u8>,
 }
 
-impl Counted {
-    fn of(moved: &Moved) -> Self {
-        let rise = |(key, rose): (&names::Key, &Fact<u64>)| Rise { meter: key.meter, priority: key.priority, rose: rose.clone() };
-        Counted { rises: moved.by.iter().map(rise).collect(), stormed: moved.stormed.clone() }
+impl EndCounterChanges {
+    fn of(moved: &PortCounterIncrease) -> Self {
+        let rise = |(key, rose): (&names::CounterKey, &Fact<u64>)| Rise { meter: key.meter, priority: key.priority, rose: rose.clone() };
+        EndCounterChanges { rises: moved.by.iter().map(rise).collect(), stormed: moved.stormed.clone() }
     }
 
     /// Where no watchdog is set none can have cut off anything, whether or not the switch tells of it.
@@ -97,7 +97,7 @@ pub struct EndFacts {
     /// How the queue of the lossless class is marked.
     pub marking: Fact<Marking>,
     /// What its counters did.
-    pub counted: Fact<Counted>,
+    pub counted: Fact<EndCounterChanges>,
 }
 
 impl EndFacts {
@@ -145,11 +145,11 @@ impl EndFacts {
 }
 
 /// What a device said, decoded once for all of its ends.
-pub enum Said<'d> {
+pub enum DecodedDevice<'d> {
     /// A host.
-    Host(&'d Answers, Counters),
+    Host(&'d ReadResults, Counters),
     /// A switch, with what runs on it.
-    Switch(Result<Arc<Box<dyn Configuration>>, String>, Counters),
+    Switch(Result<Arc<Box<dyn SwitchConfiguration>>, String>, Counters),
     /// Nothing.
     Silent(&'d str),
 }
@@ -157,71 +157,77 @@ pub enum Said<'d> {
 /// The counters of a device; nothing where they are not looked at.
 type Counters = Option<Result<Movement, String>>;
 
-impl<'d> Said<'d> {
+impl<'d> DecodedDevice<'d> {
     /// Decodes it.
-    pub fn of(device: &'d Device, counts: bool) -> Self {
+    pub fn of(device: &'d FabricDevice, counts: bool) -> Self {
         match device {
-            Device::Host(answers) => {
+            FabricDevice::Host(answers) => {
                 let read = |sample| Read::LinkCounters { netdevs: Vec::new(), sample };
-                Said::Host(answers, counts.then(|| moved(answers, &names::of_host(), read)))
+                DecodedDevice::Host(answers, counts.then(|| find_counter_movement(answers, &names::of_host(), read)))
             }
-            Device::Switch(system, answers) => {
+            FabricDevice::Switch(system, answers) => {
                 let read = |sample| Read::SwitchCounters { system: *system, ports: Vec::new(), sample };
-                let counters = counts.then(|| moved(answers, names::of_switch(*system), read));
-                Said::Switch(running(*system, answers), counters)
+                let counters = counts.then(|| find_counter_movement(answers, names::of_switch(*system), read));
+                DecodedDevice::Switch(decode_running_configuration(*system, answers), counters)
             }
-            Device::Silent(why) => Said::Silent(why),
+            FabricDevice::Silent(why) => DecodedDevice::Silent(why),
         }
     }
 
     /// Seconds between its readings.
     pub fn seconds(&self) -> Option<f64> {
         match self {
-            Said::Host(_, Some(Ok(movement))) | Said::Switch(_, Some(Ok(movement))) => movement.seconds,
+            DecodedDevice::Host(_, Some(Ok(movement))) | DecodedDevice::Switch(_, Some(Ok(movement))) => movement.seconds,
             _ => None,
         }
     }
 
     /// What one of its ends is.
-    pub fn end(&self, end: &EndPoint, wanted: &Wanted) -> EndFacts {
+    pub fn end(&self, end: &EndPoint, wanted: &DesiredFabricSettings) -> EndFacts {
         match self {
-            Said::Host(answers, counters) => EndFacts { counted: counted(counters, &end.port), ..host_end(answers, &end.port) },
-            Said::Switch(Err(why), _) => EndFacts::silent(why),
-            Said::Switch(Ok(configuration), counters) => {
-                switch_end(configuration.as_ref().as_ref(), &end.port, wanted, counted(counters, &end.port))
+            DecodedDevice::Host(answers, counters) => {
+                EndFacts { counted: summarize_port_counters(counters, &end.port), ..host_end(answers, &end.port) }
             }
-            Said::Silent(why) => EndFacts::silent(why),
+            DecodedDevice::Switch(Err(why), _) => EndFacts::silent(why),
+            DecodedDevice::Switch(Ok(configuration), counters) => {
+                switch_end(configuration.as_ref().as_ref(), &end.port, wanted, summarize_port_counters(counters, &end.port))
+            }
+            DecodedDevice::Silent(why) => EndFacts::silent(why),
         }
     }
 }
 
 /// Of a device whose counters nobody read, as `facts` records it, no reading is missed.
-fn moved(answers: &Answers, rows: &[names::Row], read: impl Fn(Sample) -> Read) -> Result<Movement, String> {
-    match [Sample::First, Sample::Second].iter().any(|sample| answers.by_key(&read(*sample).key()).is_some()) {
-        true => counters::movement(answers, rows, read),
+fn find_counter_movement(
+    answers: &ReadResults,
+    rows: &[names::VendorCounter],
+    read: impl Fn(CounterSampleOrdinal) -> Read,
+) -> Result<Movement, String> {
+    match [CounterSampleOrdinal::First, CounterSampleOrdinal::Second].iter().any(|sample| answers.by_key(&read(*sample).key()).is_some()) {
+        true => counters::diff_counter_samples(answers, rows, read),
         false => Err(NO_COUNTERS.to_owned()),
     }
 }
 
-fn counted(counters: &Counters, port: &str) -> Fact<Counted> {
+fn summarize_port_counters(counters: &Counters, port: &str) -> Fact<EndCounterChanges> {
     match counters {
         None => Fact::NotApplicable("counters were not looked at".to_owned()),
         Some(Err(why)) => Fact::Unknown(one_line(why, WHY_MAX)),
         Some(Ok(movement)) => match movement.ports.get(port) {
             None => Fact::Unknown("its counters were not told".to_owned()),
-            Some(moved) => moved.clone().map(|moved| Counted::of(&moved)),
+            Some(moved) => moved.clone().map(|moved| EndCounterChanges::of(&moved)),
         },
     }
 }
 
-fn host_end(answers: &Answers, netdev: &str) -> EndFacts {
+fn host_end(answers: &ReadResults, netdev: &str) -> EndFacts {
     let state = match link_state(answers, netdev) {
         Err(why) => return EndFacts::silent(&why),
         Ok(None) => return EndFacts::absent(),
         Ok(Some(state)) => state,
     };
     let told = |what: &str| format!("the kernel did not tell its {what}");
-    let qos = link_qos::running(answers, netdev);
+    let qos = link_qos::decode_running_qos(answers, netdev);
     let of_qos = |what: &str| format!("the program that tells PFC did not tell its {what}");
     EndFacts {
         silent: None,
@@ -241,39 +247,45 @@ fn host_end(answers: &Answers, netdev: &str) -> EndFacts {
     }
 }
 
-fn small(priority: u64) -> Option<u8> {
+fn priority_from_number(priority: u64) -> Option<u8> {
     u8::try_from(priority).ok().filter(|priority| *priority < 8)
 }
 
 /// The priorities of the DSCPs of the spec, or of all where it names none. One that nobody knows leaves them unknown.
-fn priorities(port: &dyn Port, wanted: &Wanted) -> Fact<BTreeMap<u8, u8>> {
+fn map_dscp_priorities(port: &dyn SwitchPortSettings, wanted: &DesiredFabricSettings) -> Fact<BTreeMap<u8, u8>> {
     let dscps = (0..64u8).filter(|dscp| wanted.dscp.is_empty() || wanted.dscp.contains_key(dscp));
     dscps.fold(Fact::Is(BTreeMap::new()), |all, dscp| {
         all.and_then(|mut all| match port.priority(dscp.into()) {
             Fact::Unknown(why) => Fact::Unknown(why),
             found => {
-                all.extend(found.value().and_then(|priority| Some((dscp, small(*priority)?))));
+                all.extend(found.value().and_then(|priority| Some((dscp, priority_from_number(*priority)?))));
                 Fact::Is(all)
             }
         })
     })
 }
 
-fn switch_end(configuration: &dyn Configuration, name: &str, wanted: &Wanted, counted: Fact<Counted>) -> EndFacts {
+fn switch_end(
+    configuration: &dyn SwitchConfiguration,
+    name: &str,
+    wanted: &DesiredFabricSettings,
+    counted: Fact<EndCounterChanges>,
+) -> EndFacts {
     let Some(port) = configuration.port(name) else { return EndFacts::absent() };
-    let marking = |Thresholds { min_bytes, max_bytes, probability_percent }| Marking { min_bytes, max_bytes, probability_percent };
+    let marking =
+        |EcnMarkingThresholds { min_bytes, max_bytes, probability_percent }| Marking { min_bytes, max_bytes, probability_percent };
     EndFacts {
         silent: None,
         up: port.up(),
         mtu: port.mtu(),
-        dscp: priorities(port.as_ref(), wanted),
-        pfc: port.pfc().map(|pfc| pfc.into_iter().filter_map(small).collect()),
+        dscp: map_dscp_priorities(port.as_ref(), wanted),
+        pfc: port.pfc().map(|pfc| pfc.into_iter().filter_map(priority_from_number).collect()),
         marking: match wanted.lossless {
             None => Fact::NotApplicable("the spec has no lossless class".to_owned()),
             Some(priority) => port.queue(priority.into()).and_then(|queue| port.marking(queue)).map(marking),
         },
         counted: match port.watchdog() {
-            Fact::Absent => counted.map(Counted::without_watchdog),
+            Fact::Absent => counted.map(EndCounterChanges::without_watchdog),
             _ => counted,
         },
     }

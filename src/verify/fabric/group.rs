@@ -1,15 +1,15 @@
 //! Links with the same trouble are one finding: a leaf of which all ports have another MTU is one sentence.
 
-use super::{Finding, LinkReport};
-use crate::fabric::Kind;
+use super::{FabricFinding, LinkReport};
+use crate::fabric::LinkProblemKind;
 use indexmap::IndexMap;
 
 /// The findings of all links, worst first.
-pub fn findings(links: &[LinkReport]) -> Vec<Finding> {
-    let mut alike: IndexMap<(Kind, &str), Finding> = IndexMap::new();
+pub fn group_link_findings(links: &[LinkReport]) -> Vec<FabricFinding> {
+    let mut alike: IndexMap<(LinkProblemKind, &str), FabricFinding> = IndexMap::new();
     for (place, report) in links.iter().enumerate() {
         for trouble in &report.troubles {
-            let new = || Finding { kind: trouble.kind, said: trouble.said.clone(), count: None, links: Vec::new() };
+            let new = || FabricFinding { kind: trouble.kind, said: trouble.said.clone(), count: None, links: Vec::new() };
             let finding = alike.entry((trouble.kind, trouble.said.as_str())).or_insert_with(new);
             finding.count = match (finding.count, trouble.count) {
                 (Some(one), Some(other)) => Some(one.saturating_add(other)),
@@ -18,7 +18,7 @@ pub fn findings(links: &[LinkReport]) -> Vec<Finding> {
             finding.links.push(place);
         }
     }
-    let mut all: Vec<Finding> = alike.into_values().collect();
+    let mut all: Vec<FabricFinding> = alike.into_values().collect();
     all.sort_by_key(|finding| finding.kind);
     all
 }

@@ -15,19 +15,19 @@ mod tests;
 mod topology;
 mod wanted;
 
-pub use facts::{Device, Devices, EndFacts, NO_COUNTERS, Said};
-pub use judge::{Seen, Trouble, troubles};
-pub use topology::{EndPoint, Link, Tier, links};
-pub use wanted::Wanted;
+pub use facts::{DecodedDevice, Devices, EndFacts, FabricDevice, NO_COUNTERS};
+pub use judge::{CheckedLinkEnd, LinkProblem, find_link_problems};
+pub use topology::{EndPoint, FabricLink, Tier, list_fabric_links};
+pub use wanted::DesiredFabricSettings;
 
-use super::Verdict;
+use super::CheckVerdict;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What is wrong, or unknown. In the order of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum LinkProblemKind {
     /// An end is not there, or is down.
     Down,
     /// One end sends packets that the other drops for their size.
@@ -50,40 +50,40 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl LinkProblemKind {
     /// All of them.
-    pub const ALL: [Kind; 10] = [
-        Kind::Down,
-        Kind::Mtu,
-        Kind::MtuOfSpec,
-        Kind::Dscp,
-        Kind::Pfc,
-        Kind::Ecn,
-        Kind::Lost,
-        Kind::PausedElsewhere,
-        Kind::Watchdog,
-        Kind::Unknown,
+    pub const ALL: [LinkProblemKind; 10] = [
+        LinkProblemKind::Down,
+        LinkProblemKind::Mtu,
+        LinkProblemKind::MtuOfSpec,
+        LinkProblemKind::Dscp,
+        LinkProblemKind::Pfc,
+        LinkProblemKind::Ecn,
+        LinkProblemKind::Lost,
+        LinkProblemKind::PausedElsewhere,
+        LinkProblemKind::Watchdog,
+        LinkProblemKind::Unknown,
     ];
 
     /// The code of its page.
     pub fn code(self) -> &'static str {
         match self {
-            Kind::Mtu => "RW0840",
-            Kind::MtuOfSpec => "RW0850",
-            Kind::Dscp => "RW0841",
-            Kind::Pfc => "RW0842",
-            Kind::Ecn => "RW0843",
-            Kind::Lost => "RW0844",
-            Kind::PausedElsewhere => "RW0845",
-            Kind::Watchdog => "RW0846",
-            Kind::Unknown => "RW0847",
-            Kind::Down => "RW0848",
+            LinkProblemKind::Mtu => "RW0840",
+            LinkProblemKind::MtuOfSpec => "RW0850",
+            LinkProblemKind::Dscp => "RW0841",
+            LinkProblemKind::Pfc => "RW0842",
+            LinkProblemKind::Ecn => "RW0843",
+            LinkProblemKind::Lost => "RW0844",
+            LinkProblemKind::PausedElsewhere => "RW0845",
+            LinkProblemKind::Watchdog => "RW0846",
+            LinkProblemKind::Unknown => "RW0847",
+            LinkProblemKind::Down => "RW0848",
         }
     }
 
     /// Whether it is known to be wrong.
-    pub fn verdict(self) -> Verdict {
-        if self == Kind::Unknown { Verdict::Unknown } else { Verdict::Failed }
+    pub fn verdict(self) -> CheckVerdict {
+        if self == LinkProblemKind::Unknown { CheckVerdict::Unknown } else { CheckVerdict::Failed }
     }
 }
 
@@ -91,27 +91,27 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct LinkReport {
     /// Which one.
-    pub link: Link,
+    pub link: FabricLink,
     /// The NIC, or the end that the cabling file names first.
     pub from: EndFacts,
     /// The port of the switch.
     pub to: EndFacts,
     /// What is wrong or unknown.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<LinkProblem>,
 }
 
 impl LinkReport {
     /// The worst of its troubles.
-    pub fn verdict(&self) -> Verdict {
-        self.troubles.iter().map(|trouble| trouble.kind.verdict()).min().unwrap_or(Verdict::Passed)
+    pub fn verdict(&self) -> CheckVerdict {
+        self.troubles.iter().map(|trouble| trouble.kind.verdict()).min().unwrap_or(CheckVerdict::Passed)
     }
 }
 
 /// Links with the same trouble.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct FabricFinding {
     /// What it is.
-    pub kind: Kind,
+    pub kind: LinkProblemKind,
     /// What was found, alike on all of them.
     pub said: String,
     /// How many packets or events, on all of them; nothing where none are counted.
@@ -126,38 +126,39 @@ pub struct Report {
     /// Every link, in the order of the cabling file.
     pub links: Vec<LinkReport>,
     /// What is wrong, worst first, alike ones folded.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<FabricFinding>,
     /// The shortest time between two readings of a device, in seconds; nothing where counters were not looked at.
     pub seconds: Option<f64>,
 }
 
 impl Report {
     /// The worst of all; with no link nothing is known.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> CheckVerdict {
         let worst = self.findings.iter().map(|finding| finding.kind.verdict()).min();
-        worst.unwrap_or(if self.links.is_empty() { Verdict::Unknown } else { Verdict::Passed })
+        worst.unwrap_or(if self.links.is_empty() { CheckVerdict::Unknown } else { CheckVerdict::Passed })
     }
 }
 
 /// Judges these links by what devices said of themselves.
-pub fn judge(links: &[Link], devices: &Devices, wanted: &Wanted) -> Report {
-    let said: BTreeMap<&str, Said> = devices.iter().map(|(name, device)| (name.as_str(), Said::of(device, wanted.counts))).collect();
+pub fn check_fabric_links(links: &[FabricLink], devices: &Devices, wanted: &DesiredFabricSettings) -> Report {
+    let said: BTreeMap<&str, DecodedDevice> =
+        devices.iter().map(|(name, device)| (name.as_str(), DecodedDevice::of(device, wanted.counts))).collect();
     let facts = |end: &EndPoint| match said.get(end.device.as_str()) {
         Some(said) => said.end(end, wanted).watched(&wanted.dscp),
         None => EndFacts::silent("the spec does not say how it is reached (`ssh`)"),
     };
-    let report = |link: &Link| {
+    let report = |link: &FabricLink| {
         let (from, to) = (facts(&link.from), facts(&link.to));
-        let seen = |end: &EndPoint, facts| Seen {
+        let seen = |end: &EndPoint, facts| CheckedLinkEnd {
             tier: end.tier,
             facts,
             is_to_mark: wanted.marking.contains(&end.device),
             mtu: wanted.mtu_of(&end.device, &end.port),
         };
-        let troubles = judge::troubles([&seen(&link.from, &from), &seen(&link.to, &to)], wanted);
+        let troubles = judge::find_link_problems([&seen(&link.from, &from), &seen(&link.to, &to)], wanted);
         LinkReport { link: link.clone(), from, to, troubles }
     };
     let links: Vec<LinkReport> = links.iter().map(report).collect();
-    let seconds = said.values().filter_map(Said::seconds).min_by(f64::total_cmp);
-    Report { findings: group::findings(&links), links, seconds }
+    let seconds = said.values().filter_map(DecodedDevice::seconds).min_by(f64::total_cmp);
+    Report { findings: group::group_link_findings(&links), links, seconds }
 }

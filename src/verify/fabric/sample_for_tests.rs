@@ -1,10 +1,10 @@
 //! A fabric in memory that answers as hosts and SONiC switches do: rail k of every host of a pod on leaf k of that pod, every leaf on every spine.
 
-use super::{Device, Devices, Report, Wanted, judge, links};
-use railwright_knowledge::spec::{self, Loaded, SourceFile};
-use railwright_resource::counters::Sample;
-use railwright_resource::switch::{SwitchRead, System};
-use railwright_resource::{Answer, AnswerStatus, Answers, Read};
+use super::{DesiredFabricSettings, Devices, FabricDevice, Report, check_fabric_links, list_fabric_links};
+use railwright_knowledge::spec::{self, LoadedSpec, SourceFile};
+use railwright_resource::counters::CounterSampleOrdinal;
+use railwright_resource::switch::{SwitchRead, SwitchSystem};
+use railwright_resource::{AnswerStatus, Read, ReadResult, ReadResults};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Size {
 /// A fabric whose answers can be bent before they are judged.
 pub struct Fabric {
     /// Its spec.
-    pub loaded: Loaded,
+    pub loaded: LoadedSpec,
     /// What devices answer.
     pub devices: Devices,
 }
@@ -50,9 +50,9 @@ impl Fabric {
              ssh: {{ user: root, host_keys: keys }}\n\
              nodes: [{{ name: '{}', nics: {{ model: soft-roce, rails: {}, netdev: 'ens{{rail}}f0np0' }} }}]\n\
              switches:\n  - {{ name: '{}', os: sonic, ssh: {{}}, ecn: true }}\n{spines}cabling: cabling.csv\n",
-            railwright_base::nodeset::fold(&(1..=hosts).map(name).collect::<Vec<_>>()),
+            railwright_base::nodeset::fold_node_set(&(1..=hosts).map(name).collect::<Vec<_>>()),
             size.rails,
-            railwright_base::nodeset::fold(&(1..=leaves).map(|leaf| format!("leaf{leaf}")).collect::<Vec<_>>()),
+            railwright_base::nodeset::fold_node_set(&(1..=leaves).map(|leaf| format!("leaf{leaf}")).collect::<Vec<_>>()),
         );
         let mut table = "host,nic,switch,port\n".to_owned();
         for host in 0..hosts {
@@ -64,8 +64,8 @@ impl Fabric {
         for (leaf, spine) in (1..=leaves).flat_map(|leaf| (1..=size.spines).map(move |spine| (leaf, spine))) {
             table.push_str(&format!("leaf{leaf},Ethernet{},spine{spine},Ethernet{}\n", 400 + spine * 4, leaf * 4));
         }
-        let loaded = spec::load(vec![SourceFile { name: "c.yaml".to_owned(), text }]).unwrap();
-        let loaded = spec::cabling::read(loaded, SourceFile { name: "cabling.csv".to_owned(), text: table }).unwrap();
+        let loaded = spec::load_spec(vec![SourceFile { name: "c.yaml".to_owned(), text }]).unwrap();
+        let loaded = spec::cabling::load_cabling(loaded, SourceFile { name: "cabling.csv".to_owned(), text: table }).unwrap();
         let mut fabric = Fabric { loaded, devices: Devices::new() };
         fabric.answer();
         fabric
@@ -74,15 +74,15 @@ impl Fabric {
     /// What all devices answer where all is right.
     fn answer(&mut self) {
         let mut ports: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for link in links(&self.loaded, None) {
+        for link in list_fabric_links(&self.loaded, None) {
             for end in [link.from, link.to] {
                 ports.entry(end.device).or_default().push(end.port);
             }
         }
         for (name, ports) in ports {
             let device = match self.loaded.host(&name) {
-                Some(_) => Device::Host(host(&ports)),
-                None => Device::Switch(System::Sonic, switch(&ports)),
+                Some(_) => FabricDevice::Host(host(&ports)),
+                None => FabricDevice::Switch(SwitchSystem::Sonic, switch(&ports)),
             };
             self.devices.insert(name, device);
         }
@@ -91,8 +91,8 @@ impl Fabric {
     /// Changes a text in what a device answers to a read.
     pub fn bend(&mut self, device: &str, key: &str, from: &str, to: &str) {
         let answers = match self.devices.get_mut(device).unwrap() {
-            Device::Host(answers) | Device::Switch(_, answers) => answers,
-            Device::Silent(why) => panic!("{why}"),
+            FabricDevice::Host(answers) | FabricDevice::Switch(_, answers) => answers,
+            FabricDevice::Silent(why) => panic!("{why}"),
         };
         let mut answer = answers.by_key(key).unwrap_or_else(|| panic!("{key}")).clone();
         assert!(answer.out.contains(from), "{}", answer.out);
@@ -101,19 +101,19 @@ impl Fabric {
     }
 
     /// Judges it.
-    pub fn judged(&self) -> (Wanted, Report) {
-        let wanted = Wanted::of(&self.loaded, true);
-        let report = judge(&links(&self.loaded, None), &self.devices, &wanted);
+    pub fn judged(&self) -> (DesiredFabricSettings, Report) {
+        let wanted = DesiredFabricSettings::of(&self.loaded, true);
+        let report = check_fabric_links(&list_fabric_links(&self.loaded, None), &self.devices, &wanted);
         (wanted, report)
     }
 }
 
-fn add(answers: &mut Answers, read: &Read, out: String) {
-    answers.insert(read.key(), Answer { status: AnswerStatus::Exit(0), out });
+fn add(answers: &mut ReadResults, read: &Read, out: String) {
+    answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(0), out });
 }
 
-fn host(netdevs: &[String]) -> Answers {
-    let mut answers = Answers::default();
+fn host(netdevs: &[String]) -> ReadResults {
+    let mut answers = ReadResults::default();
     for netdev in netdevs {
         let netdev = netdev.clone();
         add(&mut answers, &Read::Link { netdev: netdev.clone() }, "mtu=9000\nflags=0x1003\noperstate=up\ncarrier=1\n".to_owned());
@@ -121,7 +121,7 @@ fn host(netdevs: &[String]) -> Answers {
             "\n== pfc 0\n|{\"prio_pfc\":[false,false,false,true,false,false,false,false]}\n\n== app 0\n|{\"dscp_prio\":[[26,3],[48,6]]}\n";
         add(&mut answers, &Read::LinkQos { netdev }, pfc.to_owned());
     }
-    for (sample, uptime, pauses) in [(Sample::First, 1000, 40), (Sample::Second, 1005, 42)] {
+    for (sample, uptime, pauses) in [(CounterSampleOrdinal::First, 1000, 40), (CounterSampleOrdinal::Second, 1005, 42)] {
         let one = |netdev: &String| {
             format!(
                 "port {netdev}\nrx_prio3_pause {pauses}\ntx_prio3_pause 7\nrx_prio5_pause 0\nrx_prio3_buf_discard 0\nrx_discards_phy 0\n\
@@ -134,7 +134,7 @@ fn host(netdevs: &[String]) -> Answers {
     answers
 }
 
-fn switch(ports: &[String]) -> Answers {
+fn switch(ports: &[String]) -> ReadResults {
     let each = |row: Value| -> Value { ports.iter().map(|port| (port.clone(), row.clone())).collect::<serde_json::Map<_, _>>().into() };
     let identity: BTreeMap<String, String> = (0..8).map(|n| (n.to_string(), n.to_string())).collect();
     let maps = json!({ "dscp_to_tc_map": "FABRIC", "tc_to_queue_map": "FABRIC", "tc_to_pg_map": "FABRIC", "pfc_to_queue_map": "FABRIC", "pfc_enable": "3" });
@@ -152,10 +152,10 @@ fn switch(ports: &[String]) -> Answers {
         "QUEUE": queues,
         "WRED_PROFILE": { "FABRIC": wred },
     });
-    let system = System::Sonic;
-    let mut answers = Answers::default();
+    let system = SwitchSystem::Sonic;
+    let mut answers = ReadResults::default();
     add(&mut answers, &Read::Switch { system, of: SwitchRead::Running }, db.to_string());
-    for (sample, uptime, marked) in [(Sample::First, 5000, 10), (Sample::Second, 5005, 13)] {
+    for (sample, uptime, marked) in [(CounterSampleOrdinal::First, 5000, 10), (CounterSampleOrdinal::Second, 5005, 13)] {
         let one = |port: &String| {
             format!(
                 "port {port}\nSAI_PORT_STAT_PFC_3_RX_PKTS 2\nSAI_PORT_STAT_PFC_3_TX_PKTS 1\nSAI_PORT_STAT_PFC_5_RX_PKTS 0\n\

@@ -1,9 +1,9 @@
 //! Small fabrics in which one thing is bent, and ends in every combination.
 
-use super::facts::{Counted, Marking, Rise};
+use super::facts::{EndCounterChanges, Marking, Rise};
 use super::sample_for_tests::{Fabric, Size};
-use super::{Device, EndFacts, Kind, Seen, Tier, Wanted, troubles};
-use crate::Verdict;
+use super::{CheckedLinkEnd, DesiredFabricSettings, EndFacts, FabricDevice, LinkProblemKind, Tier, find_link_problems};
+use crate::CheckVerdict;
 use proptest::prelude::*;
 use railwright_knowledge::spec::{self, SourceFile};
 use railwright_resource::Fact;
@@ -17,7 +17,7 @@ fn bent(bends: &[(&str, &str, &str, &str)]) -> Vec<String> {
     let mut fabric = Fabric::of(SMALL);
     bends.iter().for_each(|(device, key, from, to)| fabric.bend(device, key, from, to));
     let (_, report) = fabric.judged();
-    let words = |finding: &super::Finding| {
+    let words = |finding: &super::FabricFinding| {
         let count = finding.count.map_or_else(String::new, |count| format!(" +{count}"));
         format!("{:?} {}{count} on {}", finding.kind, finding.said, finding.links.len())
     };
@@ -27,7 +27,7 @@ fn bent(bends: &[(&str, &str, &str, &str)]) -> Vec<String> {
 #[test]
 fn what_agrees_is_not_told() {
     let (_, report) = Fabric::of(SMALL).judged();
-    assert_eq!((report.verdict(), report.findings, report.links.len(), report.seconds), (Verdict::Passed, Vec::new(), 6, Some(5.0)));
+    assert_eq!((report.verdict(), report.findings, report.links.len(), report.seconds), (CheckVerdict::Passed, Vec::new(), 6, Some(5.0)));
 }
 
 /// A broken case of every kind.
@@ -89,11 +89,11 @@ fn switches_stand_where_the_spec_says() {
             "cluster: c\nfabric: {{ kind: rocev2 }}\nnodes: [{{ name: n1, nics: {{ model: soft-roce, netdev: ens1 }} }}]\n\
              switches: [{{ name: a{one} }}, {{ name: b{other} }}, {{ name: c{third} }}]\ncabling: cabling.csv\n"
         );
-        let loaded = spec::load(vec![SourceFile { name: "c.yaml".to_owned(), text: spec }]).unwrap();
+        let loaded = spec::load_spec(vec![SourceFile { name: "c.yaml".to_owned(), text: spec }]).unwrap();
         let table = SourceFile { name: "cabling.csv".to_owned(), text: format!("host,nic,switch,port\n{lines}") };
-        let loaded = spec::cabling::read(loaded, table).unwrap();
+        let loaded = spec::cabling::load_cabling(loaded, table).unwrap();
         let word = |end: &super::EndPoint| format!("{} {}", end.tier.word(), end.device);
-        super::links(&loaded, None).iter().map(|link| format!("{} - {}", word(&link.from), word(&link.to))).collect::<Vec<_>>()
+        super::list_fabric_links(&loaded, None).iter().map(|link| format!("{} - {}", word(&link.from), word(&link.to))).collect::<Vec<_>>()
     };
     let lines = "n1,ens1,a,E0\nc,E0,a,E1\nb,E0,c,E1\na,E2,b,E2\n";
     assert_eq!(
@@ -110,9 +110,10 @@ fn an_end_that_has_not_the_mtu_of_the_spec_is_told() {
     let facts = |mtu: u64| EndFacts { mtu: Fact::Is(mtu), ..EndFacts::silent("why") };
     let told = |[(one, wanted), (other, of_other)]: [(u64, Option<u64>); 2]| {
         let (one, other) = (facts(one), facts(other));
-        let seen = |tier, facts, mtu| Seen { tier, facts, is_to_mark: false, mtu };
-        let all = troubles([&seen(Tier::Leaf, &one, wanted), &seen(Tier::Spine, &other, of_other)], &Wanted::default());
-        let all = all.into_iter().filter(|trouble| trouble.kind != Kind::Unknown);
+        let seen = |tier, facts, mtu| CheckedLinkEnd { tier, facts, is_to_mark: false, mtu };
+        let all =
+            find_link_problems([&seen(Tier::Leaf, &one, wanted), &seen(Tier::Spine, &other, of_other)], &DesiredFabricSettings::default());
+        let all = all.into_iter().filter(|trouble| trouble.kind != LinkProblemKind::Unknown);
         all.map(|trouble| format!("{} {}", trouble.kind.code(), trouble.said)).collect::<Vec<_>>().join("; ")
     };
     assert_eq!(told([(1500, Some(9216)), (1500, Some(9214))]), "RW0850 MTU: leaf 1500 instead of 9216, spine 1500 instead of 9214");
@@ -130,15 +131,15 @@ fn lossy_classes_may_lose_and_lossless_ones_may_be_paused() {
 #[test]
 fn a_device_that_says_nothing_is_unknown_once() {
     let mut fabric = Fabric::of(SMALL);
-    fabric.devices.insert("leaf1".to_owned(), Device::Silent("not reachable (RW0401)".to_owned()));
+    fabric.devices.insert("leaf1".to_owned(), FabricDevice::Silent("not reachable (RW0401)".to_owned()));
     let (_, report) = fabric.judged();
-    assert_eq!(report.verdict(), Verdict::Unknown);
+    assert_eq!(report.verdict(), CheckVerdict::Unknown);
     let told: Vec<_> = report.findings.iter().map(|finding| (finding.said.as_str(), finding.links.len())).collect();
     assert_eq!(told, [("leaf: not reachable (RW0401)", 3)]);
     // Where counters are not looked at, none are missed.
-    let wanted = Wanted { counts: false, ..Wanted::of(&fabric.loaded, false) };
+    let wanted = DesiredFabricSettings { counts: false, ..DesiredFabricSettings::of(&fabric.loaded, false) };
     fabric.devices.remove("leaf1");
-    let report = super::judge(&super::links(&fabric.loaded, None), &fabric.devices, &wanted);
+    let report = super::check_fabric_links(&super::list_fabric_links(&fabric.loaded, None), &fabric.devices, &wanted);
     assert_eq!(report.findings[0].said, "leaf: the spec does not say how it is reached (`ssh`)");
 }
 
@@ -166,7 +167,7 @@ fn end() -> impl Strategy<Value = (Tier, EndFacts, bool)> {
     let pfc = proptest::collection::btree_set(3..5u8, 0..3);
     let marking = Just(Marking { min_bytes: 1, max_bytes: 2, probability_percent: 3 });
     let counted = (proptest::collection::vec(rise(), 0..4), proptest::collection::btree_set(0..8u8, 0..2))
-        .prop_map(|(rises, stormed)| Counted { rises, stormed });
+        .prop_map(|(rises, stormed)| EndCounterChanges { rises, stormed });
     let tier = proptest::sample::select(vec![Tier::Host, Tier::Leaf, Tier::Spine]);
     let silent = prop_oneof![9 => Just(None), 1 => Just(Some("why".to_owned()))];
     let facts = (silent, fact(any::<bool>()), fact(1500..1503u64), fact(dscp), fact(pfc), fact(marking), fact(counted));
@@ -174,8 +175,8 @@ fn end() -> impl Strategy<Value = (Tier, EndFacts, bool)> {
     (tier, facts, any::<bool>())
 }
 
-fn wanted() -> impl Strategy<Value = Wanted> {
-    (proptest::option::of(Just(3u8)), any::<bool>()).prop_map(|(lossless, counts)| Wanted {
+fn wanted() -> impl Strategy<Value = DesiredFabricSettings> {
+    (proptest::option::of(Just(3u8)), any::<bool>()).prop_map(|(lossless, counts)| DesiredFabricSettings {
         lossless,
         dscp: lossless.map_or_else(BTreeMap::new, |priority| BTreeMap::from([(26, priority), (48, 6)])),
         marking: BTreeSet::new(),
@@ -188,14 +189,14 @@ proptest! {
     /// Which end the cabling file names first says nothing; and each trouble is told once.
     #[test]
     fn judging_is_symmetric(one in end(), other in end(), wanted in wanted()) {
-        let [a, b] = [&one, &other].map(|(tier, facts, is_to_mark)| Seen { tier: *tier, facts, is_to_mark: *is_to_mark, mtu: Some(1501) });
-        let told = troubles([&a, &b], &wanted);
-        prop_assert_eq!(&told, &troubles([&b, &a], &wanted));
+        let [a, b] = [&one, &other].map(|(tier, facts, is_to_mark)| CheckedLinkEnd { tier: *tier, facts, is_to_mark: *is_to_mark, mtu: Some(1501) });
+        let told = find_link_problems([&a, &b], &wanted);
+        prop_assert_eq!(&told, &find_link_problems([&b, &a], &wanted));
         let mut once = told.clone();
         once.dedup();
         prop_assert_eq!(&told, &once);
         // What is not known is never taken for agreement.
         let is_unknown = [&one.1, &other.1].iter().any(|facts| facts.silent.is_some() || (facts.mtu != Fact::Absent && facts.mtu.why_unknown().is_some()));
-        prop_assert!(!is_unknown || told.iter().any(|trouble| trouble.kind == Kind::Unknown));
+        prop_assert!(!is_unknown || told.iter().any(|trouble| trouble.kind == LinkProblemKind::Unknown));
     }
 }

@@ -1,7 +1,7 @@
 //! The links of the cabling file, with what stands at their ends.
 
 use railwright_knowledge::spec::model::SwitchRole;
-use railwright_knowledge::spec::{Loaded, SwitchNode};
+use railwright_knowledge::spec::{LoadedSpec, SwitchNode};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ pub struct EndPoint {
 
 /// A cable, with what it is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-pub struct Link {
+pub struct FabricLink {
     /// The NIC, or the leaf; of two switches that stand alike the end that the cabling file names first.
     pub from: EndPoint,
     /// The port of the switch.
@@ -51,12 +51,12 @@ pub struct Link {
 }
 
 /// Where the spec says that it stands.
-fn role(loaded: &Loaded, switch: &SwitchNode) -> Option<SwitchRole> {
+fn find_switch_role(loaded: &LoadedSpec, switch: &SwitchNode) -> Option<SwitchRole> {
     loaded.spec.switches.get(switch.group)?.role
 }
 
 /// All links of these hosts, and those between switches; all where no hosts are named.
-pub fn links(loaded: &Loaded, only: Option<&BTreeSet<&str>>) -> Vec<Link> {
+pub fn list_fabric_links(loaded: &LoadedSpec, only: Option<&BTreeSet<&str>>) -> Vec<FabricLink> {
     let Some(cabling) = &loaded.cabling else { return Vec::new() };
     let rails: BTreeMap<(&str, &str), u32> = loaded
         .hosts
@@ -68,8 +68,8 @@ pub fn links(loaded: &Loaded, only: Option<&BTreeSet<&str>>) -> Vec<Link> {
     let leaves: BTreeSet<&str> =
         cabling.cables.iter().filter(|cable| is_host(&cable.from.device)).map(|cable| cable.to.device.as_str()).collect();
     let roles: BTreeMap<&str, SwitchRole> =
-        loaded.switches.iter().filter_map(|switch| Some((switch.name.as_str(), role(loaded, switch)?))).collect();
-    let point = |end: &railwright_knowledge::spec::cabling::End| EndPoint {
+        loaded.switches.iter().filter_map(|switch| Some((switch.name.as_str(), find_switch_role(loaded, switch)?))).collect();
+    let point = |end: &railwright_knowledge::spec::cabling::CableEnd| EndPoint {
         device: end.device.clone(),
         port: end.port.clone(),
         tier: match (is_host(&end.device), roles.get(end.device.as_str()), leaves.contains(end.device.as_str())) {
@@ -82,7 +82,7 @@ pub fn links(loaded: &Loaded, only: Option<&BTreeSet<&str>>) -> Vec<Link> {
         let (from, to) = (point(&cable.from), point(&cable.to));
         let rail = rails.get(&(cable.from.device.as_str(), cable.from.port.as_str())).copied();
         // A spine stands above, whichever end the file names first.
-        if from.tier > to.tier { Link { from: to, to: from, rail } } else { Link { from, to, rail } }
+        if from.tier > to.tier { FabricLink { from: to, to: from, rail } } else { FabricLink { from, to, rail } }
     };
     let is_asked = |cable: &&railwright_knowledge::spec::cabling::Cable| {
         only.is_none_or(|only| !is_host(&cable.from.device) || only.contains(cable.from.device.as_str()))

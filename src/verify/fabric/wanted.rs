@@ -1,12 +1,12 @@
 //! What the spec wants of every link.
 
-use railwright_knowledge::spec::Loaded;
+use railwright_knowledge::spec::LoadedSpec;
 use railwright_knowledge::spec::model::FabricKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the spec wants.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct DesiredFabricSettings {
     /// The priority with PFC.
     pub lossless: Option<u8>,
     /// The priorities of DSCPs: of the lossless class and of congestion notifications.
@@ -19,20 +19,20 @@ pub struct Wanted {
     pub counts: bool,
 }
 
-impl Wanted {
+impl DesiredFabricSettings {
     /// Of a spec.
-    pub fn of(loaded: &Loaded, counts: bool) -> Self {
+    pub fn of(loaded: &LoadedSpec, counts: bool) -> Self {
         let lossless = loaded.spec.fabric.lossless.as_ref();
         let cnp = lossless.and_then(|lossless| lossless.cnp.as_ref());
         let own = lossless.map(|class| (class.dscp, class.priority)).into_iter();
         let marks = |switch: &&railwright_knowledge::spec::SwitchNode| {
             loaded.spec.switches.get(switch.group).is_some_and(|group| group.ecn.is_some())
         };
-        Wanted {
+        DesiredFabricSettings {
             lossless: lossless.map(|class| class.priority),
             dscp: own.chain(cnp.map(|cnp| (cnp.dscp, cnp.priority))).collect(),
             marking: loaded.switches.iter().filter(marks).map(|switch| switch.name.clone()).collect(),
-            mtu: mtus(loaded),
+            mtu: collect_desired_mtus(loaded),
             counts,
         }
     }
@@ -44,7 +44,7 @@ impl Wanted {
 }
 
 /// Of rails and of ports of switches, as the modules that set them have it.
-fn mtus(loaded: &Loaded) -> BTreeMap<String, BTreeMap<String, u64>> {
+fn collect_desired_mtus(loaded: &LoadedSpec) -> BTreeMap<String, BTreeMap<String, u64>> {
     let spec = &loaded.spec;
     let set_by = |module: &str, of_spec: Option<u32>| match spec.modules.get(module) {
         Some(own) if own.enabled == Some(false) => None,

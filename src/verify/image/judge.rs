@@ -1,9 +1,9 @@
 //! What it comes to: one judgement for each thing that programs load, and for each that a pod has to be given.
 
-use super::Wanted;
-use super::machine::Machine;
-use super::seen::{DRIVERS, Loads, NAME, PodSeen, Seen, VERBS};
-use crate::result::{Judgement, Verdict};
+use super::ImageRequirements;
+use super::machine::ElfMachine;
+use super::seen::{DRIVERS, ImageContents, Loads, NAME, PodSeen, VERBS};
+use crate::result::{CheckOutcome, CheckVerdict};
 use serde::Serialize;
 
 /// What it means for a job, whichever of them is missing.
@@ -15,7 +15,7 @@ const IPC_LOCK: u64 = 1 << 14;
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Item {
+pub enum ImageCheckItem {
     /// A library that programs load.
     Library,
     /// What libibverbs loads for the NIC.
@@ -28,66 +28,72 @@ pub enum Item {
     MemoryLock,
 }
 
-impl Item {
+impl ImageCheckItem {
     /// The word on the screen.
     pub fn word(self) -> &'static str {
         match self {
-            Item::Library => "library",
-            Item::Provider => "provider",
-            Item::Driver => "driver",
-            Item::Devices => "devices",
-            Item::MemoryLock => "memory lock",
+            ImageCheckItem::Library => "library",
+            ImageCheckItem::Provider => "provider",
+            ImageCheckItem::Driver => "driver",
+            ImageCheckItem::Devices => "devices",
+            ImageCheckItem::MemoryLock => "memory lock",
         }
     }
 }
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct ImageFinding {
     /// What sort of thing.
-    pub item: Item,
+    pub item: ImageCheckItem,
     /// Which: `libibverbs.so.1`, `mlx5`.
     pub name: String,
     /// What was found.
-    pub judgement: Judgement,
+    pub judgement: CheckOutcome,
 }
 
 /// Judges what was seen; `render` is the command that writes an image with all of it.
-pub fn judge(seen: &Seen, wanted: &Wanted, render: &str) -> Vec<Finding> {
-    let finding = |item, name: &str, judgement| Finding { item, name: name.to_owned(), judgement };
-    let libraries = wanted.libraries.iter().map(|name| finding(Item::Library, name, library(seen, name, render)));
+pub fn check_image_contents(seen: &ImageContents, wanted: &ImageRequirements, render: &str) -> Vec<ImageFinding> {
+    let finding = |item, name: &str, judgement| ImageFinding { item, name: name.to_owned(), judgement };
+    let libraries = wanted.libraries.iter().map(|name| finding(ImageCheckItem::Library, name, check_library(seen, name, render)));
     let providers = wanted.providers.iter().flat_map(|name| {
-        [finding(Item::Provider, name, provider(seen, name, render)), finding(Item::Driver, name, driver(seen, name, render))]
+        [
+            finding(ImageCheckItem::Provider, name, check_provider(seen, name, render)),
+            finding(ImageCheckItem::Driver, name, check_driver_line(seen, name, render)),
+        ]
     });
     let of_pod = seen.pod.iter().flat_map(|pod| {
-        [finding(Item::Devices, "/dev/infiniband", devices(pod)), finding(Item::MemoryLock, "ulimit -l", memory_lock(pod))]
+        [
+            finding(ImageCheckItem::Devices, "/dev/infiniband", check_pod_devices(pod)),
+            finding(ImageCheckItem::MemoryLock, "ulimit -l", memory_lock(pod)),
+        ]
     });
     libraries.chain(providers).chain(of_pod).collect()
 }
 
 /// Where nothing could be looked at: everything is unknown, for one reason.
-pub fn unknown(wanted: &Wanted, reason: &str, next: &str) -> Vec<Finding> {
-    let library = |name: &String| (Item::Library, name.clone());
-    let provider = |name: &String| [(Item::Provider, name.clone()), (Item::Driver, name.clone())];
+pub fn list_unknown_findings(wanted: &ImageRequirements, reason: &str, next: &str) -> Vec<ImageFinding> {
+    let library = |name: &String| (ImageCheckItem::Library, name.clone());
+    let provider = |name: &String| [(ImageCheckItem::Provider, name.clone()), (ImageCheckItem::Driver, name.clone())];
     let all = wanted.libraries.iter().map(library).chain(wanted.providers.iter().flat_map(provider));
-    let judgement = Judgement::unknown("RW1282", reason).effect("nothing is proven of the image").next(next);
-    all.map(|(item, name)| Finding { item, name, judgement: judgement.clone() }).collect()
+    let judgement = CheckOutcome::unknown("RW1282", reason).effect("nothing is proven of the image").next(next);
+    all.map(|(item, name)| ImageFinding { item, name, judgement: judgement.clone() }).collect()
 }
 
 /// The worst of all: `Failed`, then `Unknown`; warnings count as passed.
-pub fn verdict(findings: &[Finding]) -> Verdict {
+pub fn compute_image_verdict(findings: &[ImageFinding]) -> CheckVerdict {
     match findings.iter().map(|finding| finding.judgement.verdict).min() {
-        Some(worst @ (Verdict::Failed | Verdict::Unknown)) => worst,
+        Some(worst @ (CheckVerdict::Failed | CheckVerdict::Unknown)) => worst,
         // What was not looked at is not known to be there.
-        Some(_) if findings.iter().any(|finding| finding.judgement.verdict == Verdict::NotRun) => Verdict::Unknown,
-        Some(_) => Verdict::Passed,
-        None => Verdict::Unknown,
+        Some(_) if findings.iter().any(|finding| finding.judgement.verdict == CheckVerdict::NotRun) => CheckVerdict::Unknown,
+        Some(_) => CheckVerdict::Passed,
+        None => CheckVerdict::Unknown,
     }
 }
 
-fn library(seen: &Seen, name: &str, render: &str) -> Judgement {
+fn check_library(seen: &ImageContents, name: &str, render: &str) -> CheckOutcome {
     let failed = |measured: String, next: &str| {
-        Judgement::failed("RW1276", measured).expected(format!("{name}, where a loader finds it")).effect(OVER_TCP).next(next)
+        CheckOutcome::failed("RW1276", measured).expected(format!("{name}, where a loader finds it")).effect(OVER_TCP).next(next)
     };
     match seen.loads(name) {
         Loads::This(path) => of_known_machine(seen, "RW1276", path),
@@ -102,24 +108,26 @@ fn library(seen: &Seen, name: &str, render: &str) -> Judgement {
 }
 
 /// What is there counts where it is known to be for the image's machine.
-fn of_known_machine(seen: &Seen, code: &'static str, path: String) -> Judgement {
+fn of_known_machine(seen: &ImageContents, code: &'static str, path: String) -> CheckOutcome {
     match seen.machine() {
-        Some(_) => Judgement::passed(path),
-        None => Judgement::not_run(code, format!("{path} is there, and for which machine the image is cannot be told: no shell, no libc"))
-            .next("look into the whole root of the image, not into a part of it"),
+        Some(_) => CheckOutcome::passed(path),
+        None => {
+            CheckOutcome::not_run(code, format!("{path} is there, and for which machine the image is cannot be told: no shell, no libc"))
+                .next("look into the whole root of the image, not into a part of it")
+        }
     }
 }
 
-fn of_another(seen: &Seen, path: &str, machine: Machine) -> String {
-    let ours = seen.machine().map_or_else(|| "another machine".to_owned(), Machine::word);
+fn of_another(seen: &ImageContents, path: &str, machine: ElfMachine) -> String {
+    let ours = seen.machine().map_or_else(|| "another machine".to_owned(), ElfMachine::word);
     format!("{path} is for {}, and the image for {ours}", machine.word())
 }
 
 /// By the way of libibverbs itself: the file that it names, else one of that name where a loader looks (linux-rdma/rdma-core:
 /// libibverbs/dynamic_driver.c, `load_driver`).
-fn provider(seen: &Seen, name: &str, render: &str) -> Judgement {
+fn check_provider(seen: &ImageContents, name: &str, render: &str) -> CheckOutcome {
     let failed = |measured: String| {
-        Judgement::failed("RW1277", measured)
+        CheckOutcome::failed("RW1277", measured)
             .expected(format!("the provider {name} of the release of libibverbs"))
             .effect(OVER_TCP)
             .next(render)
@@ -127,7 +135,7 @@ fn provider(seen: &Seen, name: &str, render: &str) -> Judgement {
     let prefix = format!("/lib{name}-rdmav");
     let files = || seen.files.iter().filter(|(path, _)| path.contains(&prefix));
     let there: Vec<&str> = files().filter(|(_, first)| seen.is_ours(first)).map(|(path, _)| path.as_str()).collect();
-    let of_others = files().find_map(|(path, first)| Machine::of(first).filter(|_| !seen.is_ours(first)).map(|machine| (path, machine)));
+    let of_others = files().find_map(|(path, first)| ElfMachine::of(first).filter(|_| !seen.is_ours(first)).map(|machine| (path, machine)));
     let nothing = || match of_others {
         Some((path, machine)) => failed(of_another(seen, path, machine)),
         None => failed("in no folder of providers".to_owned()),
@@ -135,7 +143,7 @@ fn provider(seen: &Seen, name: &str, render: &str) -> Judgement {
     let verbs = match seen.loads(VERBS) {
         Loads::This(path) => path,
         _ if there.is_empty() => return nothing(),
-        _ => return Judgement::not_run("RW1277", format!("{} is there, and no libibverbs that would load it", there[0])).next(render),
+        _ => return CheckOutcome::not_run("RW1277", format!("{} is there, and no libibverbs that would load it", there[0])).next(render),
     };
     let Some(pattern) = seen.patterns.get(&verbs) else {
         // One that is built otherwise does not say how its providers are called.
@@ -156,52 +164,52 @@ fn provider(seen: &Seen, name: &str, render: &str) -> Judgement {
 }
 
 /// In the folder that the libibverbs of the image says, else in the one that it has by itself.
-fn driver(seen: &Seen, name: &str, render: &str) -> Judgement {
+fn check_driver_line(seen: &ImageContents, name: &str, render: &str) -> CheckOutcome {
     let folder = match seen.loads(VERBS) {
         Loads::This(path) => seen.driver_folders.get(&path).map_or(DRIVERS, String::as_str),
         _ => DRIVERS,
     };
     let is_this = |driver: &String| driver == name || driver.ends_with(&format!("/lib{name}"));
     match seen.drivers.get(folder).into_iter().flatten().any(is_this) {
-        true => Judgement::passed(format!("`driver {name}`")),
-        false => Judgement::failed("RW1278", format!("no file of {folder} says `driver {name}`"))
+        true => CheckOutcome::passed(format!("`driver {name}`")),
+        false => CheckOutcome::failed("RW1278", format!("no file of {folder} says `driver {name}`"))
             .expected(format!("a file of {folder} with the line `driver {name}`"))
             .effect(OVER_TCP)
             .next(render),
     }
 }
 
-fn devices(pod: &PodSeen) -> Judgement {
+fn check_pod_devices(pod: &PodSeen) -> CheckOutcome {
     let names: Vec<&str> = pod.devices.iter().filter(|(_, is_device)| **is_device).map(|(name, _)| name.as_str()).collect();
     let is_uverbs = |name: &&&str| name.strip_prefix("uverbs").is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
     let wanted = "uverbsN, and rdma_cm";
     match (names.iter().filter(is_uverbs).count(), names.contains(&"rdma_cm")) {
-        (0, _) => Judgement::failed("RW1279", "no uverbs device".to_owned()).expected(wanted).effect(OVER_TCP).next(
+        (0, _) => CheckOutcome::failed("RW1279", "no uverbs device".to_owned()).expected(wanted).effect(OVER_TCP).next(
             "ask for the RDMA resource of the cluster in the limits of the container: `railwright job render` does; kubectl describe pod",
         ),
-        (_, false) => Judgement::warning("RW1279", names.join(", "))
+        (_, false) => CheckOutcome::warning("RW1279", names.join(", "))
             .expected(wanted)
             .effect("connections by librdmacm cannot be made; NCCL does without it")
             .next("look at the device plugin: it gives rdma_cm beside each uverbs device"),
-        (_, true) => Judgement::passed(names.join(", ")),
+        (_, true) => CheckOutcome::passed(names.join(", ")),
     }
 }
 
-fn memory_lock(pod: &PodSeen) -> Judgement {
+fn memory_lock(pod: &PodSeen) -> CheckOutcome {
     let limit = pod.memory_lock.trim();
     if limit == "unlimited" {
-        return Judgement::passed(limit);
+        return CheckOutcome::passed(limit);
     }
     let next = "LimitMEMLOCK=infinity for the container runtime on the node (modules/containerd-memlock), or capability IPC_LOCK for a container that runs as root";
     match limit.parse::<u64>() {
         Ok(kib) if pod.capabilities.is_some_and(|all| all & IPC_LOCK != 0) => {
-            Judgement::passed(format!("{kib} KiB, and IPC_LOCK lifts it"))
+            CheckOutcome::passed(format!("{kib} KiB, and IPC_LOCK lifts it"))
         }
-        Ok(kib) => Judgement::failed("RW1280", format!("{kib} KiB, without IPC_LOCK in effect"))
+        Ok(kib) => CheckOutcome::failed("RW1280", format!("{kib} KiB, without IPC_LOCK in effect"))
             .expected("unlimited")
             .effect("memory cannot be registered with the NIC: ibv_reg_mr fails, or NCCL goes over TCP")
             .next(next),
-        Err(_) => Judgement::unknown("RW1281", format!("`{limit}` is no limit"))
+        Err(_) => CheckOutcome::unknown("RW1281", format!("`{limit}` is no limit"))
             .expected("unlimited")
             .next("kubectl exec POD -- sh -c 'ulimit -l'"),
     }

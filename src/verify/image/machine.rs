@@ -8,7 +8,7 @@ pub const FIRST: u64 = 20;
 
 /// A sort of machine, by its number in ELF and whether its bytes stand from small to great.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
+pub struct ElfMachine {
     number: u16,
     is_little: bool,
 }
@@ -22,13 +22,13 @@ const KNOWN: [(u16, bool, &str, &str); 5] = [
     (243, true, "RISC-V", "riscv64-linux-gnu"),
 ];
 
-impl Machine {
+impl ElfMachine {
     /// Of a program or library of 64 bits.
-    pub fn of(first: &[u8]) -> Option<Machine> {
+    pub fn of(first: &[u8]) -> Option<ElfMachine> {
         let bytes: [u8; 2] = first.get(18..20)?.try_into().ok()?;
         let is_little = *first.get(5)? != 2;
         let number = if is_little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) };
-        first.starts_with(b"\x7fELF\x02").then_some(Machine { number, is_little })
+        first.starts_with(b"\x7fELF\x02").then_some(ElfMachine { number, is_little })
     }
 
     fn known(self) -> Option<&'static (u16, bool, &'static str, &'static str)> {
@@ -47,7 +47,7 @@ impl Machine {
 
 /// Folders of libraries by who lays them: Debian's family by machine, others in `lib64`, and some in `lib` alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Family {
+enum LibraryLayout {
     Debian,
     Lib64,
     Musl,
@@ -75,20 +75,20 @@ const LIB64: [&str; 16] = [
     "ol",
 ];
 
-fn family(distribution: &[String]) -> Family {
+fn detect_library_layout(distribution: &[String]) -> LibraryLayout {
     let is = |words: &[&str]| distribution.iter().any(|word| words.contains(&word.to_lowercase().as_str()));
     match () {
-        () if is(&DEBIAN) => Family::Debian,
-        () if is(&LIB64) => Family::Lib64,
-        () if is(&["alpine", "postmarketos"]) => Family::Musl,
-        () => Family::Unknown,
+        () if is(&DEBIAN) => LibraryLayout::Debian,
+        () if is(&LIB64) => LibraryLayout::Lib64,
+        () if is(&["alpine", "postmarketos"]) => LibraryLayout::Musl,
+        () => LibraryLayout::Unknown,
     }
 }
 
 /// Folders that the loader of a distribution looks into without being told, on this machine. Where one of both is not known, those of all.
-pub fn standard(distribution: &[String], machine: Option<Machine>) -> Vec<String> {
+pub fn list_standard_folders(distribution: &[String], machine: Option<ElfMachine>) -> Vec<String> {
     let of_machine = || -> Vec<String> {
-        let folders: Vec<&str> = match machine.map(Machine::folder) {
+        let folders: Vec<&str> = match machine.map(ElfMachine::folder) {
             Some(folder) => folder.into_iter().collect(),
             None => KNOWN.iter().map(|(.., folder)| *folder).collect(),
         };
@@ -96,23 +96,23 @@ pub fn standard(distribution: &[String], machine: Option<Machine>) -> Vec<String
     };
     let named = |folders: &[&str]| -> Vec<String> { folders.iter().map(|folder| (*folder).to_owned()).collect() };
     let (wide, plain) = (["/lib64", "/usr/lib64"], ["/lib", "/usr/lib"]);
-    match family(distribution) {
-        Family::Debian => [of_machine(), named(&plain)].concat(),
-        Family::Lib64 => named(&wide),
-        Family::Musl => named(&["/lib", "/usr/local/lib", "/usr/lib"]),
-        Family::Unknown => [of_machine(), named(&wide), named(&plain)].concat(),
+    match detect_library_layout(distribution) {
+        LibraryLayout::Debian => [of_machine(), named(&plain)].concat(),
+        LibraryLayout::Lib64 => named(&wide),
+        LibraryLayout::Musl => named(&["/lib", "/usr/local/lib", "/usr/lib"]),
+        LibraryLayout::Unknown => [of_machine(), named(&wide), named(&plain)].concat(),
     }
 }
 
 /// Every folder that some loader looks into without being told.
-pub fn all() -> Vec<String> {
-    let mut folders = standard(&[], None);
+pub fn list_all_standard_folders() -> Vec<String> {
+    let mut folders = list_standard_folders(&[], None);
     folders.push("/usr/local/lib".to_owned());
     folders
 }
 
 /// Words of a line `ID=` or `ID_LIKE=` of os-release(5); nothing of other lines.
-pub fn distribution(line: &str) -> Vec<String> {
+pub fn parse_distribution_words(line: &str) -> Vec<String> {
     let value = line.strip_prefix("ID=").or_else(|| line.strip_prefix("ID_LIKE=")).unwrap_or_default();
     let value = value.trim().trim_matches(['"', '\'']);
     value.split_whitespace().take(16).map(|word| railwright_base::text::one_line(word, 40)).collect()
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_machine_is_read_from_the_first_bytes() {
-        let word = |bytes: &[u8]| Machine::of(bytes).map(Machine::word);
+        let word = |bytes: &[u8]| ElfMachine::of(bytes).map(ElfMachine::word);
         assert_eq!(word(&first(2, 1, [62, 0])).as_deref(), Some("x86-64"));
         assert_eq!(word(&first(2, 1, [183, 0])).as_deref(), Some("AArch64"));
         assert_eq!(word(&first(2, 2, [0, 22])).as_deref(), Some("s390x"));
@@ -139,15 +139,15 @@ mod tests {
 
     #[test]
     fn a_distribution_and_a_machine_have_their_own_folders() {
-        let of = |ids: &str, machine: u8| standard(&distribution(ids), Machine::of(&first(2, 1, [machine, 0])));
+        let of = |ids: &str, machine: u8| list_standard_folders(&parse_distribution_words(ids), ElfMachine::of(&first(2, 1, [machine, 0])));
         assert_eq!(of("ID=debian", 62), ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib", "/usr/lib"]);
         assert_eq!(of("ID_LIKE=\"ubuntu debian\"", 183)[0], "/lib/aarch64-linux-gnu");
         for ids in ["ID=\"rocky\" \nID_LIKE='rhel centos fedora'", "ID_LIKE=\"rhel centos\"", "ID=openEuler", "ID=alinux"] {
-            let words: Vec<String> = ids.lines().flat_map(distribution).collect();
-            assert_eq!(standard(&words, None), ["/lib64", "/usr/lib64"], "{ids}");
+            let words: Vec<String> = ids.lines().flat_map(parse_distribution_words).collect();
+            assert_eq!(list_standard_folders(&words, None), ["/lib64", "/usr/lib64"], "{ids}");
         }
         assert_eq!(of("ID=alpine", 62), ["/lib", "/usr/local/lib", "/usr/lib"]);
-        let every = all();
+        let every = list_all_standard_folders();
         assert!(of("NAME=odd", 62).iter().chain(&of("ID=alpine", 62)).all(|folder| every.contains(folder)), "{every:?}");
     }
 }

@@ -11,14 +11,14 @@ pub mod seen;
 #[cfg(test)]
 mod tests;
 
-pub use judge::{Finding, Item, judge, verdict};
-pub use seen::{PodSeen, Seen};
+pub use judge::{ImageCheckItem, ImageFinding, check_image_contents, compute_image_verdict};
+pub use seen::{ImageContents, PodSeen};
 
 use railwright_knowledge::catalog::user_space::UserSpaceRow;
 
 /// What is looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ImageRequirements {
     /// The kind of fabric.
     pub fabric: String,
     /// Libraries that programs load, by the names that they load.
@@ -27,10 +27,10 @@ pub struct Wanted {
     pub providers: Vec<String>,
 }
 
-impl Wanted {
+impl ImageRequirements {
     /// For NICs of these drivers on this kind of fabric.
     pub fn of(fabric: &str, row: &UserSpaceRow, drivers: &[&str]) -> Self {
         let providers = row.providers_of(drivers).into_iter().map(str::to_owned).collect();
-        Wanted { fabric: fabric.to_owned(), libraries: row.libraries.clone(), providers }
+        ImageRequirements { fabric: fabric.to_owned(), libraries: row.libraries.clone(), providers }
     }
 }

@@ -3,10 +3,10 @@
 //! It says what it finds in lines, `WORD REST`, from `begin` to `end`. What comes is anybody's: a line that nobody knows, a number that is none
 //! or an end that is missing makes it no answer at all.
 
-use super::Wanted;
+use super::ImageRequirements;
 use super::machine::{self, FIRST};
-use super::seen::{DRIVERS, LIBC, NAME, PROGRAMS, PodSeen, Seen, VERBS, folder_of};
-use railwright_base::quote::{sh, sh_words};
+use super::seen::{DRIVERS, ImageContents, LIBC, NAME, PROGRAMS, PodSeen, VERBS, folder_of};
+use railwright_base::quote::{quote_for_shell, sh_words};
 use std::collections::BTreeSet;
 
 /// Lines of an answer; folders and files together are some dozens.
@@ -16,13 +16,14 @@ const LINES_MAX: usize = 4000;
 pub const ROOT: &str = "R=''\n";
 
 /// The program.
-pub fn program(wanted: &Wanted) -> String {
+pub fn build_inspection_script(wanted: &ImageRequirements) -> String {
     let words = |all: &[String]| sh_words(all.iter().map(String::as_str));
-    let (libraries, providers, standard) = (words(&wanted.libraries), words(&wanted.providers), words(&machine::all()));
-    let (programs, libc) = (sh_words(PROGRAMS), sh(LIBC));
+    let (libraries, providers, standard) =
+        (words(&wanted.libraries), words(&wanted.providers), words(&machine::list_all_standard_folders()));
+    let (programs, libc) = (sh_words(PROGRAMS), quote_for_shell(LIBC));
     let cached: Vec<String> =
-        wanted.libraries.iter().map(|name| format!("-e {}", sh(&format!("/[!-~]*/{}", name.replace('.', "\\."))))).collect();
-    let (cached, verbs, drivers) = (cached.join(" "), sh(VERBS), sh(DRIVERS));
+        wanted.libraries.iter().map(|name| format!("-e {}", quote_for_shell(&format!("/[!-~]*/{}", name.replace('.', "\\."))))).collect();
+    let (cached, verbs, drivers) = (cached.join(" "), quote_for_shell(VERBS), quote_for_shell(DRIVERS));
     format!(
         r#"{ROOT}LC_ALL=C; export LC_ALL
 texts() {{ head -c 16777216 "$1" | tr '\000' '\n'; }}
@@ -77,8 +78,8 @@ exit 0
 }
 
 /// What it said, or why that is no answer.
-pub fn parse(out: &str) -> Result<Seen, String> {
-    let mut seen = Seen::default();
+pub fn parse_inspection_output(out: &str) -> Result<ImageContents, String> {
+    let mut seen = ImageContents::default();
     let (mut pod, mut begun, mut ended) = (PodSeen::default(), false, false);
     for (n, line) in out.lines().enumerate() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -93,7 +94,7 @@ pub fn parse(out: &str) -> Result<Seen, String> {
             "configuration" => seen.of_configuration.extend(folder_of(rest).map(str::to_owned)),
             "file" => {
                 let (first, path) = rest.split_once(' ').ok_or_else(nonsense)?;
-                seen.files.insert(path.to_owned(), bytes(first).ok_or_else(nonsense)?);
+                seen.files.insert(path.to_owned(), parse_hex_bytes(first).ok_or_else(nonsense)?);
             }
             "pattern" => {
                 let (pattern, path) = rest.split_once(' ').filter(|(pattern, _)| pattern.contains(NAME)).ok_or_else(nonsense)?;
@@ -111,7 +112,7 @@ pub fn parse(out: &str) -> Result<Seen, String> {
                 }
                 seen.drivers.entry(folder.to_owned()).or_default().insert(driver.to_owned());
             }
-            "distribution" => seen.distribution.extend(machine::distribution(rest)),
+            "distribution" => seen.distribution.extend(machine::parse_distribution_words(rest)),
             "cache" => drop(seen.cache.get_or_insert_with(BTreeSet::new)),
             "cached" => drop(seen.cache.get_or_insert_with(BTreeSet::new).insert(rest.to_owned())),
             "device" => {
@@ -124,13 +125,13 @@ pub fn parse(out: &str) -> Result<Seen, String> {
         }
     }
     match begun && ended {
-        true => Ok(Seen { pod: Some(pod), ..seen }),
+        true => Ok(ImageContents { pod: Some(pod), ..seen }),
         false => Err("its output has no end".to_owned()),
     }
 }
 
 /// Bytes that `od` wrote; none of an empty file.
-fn bytes(text: &str) -> Option<Vec<u8>> {
+fn parse_hex_bytes(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if !digits.len().is_multiple_of(2) || digits.len() > 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;

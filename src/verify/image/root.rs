@@ -1,9 +1,9 @@
 //! The same questions to a folder of this machine: an image that somebody unpacked.
 
-use super::Wanted;
+use super::ImageRequirements;
 use super::machine::{self, FIRST};
-use super::seen::{DRIVERS, LIBC, NAME, PROGRAMS, Seen, VERBS, below, folder_of};
-use railwright_system::rooted::Rooted;
+use super::seen::{DRIVERS, ImageContents, LIBC, NAME, PROGRAMS, VERBS, folder_of, join_path};
+use railwright_system::rooted::RootedFolder;
 use std::collections::BTreeSet;
 use std::io;
 
@@ -19,58 +19,64 @@ const LIBRARIES: usize = 100_000;
 const FOLDERS: usize = 256;
 
 /// What is there of it. A tree that leads farther than an image does is an error that says where it ends, and nothing is judged of it.
-pub fn read(root: &Rooted, wanted: &Wanted) -> io::Result<Seen> {
-    let mut seen = Seen { of_configuration: configured(root)?, distribution: distribution(root)?, ..Seen::default() };
+pub fn inspect_root(root: &RootedFolder, wanted: &ImageRequirements) -> io::Result<ImageContents> {
+    let mut seen = ImageContents {
+        of_configuration: read_configured_folders(root)?,
+        distribution: read_distribution(root)?,
+        ..ImageContents::default()
+    };
     let folders: BTreeSet<String> = seen.every_folder().into_iter().collect();
     let mut settings = BTreeSet::from([DRIVERS.to_owned()]);
     for path in PROGRAMS {
-        look(root, &mut seen, path)?;
+        record_file_head(root, &mut seen, path)?;
     }
-    for folder in machine::all() {
-        look(root, &mut seen, &below(&folder, LIBC))?;
+    for folder in machine::list_all_standard_folders() {
+        record_file_head(root, &mut seen, &join_path(&folder, LIBC))?;
     }
     for folder in &folders {
         for library in &wanted.libraries {
-            look(root, &mut seen, &below(folder, library))?;
+            record_file_head(root, &mut seen, &join_path(folder, library))?;
         }
-        let verbs = below(folder, VERBS);
+        let verbs = join_path(folder, VERBS);
         if seen.files.contains_key(&verbs) && wanted.libraries.iter().any(|name| name == VERBS) {
-            let bytes = whole(root, &verbs, LIBRARY)?.unwrap_or_default();
-            if let Some(names) = printable(&bytes).find_map(|text| ending(text, |text| text.ends_with("/libibverbs.d"))) {
+            let bytes = read_whole_file(root, &verbs, LIBRARY)?.unwrap_or_default();
+            if let Some(names) =
+                find_printable_runs(&bytes).find_map(|text| find_matching_path(text, |text| text.ends_with("/libibverbs.d")))
+            {
                 settings.insert(names.to_owned());
                 seen.driver_folders.insert(verbs.clone(), names.to_owned());
             }
-            if let Some(pattern) = printable(&bytes).find_map(|text| ending(text, is_pattern)) {
+            if let Some(pattern) = find_printable_runs(&bytes).find_map(|text| find_matching_path(text, is_pattern)) {
                 seen.patterns.insert(verbs, pattern.to_owned());
                 for provider in &wanted.providers {
-                    look(root, &mut seen, &pattern.replacen(NAME, provider, 1))?;
+                    record_file_head(root, &mut seen, &pattern.replacen(NAME, provider, 1))?;
                 }
             }
         }
-        for folder in [below(folder, "libibverbs"), folder.clone()] {
+        for folder in [join_path(folder, "libibverbs"), folder.clone()] {
             let of_provider = |name: &String| wanted.providers.iter().any(|provider| is_of(name, provider));
             for name in root.names(&folder, LIBRARIES)?.iter().filter(|name| of_provider(name)) {
-                look(root, &mut seen, &below(&folder, name))?;
+                record_file_head(root, &mut seen, &join_path(&folder, name))?;
             }
         }
     }
     for folder in settings {
         for name in root.names(&folder, NAMES)? {
-            let text = root.beginning(&below(&folder, &name), 4096)?.unwrap_or_default();
+            let text = root.beginning(&join_path(&folder, &name), 4096)?.unwrap_or_default();
             // A carriage return is a part of the name to libibverbs.
             for driver in String::from_utf8_lossy(&text).split('\n').filter_map(driver_of) {
                 seen.drivers.entry(folder.clone()).or_default().insert(driver.to_owned());
             }
         }
     }
-    if let Some(cache) = whole(root, "/etc/ld.so.cache", LIBRARY)? {
+    if let Some(cache) = read_whole_file(root, "/etc/ld.so.cache", LIBRARY)? {
         let of_library = |text: &&str| text.starts_with('/') && wanted.libraries.iter().any(|name| text.ends_with(&format!("/{name}")));
-        seen.cache = Some(printable(&cache).filter(of_library).map(str::to_owned).collect());
+        seen.cache = Some(find_printable_runs(&cache).filter(of_library).map(str::to_owned).collect());
     }
     Ok(seen)
 }
 
-fn look(root: &Rooted, seen: &mut Seen, path: &str) -> io::Result<()> {
+fn record_file_head(root: &RootedFolder, seen: &mut ImageContents, path: &str) -> io::Result<()> {
     if let Some(first) = root.beginning(path, FIRST)? {
         seen.files.insert(path.to_owned(), first);
     }
@@ -78,7 +84,7 @@ fn look(root: &Rooted, seen: &mut Seen, path: &str) -> io::Result<()> {
 }
 
 /// A file that has to be read to its end to say anything.
-fn whole(root: &Rooted, path: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
+fn read_whole_file(root: &RootedFolder, path: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let bytes = root.beginning(path, limit + 1)?;
     match bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 > limit) {
         true => Err(io::Error::other(format!("{path} has more than {} KiB", limit >> 10))),
@@ -87,22 +93,22 @@ fn whole(root: &Rooted, path: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Words of ID and ID_LIKE (os-release(5): the first of two files that is there).
-fn distribution(root: &Rooted) -> io::Result<Vec<String>> {
+fn read_distribution(root: &RootedFolder) -> io::Result<Vec<String>> {
     for path in ["/etc/os-release", "/usr/lib/os-release"] {
-        if let Some(text) = whole(root, path, SETTINGS)? {
-            return Ok(String::from_utf8_lossy(&text).lines().flat_map(machine::distribution).collect());
+        if let Some(text) = read_whole_file(root, path, SETTINGS)? {
+            return Ok(String::from_utf8_lossy(&text).lines().flat_map(machine::parse_distribution_words).collect());
         }
     }
     Ok(Vec::new())
 }
 
 /// The folders that /etc/ld.so.conf names, and the files that it includes on every distribution.
-fn configured(root: &Rooted) -> io::Result<Vec<String>> {
+fn read_configured_folders(root: &RootedFolder) -> io::Result<Vec<String>> {
     let more = root.names("/etc/ld.so.conf.d", NAMES)?.into_iter().filter(|name| name.ends_with(".conf"));
-    let files = std::iter::once("/etc/ld.so.conf".to_owned()).chain(more.map(|name| below("/etc/ld.so.conf.d", &name)));
+    let files = std::iter::once("/etc/ld.so.conf".to_owned()).chain(more.map(|name| join_path("/etc/ld.so.conf.d", &name)));
     let mut folders = Vec::new();
     for file in files {
-        let text = whole(root, &file, SETTINGS)?.unwrap_or_default();
+        let text = read_whole_file(root, &file, SETTINGS)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let named = text.lines().filter_map(folder_of).map(|folder| folder.split_whitespace().next().unwrap_or_default());
         folders.extend(named.map(|folder| folder.trim_end_matches('/').to_owned()));
@@ -114,13 +120,13 @@ fn configured(root: &Rooted) -> io::Result<Vec<String>> {
 }
 
 /// Runs of bytes that can be seen, as `strings` shows them.
-fn printable(bytes: &[u8]) -> impl Iterator<Item = &str> {
+fn find_printable_runs(bytes: &[u8]) -> impl Iterator<Item = &str> {
     let runs = bytes.split(|byte| !(0x21..=0x7e).contains(byte));
     runs.filter(|run| run.len() > 4 && run.len() < 4096).filter_map(|run| std::str::from_utf8(run).ok())
 }
 
 /// A text from its first `/` on, where that is as it has to be.
-fn ending(text: &str, is_so: fn(&str) -> bool) -> Option<&str> {
+fn find_matching_path(text: &str, is_so: fn(&str) -> bool) -> Option<&str> {
     text.get(text.find('/')?..).filter(|text| is_so(text))
 }
 

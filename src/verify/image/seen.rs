@@ -1,6 +1,6 @@
 //! What was found in a root, and where a loader looks.
 
-use super::machine::{self, Machine};
+use super::machine::{self, ElfMachine};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The library that knows providers.
@@ -20,7 +20,7 @@ pub const NAME: &str = "%s";
 
 /// A root, as far as RDMA is concerned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ImageContents {
     /// Folders that the environment names to the loader (`LD_LIBRARY_PATH`); of a pod alone.
     pub of_environment: Vec<String>,
     /// Folders that /etc/ld.so.conf and the files of /etc/ld.so.conf.d name.
@@ -54,7 +54,7 @@ pub struct PodSeen {
 
 /// How a folder comes to be looked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum LoaderFolderOrigin {
     /// The environment names it.
     Environment,
     /// A configuration names it: what is in it counts once the cache holds it.
@@ -73,22 +73,22 @@ pub enum Loads {
     /// A file of that name is there, and it is no library of 64 bits.
     NoLibrary(String),
     /// A library of that name is there, for another machine than the image.
-    OfAnother(String, Machine),
+    OfAnother(String, ElfMachine),
     /// It finds none.
     Nothing,
 }
 
-impl Seen {
+impl ImageContents {
     /// Every folder that some loader looks into, the first one first: where files are looked for before it is known which loader it is.
     pub fn every_folder(&self) -> Vec<String> {
-        [self.of_environment.clone(), self.of_configuration.clone(), machine::all()].concat()
+        [self.of_environment.clone(), self.of_configuration.clone(), machine::list_all_standard_folders()].concat()
     }
 
     /// The machine that the image is for; nothing where neither a program nor a libc says it.
-    pub fn machine(&self) -> Option<Machine> {
-        let of = |path: &str| self.files.get(path).and_then(|first| Machine::of(first));
+    pub fn machine(&self) -> Option<ElfMachine> {
+        let of = |path: &str| self.files.get(path).and_then(|first| ElfMachine::of(first));
         let of_libc = || {
-            let mut all = machine::all().into_iter().filter_map(|folder| of(&below(&folder, LIBC)));
+            let mut all = machine::list_all_standard_folders().into_iter().filter_map(|folder| of(&join_path(&folder, LIBC)));
             let first = all.next()?;
             all.all(|other| other == first).then_some(first)
         };
@@ -97,15 +97,18 @@ impl Seen {
 
     /// A library for the image's machine, or for any where that is not known.
     pub fn is_ours(&self, first: &[u8]) -> bool {
-        Machine::of(first).is_some_and(|machine| self.machine().is_none_or(|ours| ours == machine))
+        ElfMachine::of(first).is_some_and(|machine| self.machine().is_none_or(|ours| ours == machine))
     }
 
     /// Every folder that the image's loader looks into, the first one first.
-    fn folders(&self) -> (Vec<(String, Way)>, Vec<String>) {
-        let standard = machine::standard(&self.distribution, self.machine());
+    fn folders(&self) -> (Vec<(String, LoaderFolderOrigin)>, Vec<String>) {
+        let standard = machine::list_standard_folders(&self.distribution, self.machine());
         let of = |folders: &[String], way| folders.iter().map(move |folder| (folder.clone(), way)).collect::<Vec<_>>();
-        let told =
-            [of(&self.of_environment, Way::Environment), of(&self.of_configuration, Way::Configuration), of(&standard, Way::Standard)];
+        let told = [
+            of(&self.of_environment, LoaderFolderOrigin::Environment),
+            of(&self.of_configuration, LoaderFolderOrigin::Configuration),
+            of(&standard, LoaderFolderOrigin::Standard),
+        ];
         (told.concat(), standard)
     }
 
@@ -114,10 +117,10 @@ impl Seen {
         let mut best = Loads::Nothing;
         let (folders, standard) = self.folders();
         for (folder, way) in folders {
-            let path = below(&folder, name);
+            let path = join_path(&folder, name);
             let Some(first) = self.files.get(&path) else { continue };
-            let is_known = way != Way::Configuration || self.is_cached(&path) || standard.contains(&folder);
-            match (Machine::of(first), is_known) {
+            let is_known = way != LoaderFolderOrigin::Configuration || self.is_cached(&path) || standard.contains(&folder);
+            match (ElfMachine::of(first), is_known) {
                 (Some(_), true) if self.is_ours(first) => return Loads::This(path),
                 (Some(_), false) if self.is_ours(first) => best = Loads::NotCached(path),
                 (Some(machine), _) if matches!(best, Loads::Nothing | Loads::NoLibrary(_)) => best = Loads::OfAnother(path, machine),
@@ -136,7 +139,7 @@ impl Seen {
 }
 
 /// A file of a folder.
-pub fn below(folder: &str, name: &str) -> String {
+pub fn join_path(folder: &str, name: &str) -> String {
     format!("{}/{name}", folder.trim_end_matches('/'))
 }
 

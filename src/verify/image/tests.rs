@@ -2,10 +2,10 @@
 
 use super::seen::Loads;
 use super::*;
-use crate::Verdict;
-use crate::image::judge::unknown;
+use crate::CheckVerdict;
+use crate::image::judge::list_unknown_findings;
 use proptest::prelude::*;
-use railwright_system::rooted::Rooted;
+use railwright_system::rooted::RootedFolder;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -18,9 +18,9 @@ const LIB: &str = "usr/lib/x86_64-linux-gnu";
 const ESCAPE: char = '\u{1b}';
 const RENDER: &str = "railwright image render";
 
-fn wanted(provider: &str) -> Wanted {
+fn wanted(provider: &str) -> ImageRequirements {
     let libraries = ["libibverbs.so.1", "librdmacm.so.1"].map(str::to_owned).to_vec();
-    Wanted { fabric: "rocev2".to_owned(), libraries, providers: vec![provider.to_owned()] }
+    ImageRequirements { fabric: "rocev2".to_owned(), libraries, providers: vec![provider.to_owned()] }
 }
 
 fn write(root: &Path, path: &str, bytes: &[u8]) {
@@ -57,33 +57,33 @@ fn debian() -> tempfile::TempDir {
     root
 }
 
-fn of_folder(root: &Path, provider: &str) -> Seen {
-    root::read(&Rooted::open(root).unwrap(), &wanted(provider)).unwrap()
+fn of_folder(root: &Path, provider: &str) -> ImageContents {
+    root::inspect_root(&RootedFolder::open(root).unwrap(), &wanted(provider)).unwrap()
 }
 
 /// What a shell says of a tree. Links that lead out of it lead out of it here: no pod is a part of a larger tree.
-fn of_program(shell: &[&str], root: &Path, provider: &str) -> Seen {
-    let program = program::program(&wanted(provider)).replacen(program::ROOT, &format!("R='{}'\n", root.display()), 1);
+fn of_program(shell: &[&str], root: &Path, provider: &str) -> ImageContents {
+    let program = program::build_inspection_script(&wanted(provider)).replacen(program::ROOT, &format!("R='{}'\n", root.display()), 1);
     let output = Command::new(shell[0]).args(&shell[1..]).args(["-c", &program]).env_remove("LD_LIBRARY_PATH").output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     let out = String::from_utf8_lossy(&output.stdout);
-    program::parse(&out).unwrap_or_else(|why| panic!("{why}\n{out}"))
+    program::parse_inspection_output(&out).unwrap_or_else(|why| panic!("{why}\n{out}"))
 }
 
-fn codes(seen: &Seen, provider: &str) -> Vec<&'static str> {
-    judge(seen, &wanted(provider), RENDER).iter().filter_map(|finding| finding.judgement.code).collect()
+fn codes(seen: &ImageContents, provider: &str) -> Vec<&'static str> {
+    check_image_contents(seen, &wanted(provider), RENDER).iter().filter_map(|finding| finding.judgement.code).collect()
 }
 
 #[test]
 fn what_debian_packs_is_complete_and_another_provider_is_missing() {
     let root = debian();
     let seen = of_folder(root.path(), "mlx5");
-    let findings = judge(&seen, &wanted("mlx5"), RENDER);
-    assert_eq!((verdict(&findings), codes(&seen, "mlx5")), (Verdict::Passed, vec![]));
+    let findings = check_image_contents(&seen, &wanted("mlx5"), RENDER);
+    assert_eq!((compute_image_verdict(&findings), codes(&seen, "mlx5")), (CheckVerdict::Passed, vec![]));
     assert_eq!(findings[2].judgement.measured, "/usr/lib/x86_64-linux-gnu/libibverbs/libmlx5-rdmav34.so");
     let seen = of_folder(root.path(), "erdma");
-    let findings = judge(&seen, &wanted("erdma"), RENDER);
-    assert_eq!((verdict(&findings), codes(&seen, "erdma")), (Verdict::Failed, vec!["RW1277", "RW1278"]));
+    let findings = check_image_contents(&seen, &wanted("erdma"), RENDER);
+    assert_eq!((compute_image_verdict(&findings), codes(&seen, "erdma")), (CheckVerdict::Failed, vec!["RW1277", "RW1278"]));
     assert_eq!(findings[2].judgement.measured, "/usr/lib/x86_64-linux-gnu/libibverbs/liberdma-rdmav34.so is not there");
 }
 
@@ -151,7 +151,7 @@ fn each_thing_that_breaks_it_is_found_by_folder_and_by_program() {
                 continue;
             }
             let said = of_program(shell, root.path(), "mlx5");
-            assert_eq!(Seen { pod: None, ..said }, seen, "{what}, by {shell:?}");
+            assert_eq!(ImageContents { pod: None, ..said }, seen, "{what}, by {shell:?}");
         }
     }
 }
@@ -166,8 +166,8 @@ fn what_only_a_configuration_names_counts_once_ldconfig_was_run() {
     write(at, "etc/ld.so.conf.d/rdma.conf", b"/opt/rdma/lib/  # by hand");
     let seen = of_folder(at, "mlx5");
     assert_eq!(seen.loads("librdmacm.so.1"), Loads::NotCached("/opt/rdma/lib/librdmacm.so.1".to_owned()));
-    assert!(judge(&seen, &wanted("mlx5"), RENDER)[1].judgement.next.contains("RUN ldconfig"));
-    assert_eq!(Seen { pod: None, ..of_program(&["sh"], at, "mlx5") }, seen);
+    assert!(check_image_contents(&seen, &wanted("mlx5"), RENDER)[1].judgement.next.contains("RUN ldconfig"));
+    assert_eq!(ImageContents { pod: None, ..of_program(&["sh"], at, "mlx5") }, seen);
     write(at, "etc/ld.so.cache", b"\0/opt/rdma/lib/librdmacm.so.1\0");
     assert_eq!(of_folder(at, "mlx5").loads("librdmacm.so.1"), Loads::This("/opt/rdma/lib/librdmacm.so.1".to_owned()));
 }
@@ -185,7 +185,7 @@ fn a_libibverbs_of_ones_own_says_where_it_looks() {
     write(at, "opt/rdma/etc/libibverbs.d/mlx5.driver", b"driver mlx5\n");
     let seen = of_folder(at, "mlx5");
     assert_eq!(codes(&seen, "mlx5"), Vec::<&str>::new(), "{seen:?}");
-    assert_eq!(Seen { pod: None, ..of_program(&["sh"], at, "mlx5") }, seen);
+    assert_eq!(ImageContents { pod: None, ..of_program(&["sh"], at, "mlx5") }, seen);
 }
 
 /// Without a shell nothing says which machine it has to be, unless a libc does.
@@ -194,20 +194,20 @@ fn what_machine_an_image_is_for_is_known_or_nothing_is_proven() {
     let root = debian();
     let at = root.path();
     fs::remove_file(at.join("bin/sh")).unwrap();
-    let all = |at: &Path| judge(&of_folder(at, "mlx5"), &wanted("mlx5"), RENDER);
+    let all = |at: &Path| check_image_contents(&of_folder(at, "mlx5"), &wanted("mlx5"), RENDER);
     let findings = all(at);
-    assert_eq!((verdict(&findings), findings[0].judgement.verdict), (Verdict::Unknown, Verdict::NotRun));
+    assert_eq!((compute_image_verdict(&findings), findings[0].judgement.verdict), (CheckVerdict::Unknown, CheckVerdict::NotRun));
     write(at, &format!("{LIB}/libc.so.6"), ELF);
-    assert_eq!(verdict(&all(at)), Verdict::Passed);
+    assert_eq!(compute_image_verdict(&all(at)), CheckVerdict::Passed);
     write(at, "usr/lib/aarch64-linux-gnu/libc.so.6", ARM);
-    assert_eq!(verdict(&all(at)), Verdict::Unknown, "two of them say nothing");
+    assert_eq!(compute_image_verdict(&all(at)), CheckVerdict::Unknown, "two of them say nothing");
     symlink("dash", at.join("bin/sh")).unwrap();
     write(at, "bin/dash", ARM);
     let findings = all(at);
     let first = &findings[0].judgement;
     assert_eq!(
         (first.verdict, first.measured.as_str()),
-        (Verdict::Failed, "/lib/x86_64-linux-gnu/libibverbs.so.1 is for x86-64, and the image for AArch64")
+        (CheckVerdict::Failed, "/lib/x86_64-linux-gnu/libibverbs.so.1 is for x86-64, and the image for AArch64")
     );
     fs::remove_file(at.join("etc/ld.so.conf.d/x86_64-linux-gnu.conf")).unwrap();
     assert_eq!(all(at)[0].judgement.measured, "in no folder that a loader looks into");
@@ -216,7 +216,7 @@ fn what_machine_an_image_is_for_is_known_or_nothing_is_proven() {
 /// A tree that somebody made to be slow ends at a bound, and that is said.
 #[test]
 fn a_tree_without_an_end_has_one() {
-    let said = |at: &Path| root::read(&Rooted::open(at).unwrap(), &wanted("mlx5")).unwrap_err().to_string();
+    let said = |at: &Path| root::inspect_root(&RootedFolder::open(at).unwrap(), &wanted("mlx5")).unwrap_err().to_string();
     let root = debian();
     let at = root.path();
     // Many names of one folder of settings, each its own way to the same large one.
@@ -237,22 +237,22 @@ fn a_tree_without_an_end_has_one() {
     assert!(said(at).contains("more than 256 folders"), "{}", said(at));
 }
 
-fn pod(lines: &str) -> Seen {
-    program::parse(&format!("begin 1\n{lines}end 1\n")).unwrap()
+fn pod(lines: &str) -> ImageContents {
+    program::parse_inspection_output(&format!("begin 1\n{lines}end 1\n")).unwrap()
 }
 
 #[test]
 fn a_pod_needs_devices_and_memory_that_it_may_lock() {
     let of = |lines: &str| {
-        let findings = judge(&pod(lines), &Wanted::default(), RENDER);
+        let findings = check_image_contents(&pod(lines), &ImageRequirements::default(), RENDER);
         findings.into_iter().map(|finding| (finding.judgement.verdict, finding.judgement.code.unwrap_or("-"))).collect::<Vec<_>>()
     };
-    let (passed, failed) = ((Verdict::Passed, "-"), |code| (Verdict::Failed, code));
+    let (passed, failed) = ((CheckVerdict::Passed, "-"), |code| (CheckVerdict::Failed, code));
     let all = "device c uverbs0\ndevice c rdma_cm\n";
     assert_eq!(of(&format!("{all}limit unlimited\n")), [passed, passed]);
     assert_eq!(of("limit 8192\ncapabilities 00000000a80425fb\n"), [failed("RW1279"), failed("RW1280")]);
     assert_eq!(of(&format!("{all}limit 8192\ncapabilities 00000000a80465fb\n")), [passed, passed]);
-    assert_eq!(of("device c uverbs1\nlimit lots\n"), [(Verdict::Warning, "RW1279"), (Verdict::Unknown, "RW1281")]);
+    assert_eq!(of("device c uverbs1\nlimit lots\n"), [(CheckVerdict::Warning, "RW1279"), (CheckVerdict::Unknown, "RW1281")]);
     assert_eq!(of("device - uverbs0\ndevice c umad0\nlimit unlimited\n"), [failed("RW1279"), passed], "a file is no device");
 }
 
@@ -277,27 +277,28 @@ fn what_a_pod_says_is_held_to_what_the_program_says() {
         "begin 1\nwhatever\nend 1\n",
         "sh: not found\n",
     ] {
-        assert!(program::parse(nonsense).is_err(), "{nonsense:?}");
+        assert!(program::parse_inspection_output(nonsense).is_err(), "{nonsense:?}");
     }
     let long = format!("begin 1\n{}end 1\n", "driver a\n".repeat(5000));
-    assert!(program::parse(&long).is_err());
+    assert!(program::parse_inspection_output(&long).is_err());
     let escapes = pod("limit \u{1b}[2J\u{7}\ndevice c uverbs0\ndevice c \u{1b}]0;x\u{7}\n");
-    let told: String = judge(&escapes, &wanted("mlx5"), RENDER).into_iter().map(|finding| finding.judgement.measured).collect();
+    let told: String =
+        check_image_contents(&escapes, &wanted("mlx5"), RENDER).into_iter().map(|finding| finding.judgement.measured).collect();
     assert!(!told.contains('\u{1b}'), "{told:?}");
 }
 
 #[test]
 fn where_nothing_could_be_looked_at_nothing_is_missing() {
-    let findings = unknown(&wanted("erdma"), "no pod a is in namespace b", "kubectl get pods");
-    assert_eq!((verdict(&findings), findings.len()), (Verdict::Unknown, 4));
-    assert_eq!(verdict(&[]), Verdict::Unknown);
+    let findings = list_unknown_findings(&wanted("erdma"), "no pod a is in namespace b", "kubectl get pods");
+    assert_eq!((compute_image_verdict(&findings), findings.len()), (CheckVerdict::Unknown, 4));
+    assert_eq!(compute_image_verdict(&[]), CheckVerdict::Unknown);
 }
 
 proptest! {
     #[test]
     fn no_answer_is_too_much(text in "(begin 1\n)?((file|pattern|names|driver|distribution|cache|cached|device|limit|capabilities|environment|configuration) [ -~é\u{1b}]{0,20}\n){0,8}(end 1\n)?") {
-        if let Ok(seen) = program::parse(&text) {
-            for finding in judge(&seen, &wanted("mlx5"), RENDER) {
+        if let Ok(seen) = program::parse_inspection_output(&text) {
+            for finding in check_image_contents(&seen, &wanted("mlx5"), RENDER) {
                 prop_assert!(!finding.judgement.measured.contains(ESCAPE));
             }
         }
@@ -321,7 +322,7 @@ proptest! {
                 let _ = symlink(target, place);
             }
         }
-        if let Ok(seen) = root::read(&Rooted::open(&root).unwrap(), &wanted("mlx5")) {
+        if let Ok(seen) = root::inspect_root(&RootedFolder::open(&root).unwrap(), &wanted("mlx5")) {
             prop_assert!(!seen.drivers.values().flatten().any(|name| name == "outside") && seen.of_configuration.iter().all(|folder| folder != "/outside"));
         }
     }

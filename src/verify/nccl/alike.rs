@@ -1,16 +1,16 @@
 //! Whether two logs are of the same job but for their transport. What both say and say differently makes them two jobs; what one of
 //! them leaves open makes it unknown, as silence is no likeness.
 
-use super::Log;
-use super::collective::Run;
-use super::compare::{Figure, Side};
+use super::NcclLog;
+use super::collective::CollectiveRun;
+use super::compare::{ComparedLog, Figure};
 use super::operation;
-use crate::result::Judgement;
-use railwright_base::text::counted;
+use crate::result::CheckOutcome;
+use railwright_base::text::format_count;
 
 /// What is found, in words.
 #[derive(Default)]
-struct Told {
+struct LogDifferences {
     /// Said by both, and not the same.
     differs: Vec<String>,
     /// Not said by one of them.
@@ -18,31 +18,31 @@ struct Told {
 }
 
 /// What both logs must have in common; `rdma` is the place of the one with RDMA.
-pub(super) fn judge(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
+pub(super) fn check_same_job(sides: &[ComparedLog<'_>; 2], rdma: usize, figures: &[Figure]) -> CheckOutcome {
     let sides = [&sides[rdma], &sides[1 - rdma]];
     let logs = sides.map(|side| side.log);
-    let mut told = Told::default();
+    let mut told = LogDifferences::default();
     ranks_and_hosts(&mut told, sides);
-    let [ring, other_ring] = logs.map(Log::is_of_ring);
+    let [ring, other_ring] = logs.map(NcclLog::is_of_ring);
     if ring != other_ring {
         let program = |is_ring: bool| if is_ring { "a ring without NCCL" } else { "NCCL" };
         told.differs.push(format!("{} with RDMA, {} over TCP", program(ring), program(other_ring)));
     }
-    let said = |log: &Log| log.versions.iter().cloned().collect::<Vec<_>>().join(" or ");
+    let said = |log: &NcclLog| log.versions.iter().cloned().collect::<Vec<_>>().join(" or ");
     if logs.iter().all(|log| !log.versions.is_empty()) && logs[0].versions != logs[1].versions {
         told.differs.push(format!("NCCL {} with RDMA, {} over TCP", said(logs[0]), said(logs[1])));
     }
-    steps(&mut told, logs, figures);
-    tables(&mut told, sides);
+    compare_steps(&mut told, logs, figures);
+    compare_tables(&mut told, sides);
     let wanted = "the same job: ranks, hosts, image, size of a step, operation and type of the data";
     if !told.differs.is_empty() {
-        return Judgement::failed("RW1255", told.differs.join("; "))
+        return CheckOutcome::failed("RW1255", told.differs.join("; "))
             .expected(wanted)
             .effect("what differs between the two may be this, and not RDMA")
             .next("railwright job render compare KIND writes a pair that is alike");
     }
     if !told.open.is_empty() {
-        return Judgement::unknown("RW1290", told.open.join("; "))
+        return CheckOutcome::unknown("RW1290", told.open.join("; "))
             .expected(wanted)
             .effect("the two are not known to be the same job, so what differs may be that, and not RDMA")
             .next(
@@ -50,22 +50,26 @@ pub(super) fn judge(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> J
                  which name what they measure",
             );
     }
-    let ranks = ranks(logs[0]).map_or(String::new(), |ranks| format!("{}, ", counted(ranks as usize, "rank")));
+    let ranks = find_rank_count(logs[0]).map_or(String::new(), |ranks| format!("{}, ", format_count(ranks as usize, "rank")));
     let program = if ring { ", a ring with no GPU and no NCCL" } else { "" };
-    Judgement::passed(format!("{ranks}{}{program}", counted(logs[0].hosts().len(), "host")))
+    CheckOutcome::passed(format!("{ranks}{}{program}", format_count(logs[0].hosts().len(), "host")))
 }
 
 /// How many took part, by NCCL or by nccl-tests.
-fn ranks(log: &Log) -> Option<u32> {
+fn find_rank_count(log: &NcclLog) -> Option<u32> {
     log.world.or_else(|| log.runs.iter().map(|run| run.ranks).max()).filter(|ranks| *ranks > 0)
 }
 
-fn ranks_and_hosts(told: &mut Told, sides: [&Side<'_>; 2]) {
+fn ranks_and_hosts(told: &mut LogDifferences, sides: [&ComparedLog<'_>; 2]) {
     let logs = sides.map(|side| side.log);
-    match logs.map(ranks) {
+    match logs.map(find_rank_count) {
         [Some(one), Some(other)] if one == other => {}
         [Some(one), Some(other)] => {
-            told.differs.push(format!("{} with RDMA, {} over TCP", counted(one as usize, "rank"), counted(other as usize, "rank")));
+            told.differs.push(format!(
+                "{} with RDMA, {} over TCP",
+                format_count(one as usize, "rank"),
+                format_count(other as usize, "rank")
+            ));
         }
         open => {
             let silent = sides.iter().zip(open).filter(|(_, ranks)| ranks.is_none()).map(|(side, _)| side.name);
@@ -74,11 +78,11 @@ fn ranks_and_hosts(told: &mut Told, sides: [&Side<'_>; 2]) {
     }
     let hosts = logs.map(|log| log.hosts().len());
     if hosts[0] > 0 && hosts[1] > 0 && hosts[0] != hosts[1] {
-        told.differs.push(format!("{} with RDMA, {} over TCP", counted(hosts[0], "host"), counted(hosts[1], "host")));
+        told.differs.push(format!("{} with RDMA, {} over TCP", format_count(hosts[0], "host"), format_count(hosts[1], "host")));
     }
 }
 
-fn steps(told: &mut Told, logs: [&Log; 2], figures: &[Figure]) {
+fn compare_steps(told: &mut LogDifferences, logs: [&NcclLog; 2], figures: &[Figure]) {
     if let [Some((one, _)), Some((other, _))] = logs.map(|log| log.steps.measured())
         && one != other
         && figures.is_empty()
@@ -93,24 +97,24 @@ fn steps(told: &mut Told, logs: [&Log; 2], figures: &[Figure]) {
 }
 
 /// The run that is compared: the last one with a table.
-pub(super) fn table(log: &Log) -> Option<&Run> {
+pub(super) fn find_last_table(log: &NcclLog) -> Option<&CollectiveRun> {
     log.runs.iter().rev().find(|run| !run.each.is_empty())
 }
 
 /// What both tables measured, where it is known to be the same.
-pub(super) fn same_test(logs: [&Log; 2]) -> Option<[&Run; 2]> {
-    let runs = [table(logs[0])?, table(logs[1])?];
-    let mut told = Told::default();
-    tests(&mut told, ["", ""], logs, runs);
+pub(super) fn same_test(logs: [&NcclLog; 2]) -> Option<[&CollectiveRun; 2]> {
+    let runs = [find_last_table(logs[0])?, find_last_table(logs[1])?];
+    let mut told = LogDifferences::default();
+    compare_tests(&mut told, ["", ""], logs, runs);
     (told.differs.is_empty() && told.open.is_empty()).then_some(runs)
 }
 
-fn tables(told: &mut Told, sides: [&Side<'_>; 2]) {
+fn compare_tables(told: &mut LogDifferences, sides: [&ComparedLog<'_>; 2]) {
     let logs = sides.map(|side| side.log);
-    match logs.map(table) {
+    match logs.map(find_last_table) {
         // Steps of a training go before tables, which a job may print at its start.
         _ if logs.iter().all(|log| log.steps.measured().is_some()) => {}
-        [Some(one), Some(other)] => tests(told, sides.map(|side| side.name), logs, [one, other]),
+        [Some(one), Some(other)] => compare_tests(told, sides.map(|side| side.name), logs, [one, other]),
         [Some(_), None] if logs[1].steps.measured().is_some() => {
             told.differs.push("nccl-tests with RDMA, a training over TCP".to_owned());
         }
@@ -121,8 +125,8 @@ fn tables(told: &mut Told, sides: [&Side<'_>; 2]) {
     }
 }
 
-fn tests(told: &mut Told, names: [&str; 2], logs: [&Log; 2], runs: [&Run; 2]) {
-    let measured = [0, 1].map(|n| operation::of_run(runs[n], Some(runs[n].ranks).filter(|ranks| *ranks > 0).or(ranks(logs[n]))));
+fn compare_tests(told: &mut LogDifferences, names: [&str; 2], logs: [&NcclLog; 2], runs: [&CollectiveRun; 2]) {
+    let measured = [0, 1].map(|n| operation::of_run(runs[n], Some(runs[n].ranks).filter(|ranks| *ranks > 0).or(find_rank_count(logs[n]))));
     let reductions = runs.map(|run| run.operation.as_deref());
     let types = runs.map(|run| run.data_type.as_deref());
     let unlike = |what: [Option<&str>; 2]| match what {

@@ -13,7 +13,7 @@ const SIZES_MAX: usize = 64;
 
 /// Rates of one placement, in GB/s (10^9 bytes).
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
-pub struct Rates {
+pub struct CollectiveRates {
     /// Of one turn, in microseconds; nothing where the column is called otherwise (`-C`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_us: Option<f64>,
@@ -25,16 +25,16 @@ pub struct Rates {
 
 /// One size.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
-pub struct Size {
+pub struct CollectiveSizeResult {
     /// Of the message.
     pub bytes: u64,
     /// From one buffer to another.
-    pub out_of_place: Option<Rates>,
+    pub out_of_place: Option<CollectiveRates>,
     /// Within one buffer.
-    pub in_place: Option<Rates>,
+    pub in_place: Option<CollectiveRates>,
 }
 
-impl Size {
+impl CollectiveSizeResult {
     /// The slower placement's busbw.
     pub fn busbw(&self) -> Option<f64> {
         [self.out_of_place, self.in_place].into_iter().flatten().map(|rates| rates.busbw).min_by(f64::total_cmp)
@@ -49,7 +49,7 @@ impl Size {
 
 /// One run of a program.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Run {
+pub struct CollectiveRun {
     /// The line that it began with.
     pub line: u64,
     /// `all_reduce_perf`, where the release says it.
@@ -63,10 +63,10 @@ pub struct Run {
     /// Sizes that were measured.
     pub sizes: u64,
     /// The largest of them.
-    pub largest: Option<Size>,
+    pub largest: Option<CollectiveSizeResult>,
     /// The sizes by themselves, in their order; with several iterations of one size the last. Of a run over several types or operations
     /// (`-d all`, `-o all`) those of the last one, which `data_type` and `operation` name.
-    pub each: Vec<Size>,
+    pub each: Vec<CollectiveSizeResult>,
     /// The size that it was to end with.
     pub bytes_max: Option<u64>,
     /// Elements that arrived wrong, over all sizes.
@@ -85,7 +85,7 @@ pub struct Run {
 }
 
 /// What a size was measured of.
-pub(super) struct Measured {
+pub(super) struct MeasuredOperation {
     pub operation: Option<String>,
     pub data_type: Option<String>,
     pub root: Option<i64>,
@@ -124,7 +124,7 @@ impl Columns {
     }
 }
 
-impl Run {
+impl CollectiveRun {
     /// It said its last word.
     pub fn is_over(&self) -> bool {
         self.average.is_some()
@@ -150,10 +150,11 @@ impl Run {
         let cell = |place: &usize| cells.get(cells.len().checked_sub(*place)?).copied();
         let number = |place: &usize| cell(place)?.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
         let time = |n: usize| columns.time.get(n).and_then(number);
-        let placement =
-            |n: usize| Some(Rates { time_us: time(n), algbw: number(columns.algbw.get(n)?)?, busbw: number(columns.busbw.get(n)?)? });
+        let placement = |n: usize| {
+            Some(CollectiveRates { time_us: time(n), algbw: number(columns.algbw.get(n)?)?, busbw: number(columns.busbw.get(n)?)? })
+        };
         let Some(bytes) = cells.first().and_then(|cell| cell.parse::<u64>().ok()) else { return };
-        let size = Size { bytes, out_of_place: placement(0), in_place: placement(1) };
+        let size = CollectiveSizeResult { bytes, out_of_place: placement(0), in_place: placement(1) };
         if size.busbw().is_none() {
             return;
         }
@@ -166,16 +167,16 @@ impl Run {
             looked(&columns.wrong).into_iter().map(wrong).chain(looked(&columns.deviation).into_iter().map(deviation)).collect();
         let is_whole = cells.len() == columns.count;
         let of_whole = |place: Option<usize>| place.filter(|_| is_whole).and_then(|at| cells.get(at).copied());
-        let of = Measured {
-            operation: of_whole(columns.operation).map(super::kept),
-            data_type: columns.data_type.and_then(|at| cells.get(at).copied()).map(super::kept),
+        let of = MeasuredOperation {
+            operation: of_whole(columns.operation).map(super::truncate_log_text),
+            data_type: columns.data_type.and_then(|at| cells.get(at).copied()).map(super::truncate_log_text),
             root: of_whole(columns.root).and_then(|cell| cell.parse().ok()),
         };
         self.measured(size, &checked, of);
     }
 
     /// A size with what was counted of wrong elements where somebody looked; nothing where that is no number.
-    pub(super) fn measured(&mut self, size: Size, checked: &[Option<f64>], of: Measured) {
+    pub(super) fn measured(&mut self, size: CollectiveSizeResult, checked: &[Option<f64>], of: MeasuredOperation) {
         let bytes = size.bytes;
         let counted = checked.iter().flatten().map(|value| value.ceil() as u64).fold(0, u64::saturating_add);
         self.wrong = self.wrong.saturating_add(counted);
@@ -200,7 +201,7 @@ impl Run {
     pub(super) fn rank(&mut self, host: &str) {
         self.ranks = self.ranks.saturating_add(1);
         if self.hosts.len() < HOSTS_MAX && !host.is_empty() {
-            self.hosts.insert(super::kept(host));
+            self.hosts.insert(super::truncate_log_text(host));
         }
     }
 
@@ -221,7 +222,7 @@ impl Run {
 #[derive(Debug, Default)]
 pub struct Runs {
     /// In their order; at most `RUNS_MAX`.
-    pub runs: Vec<Run>,
+    pub runs: Vec<CollectiveRun>,
     /// Said before its run begins.
     program: Option<String>,
 }
@@ -233,7 +234,7 @@ impl Runs {
     /// A line that begins with `#`.
     pub fn comment(&mut self, text: &str, line: u64) {
         if let Some((_, name)) = text.split_once("Collective test starting: ") {
-            self.program = Some(super::kept(name));
+            self.program = Some(super::truncate_log_text(name));
         } else if text.contains("nThread ") {
             let bytes_max = text.split_once("maxBytes ").and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
             self.begin(line).bytes_max = bytes_max;
@@ -249,7 +250,7 @@ impl Runs {
             run.into_iter().for_each(|run| run.columns = columns.clone());
         } else if let Some((_, name)) = text.split_once("Collective test concluded: ") {
             if let Some(run) = self.runs.last_mut() {
-                run.program.get_or_insert_with(|| super::kept(name));
+                run.program.get_or_insert_with(|| super::truncate_log_text(name));
             }
         } else if let Some(run) = self.runs.last_mut() {
             run.remark(text);
@@ -268,11 +269,11 @@ impl Runs {
         }
     }
 
-    fn begin(&mut self, line: u64) -> &mut Run {
+    fn begin(&mut self, line: u64) -> &mut CollectiveRun {
         if self.runs.len() == RUNS_MAX {
             self.runs.remove(0);
         }
-        self.runs.push(Run { line, program: self.program.take(), ..Run::default() });
+        self.runs.push(CollectiveRun { line, program: self.program.take(), ..CollectiveRun::default() });
         let last = self.runs.len() - 1;
         &mut self.runs[last]
     }
@@ -283,7 +284,7 @@ mod tests {
     use super::*;
     use crate::nccl::samples;
 
-    fn of(text: &str) -> Vec<Run> {
+    fn of(text: &str) -> Vec<CollectiveRun> {
         let mut runs = Runs::default();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim_start();

@@ -3,13 +3,13 @@
 //! Source of the question: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and Arena (how to judge whether eRDMA made
 //! a training faster).
 
-use super::collective::{Run, Size};
-use super::judge::{Aspect, bytes};
-use super::steps::{STEPS_MIN, Unit};
+use super::collective::{CollectiveRun, CollectiveSizeResult};
+use super::judge::{Aspect, format_bytes};
+use super::steps::{STEPS_MIN, StepUnit};
 use super::transport::Transport;
-use super::{Log, Proof, Proven, alike};
-use crate::result::{Judgement, Verdict};
-use railwright_base::text::counted;
+use super::{NcclLog, NcclProof, Proven, alike};
+use crate::result::{CheckOutcome, CheckVerdict};
+use railwright_base::text::format_count;
 use serde::Serialize;
 
 /// A gain below this is none: runs of the same job differ by as much.
@@ -18,7 +18,7 @@ const GAIN_MIN: f64 = 1.05;
 /// What is judged of two logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Topic {
+pub enum LogComparisonTopic {
     /// One used RDMA, the other TCP.
     Pair,
     /// They are alike in everything else that a log tells.
@@ -29,36 +29,36 @@ pub enum Topic {
     Gain,
 }
 
-impl Topic {
+impl LogComparisonTopic {
     /// The word on the screen.
     pub fn word(self) -> &'static str {
         match self {
-            Topic::Pair => "pair",
-            Topic::Alike => "alike",
-            Topic::Sound => "sound",
-            Topic::Gain => "gain",
+            LogComparisonTopic::Pair => "pair",
+            LogComparisonTopic::Alike => "alike",
+            LogComparisonTopic::Sound => "sound",
+            LogComparisonTopic::Gain => "gain",
         }
     }
 }
 
 /// One of the two logs.
 #[derive(Debug, Clone, Copy)]
-pub struct Side<'a> {
+pub struct ComparedLog<'a> {
     /// What it is called.
     pub name: &'a str,
     /// The words by which a command that is suggested finds it.
     pub words: &'a str,
     /// What it told.
-    pub log: &'a Log,
+    pub log: &'a NcclLog,
     /// What that proves.
-    pub proof: &'a Proof,
+    pub proof: &'a NcclProof,
 }
 
 /// What both took for the same.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Figure {
     /// A step of a training, or the bytes of a message of nccl-tests.
-    pub of: Measured,
+    pub of: FigureSubject,
     /// Seconds with RDMA.
     pub rdma_s: f64,
     /// Seconds over TCP.
@@ -73,37 +73,37 @@ pub struct Figure {
 /// What a figure is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Measured {
+pub enum FigureSubject {
     /// The median of a training's steps.
-    Training(Unit),
+    Training(StepUnit),
     /// A message of so many bytes.
     Message(u64),
 }
 
-impl Measured {
+impl FigureSubject {
     /// For people.
     pub fn word(self) -> String {
         match self {
-            Measured::Training(unit) => unit.word(),
-            Measured::Message(size) => bytes(size),
+            FigureSubject::Training(unit) => unit.word(),
+            FigureSubject::Message(size) => format_bytes(size),
         }
     }
 }
 
 /// Two logs side by side.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct LogComparison {
     /// Whether it is a comparison of RDMA with TCP, with figures.
     pub proven: Proven,
     /// Topic by topic.
-    pub topics: Vec<(Topic, Judgement)>,
+    pub topics: Vec<(LogComparisonTopic, CheckOutcome)>,
     /// The place of the log with RDMA, 0 or 1; nothing where neither or both have it.
     pub rdma: Option<usize>,
     /// Step by step or size by size, the largest last.
     pub figures: Vec<Figure>,
 }
 
-impl Comparison {
+impl LogComparison {
     /// The figure that counts: of a step, or of the largest message.
     pub fn figure(&self) -> Option<&Figure> {
         self.figures.last()
@@ -111,30 +111,30 @@ impl Comparison {
 }
 
 /// Compares two logs.
-pub fn compare(sides: [Side<'_>; 2]) -> Comparison {
-    let (pair, rdma) = pair(&sides);
-    let figures = rdma.map(|place| figures(sides[place].log, sides[1 - place].log)).unwrap_or_default();
-    let mut topics = vec![(Topic::Pair, pair)];
+pub fn compare_nccl_logs(sides: [ComparedLog<'_>; 2]) -> LogComparison {
+    let (pair, rdma) = check_transport_pair(&sides);
+    let figures = rdma.map(|place| collect_figures(sides[place].log, sides[1 - place].log)).unwrap_or_default();
+    let mut topics = vec![(LogComparisonTopic::Pair, pair)];
     if let Some(place) = rdma {
-        topics.push((Topic::Alike, alike::judge(&sides, place, &figures)));
-        topics.push((Topic::Sound, sound(&sides)));
-        topics.push((Topic::Gain, gain(&sides, place, &figures)));
+        topics.push((LogComparisonTopic::Alike, alike::check_same_job(&sides, place, &figures)));
+        topics.push((LogComparisonTopic::Sound, check_sound_runs(&sides)));
+        topics.push((LogComparisonTopic::Gain, check_gain(&sides, place, &figures)));
     }
-    let has = |verdict: Verdict| topics.iter().any(|(_, judgement)| judgement.verdict == verdict);
-    let proven = match (has(Verdict::Failed), has(Verdict::Unknown)) {
+    let has = |verdict: CheckVerdict| topics.iter().any(|(_, judgement)| judgement.verdict == verdict);
+    let proven = match (has(CheckVerdict::Failed), has(CheckVerdict::Unknown)) {
         (true, _) => Proven::Disproven,
         (false, true) => Proven::NotKnown,
         (false, false) => Proven::Proven,
     };
-    Comparison { proven, topics, rdma, figures }
+    LogComparison { proven, topics, rdma, figures }
 }
 
 /// Whether one used RDMA and the other TCP, and which.
-fn pair(sides: &[Side<'_>; 2]) -> (Judgement, Option<usize>) {
+fn check_transport_pair(sides: &[ComparedLog<'_>; 2]) -> (CheckOutcome, Option<usize>) {
     let wanted = "one log over RDMA between hosts, one over TCP";
-    let measured = sides.map(|side| format!("{}: {}", side.name, way(&side))).join("; ");
+    let measured = sides.map(|side| format!("{}: {}", side.name, describe_transport(&side))).join("; ");
     let nothing = |why: &str| {
-        let told = Judgement::failed("RW1252", format!("{measured}; {why}")).expected(wanted).effect("this compares nothing");
+        let told = CheckOutcome::failed("RW1252", format!("{measured}; {why}")).expected(wanted).effect("this compares nothing");
         // Of two over TCP one was meant to use RDMA.
         let next = match sides.iter().all(|side| side.proof.transport == Transport::Socket) {
             true => format!("railwright doctor {} says why RDMA was not used", sides[0].words),
@@ -146,11 +146,12 @@ fn pair(sides: &[Side<'_>; 2]) -> (Judgement, Option<usize>) {
         return nothing(&format!("all ranks of {} are on one host, and nothing of it crosses the network", side.name));
     }
     let of = sides.map(|side| side.proof.transport);
-    let is_proven =
-        |side: &Side<'_>| side.proof.aspects.iter().any(|(aspect, told)| *aspect == Aspect::Transport && told.verdict == Verdict::Passed);
+    let is_proven = |side: &ComparedLog<'_>| {
+        side.proof.aspects.iter().any(|(aspect, told)| *aspect == Aspect::Transport && told.verdict == CheckVerdict::Passed)
+    };
     if let Some(side) = sides.iter().find(|side| side.proof.transport.is_rdma() && !is_proven(side)) {
         return (
-            Judgement::unknown("RW1253", format!("{measured}; that {} used RDMA is not proven", side.name))
+            CheckOutcome::unknown("RW1253", format!("{measured}; that {} used RDMA is not proven", side.name))
                 .expected(wanted)
                 .effect("which of both used RDMA is not known")
                 .next(format!("railwright job prove {} says what is missing", side.words)),
@@ -158,15 +159,15 @@ fn pair(sides: &[Side<'_>; 2]) -> (Judgement, Option<usize>) {
         );
     }
     match of {
-        [one, other] if one.is_rdma() && other == Transport::Socket => (Judgement::passed(measured).expected(wanted), Some(0)),
-        [one, other] if one == Transport::Socket && other.is_rdma() => (Judgement::passed(measured).expected(wanted), Some(1)),
+        [one, other] if one.is_rdma() && other == Transport::Socket => (CheckOutcome::passed(measured).expected(wanted), Some(0)),
+        [one, other] if one == Transport::Socket && other.is_rdma() => (CheckOutcome::passed(measured).expected(wanted), Some(1)),
         _ if of.contains(&Transport::Mixed) => nothing("one of them used both, so it is neither"),
         [one, other] if one.is_rdma() && other.is_rdma() => nothing("both used RDMA"),
         [Transport::Socket, Transport::Socket] => nothing("both went over TCP"),
         _ => {
             let silent = sides.iter().find(|side| matches!(side.proof.transport, Transport::Unknown | Transport::Plugin));
             let words = silent.map(|side| side.words).unwrap_or_default();
-            let told = Judgement::unknown("RW1253", measured).expected(wanted).effect("which of both used RDMA is not known");
+            let told = CheckOutcome::unknown("RW1253", measured).expected(wanted).effect("which of both used RDMA is not known");
             (
                 told.next(format!(
                     "run the job with NCCL_DEBUG=INFO and take its whole log; railwright job prove {words} says what is missing"
@@ -177,7 +178,7 @@ fn pair(sides: &[Side<'_>; 2]) -> (Judgement, Option<usize>) {
     }
 }
 
-fn way(side: &Side<'_>) -> String {
+fn describe_transport(side: &ComparedLog<'_>) -> String {
     match side.proof.transport {
         Transport::Unknown => "the log does not tell".to_owned(),
         transport => transport.word().to_owned(),
@@ -185,45 +186,47 @@ fn way(side: &Side<'_>) -> String {
 }
 
 /// Whether both did their work.
-fn sound(sides: &[Side<'_>; 2]) -> Judgement {
+fn check_sound_runs(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
     for side in sides {
         for (aspect, told) in &side.proof.aspects {
-            let mine = |judgement: Judgement| {
+            let mine = |judgement: CheckOutcome| {
                 let judgement = judgement.expected("both did all their work").effect(told.effect.clone());
                 judgement.next(format!("railwright job prove {}", side.words))
             };
             match (aspect, told.verdict) {
-                (Aspect::Data, Verdict::Failed) => return mine(Judgement::failed("RW1207", format!("{}: {}", side.name, told.measured))),
-                (Aspect::Progress, Verdict::Failed | Verdict::Unknown) => {
-                    return mine(Judgement::unknown(told.code.unwrap_or("RW1211"), format!("{}: {}", side.name, told.measured)));
+                (Aspect::Data, CheckVerdict::Failed) => {
+                    return mine(CheckOutcome::failed("RW1207", format!("{}: {}", side.name, told.measured)));
+                }
+                (Aspect::Progress, CheckVerdict::Failed | CheckVerdict::Unknown) => {
+                    return mine(CheckOutcome::unknown(told.code.unwrap_or("RW1211"), format!("{}: {}", side.name, told.measured)));
                 }
                 _ => {}
             }
         }
     }
-    Judgement::passed("neither broke")
+    CheckOutcome::passed("neither broke")
 }
 
 /// What both took, where both logs say it of the same.
-fn figures(rdma: &Log, tcp: &Log) -> Vec<Figure> {
+fn collect_figures(rdma: &NcclLog, tcp: &NcclLog) -> Vec<Figure> {
     if let (Some((unit, one)), Some((other_unit, other))) = (rdma.steps.measured(), tcp.steps.measured())
         && unit == other_unit
         && let (Some(rdma_s), Some(tcp_s)) = (one.median(), other.median())
     {
-        return vec![Figure { of: Measured::Training(unit), rdma_s, tcp_s, gain: tcp_s / rdma_s, busbw: None }];
+        return vec![Figure { of: FigureSubject::Training(unit), rdma_s, tcp_s, gain: tcp_s / rdma_s, busbw: None }];
     }
     let Some([one, other]) = alike::same_test([rdma, tcp]) else { return Vec::new() };
     let mut figures: Vec<Figure> =
         one.each.iter().filter_map(|size| of_size(size, other.each.iter().find(|other| other.bytes == size.bytes)?)).collect();
-    figures.sort_by_key(|figure| if let Measured::Message(size) = figure.of { size } else { 0 });
+    figures.sort_by_key(|figure| if let FigureSubject::Message(size) = figure.of { size } else { 0 });
     figures
 }
 
-fn of_size(rdma: &Size, tcp: &Size) -> Option<Figure> {
+fn of_size(rdma: &CollectiveSizeResult, tcp: &CollectiveSizeResult) -> Option<Figure> {
     let (rdma_s, tcp_s) = (rdma.seconds()?, tcp.seconds()?);
     let is_measured = rdma_s > 0.0 && tcp_s > 0.0;
     is_measured.then(|| Figure {
-        of: Measured::Message(rdma.bytes),
+        of: FigureSubject::Message(rdma.bytes),
         rdma_s,
         tcp_s,
         gain: tcp_s / rdma_s,
@@ -231,48 +234,52 @@ fn of_size(rdma: &Size, tcp: &Size) -> Option<Figure> {
     })
 }
 
-fn gain(sides: &[Side<'_>; 2], rdma: usize, figures: &[Figure]) -> Judgement {
+fn check_gain(sides: &[ComparedLog<'_>; 2], rdma: usize, figures: &[Figure]) -> CheckOutcome {
     let Some(figure) = figures.last() else { return no_figures(sides) };
     let (with, without) = (&sides[rdma], &sides[1 - rdma]);
-    let steps = |side: &Side<'_>| side.log.steps.measured().map_or(0, |(_, sampled)| sampled.count);
+    let steps = |side: &ComparedLog<'_>| side.log.steps.measured().map_or(0, |(_, sampled)| sampled.count);
     let of = match figure.of {
-        Measured::Training(unit) => format!("{}, the median of {} and {}", unit.word(), steps(with), steps(without)),
-        Measured::Message(size) => format!("a message of {}", bytes(size)),
+        FigureSubject::Training(unit) => format!("{}, the median of {} and {}", unit.word(), steps(with), steps(without)),
+        FigureSubject::Message(size) => format!("a message of {}", format_bytes(size)),
     };
-    let words =
-        format!("{} with RDMA, {} over TCP for {of}: {:.2} times as fast", seconds(figure.rdma_s), seconds(figure.tcp_s), figure.gain);
+    let words = format!(
+        "{} with RDMA, {} over TCP for {of}: {:.2} times as fast",
+        format_seconds(figure.rdma_s),
+        format_seconds(figure.tcp_s),
+        figure.gain
+    );
     if figure.gain >= GAIN_MIN {
-        return Judgement::passed(words);
+        return CheckOutcome::passed(words);
     }
     if figure.gain < 1.0 / GAIN_MIN {
-        return Judgement::warning("RW1258", words)
+        return CheckOutcome::warning("RW1258", words)
             .expected("RDMA is faster")
             .effect("the RDMA path is the slower one, which no sound fabric is: loss, a priority without PFC, GPUDirect that is off, or fewer NICs than there are")
             .next("railwright verify INVENTORY measures each rail by itself, railwright verify fabric INVENTORY counts what is lost");
     }
     let (effect, next) = match figure.of {
-        Measured::Training(_) => (
+        FigureSubject::Training(_) => (
             "the job hardly waits for the network: its time goes elsewhere, or its model is too small to have much to send",
             "look with a profiler what a step waits for, below",
         ),
-        Measured::Message(_) => (
+        FigureSubject::Message(_) => (
             "the collective waits for something else than the network",
             "railwright verify INVENTORY measures each rail by itself, and railwright job prove says whether GPUDirect was on",
         ),
     };
-    Judgement::warning("RW1256", words).expected("RDMA is faster").effect(effect).next(next)
+    CheckOutcome::warning("RW1256", words).expected("RDMA is faster").effect(effect).next(next)
 }
 
-fn no_figures(sides: &[Side<'_>; 2]) -> Judgement {
+fn no_figures(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
     let logs = sides.map(|side| side.log);
     let told = |measured: String, next: &str| {
-        Judgement::unknown("RW1254", measured)
+        CheckOutcome::unknown("RW1254", measured)
             .expected(format!("the times of {STEPS_MIN} steps and more, or of the same sizes of one test, in both logs"))
             .effect("what RDMA gained is not known")
             .next(next)
     };
-    let both = |each: &dyn Fn(&Side<'_>) -> String| sides.iter().map(each).collect::<Vec<_>>().join("; ");
-    let tables = logs.map(alike::table);
+    let both = |each: &dyn Fn(&ComparedLog<'_>) -> String| sides.iter().map(each).collect::<Vec<_>>().join("; ");
+    let tables = logs.map(alike::find_last_table);
     if let ([Some(_), Some(_)], Some(runs)) = (tables, alike::same_test(logs)) {
         if let Some(place) = runs.iter().position(|run| run.each.iter().all(|size| size.seconds().is_none())) {
             return told(
@@ -280,7 +287,8 @@ fn no_figures(sides: &[Side<'_>; 2]) -> Judgement {
                 "run the test without -C, which puts the time of the CPU into its place",
             );
         }
-        let sizes = both(&|side| format!("{} has {}", side.name, alike::table(side.log).map(sizes).unwrap_or_default()));
+        let sizes =
+            both(&|side| format!("{} has {}", side.name, alike::find_last_table(side.log).map(describe_size_range).unwrap_or_default()));
         return told(format!("no size with a time is in both tables: {sizes}"), "run both with the same -b, -e and -f");
     }
     if let [Some(_), Some(_)] = tables {
@@ -290,11 +298,11 @@ fn no_figures(sides: &[Side<'_>; 2]) -> Judgement {
             "run the same test twice: railwright job render compare nccl-test writes such a pair",
         );
     }
-    let has = |side: &Side<'_>| match (side.log.steps.measured(), alike::table(side.log), side.log.training.lines) {
+    let has = |side: &ComparedLog<'_>| match (side.log.steps.measured(), alike::find_last_table(side.log), side.log.training.lines) {
         (Some((unit, _)), ..) => format!("{} has {}", side.name, unit.word()),
         (None, Some(_), _) => format!("{} has a table of nccl-tests", side.name),
         (None, None, 0) => format!("{} has neither steps of a training nor a table of nccl-tests", side.name),
-        (None, None, lines) => format!("{} has {} of progress, and too few with a time", side.name, counted(lines as usize, "line")),
+        (None, None, lines) => format!("{} has {} of progress, and too few with a time", side.name, format_count(lines as usize, "line")),
     };
     let next = match logs.iter().any(|log| log.training.lines > 0 && log.steps.measured().is_none()) {
         true => {
@@ -306,19 +314,19 @@ fn no_figures(sides: &[Side<'_>; 2]) -> Judgement {
 }
 
 /// The sizes of a table: how many, and from which to which.
-fn sizes(run: &Run) -> String {
+fn describe_size_range(run: &CollectiveRun) -> String {
     let all = || run.each.iter().map(|size| size.bytes);
     match (all().min(), all().max()) {
         (Some(least), Some(most)) if least < most => {
-            format!("{} from {} to {}", counted(run.each.len(), "size"), bytes(least), bytes(most))
+            format!("{} from {} to {}", format_count(run.each.len(), "size"), format_bytes(least), format_bytes(most))
         }
-        (Some(only), _) => bytes(only),
+        (Some(only), _) => format_bytes(only),
         _ => "no size".to_owned(),
     }
 }
 
 /// Seconds with three figures: `485 ms`, `35.2 us`.
-pub fn seconds(seconds: f64) -> String {
+pub fn format_seconds(seconds: f64) -> String {
     let (value, unit) = match seconds {
         _ if seconds >= 1.0 => (seconds, "s"),
         _ if seconds >= 1e-3 => (seconds * 1e3, "ms"),

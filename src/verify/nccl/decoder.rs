@@ -2,13 +2,13 @@
 //! those are looked at that begin like a table of nccl-tests or hold one of a few words.
 
 use super::collective::Runs;
-use super::failure::{self, Failure, Trouble};
-use super::interface::Reader;
+use super::failure::{self, NcclFailureCause, NcclLogFailure};
+use super::interface::Hpn0InterfaceReader;
 use super::json;
-use super::lines::{Line, Lines};
-use super::log::{Log, Processes};
+use super::lines::{LogLine, LogLineSplitter};
+use super::log::{NcclLog, Processes};
 use super::message;
-use super::speaker::{Level, Speaker, Speakers, tagged};
+use super::speaker::{NcclLogLevel, Speaker, Speakers, split_line_tags};
 use super::steps;
 use super::training;
 use crate::perftest;
@@ -16,8 +16,8 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 /// What a word in a line leads to.
 #[derive(Debug, Clone)]
-enum Word {
-    Trouble(Trouble),
+enum LogKeyword {
+    Trouble(NcclFailureCause),
     Epoch,
     /// The time of a step follows, in this part of a second.
     Step(f64),
@@ -27,48 +27,49 @@ enum Word {
 
 /// Reads a log.
 #[derive(Debug)]
-pub struct Decoder {
-    lines: Lines,
+pub struct NcclLogDecoder {
+    lines: LogLineSplitter,
     json: json::Taker,
-    reading: Reading,
+    reading: LogDecoderState,
 }
 
 #[derive(Debug)]
-struct Reading {
+struct LogDecoderState {
     speakers: Speakers,
     words: AhoCorasick,
-    meanings: Vec<Word>,
+    meanings: Vec<LogKeyword>,
     processes: Processes,
     runs: Runs,
-    hpn: Reader,
+    hpn: Hpn0InterfaceReader,
     perftest_header: Option<String>,
-    log: Log,
+    log: NcclLog,
 }
 
-impl Default for Decoder {
+impl Default for NcclLogDecoder {
     fn default() -> Self {
-        let mut words: Vec<(&str, Word)> = failure::WORDS.iter().map(|(word, trouble)| (*word, Word::Trouble(trouble.clone()))).collect();
-        words.extend([(training::WORDS, Word::Epoch), ("NCCL version ", Word::Version), ("hpn0", Word::Hpn)]);
-        words.extend(steps::SAID.map(|(word, in_a_second)| (word, Word::Step(in_a_second))));
+        let mut words: Vec<(&str, LogKeyword)> =
+            failure::WORDS.iter().map(|(word, trouble)| (*word, LogKeyword::Trouble(trouble.clone()))).collect();
+        words.extend([(training::WORDS, LogKeyword::Epoch), ("NCCL version ", LogKeyword::Version), ("hpn0", LogKeyword::Hpn)]);
+        words.extend(steps::SAID.map(|(word, in_a_second)| (word, LogKeyword::Step(in_a_second))));
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(words.iter().map(|(word, _)| word));
-        Decoder {
-            lines: Lines::default(),
+        NcclLogDecoder {
+            lines: LogLineSplitter::default(),
             json: json::Taker::default(),
-            reading: Reading {
+            reading: LogDecoderState {
                 speakers: Speakers::default(),
                 words: automaton.expect("a dozen short words make an automaton"),
                 meanings: words.into_iter().map(|(_, word)| word).collect(),
                 processes: Processes::default(),
                 runs: Runs::default(),
-                hpn: Reader::default(),
+                hpn: Hpn0InterfaceReader::default(),
                 perftest_header: None,
-                log: Log::default(),
+                log: NcclLog::default(),
             },
         }
     }
 }
 
-impl Decoder {
+impl NcclLogDecoder {
     /// Takes the next bytes.
     pub fn feed(&mut self, chunk: &[u8]) {
         let reading = &mut self.reading;
@@ -77,10 +78,10 @@ impl Decoder {
     }
 
     /// What the log told.
-    pub fn finish(mut self) -> Log {
+    pub fn finish(mut self) -> NcclLog {
         let reading = &mut self.reading;
         let lines = self.lines.end(&mut |line| reading.line(line));
-        let Reading { mut log, runs, hpn, .. } = self.reading;
+        let LogDecoderState { mut log, runs, hpn, .. } = self.reading;
         (log.lines, log.bytes, log.cut) = (lines, self.lines.bytes, self.lines.cut);
         (log.runs, log.hpn) = (runs.runs, hpn.seen);
         self.json.finish(&mut log);
@@ -88,21 +89,21 @@ impl Decoder {
     }
 }
 
-impl Reading {
-    fn line(&mut self, line: Line<'_>) {
-        let Reading { speakers, processes, log, .. } = self;
+impl LogDecoderState {
+    fn line(&mut self, line: LogLine<'_>) {
+        let LogDecoderState { speakers, processes, log, .. } = self;
         let is_known = speakers.each(line.text, |said| {
             *match said.speaker {
                 Speaker::Nccl => &mut log.nccl_spoke,
                 Speaker::Ring => &mut log.ring_spoke,
             } = true;
             match said.level {
-                Level::Info => {
-                    if let Some(event) = message::event(said.text) {
+                NcclLogLevel::Info => {
+                    if let Some(event) = message::parse_event(said.text) {
                         processes.take(log, said.process, event, line.number);
                     }
                 }
-                Level::Warn => log.take_warning(said.process.map(|process| process.host), said.text, line.number),
+                NcclLogLevel::Warn => log.take_warning(said.process.map(|process| process.host), said.text, line.number),
             }
         });
         if !is_known {
@@ -111,8 +112,8 @@ impl Reading {
     }
 
     /// A line of another program.
-    fn other(&mut self, line: Line<'_>) {
-        let (time, text) = tagged(line.text);
+    fn other(&mut self, line: LogLine<'_>) {
+        let (time, text) = split_line_tags(line.text);
         let trimmed = text.trim_start();
         match trimmed.as_bytes().first() {
             Some(b'#') => self.comment(trimmed, line.number),
@@ -132,26 +133,27 @@ impl Reading {
         };
         let rest = &text[found.end()..];
         match &self.meanings[found.pattern().as_usize()] {
-            Word::Trouble(trouble) => {
-                let failure = Failure { trouble: trouble.clone(), line: line.number, host: None, text: super::kept(trimmed) };
-                if let Some(version) = message::version(text) {
+            LogKeyword::Trouble(trouble) => {
+                let failure =
+                    NcclLogFailure { trouble: trouble.clone(), line: line.number, host: None, text: super::truncate_log_text(trimmed) };
+                if let Some(version) = message::parse_nccl_version(text) {
                     self.log.take_version(version);
                 }
                 self.log.fail(failure);
             }
-            Word::Epoch => {
+            LogKeyword::Epoch => {
                 if self.log.training.take(rest) {
                     let training = &self.log.training;
                     self.log.steps.came(time, training.epochs.1, training.samples.map(|(done, _)| done));
                 }
             }
-            Word::Step(in_a_second) => self.log.steps.said(rest, *in_a_second),
-            Word::Version => {
-                if let Some(version) = message::version(text) {
+            LogKeyword::Step(in_a_second) => self.log.steps.said(rest, *in_a_second),
+            LogKeyword::Version => {
+                if let Some(version) = message::parse_nccl_version(text) {
                     self.log.take_version(version);
                 }
             }
-            Word::Hpn => self.hpn.named(text, line.number),
+            LogKeyword::Hpn => self.hpn.named(text, line.number),
         }
     }
 

@@ -1,10 +1,10 @@
 //! GPUDirect RDMA: whether NICs read and write GPU memory themselves, and why not.
 
-use super::expected::Expected;
-use super::log::Log;
+use super::expected::NcclExpectations;
+use super::log::NcclLog;
 use super::transport::Transport;
-use crate::result::Judgement;
-use railwright_base::text::counted;
+use crate::result::CheckOutcome;
+use railwright_base::text::format_count;
 use serde::Serialize;
 
 /// Whether GPUDirect is used.
@@ -22,7 +22,7 @@ pub enum Direct {
 }
 
 /// Whether it is used.
-pub fn of_log(log: &Log) -> Direct {
+pub fn of_log(log: &NcclLog) -> Direct {
     if log.is_of_ring() {
         return Direct::Unknown;
     }
@@ -40,7 +40,7 @@ pub fn of_log(log: &Log) -> Direct {
 }
 
 /// Why it is off, as far as the log says.
-pub fn why(log: &Log) -> String {
+pub fn explain_gpudirect_off(log: &NcclLog) -> String {
     if log.processes.iter().any(|process| process.direct_nics.1 > 0) {
         return "NICs cannot read GPU memory: neither nvidia_peermem nor DMA-BUF is there for them".to_owned();
     }
@@ -56,39 +56,39 @@ pub fn why(log: &Log) -> String {
 }
 
 /// Judges it.
-pub fn judge(log: &Log, transport: Transport, expected: &Expected) -> Judgement {
+pub fn check_gpudirect(log: &NcclLog, transport: Transport, expected: &NcclExpectations) -> CheckOutcome {
     match transport {
-        Transport::Socket => return Judgement::not_applicable("no RDMA, no GPUDirect"),
-        Transport::Plugin => return Judgement::not_applicable("what a plugin does is not known here"),
+        Transport::Socket => return CheckOutcome::not_applicable("no RDMA, no GPUDirect"),
+        Transport::Plugin => return CheckOutcome::not_applicable("what a plugin does is not known here"),
         _ => {}
     }
     if log.is_of_ring() {
         let none = "a ring without GPUs: memory of the hosts was sent";
         return match expected.needs_gpudirect {
-            true => Judgement::unknown("RW1206", none)
+            true => CheckOutcome::unknown("RW1206", none)
                 .expected("every channel between hosts with GDRDMA")
                 .effect("whether NICs read GPU memory is not known")
                 .next("run NCCL's tests on the GPUs: railwright job render nccl-test"),
-            false => Judgement::not_applicable(none),
+            false => CheckOutcome::not_applicable(none),
         };
     }
     let channels = log.channels();
     let off = |measured: String| {
         let judgement =
-            if expected.needs_gpudirect { Judgement::failed("RW1205", measured) } else { Judgement::warning("RW1205", measured) };
+            if expected.needs_gpudirect { CheckOutcome::failed("RW1205", measured) } else { CheckOutcome::warning("RW1205", measured) };
         judgement
             .expected("every channel between hosts with GDRDMA")
             .effect("data is copied through host memory, which takes half of the bandwidth and more")
             .next("lsmod | grep nvidia_peermem; nvidia-smi topo -m; and compare with NCCL_NET_GDR_LEVEL")
     };
     match of_log(log) {
-        Direct::On => Judgement::passed(format!("on in {} between hosts", counted(channels.rdma_direct as usize, "channel"))),
-        Direct::Partly => off(format!("off in {} of {} channels: {}", channels.rdma, channels.verbs(), why(log))),
-        Direct::Off => off(format!("off: {}", why(log))),
-        Direct::Unknown if expected.needs_gpudirect => Judgement::unknown("RW1206", "the log does not tell")
+        Direct::On => CheckOutcome::passed(format!("on in {} between hosts", format_count(channels.rdma_direct as usize, "channel"))),
+        Direct::Partly => off(format!("off in {} of {} channels: {}", channels.rdma, channels.verbs(), explain_gpudirect_off(log))),
+        Direct::Off => off(format!("off: {}", explain_gpudirect_off(log))),
+        Direct::Unknown if expected.needs_gpudirect => CheckOutcome::unknown("RW1206", "the log does not tell")
             .expected("every channel between hosts with GDRDMA")
             .effect("whether data is copied through host memory is not known")
             .next("run the job with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH"),
-        Direct::Unknown => Judgement::not_applicable("the log does not tell; NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH would"),
+        Direct::Unknown => CheckOutcome::not_applicable("the log does not tell; NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH would"),
     }
 }

@@ -15,7 +15,7 @@ pub enum AcsNic {
 
 /// What was seen of the rails of a job's hosts while it ran.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Traffic {
+pub enum ObservedRailTraffic {
     /// What passed, in so many seconds.
     Seen {
         /// By rail and host.
@@ -29,7 +29,7 @@ pub enum Traffic {
 
 /// What a log is held against.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Expected {
+pub struct NcclExpectations {
     /// What the NICs of one node carry together, in Gb/s.
     pub node_gbps: Option<f64>,
     /// Where that number comes from.
@@ -41,17 +41,17 @@ pub struct Expected {
     /// Without GPUDirect nothing is proven.
     pub needs_gpudirect: bool,
     /// What passed over the rails of the job's hosts while it ran; nothing where nobody looked.
-    pub traffic: Option<Traffic>,
+    pub traffic: Option<ObservedRailTraffic>,
     /// What the log is called; `-` for the standard input.
     pub log: String,
     /// The words by which a command that is suggested finds it: `--log job.log`, `nccl -i inv -n ml`.
     pub words: String,
 }
 
-impl Expected {
+impl NcclExpectations {
     /// A log of this name, found by these words, that is held against no bandwidth and no platform.
     pub fn of(log: impl Into<String>, words: impl Into<String>) -> Self {
-        Expected {
+        NcclExpectations {
             node_gbps: None,
             source: String::new(),
             least_percent: 80,

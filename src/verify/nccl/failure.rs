@@ -10,7 +10,7 @@ use serde::Serialize;
 /// What broke.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Trouble {
+pub enum NcclFailureCause {
     /// A transfer ended with an error (`ibv_wc_status`).
     Completion {
         /// The number of the status; 12 is the transport retry counter.
@@ -39,9 +39,9 @@ pub enum Trouble {
 
 /// A line of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct NcclLogFailure {
     /// What broke.
-    pub trouble: Trouble,
+    pub trouble: NcclFailureCause,
     /// The line.
     pub line: u64,
     /// The host that says it.
@@ -71,9 +71,9 @@ const BROKEN: [&str; 5] = [
 pub const NO_NETWORK: &str = "Failed to initialize any NET plugin";
 
 /// What a warning of NCCL means, if it is the end.
-pub fn of_warning(text: &str) -> Option<Trouble> {
+pub fn of_warning(text: &str) -> Option<NcclFailureCause> {
     if let Some((_, rest)) = text.split_once("Got completion ") {
-        return completion(rest);
+        return parse_completion_error(rest);
     }
     if let Some((_, rest)) = text.split_once("Call to ibv_") {
         let name = rest.split(' ').next().unwrap_or_default();
@@ -83,27 +83,27 @@ pub fn of_warning(text: &str) -> Option<Trouble> {
         return NEEDED
             .iter()
             .any(|needed| call.starts_with(needed))
-            .then(|| Trouble::Verbs { call: super::kept(&call), error: super::kept(error) });
+            .then(|| NcclFailureCause::Verbs { call: super::truncate_log_text(&call), error: super::truncate_log_text(error) });
     }
     if text.contains("async fatal event") || text.contains("local catastrophic error") {
-        return Some(Trouble::Device);
+        return Some(NcclFailureCause::Device);
     }
     let of_plugin = text.contains("NET/OFI ") && text.contains("completed with error");
     if of_plugin || BROKEN.iter().any(|word| text.contains(word)) {
-        return Some(Trouble::Other);
+        return Some(NcclFailureCause::Other);
     }
     let text = text.trim_start();
     // What NCCL passes over, it does not warn of (src/include/checks.h: CUDACHECK, and CUDACHECKIGNORE, which informs).
     if text.starts_with("Cuda failure ") || ENDS.iter().any(|end| text.starts_with(end)) {
-        return Some(Trouble::Other);
+        return Some(NcclFailureCause::Other);
     }
     let remote = ["Connection closed by remote peer", "Connection reset by peer", "Broken pipe"];
-    remote.iter().any(|word| text.contains(word)).then_some(Trouble::Remote)
+    remote.iter().any(|word| text.contains(word)).then_some(NcclFailureCause::Remote)
 }
 
 /// `from peer 10.0.0.2<4791> with status=12 opcode=0 len=0 vendor err 129`, `with error 12, opcode 0, len 0, vendor err 129`,
 /// `with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129`.
-fn completion(text: &str) -> Option<Trouble> {
+fn parse_completion_error(text: &str) -> Option<NcclFailureCause> {
     let number = |mark: &str| {
         let (_, rest) = text.split_once(mark)?;
         let word = rest.split([' ', ',']).next()?;
@@ -111,57 +111,57 @@ fn completion(text: &str) -> Option<Trouble> {
         digits.parse::<u32>().ok()
     };
     let status = number("status=").or_else(|| number("with error "))?;
-    let device = text.split_once(" hca ").map(|(_, rest)| super::kept(rest.split_whitespace().next().unwrap_or_default()));
-    Some(Trouble::Completion { status, vendor: number("vendor err ").or_else(|| number("vendor_err=")), device })
+    let device = text.split_once(" hca ").map(|(_, rest)| super::truncate_log_text(rest.split_whitespace().next().unwrap_or_default()));
+    Some(NcclFailureCause::Completion { status, vendor: number("vendor err ").or_else(|| number("vendor_err=")), device })
 }
 
 /// Words of other programs that say the same, and what they mean.
-pub const WORDS: [(&str, Trouble); 38] = [
-    ("Test NCCL failure", Trouble::Other),
-    ("Test CUDA failure", Trouble::Other),
-    (": Test failure ", Trouble::Other),
-    ("Watchdog caught collective operation timeout", Trouble::Timeout),
-    ("Timeout at NCCL work", Trouble::Timeout),
-    ("watchdog got stuck for ", Trouble::Timeout),
-    ("taking the entire process down", Trouble::Other),
-    ("DistStoreError", Trouble::Timeout),
-    ("DistNetworkError", Trouble::Other),
-    ("NCCL timeout", Trouble::Timeout),
-    ("ncclRemoteError", Trouble::Remote),
-    ("ncclSystemError", Trouble::Other),
-    ("ncclInternalError", Trouble::Other),
-    ("ncclInvalidUsage", Trouble::Other),
-    ("NCCL error in: ", Trouble::Other),
+pub const WORDS: [(&str, NcclFailureCause); 38] = [
+    ("Test NCCL failure", NcclFailureCause::Other),
+    ("Test CUDA failure", NcclFailureCause::Other),
+    (": Test failure ", NcclFailureCause::Other),
+    ("Watchdog caught collective operation timeout", NcclFailureCause::Timeout),
+    ("Timeout at NCCL work", NcclFailureCause::Timeout),
+    ("watchdog got stuck for ", NcclFailureCause::Timeout),
+    ("taking the entire process down", NcclFailureCause::Other),
+    ("DistStoreError", NcclFailureCause::Timeout),
+    ("DistNetworkError", NcclFailureCause::Other),
+    ("NCCL timeout", NcclFailureCause::Timeout),
+    ("ncclRemoteError", NcclFailureCause::Remote),
+    ("ncclSystemError", NcclFailureCause::Other),
+    ("ncclInternalError", NcclFailureCause::Other),
+    ("ncclInvalidUsage", NcclFailureCause::Other),
+    ("NCCL error in: ", NcclFailureCause::Other),
     // of vLLM and SGLang, which call NCCL themselves (pynccl.py)
-    ("NCCL error: ", Trouble::Other),
-    ("DistBackendError", Trouble::Other),
-    ("ncclUnhandledCudaError", Trouble::Other),
-    ("NCCL communicator was aborted", Trouble::Other),
-    ("NCCL Error ", Trouble::Other),
-    ("OutOfMemoryError: CUDA", Trouble::Other),
-    ("ChildFailedError", Trouble::Other),
-    (" exited on signal ", Trouble::Other),
-    ("CUDA error: ", Trouble::Other),
-    ("Cuda failure ", Trouble::Other),
-    ("*** Process received signal ***", Trouble::Other),
-    ("Fatal Python error: ", Trouble::Other),
-    ("(core dumped)", Trouble::Other),
-    ("Signal: Segmentation fault", Trouble::Other),
-    ("failed (exitcode: ", Trouble::Other),
-    ("exitcode  : -", Trouble::Other),
+    ("NCCL error: ", NcclFailureCause::Other),
+    ("DistBackendError", NcclFailureCause::Other),
+    ("ncclUnhandledCudaError", NcclFailureCause::Other),
+    ("NCCL communicator was aborted", NcclFailureCause::Other),
+    ("NCCL Error ", NcclFailureCause::Other),
+    ("OutOfMemoryError: CUDA", NcclFailureCause::Other),
+    ("ChildFailedError", NcclFailureCause::Other),
+    (" exited on signal ", NcclFailureCause::Other),
+    ("CUDA error: ", NcclFailureCause::Other),
+    ("Cuda failure ", NcclFailureCause::Other),
+    ("*** Process received signal ***", NcclFailureCause::Other),
+    ("Fatal Python error: ", NcclFailureCause::Other),
+    ("(core dumped)", NcclFailureCause::Other),
+    ("Signal: Segmentation fault", NcclFailureCause::Other),
+    ("failed (exitcode: ", NcclFailureCause::Other),
+    ("exitcode  : -", NcclFailureCause::Other),
     // of Slurm, Ray and JAX
-    ("srun: error: ", Trouble::Other),
-    (" CANCELLED AT ", Trouble::Other),
-    ("DUE TO TIME LIMIT", Trouble::Timeout),
-    ("RayActorError", Trouble::Remote),
-    ("XlaRuntimeError", Trouble::Other),
-    ("processes exited with non-zero status", Trouble::Other),
+    ("srun: error: ", NcclFailureCause::Other),
+    (" CANCELLED AT ", NcclFailureCause::Other),
+    ("DUE TO TIME LIMIT", NcclFailureCause::Timeout),
+    ("RayActorError", NcclFailureCause::Remote),
+    ("XlaRuntimeError", NcclFailureCause::Other),
+    ("processes exited with non-zero status", NcclFailureCause::Other),
     // of gloo, which PyTorch takes for what goes over the host's memory
-    ("] Connection closed by peer", Trouble::Remote),
+    ("] Connection closed by peer", NcclFailureCause::Remote),
 ];
 
 /// What a status means, in words for the person on call.
-pub fn meaning(status: u32) -> &'static str {
+pub fn describe_completion_status(status: u32) -> &'static str {
     match status {
         4 => "the other end answered with an error of protection: memory that is not registered any more (local protection error)",
         5 => "the connection was torn down under way, most often because the other end broke first (flushed)",
@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn completions_of_every_release() {
-        let lost = |vendor, device: Option<&str>| Some(Trouble::Completion { status: 12, vendor, device: device.map(str::to_owned) });
+        let lost =
+            |vendor, device: Option<&str>| Some(NcclFailureCause::Completion { status: 12, vendor, device: device.map(str::to_owned) });
         for (text, trouble) in [
             ("NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129", lost(Some(129), None)),
             ("NET/IB : Got completion from peer 10.0.0.2<4791> with error 12, opcode 0, len 0, vendor err 129", lost(Some(129), None)),
@@ -197,20 +198,23 @@ mod tests {
         ] {
             assert_eq!(of_warning(text), trouble, "{text}");
         }
-        assert!(meaning(12).contains("retry counter"));
+        assert!(describe_completion_status(12).contains("retry counter"));
     }
 
     #[test]
     fn refused_calls_and_warnings_that_are_none() {
         let refused = of_warning("Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory");
-        assert_eq!(refused, Some(Trouble::Verbs { call: "ibv_reg_mr_iova2".into(), error: "Cannot allocate memory".into() }));
-        assert_eq!(of_warning("Call to ibv_create_qp failed"), Some(Trouble::Verbs { call: "ibv_create_qp".into(), error: String::new() }));
+        assert_eq!(refused, Some(NcclFailureCause::Verbs { call: "ibv_reg_mr_iova2".into(), error: "Cannot allocate memory".into() }));
+        assert_eq!(
+            of_warning("Call to ibv_create_qp failed"),
+            Some(NcclFailureCause::Verbs { call: "ibv_create_qp".into(), error: String::new() })
+        );
         assert_eq!(of_warning("Call to ibv_open_device failed"), None);
         assert_eq!(of_warning("NET/IB : mlx5_0:1 Got async error event: GID table change"), None);
         for end in ["Cuda failure 719 'unspecified launch failure'", "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 60"] {
-            assert_eq!(of_warning(end), Some(Trouble::Other), "{end}");
+            assert_eq!(of_warning(end), Some(NcclFailureCause::Other), "{end}");
         }
         let broken = "NET/IB : mlx5_0:1 async fatal event on QP (0x7f): local work queue catastrophic error";
-        assert_eq!(of_warning(broken), Some(Trouble::Device));
+        assert_eq!(of_warning(broken), Some(NcclFailureCause::Device));
     }
 }

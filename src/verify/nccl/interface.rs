@@ -30,13 +30,13 @@ impl Interface {
 
 /// Reads it.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct Hpn0InterfaceReader {
     /// What was seen.
     pub seen: Option<Interface>,
     left: usize,
 }
 
-impl Reader {
+impl Hpn0InterfaceReader {
     /// A line that names it anywhere.
     pub fn named(&mut self, text: &str, line: u64) {
         let mut words = text.split_whitespace().map(|word| word.split('@').next().unwrap_or(word).trim_end_matches(':'));
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Option<Interface> {
-        let mut reader = Reader::default();
+        let mut reader = Hpn0InterfaceReader::default();
         for (number, line) in text.lines().enumerate() {
             match line.contains("hpn0") {
                 true => reader.named(line, number as u64 + 1),

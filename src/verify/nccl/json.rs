@@ -3,8 +3,8 @@
 //! Sources: NVIDIA/nccl-tests, `src/util.cu` (`jsonOutputInit`, `writeDeviceReport`, `writeBenchmarkLineBody`, `writeResultFooter`), versions 1 to 3 of the
 //! file, which have in common what is read here. Truth is a text there (`"okay":"true"`), and what is no number is `"nan"`.
 
-use super::collective::{Measured, Rates, Run, Size};
-use super::log::Log;
+use super::collective::{CollectiveRates, CollectiveRun, CollectiveSizeResult, MeasuredOperation};
+use super::log::NcclLog;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,7 @@ impl Taker {
     }
 
     /// Adds what it says to a log. A table that the log has itself says the same of the run.
-    pub(super) fn finish(self, log: &mut Log) {
+    pub(super) fn finish(self, log: &mut NcclLog) {
         let Some(held) = self.held else { return };
         let mut values = serde_json::Deserializer::from_slice(&held).into_iter::<Value>();
         let Some(Ok(Value::Object(object))) = values.next() else { return };
@@ -69,7 +69,7 @@ impl Taker {
         }
         let object = Value::Object(object);
         if log.runs.is_empty() {
-            let run = run(&object);
+            let run = parse_run(&object);
             log.world = log.world.max(Some(run.ranks).filter(|ranks| *ranks > 0));
             log.runs.push(run);
         }
@@ -77,7 +77,7 @@ impl Taker {
             log.versions.insert(version_of(version));
         }
         if log.environment.is_empty() {
-            log.environment = environment(&object["env"]);
+            log.environment = parse_environment(&object["env"]);
         }
         // A table says it as well, in a line of its own.
         let errors = object["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -94,26 +94,26 @@ fn version_of(code: u64) -> String {
     format!("{major}.{minor}.{patch}")
 }
 
-fn environment(list: &Value) -> BTreeMap<String, BTreeSet<String>> {
+fn parse_environment(list: &Value) -> BTreeMap<String, BTreeSet<String>> {
     const MOST: usize = 256;
     let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
     let ours = texts.filter(|text| text.starts_with(KEPT)).filter_map(|text| text.split_once('='));
-    ours.take(MOST).map(|(name, value)| (super::kept(name), BTreeSet::from([super::kept(value)]))).collect()
+    ours.take(MOST).map(|(name, value)| (super::truncate_log_text(name), BTreeSet::from([super::truncate_log_text(value)]))).collect()
 }
 
-fn run(object: &Value) -> Run {
-    let mut run = Run::default();
+fn parse_run(object: &Value) -> CollectiveRun {
+    let mut run = CollectiveRun::default();
     for row in object["results"].as_array().into_iter().flatten() {
         let Some(bytes) = row["size"].as_u64() else { continue };
-        let size = Size { bytes, out_of_place: rates(&row["out_of_place"]), in_place: rates(&row["in_place"]) };
+        let size = CollectiveSizeResult { bytes, out_of_place: parse_rates(&row["out_of_place"]), in_place: parse_rates(&row["in_place"]) };
         let wrong = [&row["out_of_place"], &row["in_place"]].map(|placement| &placement["nwrong"]);
-        let checked: Vec<Option<f64>> = wrong.into_iter().filter(|wrong| !wrong.is_null()).map(number).collect();
-        let word = |name: &str| row[name].as_str().map(str::trim).filter(|word| !word.is_empty()).map(super::kept);
+        let checked: Vec<Option<f64>> = wrong.into_iter().filter(|wrong| !wrong.is_null()).map(parse_finite_number).collect();
+        let word = |name: &str| row[name].as_str().map(str::trim).filter(|word| !word.is_empty()).map(super::truncate_log_text);
         let root = row["root"].as_i64().or_else(|| row["root"].as_str()?.trim().parse().ok());
-        run.measured(size, &checked, Measured { operation: word("redop"), data_type: word("type"), root });
+        run.measured(size, &checked, MeasuredOperation { operation: word("redop"), data_type: word("type"), root });
     }
     let program = object["args"][0].as_str().and_then(|path| path.rsplit('/').next());
-    run.program = program.filter(|name| !name.is_empty()).map(super::kept);
+    run.program = program.filter(|name| !name.is_empty()).map(super::truncate_log_text);
     run.bytes_max = object["config"]["maximum_bytes"].as_u64();
     for device in object["config"]["devices"].as_array().into_iter().flatten() {
         run.rank(device["hostname"].as_str().unwrap_or_default());
@@ -123,27 +123,31 @@ fn run(object: &Value) -> Run {
         Value::Bool(is_right) => Some(*is_right),
         _ => None,
     };
-    run.average = number(&object["average_bus_bandwidth"]["bandwidth"]);
+    run.average = parse_finite_number(&object["average_bus_bandwidth"]["bandwidth"]);
     run
 }
 
-fn rates(placement: &Value) -> Option<Rates> {
-    Some(Rates { time_us: number(&placement["time"]), algbw: number(&placement["alg_bw"])?, busbw: number(&placement["bus_bw"])? })
+fn parse_rates(placement: &Value) -> Option<CollectiveRates> {
+    Some(CollectiveRates {
+        time_us: parse_finite_number(&placement["time"]),
+        algbw: parse_finite_number(&placement["alg_bw"])?,
+        busbw: parse_finite_number(&placement["bus_bw"])?,
+    })
 }
 
-fn number(value: &Value) -> Option<f64> {
+fn parse_finite_number(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nccl::{Decoder, Expected, Proven, judge, samples};
-    use crate::result::Verdict;
+    use crate::nccl::{NcclExpectations, NcclLogDecoder, Proven, check_nccl_log, samples};
+    use crate::result::CheckVerdict;
     use proptest::prelude::*;
 
-    fn of(chunks: &[&[u8]]) -> Log {
-        let mut decoder = Decoder::default();
+    fn of(chunks: &[&[u8]]) -> NcclLog {
+        let mut decoder = NcclLogDecoder::default();
         chunks.iter().for_each(|chunk| decoder.feed(chunk));
         decoder.finish()
     }
@@ -154,7 +158,7 @@ mod tests {
         let with = |errors: &str| of(&[samples::JSON.replacen("\"errors\":[]", &format!("\"errors\":[{errors}]"), 1).as_bytes()]);
         let log = with(&format!("\"{lost}\""));
         assert_eq!((log.failed, log.failures[0].text.as_str()), (1, lost));
-        assert_eq!(judge(&log, &Expected::of("x", "--log x")).proven, Proven::Disproven);
+        assert_eq!(check_nccl_log(&log, &NcclExpectations::of("x", "--log x")).proven, Proven::Disproven);
         assert_eq!((with("\"\"").warnings.0, with("\"NET/IB : no one listens\"").warnings.0), (0, 1));
         assert_eq!(of(&[format!("# error: {lost}\n").as_bytes()]).failed, 1);
     }
@@ -174,16 +178,16 @@ mod tests {
         assert_eq!((log.versions.iter().next().map(String::as_str), log.world), (Some("2.21.5"), Some(4)));
         assert_eq!(log.environment.keys().collect::<Vec<_>>(), ["NCCL_DEBUG", "NCCL_IB_HCA"], "nothing else of its environment is kept");
         // It is silent of the network, so it proves nothing by itself; what NCCL says beside it does.
-        let expected = Expected { node_gbps: Some(240.0), ..Expected::of("x", "--log x") };
-        let verdict = |log: &Log| {
-            let proof = judge(log, &expected);
+        let expected = NcclExpectations { node_gbps: Some(240.0), ..NcclExpectations::of("x", "--log x") };
+        let verdict = |log: &NcclLog| {
+            let proof = check_nccl_log(log, &expected);
             let bandwidth = proof.aspects.iter().find(|(aspect, _)| aspect.word() == "bandwidth").map(|(_, judged)| judged.verdict);
             (proof.proven, bandwidth)
         };
-        assert_eq!(verdict(&log), (Proven::NotKnown, Some(Verdict::Passed)));
-        let said = samples::rank("gpu-01", 1201, 0) + &samples::rank("gpu-02", 1301, 2);
-        assert_eq!(verdict(&of(&[said.as_bytes(), samples::JSON.as_bytes()])), (Proven::Proven, Some(Verdict::Passed)));
-        let both = of(&[samples::job().as_bytes(), samples::JSON.as_bytes()]);
+        assert_eq!(verdict(&log), (Proven::NotKnown, Some(CheckVerdict::Passed)));
+        let said = samples::render_rank_log("gpu-01", 1201, 0) + &samples::render_rank_log("gpu-02", 1301, 2);
+        assert_eq!(verdict(&of(&[said.as_bytes(), samples::JSON.as_bytes()])), (Proven::Proven, Some(CheckVerdict::Passed)));
+        let both = of(&[samples::render_job_log().as_bytes(), samples::JSON.as_bytes()]);
         assert_eq!(both.runs.len(), 1, "the same run is one run");
     }
 

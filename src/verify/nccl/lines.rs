@@ -13,7 +13,7 @@ const BELL: u8 = 0x07;
 
 /// One line: its number from 1 and its text. A progress bar writes many texts into one line (`\r`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct LogLine<'a> {
     /// From 1, as editors count.
     pub number: u64,
     /// Without line end, ANSI sequences and NUL; bytes that are not UTF-8 are replaced.
@@ -22,7 +22,7 @@ pub struct Line<'a> {
 
 /// Cuts a stream into lines.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct LogLineSplitter {
     held: Vec<u8>,
     is_too_long: bool,
     ended: u64,
@@ -32,16 +32,16 @@ pub struct Lines {
     pub cut: u64,
 }
 
-impl Lines {
+impl LogLineSplitter {
     /// Takes the next bytes; every line that ends in them is told. Empty lines are counted and not told.
-    pub fn feed(&mut self, mut chunk: &[u8], each: &mut impl FnMut(Line<'_>)) {
+    pub fn feed(&mut self, mut chunk: &[u8], each: &mut impl FnMut(LogLine<'_>)) {
         self.bytes += chunk.len() as u64;
         while let Some(at) = memchr2(b'\n', b'\r', chunk) {
             let (line, rest) = chunk.split_at(at);
             if self.held.is_empty() {
                 let whole = &line[..line.len().min(LINE_MAX)];
                 self.cut += u64::from(whole.len() < line.len());
-                tell(whole, self.ended + 1, each);
+                emit_line(whole, self.ended + 1, each);
             } else {
                 self.hold(line);
                 self.tell_held(each);
@@ -53,7 +53,7 @@ impl Lines {
     }
 
     /// The stream is over: a last line without a line end is told too. Gives back how many lines there were.
-    pub fn end(&mut self, each: &mut impl FnMut(Line<'_>)) -> u64 {
+    pub fn end(&mut self, each: &mut impl FnMut(LogLine<'_>)) -> u64 {
         let open = u64::from(!self.held.is_empty());
         self.tell_held(each);
         self.ended + open
@@ -65,23 +65,23 @@ impl Lines {
         self.held.extend_from_slice(&part[..part.len().min(room)]);
     }
 
-    fn tell_held(&mut self, each: &mut impl FnMut(Line<'_>)) {
+    fn tell_held(&mut self, each: &mut impl FnMut(LogLine<'_>)) {
         self.cut += u64::from(self.is_too_long);
         self.is_too_long = false;
-        tell(&self.held, self.ended + 1, each);
+        emit_line(&self.held, self.ended + 1, each);
         self.held.clear();
     }
 }
 
-fn tell(bytes: &[u8], number: u64, each: &mut impl FnMut(Line<'_>)) {
-    let plain = plain(bytes);
+fn emit_line(bytes: &[u8], number: u64, each: &mut impl FnMut(LogLine<'_>)) {
+    let plain = strip_control_sequences(bytes);
     if !plain.is_empty() {
-        each(Line { number, text: &String::from_utf8_lossy(&plain) });
+        each(LogLine { number, text: &String::from_utf8_lossy(&plain) });
     }
 }
 
 /// Without escape sequences, NUL and backspace.
-fn plain(bytes: &[u8]) -> Cow<'_, [u8]> {
+fn strip_control_sequences(bytes: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = memchr3(ESCAPE, 0, 8, bytes) else { return Cow::Borrowed(bytes) };
     let mut out = bytes[..first].to_vec();
     let mut rest = &bytes[first..];
@@ -120,8 +120,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(chunks: &[&[u8]]) -> (Vec<(u64, String)>, u64, u64) {
-        let (mut lines, mut told) = (Lines::default(), Vec::new());
-        let mut each = |line: Line<'_>| told.push((line.number, line.text.to_owned()));
+        let (mut lines, mut told) = (LogLineSplitter::default(), Vec::new());
+        let mut each = |line: LogLine<'_>| told.push((line.number, line.text.to_owned()));
         chunks.iter().for_each(|chunk| lines.feed(chunk, &mut each));
         let count = lines.end(&mut each);
         (told, count, lines.cut)
@@ -143,11 +143,11 @@ mod tests {
     #[test]
     fn a_line_without_end_is_cut_and_costs_its_limit() {
         let long = vec![b'a'; LINE_MAX + 1];
-        let (mut lines, mut told) = (Lines::default(), Vec::new());
+        let (mut lines, mut told) = (LogLineSplitter::default(), Vec::new());
         for _ in 0..100 {
-            lines.feed(&long, &mut |line: Line<'_>| told.push(line.text.len()));
+            lines.feed(&long, &mut |line: LogLine<'_>| told.push(line.text.len()));
         }
-        lines.feed(b"\nnext\n", &mut |line: Line<'_>| told.push(line.text.len()));
+        lines.feed(b"\nnext\n", &mut |line: LogLine<'_>| told.push(line.text.len()));
         assert_eq!((told, lines.cut, lines.held.capacity() <= 2 * LINE_MAX), (vec![LINE_MAX, 4], 1, true));
     }
 

@@ -1,13 +1,13 @@
 //! What a log told, in a memory that does not grow with its length: the first of each, and how many.
 
-use super::collective::Run;
-use super::failure::{self, Failure};
+use super::collective::CollectiveRun;
+use super::failure::{self, NcclLogFailure};
 use super::interface::Interface;
-use super::message::Event;
-use super::process::{Channels, Process, VALUES_MAX, put};
-use super::speaker::Process as Name;
+use super::message::NcclEvent;
+use super::process::{Channels, NcclProcess, VALUES_MAX, insert_bounded};
+use super::speaker::LogProcessTag as Name;
 use super::steps::Steps;
-use super::training::Training;
+use super::training::TrainingProgress;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ const FAILURES_MAX: usize = 32;
 
 /// A whole log.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Log {
+pub struct NcclLog {
     /// Lines.
     pub lines: u64,
     /// Bytes.
@@ -28,7 +28,7 @@ pub struct Log {
     /// Versions of NCCL.
     pub versions: BTreeSet<String>,
     /// Every process, in the order in which they spoke first.
-    pub processes: Vec<Process>,
+    pub processes: Vec<NcclProcess>,
     /// Texts of processes beyond those that are told apart.
     pub untold: u64,
     /// The greatest number of ranks that a communicator was to have.
@@ -38,9 +38,9 @@ pub struct Log {
     /// Variables that NCCL obeyed, with their values.
     pub environment: BTreeMap<String, BTreeSet<String>>,
     /// Runs of nccl-tests.
-    pub runs: Vec<Run>,
+    pub runs: Vec<CollectiveRun>,
     /// Progress of a training job.
-    pub training: Training,
+    pub training: TrainingProgress,
     /// How long its steps took.
     pub steps: Steps,
     /// `ib_write_bw` in Gb/s: how often, the least and the most.
@@ -48,7 +48,7 @@ pub struct Log {
     /// `hpn0`.
     pub hpn: Option<Interface>,
     /// The first lines that say that the job broke.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<NcclLogFailure>,
     /// How many there are.
     pub failed: u64,
     /// Warnings of NCCL that break nothing: how many, and the first.
@@ -59,7 +59,7 @@ pub struct Log {
     pub ring_spoke: bool,
 }
 
-impl Log {
+impl NcclLog {
     /// Hosts that are named, by NCCL or by nccl-tests.
     pub fn hosts(&self) -> BTreeSet<&str> {
         let of_runs = self.runs.iter().flat_map(|run| &run.hosts).map(String::as_str);
@@ -119,16 +119,18 @@ impl Log {
     /// Takes what NCCL warned of.
     pub fn take_warning(&mut self, host: Option<&str>, text: &str, line: u64) {
         match failure::of_warning(text) {
-            Some(trouble) => self.fail(Failure { trouble, line, host: host.map(super::kept), text: super::kept(text) }),
+            Some(trouble) => {
+                self.fail(NcclLogFailure { trouble, line, host: host.map(super::truncate_log_text), text: super::truncate_log_text(text) })
+            }
             None => {
                 self.warnings.0 += 1;
-                self.warnings.1.get_or_insert_with(|| (line, super::kept(text)));
+                self.warnings.1.get_or_insert_with(|| (line, super::truncate_log_text(text)));
             }
         }
     }
 
     /// Takes a line that says that the job broke.
-    pub fn fail(&mut self, failure: Failure) {
+    pub fn fail(&mut self, failure: NcclLogFailure) {
         self.failed += 1;
         if self.failures.len() < FAILURES_MAX {
             self.failures.push(failure);
@@ -140,7 +142,7 @@ impl Log {
         let is_of = |whole: &str, part: &str| whole.strip_prefix(part).is_some_and(|rest| rest.starts_with('+'));
         if !self.versions.iter().any(|known| is_of(known, version)) {
             self.versions.retain(|known| !is_of(version, known));
-            put(&mut self.versions, super::kept(version));
+            insert_bounded(&mut self.versions, super::truncate_log_text(version));
         }
     }
 
@@ -166,16 +168,16 @@ pub struct Processes {
 
 impl Processes {
     /// Takes an event of a process.
-    pub fn take(&mut self, log: &mut Log, name: Option<Name<'_>>, event: Event<'_>, line: u64) {
+    pub fn take(&mut self, log: &mut NcclLog, name: Option<Name<'_>>, event: NcclEvent<'_>, line: u64) {
         match event {
-            Event::Environment(name, value) => environment(log, name, value),
-            Event::Version(version) => log.take_version(version),
-            Event::Nodes { ranks, nodes } => {
+            NcclEvent::Environment(name, value) => record_environment(log, name, value),
+            NcclEvent::Version(version) => log.take_version(version),
+            NcclEvent::Nodes { ranks, nodes } => {
                 log.world = log.world.max(Some(ranks));
                 log.nodes = log.nodes.max(Some(nodes));
             }
             _ => {
-                if let Event::Rank { of, .. } = event {
+                if let NcclEvent::Rank { of, .. } = event {
                     log.world = log.world.max(Some(of));
                 }
                 match self.place(log, name).and_then(|place| log.processes.get_mut(place)) {
@@ -186,10 +188,10 @@ impl Processes {
         }
     }
 
-    fn place(&mut self, log: &mut Log, name: Option<Name<'_>>) -> Option<usize> {
+    fn place(&mut self, log: &mut NcclLog, name: Option<Name<'_>>) -> Option<usize> {
         let Some(name) = name else {
             return Some(*self.nameless.get_or_insert_with(|| {
-                log.processes.push(Process::default());
+                log.processes.push(NcclProcess::default());
                 log.processes.len() - 1
             }));
         };
@@ -200,7 +202,7 @@ impl Processes {
             Some(place) => *place,
             None if self.places.len() >= PROCESSES_MAX => return None,
             None => {
-                log.processes.push(Process { host: Some(super::kept(name.host)), ..Process::default() });
+                log.processes.push(NcclProcess { host: Some(super::truncate_log_text(name.host)), ..NcclProcess::default() });
                 self.places.insert(name.name.into(), log.processes.len() - 1);
                 log.processes.len() - 1
             }
@@ -212,12 +214,12 @@ impl Processes {
     }
 }
 
-fn environment(log: &mut Log, name: &str, value: &str) {
+fn record_environment(log: &mut NcclLog, name: &str, value: &str) {
     if let Some(values) = log.environment.get_mut(name) {
         if !values.contains(value) {
-            put(values, super::kept(value));
+            insert_bounded(values, super::truncate_log_text(value));
         }
     } else if log.environment.len() < 4 * VALUES_MAX {
-        log.environment.insert(super::kept(name), BTreeSet::from([super::kept(value)]));
+        log.environment.insert(super::truncate_log_text(name), BTreeSet::from([super::truncate_log_text(value)]));
     }
 }

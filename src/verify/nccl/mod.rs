@@ -33,26 +33,26 @@ mod traffic;
 pub mod training;
 pub mod transport;
 
-pub use decoder::Decoder;
-pub use expected::{AcsNic, Expected, Traffic};
-pub use judge::{Aspect, Proof, Proven, judge};
-pub use log::Log;
+pub use decoder::NcclLogDecoder;
+pub use expected::{AcsNic, NcclExpectations, ObservedRailTraffic};
+pub use judge::{Aspect, NcclProof, Proven, check_nccl_log};
+pub use log::NcclLog;
 use railwright_base::nodeset;
 use railwright_base::text::{one_line, start_of};
 
 /// A text of a log as it is kept: one line of a length that nobody can blow up, without what would change how it is shown.
-fn kept(text: &str) -> String {
+fn truncate_log_text(text: &str) -> String {
     const KEPT_MAX: usize = 240;
     one_line(start_of(text, 4 * KEPT_MAX), KEPT_MAX)
 }
 
 /// Names of hosts or devices as a node-set. A log can be anybody's: what is no plain name, or holds more numbers than a name that
 /// counts on, is told as it is, so that folding stays cheap and the brackets of a node-set are ours.
-fn folded<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+fn fold_log_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const NUMBERS_MAX: usize = 8;
     let numbers = |name: &str| name.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty()).count();
     let counts_on = |name: &&str| nodeset::is_plain(name) && numbers(name) <= NUMBERS_MAX;
     let (plain, odd): (Vec<&str>, Vec<&str>) = names.into_iter().partition(counts_on);
-    let folded = nodeset::fold(&plain);
+    let folded = nodeset::fold_node_set(&plain);
     std::iter::once(folded.as_str()).chain(odd).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",")
 }

@@ -4,7 +4,7 @@
 //! Sources: NVIDIA/nccl-tests: `doc/PERFORMANCE.md` (busbw over algbw), and `src/*.cu`, the last lines of each test: `sum` and no root
 //! (-1) for all_reduce, reduce_scatter and sendrecv, `sum` and a root for reduce, `none` and a root for broadcast, gather and scatter.
 
-use super::collective::Run;
+use super::collective::CollectiveRun;
 
 /// Columns have two decimals, so figures from one GB/s on are true to a hundredth.
 const ALGBW_MIN: f64 = 1.0;
@@ -12,7 +12,7 @@ const ALGBW_MIN: f64 = 1.0;
 const NEAR: f64 = 0.03;
 
 /// `all_reduce`, as its program is named; nothing where it is not known. `ranks` took part.
-pub fn of_run(run: &Run, ranks: Option<u32>) -> Option<&str> {
+pub fn of_run(run: &CollectiveRun, ranks: Option<u32>) -> Option<&str> {
     if let Some(program) = &run.program {
         let name = program.trim().rsplit('/').next().unwrap_or_default();
         return Some(name.split_once("_perf").map_or(name, |(name, _)| name));
@@ -35,14 +35,14 @@ pub fn of_run(run: &Run, ranks: Option<u32>) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nccl::Decoder;
+    use crate::nccl::NcclLogDecoder;
 
     fn of(program: &str, operation: &str, root: i32, busbw: f64, ranks: u32) -> Option<String> {
         let text = format!(
             "{program}#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n\
              1073741824 268435456 float {operation} {root} 9000 100.00 {busbw:.2} 0 9000 100.00 {busbw:.2} 0\n"
         );
-        let mut decoder = Decoder::default();
+        let mut decoder = NcclLogDecoder::default();
         decoder.feed(text.as_bytes());
         of_run(&decoder.finish().runs[0], Some(ranks)).map(str::to_owned)
     }

@@ -1,6 +1,6 @@
 //! One process of a job, as far as it told of itself: its ranks, what it found, what it chose, and how its channels go.
 
-use super::message::{Ends, Event, Link, Way};
+use super::message::{ChannelPath, Ends, NcclEvent, RdmaLinkLayer};
 use std::collections::BTreeSet;
 
 /// Different values of a set that are kept.
@@ -54,7 +54,7 @@ impl Channels {
 
 /// One process of the job, as far as it told of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Process {
+pub struct NcclProcess {
     /// The host or pod; nothing for lines without a name.
     pub host: Option<String>,
     /// Ranks of it.
@@ -62,7 +62,7 @@ pub struct Process {
     /// Ranks that have set up a communicator.
     pub complete: BTreeSet<u32>,
     /// `mlx5_0:1` and what it speaks.
-    pub devices: BTreeSet<(String, Link)>,
+    pub devices: BTreeSet<(String, RdmaLinkLayer)>,
     /// The line that said so.
     pub devices_line: Option<u64>,
     /// It found no RDMA device.
@@ -90,55 +90,57 @@ fn is_verbs(network: &str) -> bool {
     network == "IB" || network.starts_with("IBext") || network.starts_with("NCCL RDMA Plugin")
 }
 
-impl Process {
+impl NcclProcess {
     /// Takes an event of it.
-    pub(super) fn take(&mut self, event: Event<'_>, line: u64) {
+    pub(super) fn take(&mut self, event: NcclEvent<'_>, line: u64) {
         match event {
-            Event::Devices(devices) => {
+            NcclEvent::Devices(devices) => {
                 self.devices_line.get_or_insert(line);
                 for device in devices.into_iter().take(VALUES_MAX) {
-                    put(&mut self.devices, (super::kept(device.port), device.link));
+                    insert_bounded(&mut self.devices, (super::truncate_log_text(device.port), device.link));
                 }
             }
-            Event::NoDevice => self.has_no_device = true,
-            Event::Interfaces(interfaces) => interfaces.into_iter().for_each(|one| put(&mut self.interfaces, super::kept(one))),
-            Event::Network(name) => put(&mut self.networks, super::kept(name)),
-            Event::Channel(way, ends) => {
+            NcclEvent::NoDevice => self.has_no_device = true,
+            NcclEvent::Interfaces(interfaces) => {
+                interfaces.into_iter().for_each(|one| insert_bounded(&mut self.interfaces, super::truncate_log_text(one)))
+            }
+            NcclEvent::Network(name) => insert_bounded(&mut self.networks, super::truncate_log_text(name)),
+            NcclEvent::Channel(way, ends) => {
                 self.channel(way);
                 if let Some(Ends { own, other }) = ends {
-                    put(&mut self.ends.0, own);
-                    put(&mut self.ends.1, other);
+                    insert_bounded(&mut self.ends.0, own);
+                    insert_bounded(&mut self.ends.1, other);
                 }
             }
-            Event::Connected => self.is_connected |= self.channels.all() > 0,
-            Event::DirectNic(is_on) => count(&mut self.direct_nics, is_on),
-            Event::DirectPath(is_on, distance) => {
-                count(&mut self.direct_paths, is_on);
+            NcclEvent::Connected => self.is_connected |= self.channels.all() > 0,
+            NcclEvent::DirectNic(is_on) => count_flag(&mut self.direct_nics, is_on),
+            NcclEvent::DirectPath(is_on, distance) => {
+                count_flag(&mut self.direct_paths, is_on);
                 self.too_far = distance.filter(|_| !is_on).or(self.too_far);
             }
-            Event::Rank { rank, is_complete, is_new, .. } => {
-                put(&mut self.ranks, rank);
+            NcclEvent::Rank { rank, is_complete, is_new, .. } => {
+                insert_bounded(&mut self.ranks, rank);
                 if is_complete {
-                    put(&mut self.complete, rank);
+                    insert_bounded(&mut self.complete, rank);
                     self.is_connected |= is_new && self.channels.all() > 0;
                 }
             }
-            Event::Version(_) | Event::Environment(..) | Event::Nodes { .. } => {}
+            NcclEvent::Version(_) | NcclEvent::Environment(..) | NcclEvent::Nodes { .. } => {}
         }
     }
 
-    fn channel(&mut self, way: Way<'_>) {
+    fn channel(&mut self, way: ChannelPath<'_>) {
         let channels = &mut self.channels;
         match way {
-            Way::Peer => channels.peer += 1,
-            Way::Shared => channels.shared += 1,
-            Way::Net(name, true) if is_verbs(name) => channels.rdma_direct += 1,
-            Way::Net(name, false) if is_verbs(name) => channels.rdma += 1,
-            Way::Net("Socket", _) => channels.socket += 1,
-            Way::Net(name, _) => {
+            ChannelPath::Peer => channels.peer += 1,
+            ChannelPath::Shared => channels.shared += 1,
+            ChannelPath::Net(name, true) if is_verbs(name) => channels.rdma_direct += 1,
+            ChannelPath::Net(name, false) if is_verbs(name) => channels.rdma += 1,
+            ChannelPath::Net("Socket", _) => channels.socket += 1,
+            ChannelPath::Net(name, _) => {
                 channels.plugin += 1;
                 if !self.networks.contains(name) {
-                    put(&mut self.networks, super::kept(name));
+                    insert_bounded(&mut self.networks, super::truncate_log_text(name));
                 }
             }
         }
@@ -178,12 +180,12 @@ impl Process {
 }
 
 /// Puts a value into a set that does not grow without an end.
-pub(super) fn put<T: Ord>(set: &mut BTreeSet<T>, value: T) {
+pub(super) fn insert_bounded<T: Ord>(set: &mut BTreeSet<T>, value: T) {
     if set.len() < VALUES_MAX {
         set.insert(value);
     }
 }
 
-fn count((yes, no): &mut (u64, u64), is_so: bool) {
+fn count_flag((yes, no): &mut (u64, u64), is_so: bool) {
     *if is_so { yes } else { no } += 1;
 }

@@ -43,7 +43,7 @@ pub const JSON: &str = concat!(
 );
 
 /// What NCCL says of one rank: over RDMA.
-pub fn rank(host: &str, pid: u32, rank: u32) -> String {
+pub fn render_rank_log(host: &str, pid: u32, rank: u32) -> String {
     let device = rank % 2;
     let me = format!("{host}:{pid}:{pid} [{device}] NCCL INFO");
     format!(
@@ -62,14 +62,14 @@ pub fn rank(host: &str, pid: u32, rank: u32) -> String {
 }
 
 /// The whole job.
-pub fn job() -> String {
+pub fn render_job_log() -> String {
     let ranks = [("gpu-01", 1201, 0), ("gpu-01", 1202, 1), ("gpu-02", 1301, 2), ("gpu-02", 1302, 3)];
-    let said: String = ranks.iter().map(|(host, pid, number)| rank(host, *pid, *number)).collect();
+    let said: String = ranks.iter().map(|(host, pid, number)| render_rank_log(host, *pid, *number)).collect();
     format!("NCCL version 2.21.5+cuda12.4\n{said}{ALL_REDUCE}")
 }
 
 /// A ring of the lab: two machines, Soft-RoCE, no GPU and no NCCL. As `ring_all_reduce` prints it.
-pub fn ring(network: &str) -> String {
+pub fn render_ring_log(network: &str) -> String {
     let rank = |rank: u32| {
         let host = format!("node{}", rank + 1);
         let me = format!("{host}:31:31 [0] RING INFO");

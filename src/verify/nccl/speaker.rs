@@ -9,7 +9,7 @@ use memchr::memmem::Finder;
 
 /// How NCCL says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum NcclLogLevel {
     /// `NCCL INFO`.
     Info,
     /// `NCCL WARN`: NCCL's word for errors.
@@ -27,20 +27,20 @@ pub enum Speaker {
 
 /// One text of NCCL, or of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Said<'a> {
+pub struct NcclMessage<'a> {
     /// Who.
     pub speaker: Speaker,
     /// `HOST:PID`; nothing where a log was shortened by hand.
-    pub process: Option<Process<'a>>,
+    pub process: Option<LogProcessTag<'a>>,
     /// How.
-    pub level: Level,
+    pub level: NcclLogLevel,
     /// What.
     pub text: &'a str,
 }
 
 /// A process of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Process<'a> {
+pub struct LogProcessTag<'a> {
     /// `HOST:PID`, which is its name here.
     pub name: &'a str,
     /// The host or pod.
@@ -67,18 +67,18 @@ impl Default for Speakers {
 
 impl Speakers {
     /// The texts of NCCL in a line, or those of a ring; false where there is none.
-    pub fn each<'a>(&self, line: &'a str, mut each: impl FnMut(Said<'a>)) -> bool {
+    pub fn each<'a>(&self, line: &'a str, mut each: impl FnMut(NcclMessage<'a>)) -> bool {
         self.of((Speaker::Nccl, &self.nccl), line, &mut each) || self.of((Speaker::Ring, &self.ring), line, &mut each)
     }
 
-    fn of<'a>(&self, (speaker, word): (Speaker, &Finder<'_>), line: &'a str, each: &mut impl FnMut(Said<'a>)) -> bool {
-        let mut marks = word.find_iter(line.as_bytes()).filter_map(|at| Some((at, level(&line[at + WORD..])?)));
+    fn of<'a>(&self, (speaker, word): (Speaker, &Finder<'_>), line: &'a str, each: &mut impl FnMut(NcclMessage<'a>)) -> bool {
+        let mut marks = word.find_iter(line.as_bytes()).filter_map(|at| Some((at, parse_level(&line[at + WORD..])?)));
         let Some((mut at, mut how)) = marks.next() else { return false };
         let mut before = 0;
         loop {
             let next = marks.next();
             let text = &line[at + 2 * WORD..next.map_or(line.len(), |(next, _)| next)];
-            each(Said { speaker, process: process(&line[before..at]), level: how, text: text.trim_end() });
+            each(NcclMessage { speaker, process: parse_process_tag(&line[before..at]), level: how, text: text.trim_end() });
             let Some(following) = next else { return true };
             before = at + 2 * WORD;
             (at, how) = following;
@@ -86,16 +86,16 @@ impl Speakers {
     }
 }
 
-fn level(text: &str) -> Option<Level> {
+fn parse_level(text: &str) -> Option<NcclLogLevel> {
     match text.get(..5)? {
-        "INFO " => Some(Level::Info),
-        "WARN " => Some(Level::Warn),
+        "INFO " => Some(NcclLogLevel::Info),
+        "WARN " => Some(NcclLogLevel::Warn),
         _ => None,
     }
 }
 
 /// `HOST:PID:TID [DEVICE] ` at the end of what stands before; a warning has `FILE:LINE ` after it.
-fn process(before: &str) -> Option<Process<'_>> {
+fn parse_process_tag(before: &str) -> Option<LogProcessTag<'_>> {
     let mut words = before.trim_end().rsplit(' ').filter(|word| !word.is_empty());
     let mut word = words.next()?;
     if !word.ends_with(']') {
@@ -110,11 +110,11 @@ fn process(before: &str) -> Option<Process<'_>> {
     let pid: u32 = pid.parse().ok().filter(|_| thread.bytes().all(|byte| byte.is_ascii_digit()))?;
     let start = host.rfind([':', '>', ']', ')']).map_or(0, |at| at + 1);
     let (name, host) = (&name[start..], &host[start..]);
-    (!host.is_empty()).then_some(Process { name, host, pid })
+    (!host.is_empty()).then_some(LogProcessTag { name, host, pid })
 }
 
 /// The time that log readers put before a line, and the line without that and all the rest that is put before it.
-pub fn tagged(line: &str) -> (Option<&str>, &str) {
+pub fn split_line_tags(line: &str) -> (Option<&str>, &str) {
     let (mut time, mut rest) = (None, line);
     for _ in 0..4 {
         let Some(next) = without_tag(rest) else { break };
@@ -153,7 +153,7 @@ fn without_tag(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    type Told<'a> = (Option<(&'a str, &'a str, u32)>, Level, &'a str);
+    type Told<'a> = (Option<(&'a str, &'a str, u32)>, NcclLogLevel, &'a str);
 
     fn of(line: &str) -> Vec<Told<'_>> {
         let mut told = Vec::new();
@@ -176,11 +176,11 @@ mod tests {
             "  3: ",
             "(W pid=7) ",
         ] {
-            assert_eq!(of(&format!("{before}gpu-01:12:34 [0] NCCL INFO Using network IB")), [(me, Level::Info, "Using network IB")]);
+            assert_eq!(of(&format!("{before}gpu-01:12:34 [0] NCCL INFO Using network IB")), [(me, NcclLogLevel::Info, "Using network IB")]);
         }
         let warning = "[2025-09-01 12:00:00] gpu-01:12:34 [3] transport/net_ib.cc:1234 NCCL WARN NET/IB : x";
-        assert_eq!(of(warning), [(me, Level::Warn, "NET/IB : x")]);
-        assert_eq!(of("NCCL INFO Using network IB"), [(None, Level::Info, "Using network IB")]);
+        assert_eq!(of(warning), [(me, NcclLogLevel::Warn, "NET/IB : x")]);
+        assert_eq!(of("NCCL INFO Using network IB"), [(None, NcclLogLevel::Info, "Using network IB")]);
         assert_eq!(of("NCCL version 2.21.5+cuda12.4"), []);
         assert_eq!(of("gpu-01:12:34 [0] NCCL"), []);
     }
@@ -202,7 +202,7 @@ mod tests {
         let line = "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] ->b:3:4 [1] NCCL INFO Using network IB";
         let told = of(line);
         assert_eq!(told[0].2, "Channel 00/0 : 0[0] ->b:3:4 [1]");
-        assert_eq!(told[1].1, Level::Info);
+        assert_eq!(told[1].1, NcclLogLevel::Info);
         assert_eq!(told[1].2, "Using network IB");
     }
 
@@ -218,12 +218,12 @@ mod tests {
             ("[0xa4]", "[0xa4]"),
             ("[é", "[é"),
         ] {
-            assert_eq!(tagged(line).1, rest);
+            assert_eq!(split_line_tags(line).1, rest);
         }
         let time = "2025-06-01T12:00:00.123456789Z";
         for line in [format!("[pod/a/b] {time} stdout F [rank0]: x"), format!("{time} x"), format!("{time} [1,0]<stdout>:x")] {
-            assert_eq!(tagged(&line), (Some(time), "x"), "{line}");
+            assert_eq!(split_line_tags(&line), (Some(time), "x"), "{line}");
         }
-        assert_eq!(tagged("[rank0]: x"), (None, "x"));
+        assert_eq!(split_line_tags("[rank0]: x"), (None, "x"));
     }
 }

@@ -25,7 +25,7 @@ pub const STEPS_MIN: u64 = 3;
 /// What a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Unit {
+pub enum StepUnit {
     /// A step of the training, by what its log says of it.
     Step,
     /// From one line of progress to the next, which is so many samples.
@@ -34,20 +34,20 @@ pub enum Unit {
     Epoch,
 }
 
-impl Unit {
+impl StepUnit {
     /// For people.
     pub fn word(self) -> String {
         match self {
-            Unit::Step => "a step".to_owned(),
-            Unit::Samples(samples) => format!("{samples} samples"),
-            Unit::Epoch => "an epoch".to_owned(),
+            StepUnit::Step => "a step".to_owned(),
+            StepUnit::Samples(samples) => format!("{samples} samples"),
+            StepUnit::Epoch => "an epoch".to_owned(),
         }
     }
 }
 
 /// Seconds of which the median is asked, in a memory that does not grow.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sampled {
+pub struct SampledDurations {
     values: Vec<(u64, f64)>,
     /// How many there were.
     pub count: u64,
@@ -55,7 +55,7 @@ pub struct Sampled {
     thinned: u32,
 }
 
-impl Sampled {
+impl SampledDurations {
     fn put(&mut self, seconds: f64) {
         if !(STEP_S.contains(&seconds)) {
             return;
@@ -85,9 +85,9 @@ impl Sampled {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Steps {
     /// As the log says them.
-    said: Sampled,
+    said: SampledDurations,
     /// By the times of its lines.
-    timed: Sampled,
+    timed: SampledDurations,
     /// Samples from line to line; 0 where a line is an epoch.
     samples: Option<u64>,
     /// Samples of one step over all ranks.
@@ -148,12 +148,12 @@ impl Steps {
     }
 
     /// What a step is, and all of them; what the log says itself goes before what was reckoned from times. Nothing where there are too few.
-    pub fn measured(&self) -> Option<(Unit, &Sampled)> {
+    pub fn measured(&self) -> Option<(StepUnit, &SampledDurations)> {
         let of_lines = match self.samples {
-            Some(0) => Unit::Epoch,
-            samples => Unit::Samples(samples.unwrap_or_default()),
+            Some(0) => StepUnit::Epoch,
+            samples => StepUnit::Samples(samples.unwrap_or_default()),
         };
-        [(Unit::Step, &self.said), (of_lines, &self.timed)].into_iter().find(|(_, sampled)| sampled.count >= STEPS_MIN)
+        [(StepUnit::Step, &self.said), (of_lines, &self.timed)].into_iter().find(|(_, sampled)| sampled.count >= STEPS_MIN)
     }
 }
 
@@ -175,13 +175,17 @@ mod tests {
         let steps =
             timed(&[(0, 1, Some(0)), (9, 1, Some(640)), (11, 1, Some(1280)), (13, 1, Some(1920)), (60, 2, Some(0)), (62, 2, Some(640))]);
         let (unit, sampled) = steps.measured().unwrap();
-        assert_eq!((unit, sampled.count, sampled.median()), (Unit::Samples(640), 4, Some(2.0)), "what lies between two epochs is no step");
+        assert_eq!(
+            (unit, sampled.count, sampled.median()),
+            (StepUnit::Samples(640), 4, Some(2.0)),
+            "what lies between two epochs is no step"
+        );
         // Two ranks that say the same, and the log of the next pod, which begins again.
         let twice = [(0, 1, Some(0)), (1, 1, Some(0)), (4, 1, Some(64)), (5, 1, Some(64)), (8, 1, Some(128)), (9, 1, Some(64))];
         let again: Vec<_> = twice.iter().chain(&twice).copied().collect();
         assert_eq!(timed(&again).measured().map(|(_, sampled)| (sampled.count, sampled.median())), Some((4, Some(4.0))));
         let epochs = timed(&[(0, 1, None), (30, 2, None), (60, 3, None), (90, 4, None)]);
-        assert_eq!(epochs.measured().map(|(unit, sampled)| (unit, sampled.median())), Some((Unit::Epoch, Some(30.0))));
+        assert_eq!(epochs.measured().map(|(unit, sampled)| (unit, sampled.median())), Some((StepUnit::Epoch, Some(30.0))));
         assert!(timed(&[(0, 1, Some(0)), (2, 1, Some(64)), (4, 1, Some(128))]).measured().is_none(), "two steps are too few");
         let mut untimed = Steps::default();
         [None, Some("yesterday")].into_iter().for_each(|time| untimed.came(time, 1, None));
@@ -195,7 +199,7 @@ mod tests {
             steps.said(text, 1e3);
         }
         let (unit, sampled) = steps.measured().unwrap();
-        assert_eq!((unit, sampled.count, sampled.median()), (Unit::Step, 3, Some(2.0)));
+        assert_eq!((unit, sampled.count, sampled.median()), (StepUnit::Step, 3, Some(2.0)));
     }
 
     proptest! {
@@ -203,7 +207,7 @@ mod tests {
         fn the_median_stays_in_the_middle_of_any_number_of_values(count in 1u64..40_000) {
             // Of a multiple the values are not all different.
             prop_assume!(count % 7919 != 0);
-            let mut sampled = Sampled::default();
+            let mut sampled = SampledDurations::default();
             (0..count).for_each(|n| sampled.put((n * 7919 % count + 1) as f64));
             let middle = sampled.median().unwrap() / count as f64;
             prop_assert!(sampled.count == count && sampled.values.len() <= VALUES_MAX);

@@ -3,42 +3,45 @@
 use super::direct::{self, Direct};
 use super::transport::Transport;
 use super::*;
-use crate::result::Verdict;
+use crate::result::CheckVerdict;
 use proptest::prelude::*;
 
-fn of(text: &str) -> Log {
-    let mut decoder = Decoder::default();
+fn of(text: &str) -> NcclLog {
+    let mut decoder = NcclLogDecoder::default();
     decoder.feed(text.as_bytes());
     decoder.finish()
 }
 
-fn expected() -> Expected {
-    Expected { source: "--expect-gbps".into(), ..Expected::of("job.log", "--log job.log") }
+fn expected() -> NcclExpectations {
+    NcclExpectations { source: "--expect-gbps".into(), ..NcclExpectations::of("job.log", "--log job.log") }
 }
 
 /// Each aspect that is not passed or without meaning, with its code, and all together.
-fn told(text: &str, expected: &Expected) -> (Proven, Vec<(&'static str, Verdict, &'static str)>) {
-    let proof = judge(&of(text), expected);
+fn told(text: &str, expected: &NcclExpectations) -> (Proven, Vec<(&'static str, CheckVerdict, &'static str)>) {
+    let proof = check_nccl_log(&of(text), expected);
     let found = proof.aspects.iter().filter_map(|(aspect, judgement)| Some((aspect.word(), judgement.verdict, judgement.code?)));
     (proof.proven, found.collect())
 }
 
 #[test]
 fn a_good_job_is_proven_and_all_of_it_is_known() {
-    let log = of(&samples::job());
+    let log = of(&samples::render_job_log());
     assert_eq!(log.versions.iter().collect::<Vec<_>>(), ["2.21.5+cuda12.4"]);
     assert_eq!((log.world, log.processes.len(), log.hosts().len()), (Some(4), 4, 2));
     assert_eq!(
-        devices::groups(&log).iter().map(|g| (g.hosts.as_str(), devices::named(&g.devices))).collect::<Vec<_>>(),
+        devices::group_hosts_by_devices(&log)
+            .iter()
+            .map(|g| (g.hosts.as_str(), devices::format_device_names(&g.devices)))
+            .collect::<Vec<_>>(),
         [("gpu-[01-02]", "mlx5_[0-1]".to_owned())]
     );
     assert_eq!((transport::of_log(&log), direct::of_log(&log)), (Transport::Roce, Direct::On));
     assert_eq!((log.channels().rdma_direct, log.channels().peer), (8, 4));
-    assert_eq!(told(&samples::job(), &expected()), (Proven::Proven, vec![]));
-    let carried = Expected { node_gbps: Some(240.0), ..expected() };
-    assert_eq!(told(&samples::job(), &carried), (Proven::Proven, vec![]), "26.56 of 30 GB/s");
-    let more = Expected { node_gbps: Some(400.0), ..expected() };
-    assert_eq!(told(&samples::job(), &more), (Proven::Disproven, vec![("bandwidth", Verdict::Failed, "RW1209")]));
+    assert_eq!(told(&samples::render_job_log(), &expected()), (Proven::Proven, vec![]));
+    let carried = NcclExpectations { node_gbps: Some(240.0), ..expected() };
+    assert_eq!(told(&samples::render_job_log(), &carried), (Proven::Proven, vec![]), "26.56 of 30 GB/s");
+    let more = NcclExpectations { node_gbps: Some(400.0), ..expected() };
+    assert_eq!(told(&samples::render_job_log(), &more), (Proven::Disproven, vec![("bandwidth", CheckVerdict::Failed, "RW1209")]));
 }
 
 #[test]
@@ -48,15 +51,15 @@ fn the_line_of_alibaba_clouds_page_is_enough_from_one_pod_of_two() {
                Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\nTrain Epoch: 2 [640/60000 (1%)]\tloss=2.2\n";
     assert_eq!(told(pod, &expected()), (Proven::Proven, vec![]));
     let alone = pod.replace("nranks 2", "nranks 1");
-    assert_eq!(told(&alone, &expected()), (Proven::NotKnown, vec![("transport", Verdict::Unknown, "RW1203")]));
-    let strict = Expected { needs_gpudirect: true, ..expected() };
-    assert_eq!(told(pod, &strict), (Proven::NotKnown, vec![("gpudirect", Verdict::Unknown, "RW1206")]));
+    assert_eq!(told(&alone, &expected()), (Proven::NotKnown, vec![("transport", CheckVerdict::Unknown, "RW1203")]));
+    let strict = NcclExpectations { needs_gpudirect: true, ..expected() };
+    assert_eq!(told(pod, &strict), (Proven::NotKnown, vec![("gpudirect", CheckVerdict::Unknown, "RW1206")]));
 }
 
 #[test]
 fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
     let chosen = "gpu-01:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB eth0:10.0.0.1<0>\n";
-    let nothing_came = (Proven::NotKnown, vec![("transport", Verdict::Unknown, "RW1203")]);
+    let nothing_came = (Proven::NotKnown, vec![("transport", CheckVerdict::Unknown, "RW1203")]);
     assert_eq!(told(chosen, &expected()), nothing_came);
     let met = format!("{chosen}gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE\n");
     assert_eq!(told(&met, &expected()), nothing_came, "ranks meet over TCP");
@@ -64,7 +67,7 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
     let (proven, doubts) = told(&to_be, &expected());
     assert_eq!(
         (proven, doubts.last()),
-        (Proven::NotKnown, Some(&("progress", Verdict::Warning, "RW1212"))),
+        (Proven::NotKnown, Some(&("progress", CheckVerdict::Warning, "RW1212"))),
         "it may hang (NVIDIA/nccl#899)"
     );
     for after in ["Connected all rings", "ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE"] {
@@ -89,7 +92,7 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
 /// As people posted them: NVIDIA/nccl#707, NVIDIA/nccl-tests#29, NVIDIA/nccl#1320, aws/aws-ofi-nccl#33, NVIDIA/nccl-tests#17; names are made up.
 #[test]
 fn logs_that_were_posted() {
-    let one_host = (Proven::NotKnown, vec![("transport", Verdict::Unknown, "RW1203")]);
+    let one_host = (Proven::NotKnown, vec![("transport", CheckVerdict::Unknown, "RW1203")]);
     let loopback = "gpu-01:9:10 [0] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] [receive] via NET/IB/5/GDRDMA\n\
                     gpu-01:9:12 [2] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] [send] via NET/IB/2/GDRDMA\n\
                     gpu-01:9:12 [2] NCCL INFO Connected all rings\n";
@@ -100,10 +103,10 @@ fn logs_that_were_posted() {
     // Releases before 2.5 tell interfaces whatever they choose.
     let old = "server3:15:15 [7] NCCL INFO NET/Socket : Using [0]enp41s0f1:<0> [1]virbr0:<0>\n\
                server3:15:15 [7] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB enp41s0f1:<0>\n";
-    assert_eq!(judge(&of(old), &expected()).transport, Transport::Infiniband);
+    assert_eq!(check_nccl_log(&of(old), &expected()).transport, Transport::Infiniband);
     let plugin = "a:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nb:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.2<0>\n\
                   a:1:1 [0] NCCL INFO Ring 00 : 7 -> 8 [receive] via NET/AWS Libfabric/0\n";
-    assert_eq!(judge(&of(plugin), &expected()).transport, Transport::Plugin);
+    assert_eq!(check_nccl_log(&of(plugin), &expected()).transport, Transport::Plugin);
 
     let alone = "l20:3:9 [0] NCCL INFO NET/IB : No device found.\nl20:3:9 [0] NCCL INFO Using network Socket\n\
                  l20:3:9 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 3000 - Init COMPLETE\n";
@@ -139,8 +142,8 @@ fn a_job_that_broke_is_not_proven() {
         "gpu-01:7:7 [0] process_err_completion:1723 NCCL WARN NET/OFI Operation with NULL context completed with error",
         "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.",
     ] {
-        let (proven, doubts) = told(&format!("{}{line}\n", samples::job()), &expected());
-        assert!(proven == Proven::Disproven && doubts.contains(&("progress", Verdict::Failed, "RW1211")), "{line}: {doubts:?}");
+        let (proven, doubts) = told(&format!("{}{line}\n", samples::render_job_log()), &expected());
+        assert!(proven == Proven::Disproven && doubts.contains(&("progress", CheckVerdict::Failed, "RW1211")), "{line}: {doubts:?}");
     }
 }
 
@@ -155,7 +158,7 @@ fn what_nccl_says_of_nodes_goes_before_what_is_concluded() {
             8 / nodes
         )
     };
-    let of_one = (Proven::NotKnown, vec![("transport", Verdict::Unknown, "RW1203")]);
+    let of_one = (Proven::NotKnown, vec![("transport", CheckVerdict::Unknown, "RW1203")]);
     assert_eq!(told(&log(1, ""), &expected()), of_one, "one rank of eight on one host");
     let channel = "gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0/GDRDMA\n";
     assert_eq!(
@@ -171,7 +174,7 @@ fn what_nccl_says_of_nodes_goes_before_what_is_concluded() {
 #[test]
 fn a_rank_that_found_no_device_has_tcp_alone() {
     let lost = "gpu-03:9:9 [0] NCCL INFO NET/IB : No device found.\ngpu-03:9:9 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 4 nranks 5 - Init START\n";
-    let proof = judge(&of(&format!("{}{lost}", samples::job())), &expected());
+    let proof = check_nccl_log(&of(&format!("{}{lost}", samples::render_job_log())), &expected());
     assert_eq!((proof.proven, proof.aspects[0].1.measured.as_str()), (Proven::Disproven, "TCP sockets on gpu-03, RoCE on gpu-[01-02]"));
     // A plugin that it takes instead is another matter.
     let plugin = format!("{lost}gpu-03:9:9 [0] NCCL INFO Using network AWS Libfabric\n");
@@ -180,7 +183,7 @@ fn a_rank_that_found_no_device_has_tcp_alone() {
 
 #[test]
 fn a_training_that_ends_in_a_crash_is_broken() {
-    let going = samples::job() + "Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n";
+    let going = samples::render_job_log() + "Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n";
     assert_eq!(told(&going, &expected()), (Proven::Proven, vec![]));
     for end in [
         "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
@@ -192,40 +195,41 @@ fn a_training_that_ends_in_a_crash_is_broken() {
         "mpirun noticed that process rank 3 with PID 0 on node gpu-02 exited on signal 11 (Segmentation fault).",
         "mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.",
     ] {
-        let broken = (Proven::Disproven, vec![("progress", Verdict::Failed, "RW1211")]);
+        let broken = (Proven::Disproven, vec![("progress", CheckVerdict::Failed, "RW1211")]);
         assert_eq!(told(&format!("{going}{end}\n"), &expected()), broken, "{end}");
     }
 }
 
 #[test]
 fn a_ring_proves_the_fabric_and_nothing_of_gpus() {
-    let log = of(&samples::ring("IB"));
-    assert!(log.is_of_ring() && !of(&samples::job()).is_of_ring() && !of("").is_of_ring());
-    assert!(!of(&format!("{}{}", samples::job(), samples::ring("IB"))).is_of_ring(), "NCCL spoke as well");
+    let log = of(&samples::render_ring_log("IB"));
+    assert!(log.is_of_ring() && !of(&samples::render_job_log()).is_of_ring() && !of("").is_of_ring());
+    assert!(!of(&format!("{}{}", samples::render_job_log(), samples::render_ring_log("IB"))).is_of_ring(), "NCCL spoke as well");
     assert_eq!((log.world, log.hosts().len(), log.channels().rdma), (Some(2), 2, 2));
     assert_eq!((transport::of_log(&log), direct::of_log(&log)), (Transport::Roce, Direct::Unknown));
-    let can = Expected { node_gbps: Some(0.4), ..expected() };
-    assert_eq!(told(&samples::ring("IB"), &can), (Proven::Proven, vec![]), "0.0417 of 0.05 GB/s");
-    let strict = Expected { needs_gpudirect: true, ..can.clone() };
-    assert_eq!(told(&samples::ring("IB"), &strict), (Proven::NotKnown, vec![("gpudirect", Verdict::Unknown, "RW1206")]));
-    assert_eq!(told(&samples::ring("Socket"), &can).1[0], ("transport", Verdict::Failed, "RW1201"));
+    let can = NcclExpectations { node_gbps: Some(0.4), ..expected() };
+    assert_eq!(told(&samples::render_ring_log("IB"), &can), (Proven::Proven, vec![]), "0.0417 of 0.05 GB/s");
+    let strict = NcclExpectations { needs_gpudirect: true, ..can.clone() };
+    assert_eq!(told(&samples::render_ring_log("IB"), &strict), (Proven::NotKnown, vec![("gpudirect", CheckVerdict::Unknown, "RW1206")]));
+    assert_eq!(told(&samples::render_ring_log("Socket"), &can).1[0], ("transport", CheckVerdict::Failed, "RW1201"));
     // Its own words of what broke are those of NCCL.
     let lost = "node1:31:31 [0] RING WARN NET/IB : Got completion with status=12 opcode=1 len=0 vendor err 0 (x)\n";
-    let broken = told(&format!("{}{lost}", samples::ring("IB")), &can);
-    assert_eq!(broken, (Proven::Disproven, vec![("progress", Verdict::Failed, "RW1211")]));
+    let broken = told(&format!("{}{lost}", samples::render_ring_log("IB")), &can);
+    assert_eq!(broken, (Proven::Disproven, vec![("progress", CheckVerdict::Failed, "RW1211")]));
 }
 
 #[test]
 fn a_ring_is_compared_with_a_ring() {
-    use compare::{Side, Topic};
+    use compare::{ComparedLog, LogComparisonTopic};
     let compared = |texts: [&str; 2]| {
         let logs = texts.map(of);
-        let proofs = [0, 1].map(|place| judge(&logs[place], &expected()));
-        let compared = compare::compare([0, 1].map(|place| Side { name: "x", words: "x", log: &logs[place], proof: &proofs[place] }));
-        let alike = compared.topics.iter().find(|(topic, _)| *topic == Topic::Alike).map(|(_, told)| told.measured.clone());
+        let proofs = [0, 1].map(|place| check_nccl_log(&logs[place], &expected()));
+        let compared =
+            compare::compare_nccl_logs([0, 1].map(|place| ComparedLog { name: "x", words: "x", log: &logs[place], proof: &proofs[place] }));
+        let alike = compared.topics.iter().find(|(topic, _)| *topic == LogComparisonTopic::Alike).map(|(_, told)| told.measured.clone());
         (compared.proven, alike.unwrap())
     };
-    let (rdma, tcp) = (samples::ring("IB"), samples::ring("Socket"));
+    let (rdma, tcp) = (samples::render_ring_log("IB"), samples::render_ring_log("Socket"));
     assert_eq!(compared([&tcp, &rdma]), (Proven::Proven, "2 ranks, 2 hosts, a ring with no GPU and no NCCL".to_owned()));
     let other = tcp.replace("RING", "NCCL");
     assert_eq!(compared([&rdma, &other]), (Proven::Disproven, "a ring without NCCL with RDMA, NCCL over TCP".to_owned()));
@@ -233,99 +237,104 @@ fn a_ring_is_compared_with_a_ring() {
 
 #[test]
 fn more_than_the_nics_carry_proves_nothing() {
-    let of = |gbps: f64| told(&samples::job(), &Expected { node_gbps: Some(gbps), ..expected() });
+    let of = |gbps: f64| told(&samples::render_job_log(), &NcclExpectations { node_gbps: Some(gbps), ..expected() });
     assert_eq!(of(200.0), (Proven::Proven, vec![]), "26.56 of 25 GB/s");
-    assert_eq!(of(190.0), (Proven::NotKnown, vec![("bandwidth", Verdict::Unknown, "RW1218")]), "26.56 of 23.75 GB/s");
+    assert_eq!(of(190.0), (Proven::NotKnown, vec![("bandwidth", CheckVerdict::Unknown, "RW1218")]), "26.56 of 23.75 GB/s");
 }
 
 #[test]
 fn sockets_disprove_and_one_slow_host_disproves_too() {
-    let tcp = samples::job()
+    let tcp = samples::render_job_log()
         .replace("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "NET/IB : No device found.")
         .replace("Using network IB", "Using network Socket")
         .replace("via NET/IB/0/GDRDMA", "via NET/Socket/0");
-    assert_eq!(told(&tcp, &expected()), (Proven::Disproven, vec![("transport", Verdict::Failed, "RW1201")]));
-    let slow =
-        samples::job().replace("gpu-02:1301:1301 [0] NCCL INFO Using network IB", "gpu-02:1301:1301 [0] NCCL INFO Using network Socket");
+    assert_eq!(told(&tcp, &expected()), (Proven::Disproven, vec![("transport", CheckVerdict::Failed, "RW1201")]));
+    let slow = samples::render_job_log()
+        .replace("gpu-02:1301:1301 [0] NCCL INFO Using network IB", "gpu-02:1301:1301 [0] NCCL INFO Using network Socket");
     assert_eq!(told(&slow, &expected()), (Proven::Proven, vec![]), "its channels say better what it uses");
-    let slow = samples::rank("gpu-01", 1, 0) + &samples::rank("gpu-02", 2, 1).replace("NET/IB/0/GDRDMA", "NET/Socket/0");
-    let proof = judge(&of(&slow), &expected());
+    let slow =
+        samples::render_rank_log("gpu-01", 1, 0) + &samples::render_rank_log("gpu-02", 2, 1).replace("NET/IB/0/GDRDMA", "NET/Socket/0");
+    let proof = check_nccl_log(&of(&slow), &expected());
     assert_eq!(proof.proven, Proven::Disproven);
     assert_eq!(proof.aspects[0].1.measured, "TCP sockets on gpu-02, RoCE on gpu-01");
 }
 
 #[test]
 fn gpudirect_that_is_off_says_why() {
-    let off = samples::job().replace("/GDRDMA", "");
-    assert_eq!(told(&off, &expected()), (Proven::Proven, vec![("gpudirect", Verdict::Warning, "RW1205")]));
-    let needed = Expected { needs_gpudirect: true, ..expected() };
-    assert_eq!(told(&off, &needed), (Proven::Disproven, vec![("gpudirect", Verdict::Failed, "RW1205")]));
+    let off = samples::render_job_log().replace("/GDRDMA", "");
+    assert_eq!(told(&off, &expected()), (Proven::Proven, vec![("gpudirect", CheckVerdict::Warning, "RW1205")]));
+    let needed = NcclExpectations { needs_gpudirect: true, ..expected() };
+    assert_eq!(told(&off, &needed), (Proven::Disproven, vec![("gpudirect", CheckVerdict::Failed, "RW1205")]));
     let far =
         off.replace("Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 0 mode Default", "Disabled for GPU 0 / HCA 0 (distance 8 > 5)");
-    assert_eq!(direct::why(&of(&far)), "GPU and NIC are too far apart: distance 8, and NCCL's own level allows 5");
+    assert_eq!(direct::explain_gpudirect_off(&of(&far)), "GPU and NIC are too far apart: distance 8, and NCCL's own level allows 5");
     let no_module = off.replace("GPU Direct RDMA Enabled for HCA", "GPU Direct RDMA Disabled for HCA");
-    assert!(direct::why(&of(&no_module)).contains("nvidia_peermem"));
-    let half = samples::job().replacen("/GDRDMA", "", 3);
+    assert!(direct::explain_gpudirect_off(&of(&no_module)).contains("nvidia_peermem"));
+    let half = samples::render_job_log().replacen("/GDRDMA", "", 3);
     assert_eq!(direct::of_log(&of(&half)), Direct::Partly);
 }
 
 #[test]
 fn wrong_data_missing_ends_and_failures() {
-    let wrong = samples::job().replace("26.56      0", "26.56      7");
-    assert_eq!(told(&wrong, &expected()), (Proven::Disproven, vec![("data", Verdict::Failed, "RW1207")]));
-    let cut = samples::job();
+    let wrong = samples::render_job_log().replace("26.56      0", "26.56      7");
+    assert_eq!(told(&wrong, &expected()), (Proven::Disproven, vec![("data", CheckVerdict::Failed, "RW1207")]));
+    let cut = samples::render_job_log();
     let cut = &cut[..cut.find("  8589934592").unwrap()];
-    assert_eq!(told(cut, &expected()), (Proven::NotKnown, vec![("progress", Verdict::Unknown, "RW1212")]));
+    assert_eq!(told(cut, &expected()), (Proven::NotKnown, vec![("progress", CheckVerdict::Unknown, "RW1212")]));
     let lost = "gpu-02:1302:1400 [1] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.1<4791> with status=12 opcode=0 len=0 vendor err 129 (Send)\n";
     let broken = format!("{cut}{lost}gpu-02: Test NCCL failure common.cu:958 'remote process exited or there was a network error'\n");
-    let proof = judge(&of(&broken), &expected());
+    let proof = check_nccl_log(&of(&broken), &expected());
     let (_, progress) = proof.aspects.last().unwrap();
     assert_eq!((proof.proven, progress.code), (Proven::Disproven, Some("RW1211")));
     assert!(progress.measured.contains("on gpu-02") && progress.measured.ends_with("(and 1 line more)"), "{}", progress.measured);
     assert!(progress.effect.contains("retry counter"), "{}", progress.effect);
-    let hung = samples::rank("gpu-01", 1, 0);
+    let hung = samples::render_rank_log("gpu-01", 1, 0);
     let hung = &hung[..hung.find("Init START").unwrap() + 10];
-    let nothing_came = vec![("transport", Verdict::Unknown, "RW1203"), ("progress", Verdict::Unknown, "RW1212")];
+    let nothing_came = vec![("transport", CheckVerdict::Unknown, "RW1203"), ("progress", CheckVerdict::Unknown, "RW1212")];
     assert_eq!(told(hung, &expected()), (Proven::NotKnown, nothing_came));
 }
 
 #[test]
 fn few_devices_on_one_host_are_told() {
-    let fewer = samples::rank("gpu-01", 1, 0) + &samples::rank("gpu-02", 2, 1).replace(" [1]mlx5_1:1/RoCE", "");
+    let fewer = samples::render_rank_log("gpu-01", 1, 0) + &samples::render_rank_log("gpu-02", 2, 1).replace(" [1]mlx5_1:1/RoCE", "");
     let (proven, found) = told(&fewer, &expected());
-    assert_eq!((proven, found[0]), (Proven::Proven, ("devices", Verdict::Warning, "RW1204")));
+    assert_eq!((proven, found[0]), (Proven::Proven, ("devices", CheckVerdict::Warning, "RW1204")));
 }
 
 #[test]
 fn on_acs_nothing_of_verbs_is_demanded_of_type_2() {
     let hpn = "hpn0      Link encap:Ethernet  HWaddr 00:16:3e:00:00:01\n          inet6 addr: fe80::1/64 Scope:Link\n          inet6 addr: 2408::1/128 Scope:Global\n          UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n";
-    let job = samples::job()
+    let job = samples::render_job_log()
         .replace("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "NCCL_IB_DISABLE set by environment to 1.")
         .replace("Using network IB", "Using network Socket")
         .replace("via NET/IB/0/GDRDMA", "via NET/Socket/0");
-    let acs = |acs| Expected { acs: Some(acs), node_gbps: Some(240.0), ..expected() };
+    let acs = |acs| NcclExpectations { acs: Some(acs), node_gbps: Some(240.0), ..expected() };
     let whole = format!("{hpn}{job}");
     for nic in [AcsNic::Type2, AcsNic::Unsaid] {
         assert_eq!(told(&whole, &acs(nic)), (Proven::Proven, vec![]));
-        assert_eq!(told(&job, &acs(nic)), (Proven::NotKnown, vec![("hpn0", Verdict::Unknown, "RW1213")]));
+        assert_eq!(told(&job, &acs(nic)), (Proven::NotKnown, vec![("hpn0", CheckVerdict::Unknown, "RW1213")]));
         let down = whole.replace(" RUNNING", "");
-        assert_eq!(told(&down, &acs(nic)), (Proven::Disproven, vec![("hpn0", Verdict::Failed, "RW1213")]));
+        assert_eq!(told(&down, &acs(nic)), (Proven::Disproven, vec![("hpn0", CheckVerdict::Failed, "RW1213")]));
     }
-    let unstated = Expected { node_gbps: None, ..acs(AcsNic::Type2) };
-    assert_eq!(told(&whole, &unstated), (Proven::NotKnown, vec![("bandwidth", Verdict::Unknown, "RW1210")]), "hpn0 alone carries nothing");
+    let unstated = NcclExpectations { node_gbps: None, ..acs(AcsNic::Type2) };
+    assert_eq!(
+        told(&whole, &unstated),
+        (Proven::NotKnown, vec![("bandwidth", CheckVerdict::Unknown, "RW1210")]),
+        "hpn0 alone carries nothing"
+    );
     let alone = whole.replace("gpu-02", "gpu-01");
-    let open = vec![("bandwidth", Verdict::Unknown, "RW1210")];
+    let open = vec![("bandwidth", CheckVerdict::Unknown, "RW1210")];
     assert_eq!(told(&alone, &acs(AcsNic::Type2)), (Proven::NotKnown, open.clone()), "within one host no NIC was used");
     let share = whole.replace("# Out of", "# Collective test concluded: alltoall_perf\n# Out of");
     assert_eq!(told(&share, &acs(AcsNic::Type2)), (Proven::NotKnown, open));
     assert_eq!(told(&whole, &acs(AcsNic::Type1)).0, Proven::Disproven);
-    assert_eq!(told(&samples::job(), &acs(AcsNic::Unsaid)), (Proven::Proven, vec![]));
+    assert_eq!(told(&samples::render_job_log(), &acs(AcsNic::Unsaid)), (Proven::Proven, vec![]));
 }
 
 #[test]
 fn nothing_is_known_of_a_log_that_says_nothing() {
     for text in ["", "hello\n", "\0\0\0"] {
-        assert_eq!(told(text, &expected()), (Proven::NotKnown, vec![("transport", Verdict::Unknown, "RW1203")]));
+        assert_eq!(told(text, &expected()), (Proven::NotKnown, vec![("transport", CheckVerdict::Unknown, "RW1203")]));
     }
 }
 
@@ -335,10 +344,10 @@ fn hosts_of_any_name_are_told_quickly() {
     let log: String = (0..20_000)
         .map(|n| format!("{many}{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE\n[x{n},:1:1 [0] NCCL INFO Using network IB\n"))
         .collect();
-    let groups = devices::groups(&of(&log));
+    let groups = devices::group_hosts_by_devices(&of(&log));
     assert_eq!(groups.len(), 1);
     assert!(groups[0].hosts.contains("1-1-1-"));
-    assert_eq!(folded(["n2", "n1", "a[1]", "n3"]), "n[1-3],a[1]");
+    assert_eq!(fold_log_names(["n2", "n1", "a[1]", "n3"]), "n[1-3],a[1]");
 }
 
 #[test]
@@ -349,7 +358,7 @@ fn perftest_between_the_lines_is_read() {
 
 #[test]
 fn memory_does_not_grow_with_the_log() {
-    let mut decoder = Decoder::default();
+    let mut decoder = NcclLogDecoder::default();
     for n in 0..200_000 {
         let host =
             format!("h{n}:{n}:1 [0] NCCL INFO NET/IB : Using [0]d{n}:1/RoCE\nh:1:1 [0] NCCL INFO NCCL_{n} set by environment to {n}\n");
@@ -407,12 +416,12 @@ proptest! {
         places in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
     ) {
         let bytes = parts.concat();
-        let mut whole = Decoder::default();
+        let mut whole = NcclLogDecoder::default();
         whole.feed(&bytes);
         let whole = whole.finish();
         let mut places: Vec<usize> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
         places.sort_unstable();
-        let (mut split, mut from) = (Decoder::default(), 0);
+        let (mut split, mut from) = (NcclLogDecoder::default(), 0);
         for place in places {
             split.feed(&bytes[from..place]);
             from = place;
@@ -420,7 +429,7 @@ proptest! {
         split.feed(&bytes[from..]);
         prop_assert_eq!(&split.finish(), &whole);
         for acs in [None, Some(AcsNic::Unsaid), Some(AcsNic::Type2)] {
-            judge(&whole, &Expected { node_gbps: Some(200.0), acs, needs_gpudirect: true, ..expected() });
+            check_nccl_log(&whole, &NcclExpectations { node_gbps: Some(200.0), acs, needs_gpudirect: true, ..expected() });
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What carried the data between hosts: of each process, and of all of them.
 
-use super::log::Log;
-use super::message::Link;
-use super::process::Process;
+use super::log::NcclLog;
+use super::message::RdmaLinkLayer;
+use super::process::NcclProcess;
 use serde::Serialize;
 
 /// What carries data between hosts.
@@ -46,7 +46,7 @@ impl Transport {
 }
 
 /// Of one process.
-pub fn of_process(process: &Process) -> Transport {
+pub fn of_process(process: &NcclProcess) -> Transport {
     let (verbs, socket) = (process.uses_verbs(), process.uses_sockets());
     match (verbs, socket, process.plugin()) {
         (true, true, _) => Transport::Mixed,
@@ -57,9 +57,9 @@ pub fn of_process(process: &Process) -> Transport {
     }
 }
 
-fn of_links(process: &Process) -> Transport {
-    let speaks = |link: Link| process.devices.iter().any(|(_, known)| *known == link);
-    match (speaks(Link::Infiniband), speaks(Link::Roce)) {
+fn of_links(process: &NcclProcess) -> Transport {
+    let speaks = |link: RdmaLinkLayer| process.devices.iter().any(|(_, known)| *known == link);
+    match (speaks(RdmaLinkLayer::Infiniband), speaks(RdmaLinkLayer::Roce)) {
         (true, true) => Transport::Mixed,
         (true, false) => Transport::Infiniband,
         (false, true) => Transport::Roce,
@@ -68,7 +68,7 @@ fn of_links(process: &Process) -> Transport {
 }
 
 /// Of all of them. Who tells nothing counts for nothing; a process that does not name its devices goes with the others.
-pub fn of_log(log: &Log) -> Transport {
+pub fn of_log(log: &NcclLog) -> Transport {
     // Where one says more, interfaces alone say nothing.
     let says_more = log.processes.iter().any(|process| !process.has_interfaces_alone());
     let telling = log.processes.iter().filter(|process| !says_more || !process.has_interfaces_alone());

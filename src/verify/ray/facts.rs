@@ -15,7 +15,7 @@ pub struct Pool {
 
 /// What a pod has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Inside {
+pub struct RayPodFacts {
     /// RDMA devices by name, of those that it was given: sysfs shows those of its host too.
     pub devices: Vec<String>,
     /// It has `ib_write_bw`.
@@ -24,16 +24,16 @@ pub struct Inside {
 
 /// A pod, and what it has or why that is not known.
 #[derive(Debug, Clone)]
-pub struct Looked {
+pub struct InspectedRayPod {
     /// It.
     pub pod: JobPod,
     /// What it has.
-    pub inside: Result<Inside, String>,
+    pub inside: Result<RayPodFacts, String>,
 }
 
 /// Traffic of one device to one of another pod.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Passed {
+pub struct DeviceTrafficResult {
     /// The device that sends, and the one that receives.
     pub devices: [String; 2],
     /// Gb/s, or why there are none.
@@ -50,7 +50,7 @@ pub enum Crossing {
         /// The nodes that they are on.
         nodes: [String; 2],
         /// Device by device.
-        passed: Vec<Passed>,
+        passed: Vec<DeviceTrafficResult>,
     },
     /// It could not be tried.
     Not(String),
@@ -58,11 +58,11 @@ pub enum Crossing {
 
 /// All that was found.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct RayClusterFacts {
     /// Pools, as the spec has them, or as the pods ask for them.
     pub pools: Vec<Pool>,
     /// The pods.
-    pub pods: Vec<Looked>,
+    pub pods: Vec<InspectedRayPod>,
     /// What nodes give.
     pub room: Result<Room, String>,
     /// Workers that its operator wants.
@@ -78,8 +78,8 @@ pub const LOOK: &str = "ls /dev/infiniband 2>/dev/null | while read -r one; do\n
     if command -v ib_write_bw >/dev/null 2>&1; then echo perftest; fi\n";
 
 /// What it said; devices that have no name are told by none.
-pub fn inside(said: &str) -> Inside {
-    let mut inside = Inside::default();
+pub fn parse_pod_facts(said: &str) -> RayPodFacts {
+    let mut inside = RayPodFacts::default();
     for line in said.lines() {
         match line.split_once(' ') {
             Some(("device", name)) if is_device(name) => inside.devices.push(name.to_owned()),
@@ -100,7 +100,7 @@ fn is_device(name: &str) -> bool {
 }
 
 /// The pod's name, as it is told.
-pub fn named(pod: &JobPod) -> String {
+pub fn format_pod_name(pod: &JobPod) -> String {
     one_line(&pod.name, 80)
 }
 
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn a_pod_says_what_it_has_and_nothing_that_becomes_a_command() {
-        let said = inside("device mlx5_1\ndevice mlx5_0\nperftest\n");
+        let said = parse_pod_facts("device mlx5_1\ndevice mlx5_0\nperftest\n");
         assert_eq!((said.devices, said.has_perftest), (vec!["mlx5_0".to_owned(), "mlx5_1".to_owned()], true));
-        assert_eq!(inside("device \ndevice -d\ndevice a b\ndevice $(x)\nperftest 1\nmore"), Inside::default());
+        assert_eq!(parse_pod_facts("device \ndevice -d\ndevice a b\ndevice $(x)\nperftest 1\nmore"), RayPodFacts::default());
     }
 }

@@ -1,18 +1,18 @@
 //! What was found of the pods of a cluster of Ray means.
 
-use super::facts::{Crossing, Found, Looked, Passed, Pool, named};
+use super::facts::{Crossing, DeviceTrafficResult, InspectedRayPod, Pool, RayClusterFacts, format_pod_name};
 use crate::nccl::Proven;
 use crate::perftest::TrafficFault;
-use crate::result::{Judgement, Verdict};
+use crate::result::{CheckOutcome, CheckVerdict};
 use railwright_base::nodeset;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use railwright_resource::kubernetes_job::JobPod;
 use serde::Serialize;
 
 /// What is judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Topic {
+pub enum RayProofTopic {
     /// Head and workers run.
     Pods,
     /// Each pod asks for a pool, and its node gives it.
@@ -23,79 +23,79 @@ pub enum Topic {
     Traffic,
 }
 
-impl Topic {
+impl RayProofTopic {
     /// The word on the screen.
     pub fn word(&self) -> String {
         match self {
-            Topic::Pods => "pods".to_owned(),
-            Topic::Pool(resource) => one_line(resource, 40),
-            Topic::Devices => "devices".to_owned(),
-            Topic::Traffic => "traffic".to_owned(),
+            RayProofTopic::Pods => "pods".to_owned(),
+            RayProofTopic::Pool(resource) => one_line(resource, 40),
+            RayProofTopic::Devices => "devices".to_owned(),
+            RayProofTopic::Traffic => "traffic".to_owned(),
         }
     }
 }
 
 /// The judgement of a cluster.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proof {
+pub struct RayProof {
     /// All together.
     pub proven: Proven,
     /// Topic by topic.
-    pub topics: Vec<(Topic, Judgement)>,
+    pub topics: Vec<(RayProofTopic, CheckOutcome)>,
 }
 
 /// Judges it; `name` is what it is called, and `place` how commands that are suggested find it, `-i inv -n ml`.
-pub fn judge(found: &Found, name: &str, place: &str) -> Proof {
-    let mut topics = vec![(Topic::Pods, pods(found, name, place))];
+pub fn check_ray_cluster(found: &RayClusterFacts, name: &str, place: &str) -> RayProof {
+    let mut topics = vec![(RayProofTopic::Pods, check_running_pods(found, name, place))];
     match found.pools.is_empty() {
-        true => topics.push((Topic::Devices, nobody_asks())),
+        true => topics.push((RayProofTopic::Devices, nobody_asks())),
         false => {
-            topics.extend(found.pools.iter().map(|pool| (Topic::Pool(pool.resource.clone()), pool_held(found, pool))));
-            topics.push((Topic::Devices, devices(found)));
+            topics.extend(found.pools.iter().map(|pool| (RayProofTopic::Pool(pool.resource.clone()), pool_held(found, pool))));
+            topics.push((RayProofTopic::Devices, check_pod_devices(found)));
         }
     }
-    topics.push((Topic::Traffic, traffic(&found.crossing, place)));
-    let has = |verdict: Verdict| topics.iter().any(|(_, judgement)| judgement.verdict == verdict);
-    let proven = match (has(Verdict::Failed), has(Verdict::Unknown)) {
+    topics.push((RayProofTopic::Traffic, check_pod_traffic(&found.crossing, place)));
+    let has = |verdict: CheckVerdict| topics.iter().any(|(_, judgement)| judgement.verdict == verdict);
+    let proven = match (has(CheckVerdict::Failed), has(CheckVerdict::Unknown)) {
         (true, _) => Proven::Disproven,
         (false, true) => Proven::NotKnown,
         (false, false) => Proven::Proven,
     };
-    Proof { proven, topics }
+    RayProof { proven, topics }
 }
 
 /// Pods as a node-set.
-fn folded<'p>(pods: impl IntoIterator<Item = &'p JobPod>) -> String {
-    let names: Vec<String> = pods.into_iter().map(named).collect();
-    nodeset::fold(&names)
+fn fold_pod_names<'p>(pods: impl IntoIterator<Item = &'p JobPod>) -> String {
+    let names: Vec<String> = pods.into_iter().map(format_pod_name).collect();
+    nodeset::fold_node_set(&names)
 }
 
-fn pods(found: &Found, name: &str, place: &str) -> Judgement {
-    let runs = |looked: &&Looked| looked.pod.phase == "Running";
+fn check_running_pods(found: &RayClusterFacts, name: &str, place: &str) -> CheckOutcome {
+    let runs = |looked: &&InspectedRayPod| looked.pod.phase == "Running";
     let workers = found.pods.iter().filter(runs).filter(|looked| looked.pod.role.as_deref() == Some("worker")).count() as u64;
     let running = found.pods.iter().filter(runs).count();
     let nodes: std::collections::BTreeSet<&str> = found.pods.iter().filter(runs).filter_map(|looked| looked.pod.node.as_deref()).collect();
     let measured = format!(
         "{running} of {} running, {} on {}",
-        counted(found.pods.len(), "pod"),
-        counted(workers as usize, "worker"),
-        counted(nodes.len(), "node")
+        format_count(found.pods.len(), "pod"),
+        format_count(workers as usize, "worker"),
+        format_count(nodes.len(), "node")
     );
     let is_whole = running == found.pods.len() && running > 0 && found.wanted.is_none_or(|wanted| workers >= wanted);
     if is_whole {
-        return Judgement::passed(measured);
+        return CheckOutcome::passed(measured);
     }
     let wanted = found
         .wanted
-        .map_or("all of them running".to_owned(), |wanted| format!("all of them running, {}", counted(wanted as usize, "worker")));
-    Judgement::unknown("RW1261", measured)
+        .map_or("all of them running".to_owned(), |wanted| format!("all of them running, {}", format_count(wanted as usize, "worker")));
+    CheckOutcome::unknown("RW1261", measured)
         .expected(wanted)
         .effect("of pods that do not run nothing is proven")
         .next(format!("railwright job watch {name} {place} says what keeps a pod"))
 }
 
-fn nobody_asks() -> Judgement {
-    Judgement::failed("RW1260", "no pod asks for a resource of RDMA, and the spec names none")
+fn nobody_asks() -> CheckOutcome {
+    CheckOutcome::failed("RW1260", "no pod asks for a resource of RDMA, and the spec names none")
         .expected("each pod with the devices of every pool")
         .effect("Ray runs all the same, and what it runs goes over TCP")
         .next(
@@ -104,14 +104,14 @@ fn nobody_asks() -> Judgement {
 }
 
 /// Each pod asks for it, and its node gives it.
-fn pool_held(found: &Found, pool: &Pool) -> Judgement {
+fn pool_held(found: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
     let resource = one_line(&pool.resource, 60);
     let wanted = format!("each pod asks for {resource}, and its node gives it");
     let lacking: Vec<&JobPod> = found.pods.iter().map(|looked| &looked.pod).filter(|pod| !pod.asks.contains_key(&pool.resource)).collect();
     if !lacking.is_empty() {
-        return Judgement::failed(
+        return CheckOutcome::failed(
             "RW1260",
-            format!("{} of {} ask for none: {}", lacking.len(), counted(found.pods.len(), "pod"), folded(lacking)),
+            format!("{} of {} ask for none: {}", lacking.len(), format_count(found.pods.len(), "pod"), fold_pod_names(lacking)),
         )
         .expected(wanted)
         .effect("what runs there goes over TCP, without an error")
@@ -122,7 +122,7 @@ fn pool_held(found: &Found, pool: &Pool) -> Judgement {
     let room = match &found.room {
         Ok(room) => room,
         Err(why) => {
-            return Judgement::unknown("RW1261", format!("each pod asks for it; what nodes give could not be read: {why}"))
+            return CheckOutcome::unknown("RW1261", format!("each pod asks for it; what nodes give could not be read: {why}"))
                 .expected(wanted);
         }
     };
@@ -130,19 +130,19 @@ fn pool_held(found: &Found, pool: &Pool) -> Judgement {
     let nodes: std::collections::BTreeSet<&str> = found.pods.iter().filter_map(|looked| looked.pod.node.as_deref()).collect();
     let without: Vec<&str> = nodes.iter().copied().filter(|node| !gives(node)).collect();
     if !without.is_empty() {
-        return Judgement::failed("RW1260", format!("nodes that give none any more: {}", nodeset::fold(&without)))
+        return CheckOutcome::failed("RW1260", format!("nodes that give none any more: {}", nodeset::fold_node_set(&without)))
             .expected(wanted)
             .effect("the device plugin there is gone or lost its devices; a pod that is started again finds no place")
             .next("railwright verify INVENTORY");
     }
-    Judgement::passed(format!("{} ask for it, {} give it", counted(found.pods.len(), "pod"), counted(nodes.len(), "node")))
+    CheckOutcome::passed(format!("{} ask for it, {} give it", format_count(found.pods.len(), "pod"), format_count(nodes.len(), "node")))
 }
 
 /// The devices are in the pods.
-fn devices(found: &Found) -> Judgement {
+fn check_pod_devices(found: &RayClusterFacts) -> CheckOutcome {
     // Of virtual functions and of pools of which nothing is said one device a pool is the least.
     let least: usize = found.pools.iter().map(|pool| pool.devices.unwrap_or(1)).sum();
-    let wanted = format!("{} or more below /dev/infiniband in each pod", counted(least, "device"));
+    let wanted = format!("{} or more below /dev/infiniband in each pod", format_count(least, "device"));
     let known = found.pods.iter().filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().ok()?)));
     let few: Vec<(&JobPod, usize)> =
         known.clone().map(|(pod, inside)| (pod, inside.devices.len())).filter(|(_, count)| *count < least).collect();
@@ -150,35 +150,39 @@ fn devices(found: &Found) -> Judgement {
         let measured = format!(
             "{} of {}: {} on {}",
             few.len(),
-            counted(found.pods.len(), "pod"),
-            counted(*count, "device"),
-            folded(few.iter().map(|(pod, _)| *pod))
+            format_count(found.pods.len(), "pod"),
+            format_count(*count, "device"),
+            fold_pod_names(few.iter().map(|(pod, _)| *pod))
         );
-        return Judgement::failed("RW1262", measured)
+        return CheckOutcome::failed("RW1262", measured)
             .expected(wanted)
             .effect("the pod was given a resource whose devices are not there: NCCL finds fewer NICs, or none")
-            .next(format!("kubectl exec {} -- ls -l /dev/infiniband; and the log of the device plugin on its node", named(first)));
+            .next(format!(
+                "kubectl exec {} -- ls -l /dev/infiniband; and the log of the device plugin on its node",
+                format_pod_name(first)
+            ));
     }
     let silent: Vec<(&JobPod, &String)> =
         found.pods.iter().filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().err()?))).collect();
     if let Some((_, why)) = silent.first() {
-        let pods = folded(silent.iter().map(|(pod, _)| *pod));
-        return Judgement::unknown("RW1261", format!("{pods} could not be looked into: {}", one_line(why, 100)))
+        let pods = fold_pod_names(silent.iter().map(|(pod, _)| *pod));
+        return CheckOutcome::unknown("RW1261", format!("{pods} could not be looked into: {}", one_line(why, 100)))
             .expected(wanted)
             .effect("whether the devices are there is not known")
             .next("kubectl auth can-i create pods/exec; kubectl exec POD -- ls /dev/infiniband");
     }
     let all: std::collections::BTreeSet<&str> = known.flat_map(|(_, inside)| inside.devices.iter().map(String::as_str)).collect();
     let names: Vec<&str> = all.into_iter().collect();
-    Judgement::passed(format!("{} in each of {}", nodeset::fold(&names), counted(found.pods.len(), "pod"))).expected(wanted)
+    CheckOutcome::passed(format!("{} in each of {}", nodeset::fold_node_set(&names), format_count(found.pods.len(), "pod")))
+        .expected(wanted)
 }
 
 /// RDMA traffic between two nodes.
-fn traffic(crossing: &Crossing, place: &str) -> Judgement {
+fn check_pod_traffic(crossing: &Crossing, place: &str) -> CheckOutcome {
     let wanted = "RDMA traffic between two pods on two nodes, device by device";
     let (pods, nodes, passed) = match crossing {
         Crossing::Not(why) => {
-            return Judgement::unknown("RW1263", why.clone())
+            return CheckOutcome::unknown("RW1263", why.clone())
                 .expected(wanted)
                 .effect("whether RDMA passes between nodes is not known")
                 .next(format!("railwright job render perftest-pods {place} --image IMAGE | railwright job submit {place} --watch -"));
@@ -186,20 +190,20 @@ fn traffic(crossing: &Crossing, place: &str) -> Judgement {
         Crossing::Tried { pods, nodes, passed } => (pods, nodes, passed),
     };
     let between = format!("{} ({}) to {} ({})", pods[0], nodes[0], pods[1], nodes[1]);
-    let broken: Vec<&Passed> = passed.iter().filter(|one| one.gbps.is_err()).collect();
+    let broken: Vec<&DeviceTrafficResult> = passed.iter().filter(|one| one.gbps.is_err()).collect();
     let Some(first) = broken.first() else {
         let rates = passed.iter().filter_map(|one| Some(format!("{} {:.1}", one.devices[0], one.gbps.as_ref().ok()?)));
-        return Judgement::passed(format!("{between}, in Gb/s: {}", rates.collect::<Vec<_>>().join(", "))).expected(wanted);
+        return CheckOutcome::passed(format!("{between}, in Gb/s: {}", rates.collect::<Vec<_>>().join(", "))).expected(wanted);
     };
     let fault = first.gbps.as_ref().err().map(in_words).unwrap_or_default();
     let measured = format!(
         "{} of {} carry nothing from {between}; {}: {fault}",
         broken.len(),
-        counted(passed.len(), "device"),
+        format_count(passed.len(), "device"),
         first.devices.join(" to ")
     );
     let is_disproof = broken.iter().any(|one| matches!(one.gbps, Err(TrafficFault::Broken(_) | TrafficFault::NothingMoved)));
-    let judgement = if is_disproof { Judgement::failed("RW1264", measured) } else { Judgement::unknown("RW1263", measured) };
+    let judgement = if is_disproof { CheckOutcome::failed("RW1264", measured) } else { CheckOutcome::unknown("RW1263", measured) };
     judgement.expected(wanted).effect("what runs over several nodes hangs, breaks or goes over TCP there").next(
         "railwright verify INVENTORY sends the same between the hosts, where it is to be seen whether the pods or the fabric are at fault",
     )
@@ -219,11 +223,11 @@ fn in_words(fault: &TrafficFault) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::Inside;
+    use super::super::facts::RayPodFacts;
     use super::*;
     use railwright_resource::kubernetes_job::Room;
 
-    fn found(pools: &[&str], inside: Result<Inside, String>) -> Found {
+    fn found(pools: &[&str], inside: Result<RayPodFacts, String>) -> RayClusterFacts {
         let pod = JobPod {
             name: "ray-worker-1".to_owned(),
             phase: "Running".to_owned(),
@@ -232,29 +236,29 @@ mod tests {
             asks: pools.iter().map(|pool| ((*pool).to_owned(), 1)).collect(),
             ..JobPod::default()
         };
-        Found {
+        RayClusterFacts {
             pools: pools.iter().map(|pool| Pool { resource: (*pool).to_owned(), devices: Some(2) }).collect(),
-            pods: vec![Looked { pod, inside }],
+            pods: vec![InspectedRayPod { pod, inside }],
             room: Ok(Room::default()),
             wanted: Some(1),
             crossing: Crossing::Not("`ib_write_bw` is not in the image".to_owned()),
         }
     }
 
-    fn codes(found: &Found) -> (Proven, Vec<(String, Option<&'static str>)>) {
-        let proof = judge(found, "ray", "-i inv -n ml");
+    fn codes(found: &RayClusterFacts) -> (Proven, Vec<(String, Option<&'static str>)>) {
+        let proof = check_ray_cluster(found, "ray", "-i inv -n ml");
         (proof.proven, proof.topics.iter().map(|(topic, judgement)| (topic.word(), judgement.code)).collect())
     }
 
     #[test]
     fn what_is_not_there_disproves_and_what_is_not_known_does_not() {
         let topic = |word: &str, code| (word.to_owned(), code);
-        let two = || Ok(Inside { devices: vec!["mlx5_0".to_owned(), "mlx5_1".to_owned()], has_perftest: false });
+        let two = || Ok(RayPodFacts { devices: vec!["mlx5_0".to_owned(), "mlx5_1".to_owned()], has_perftest: false });
         // No node is known to give it.
         let lost = found(&["rdma/a"], two());
         let all = vec![topic("pods", None), topic("rdma/a", Some("RW1260")), topic("devices", None), topic("traffic", Some("RW1263"))];
         assert_eq!(codes(&lost), (Proven::Disproven, all));
-        let unread = Found { room: Err("not allowed".to_owned()), ..found(&["rdma/a"], Err("not allowed".to_owned())) };
+        let unread = RayClusterFacts { room: Err("not allowed".to_owned()), ..found(&["rdma/a"], Err("not allowed".to_owned())) };
         let all =
             vec![topic("pods", None), topic("rdma/a", Some("RW1261")), topic("devices", Some("RW1261")), topic("traffic", Some("RW1263"))];
         assert_eq!(codes(&unread), (Proven::NotKnown, all));
@@ -264,17 +268,17 @@ mod tests {
         let passed = |gbps| Crossing::Tried {
             pods: ["a".to_owned(), "b".to_owned()],
             nodes: ["gpu1".to_owned(), "gpu2".to_owned()],
-            passed: vec![Passed { devices: ["mlx5_0".to_owned(), "mlx5_0".to_owned()], gbps }],
+            passed: vec![DeviceTrafficResult { devices: ["mlx5_0".to_owned(), "mlx5_0".to_owned()], gbps }],
         };
         let cases = [
-            (Ok(96.9), Verdict::Passed),
-            (Err(TrafficFault::NothingMoved), Verdict::Failed),
-            (Err(TrafficFault::Broken("lost".to_owned())), Verdict::Failed),
-            (Err(TrafficFault::NotUnderstood("?".to_owned())), Verdict::Unknown),
-            (Err(TrafficFault::NobodyListens), Verdict::Unknown),
+            (Ok(96.9), CheckVerdict::Passed),
+            (Err(TrafficFault::NothingMoved), CheckVerdict::Failed),
+            (Err(TrafficFault::Broken("lost".to_owned())), CheckVerdict::Failed),
+            (Err(TrafficFault::NotUnderstood("?".to_owned())), CheckVerdict::Unknown),
+            (Err(TrafficFault::NobodyListens), CheckVerdict::Unknown),
         ];
         for (gbps, verdict) in cases {
-            assert_eq!(traffic(&passed(gbps.clone()), "").verdict, verdict, "{gbps:?}");
+            assert_eq!(check_pod_traffic(&passed(gbps.clone()), "").verdict, verdict, "{gbps:?}");
         }
     }
 }

@@ -7,6 +7,6 @@ mod facts;
 mod judge;
 mod run;
 
-pub use facts::{Crossing, Found, Looked, Passed, Pool};
-pub use judge::{Proof, Topic, judge};
-pub use run::Asked;
+pub use facts::{Crossing, DeviceTrafficResult, InspectedRayPod, Pool, RayClusterFacts};
+pub use judge::{RayProof, RayProofTopic, check_ray_cluster};
+pub use run::RayProofRequest;

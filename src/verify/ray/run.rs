@@ -1,9 +1,11 @@
 //! Asks the pods of a cluster of Ray, and has two of them send RDMA traffic to each other. Nothing stays behind: what runs in a pod ends
 //! by itself, and its container ends it where we are gone.
 
-use super::facts::{Crossing, Found, Inside, LOOK, Looked, Passed, Pool, inside, named};
+use super::facts::{
+    Crossing, DeviceTrafficResult, InspectedRayPod, LOOK, Pool, RayClusterFacts, RayPodFacts, format_pod_name, parse_pod_facts,
+};
 use crate::perftest::bandwidth_gbps;
-use crate::session::{Said, ask};
+use crate::session::{ProbeOutput, run_probe};
 use futures_util::{StreamExt as _, stream};
 use railwright_base::quote;
 use railwright_base::text::one_line;
@@ -27,7 +29,7 @@ const ATTEMPTS: u32 = 8;
 const DEVICES_MAX: usize = 16;
 
 /// What is asked.
-pub struct Asked<'a> {
+pub struct RayProofRequest<'a> {
     /// The cluster.
     pub prober: &'a Prober,
     /// The namespace.
@@ -44,53 +46,53 @@ pub struct Asked<'a> {
     pub seconds: u32,
 }
 
-impl Asked<'_> {
+impl RayProofRequest<'_> {
     /// All that is to be found.
-    pub async fn found(&self) -> Result<Found, TransportError> {
+    pub async fn found(&self) -> Result<RayClusterFacts, TransportError> {
         let pods = KubernetesRead::JobPods { namespace: self.namespace.to_owned(), selector: self.selector.clone() };
         let reads = [Read::Kubernetes(pods), Read::Kubernetes(KubernetesRead::Room)];
         let answers = self.prober.reader().read(&reads).await?;
         let [pods, room] = &reads;
-        let (pods, room) = (said::<Vec<JobPod>>(answers.output(pods)), said::<Room>(answers.output(room)));
+        let (pods, room) = (parse_json_output::<Vec<JobPod>>(answers.output(pods)), parse_json_output::<Room>(answers.output(room)));
         let pods = match pods {
             Ok(pods) => self.looked(pods).await,
             Err(why) => return Ok(self.nothing(format!("its pods could not be read: {why}"), room)),
         };
         let crossing = self.crossing(&pods).await;
-        Ok(Found { pools: pools(&self.pools, &pods), pods, room, wanted: self.wanted, crossing })
+        Ok(RayClusterFacts { pools: select_expected_pools(&self.pools, &pods), pods, room, wanted: self.wanted, crossing })
     }
 
-    fn nothing(&self, why: String, room: Result<Room, String>) -> Found {
-        Found { pools: self.pools.clone(), pods: Vec::new(), room, wanted: self.wanted, crossing: Crossing::Not(why) }
+    fn nothing(&self, why: String, room: Result<Room, String>) -> RayClusterFacts {
+        RayClusterFacts { pools: self.pools.clone(), pods: Vec::new(), room, wanted: self.wanted, crossing: Crossing::Not(why) }
     }
 
-    async fn looked(&self, pods: Vec<JobPod>) -> Vec<Looked> {
+    async fn looked(&self, pods: Vec<JobPod>) -> Vec<InspectedRayPod> {
         let look = |pod: JobPod| async move {
             let inside = match pod.phase.as_str() {
                 "Running" => self.inside(&pod).await,
                 phase => Err(format!("it is {}", one_line(&phase.to_lowercase(), 20))),
             };
-            Looked { pod, inside }
+            InspectedRayPod { pod, inside }
         };
         stream::iter(pods.into_iter().map(look).collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
     }
 
-    async fn inside(&self, pod: &JobPod) -> Result<Inside, String> {
+    async fn inside(&self, pod: &JobPod) -> Result<RayPodFacts, String> {
         let said = self.ask(pod, LOOK.to_owned(), LOOK_S).await?;
         match said.code {
-            0 => Ok(inside(&said.out)),
+            0 => Ok(parse_pod_facts(&said.out)),
             code => Err(format!("exit status {code}: {}", one_line(&said.err, 100))),
         }
     }
 
-    async fn ask(&self, pod: &JobPod, script: String, lease_s: u32) -> Result<Said, String> {
+    async fn ask(&self, pod: &JobPod, script: String, lease_s: u32) -> Result<ProbeOutput, String> {
         let (namespace, container) = (self.namespace.to_owned(), pod.container.clone());
-        ask(self.prober, &Probe::InPod { namespace, pod: pod.name.clone(), container, script, lease_s }).await
+        run_probe(self.prober, &Probe::InPod { namespace, pod: pod.name.clone(), container, script, lease_s }).await
     }
 
     /// Traffic between two pods on two nodes.
-    async fn crossing(&self, pods: &[Looked]) -> Crossing {
-        let (from, to) = match ends(pods) {
+    async fn crossing(&self, pods: &[InspectedRayPod]) -> Crossing {
+        let (from, to) = match select_traffic_pods(pods) {
             Ok(ends) => ends,
             Err(why) => return Crossing::Not(why),
         };
@@ -99,17 +101,17 @@ impl Asked<'_> {
             match self.send([from.0, to.0], [devices.0, devices.1]).await {
                 Ok(said) => {
                     let gbps = bandwidth_gbps(said.code, &(said.out + &said.err));
-                    passed.push(Passed { devices: [devices.0.clone(), devices.1.clone()], gbps });
+                    passed.push(DeviceTrafficResult { devices: [devices.0.clone(), devices.1.clone()], gbps });
                 }
-                Err(why) => return Crossing::Not(format!("{} could not be asked: {}", named(from.0), one_line(&why, 100))),
+                Err(why) => return Crossing::Not(format!("{} could not be asked: {}", format_pod_name(from.0), one_line(&why, 100))),
             }
         }
         let of = |each: fn(&JobPod) -> String| [each(from.0), each(to.0)];
-        Crossing::Tried { pods: of(named), nodes: of(|pod| one_line(pod.node.as_deref().unwrap_or_default(), 63)), passed }
+        Crossing::Tried { pods: of(format_pod_name), nodes: of(|pod| one_line(pod.node.as_deref().unwrap_or_default(), 63)), passed }
     }
 
     /// From the first pod to the second. The one that listens ends with its one client.
-    async fn send(&self, pods: [&JobPod; 2], devices: [&String; 2]) -> Result<Said, String> {
+    async fn send(&self, pods: [&JobPod; 2], devices: [&String; 2]) -> Result<ProbeOutput, String> {
         let address = pods[1].address.map(|address| address.to_string()).unwrap_or_default();
         let program =
             |device: &str| quote::sh_words(["ib_write_bw", "-d", device].into_iter().chain(self.words.iter().map(String::as_str)));
@@ -117,7 +119,7 @@ impl Asked<'_> {
         let send = format!(
             "n=0\nuntil {} {}; do n=$((n+1)); [ $n -lt {ATTEMPTS} ] || exit 1; sleep 1; done 2>&1",
             program(devices[0]),
-            quote::sh(&address)
+            quote::quote_for_shell(&address)
         );
         let lease_s = self.seconds + SLACK_S;
         let (_, sent) = tokio::join!(self.ask(pods[1], listen, lease_s), self.ask(pods[0], send, lease_s));
@@ -126,10 +128,10 @@ impl Asked<'_> {
 }
 
 /// A pod and what it has.
-type End<'a> = (&'a JobPod, &'a Inside);
+type End<'a> = (&'a JobPod, &'a RayPodFacts);
 
 /// Two pods on two nodes that have devices and perftest, workers first; or why there are none.
-fn ends(pods: &[Looked]) -> Result<(End<'_>, End<'_>), String> {
+fn select_traffic_pods(pods: &[InspectedRayPod]) -> Result<(End<'_>, End<'_>), String> {
     let mut able: Vec<End<'_>> = pods
         .iter()
         .filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().ok()?)))
@@ -147,7 +149,7 @@ fn ends(pods: &[Looked]) -> Result<(End<'_>, End<'_>), String> {
 }
 
 /// Pools of the spec, or where it has none what the pods ask for.
-fn pools(of_spec: &[Pool], pods: &[Looked]) -> Vec<Pool> {
+fn select_expected_pools(of_spec: &[Pool], pods: &[InspectedRayPod]) -> Vec<Pool> {
     if !of_spec.is_empty() {
         return of_spec.to_vec();
     }
@@ -156,7 +158,7 @@ fn pools(of_spec: &[Pool], pods: &[Looked]) -> Vec<Pool> {
     asked.into_iter().map(|resource| Pool { resource: resource.clone(), devices: None }).collect()
 }
 
-fn said<T: DeserializeOwned>(output: Result<(i32, &str), String>) -> Result<T, String> {
+fn parse_json_output<T: DeserializeOwned>(output: Result<(i32, &str), String>) -> Result<T, String> {
     match output {
         Ok((0, out)) => serde_json::from_str(out).map_err(|_| "the answer makes no sense".to_owned()),
         Ok((_, why)) => Err(one_line(why, 300)),

@@ -1,18 +1,22 @@
 //! What was asked for, held to what can stand in a Containerfile: a value there is a word, and never the beginning of another line.
 
-use super::super::asked::Asked;
+use super::super::asked::RequestPlaces;
 use super::super::check::is_image;
-use super::{ImageRequest, Key, Sound};
+use super::{ImageRequest, RepositorySigningKey, Sound};
 use railwright_base::Diagnostic;
-use railwright_base::suggest::nearest;
+use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
 use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::catalog::user_space::{AptRepository, UserSpaceRow};
 use railwright_resource::package_repository::is_armoured_key;
 
 /// The rows that the request comes to, or all that cannot be.
-pub(super) fn check<'a>(request: &'a ImageRequest, catalog: &'a Catalog, asked: &Asked) -> Result<Sound<'a>, Vec<Diagnostic>> {
-    let mut problems = words(request, asked);
+pub(super) fn check_image_request<'a>(
+    request: &'a ImageRequest,
+    catalog: &'a Catalog,
+    asked: &RequestPlaces,
+) -> Result<Sound<'a>, Vec<Diagnostic>> {
+    let mut problems = check_base_and_suite(request, asked);
     let row = catalog.user_space.get(&request.fabric);
     if row.is_none() {
         let known: Vec<&str> = catalog.user_space.entries().map(|entry| entry.row.name.as_str()).collect();
@@ -23,7 +27,7 @@ pub(super) fn check<'a>(request: &'a ImageRequest, catalog: &'a Catalog, asked: 
         problems.push(asked.at(error, "image.fabric", "nothing is known of it"));
     }
     // What is no suite at all was told already.
-    let repository = row.filter(|_| is_suite(&request.suite)).and_then(|row| match repository(request, row, asked) {
+    let repository = row.filter(|_| is_suite(&request.suite)).and_then(|row| match resolve_repository(request, row, asked) {
         Ok(repository) => repository,
         Err(error) => {
             problems.push(*error);
@@ -33,7 +37,7 @@ pub(super) fn check<'a>(request: &'a ImageRequest, catalog: &'a Catalog, asked: 
     let example = request.example.as_deref().map(|name| (name, catalog.example.get(name)));
     if let Some((name, None)) = example {
         let known = || catalog.example.entries().map(|entry| entry.row.name.as_str());
-        let near = nearest(name, known()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let near = find_nearest_word(name, known()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         let error = Diagnostic::error("RW1274", format!("there is no example `{}`{near}", one_line(name, 40)))
             .state("nothing was rendered")
             .next(format!("--example {}", known().collect::<Vec<_>>().join(" | ")));
@@ -46,7 +50,7 @@ pub(super) fn check<'a>(request: &'a ImageRequest, catalog: &'a Catalog, asked: 
 }
 
 /// Base and suite, each one word.
-fn words(request: &ImageRequest, asked: &Asked) -> Vec<Diagnostic> {
+fn check_base_and_suite(request: &ImageRequest, asked: &RequestPlaces) -> Vec<Diagnostic> {
     let base = (&request.base, "image.base", "an image", "--base REGISTRY/NAME:TAG, or NAME@sha256:...", is_image(&request.base));
     let suite = (
         &request.suite,
@@ -70,10 +74,14 @@ fn is_suite(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase()) && text.len() <= 40 && text.chars().all(plain)
 }
 
-type Repository<'a> = Option<(&'a AptRepository, &'a str, &'a Key, &'a str)>;
+type Repository<'a> = Option<(&'a AptRepository, &'a str, &'a RepositorySigningKey, &'a str)>;
 
 /// Where packages come from, where that is not the distribution.
-fn repository<'a>(request: &'a ImageRequest, row: &'a UserSpaceRow, asked: &Asked) -> Result<Repository<'a>, Box<Diagnostic>> {
+fn resolve_repository<'a>(
+    request: &'a ImageRequest,
+    row: &'a UserSpaceRow,
+    asked: &RequestPlaces,
+) -> Result<Repository<'a>, Box<Diagnostic>> {
     let Some(repository) = &row.repository else {
         let Some(key) = &request.key else { return Ok(None) };
         let message = format!("packages for `{}` come from the distribution, whose keys the base has", one_line(&request.fabric, 40));

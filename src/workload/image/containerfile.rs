@@ -1,8 +1,8 @@
 //! The file itself, with the reason of everything in it. The same request gives the same bytes.
 
-use super::{Key, Sound};
-use railwright_base::quote::{sh, sh_words};
-use railwright_base::text::hex;
+use super::{RepositorySigningKey, Sound};
+use railwright_base::quote::{quote_for_shell, sh_words};
+use railwright_base::text::format_hex;
 use railwright_knowledge::catalog::user_space::{AptRepository, ExampleRow, UserSpaceRow};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
@@ -16,36 +16,36 @@ const CHECKED: &str = "checked";
 const EXAMPLE: &str = "example";
 
 /// Writes it.
-pub(super) fn write(sound: &Sound<'_>) -> String {
-    let mut file = File::default();
-    head(&mut file, sound);
+pub(super) fn write_containerfile(sound: &Sound<'_>) -> String {
+    let mut file = ContainerfileText::default();
+    write_header(&mut file, sound);
     match sound.example {
         None => file.line(&format!("FROM {}", sound.request.base)),
         Some(_) => file.line(&format!("FROM {} AS {CHECKED}", sound.request.base)),
     }
-    release(&mut file, sound);
+    write_release_check(&mut file, sound);
     if let Some(example) = sound.example {
-        fetch(&mut file, example);
+        write_example_stage(&mut file, example);
         file.blank();
         file.line(&format!("FROM {CHECKED}"));
     }
     if let Some((repository, suite, key, path)) = sound.repository {
-        source(&mut file, repository, suite, key, path);
+        write_apt_source(&mut file, repository, suite, key, path);
     }
-    packages(&mut file, sound);
-    proof(&mut file, sound.row, &drivers(sound));
+    write_package_install(&mut file, sound);
+    write_library_check(&mut file, sound.row, &select_providers(sound));
     if let Some(example) = sound.example {
-        bring(&mut file, example);
+        write_example_copy(&mut file, example);
     }
     file.text
 }
 
 #[derive(Default)]
-struct File {
+struct ContainerfileText {
     text: String,
 }
 
-impl File {
+impl ContainerfileText {
     fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
@@ -67,12 +67,12 @@ impl File {
     }
 }
 
-fn drivers<'a>(sound: &Sound<'a>) -> Vec<&'a str> {
+fn select_providers<'a>(sound: &Sound<'a>) -> Vec<&'a str> {
     let drivers: Vec<&str> = sound.request.drivers.iter().map(String::as_str).collect();
     sound.row.providers_of(&drivers)
 }
 
-fn head(file: &mut File, sound: &Sound<'_>) {
+fn write_header(file: &mut ContainerfileText, sound: &Sound<'_>) {
     file.line(
         "# Written by `railwright image render`: a base with the RDMA user space, without which NCCL goes over TCP and says nothing.",
     );
@@ -83,10 +83,10 @@ fn head(file: &mut File, sound: &Sound<'_>) {
     }
 }
 
-fn release(file: &mut File, sound: &Sound<'_>) {
+fn write_release_check(file: &mut ContainerfileText, sound: &Sound<'_>) {
     let suite = &sound.request.suite;
     file.why(&["Packages are built for one release: on another their libraries are missing. So a base of another one ends here."]);
-    let said = |what: &str| format!("{{ echo {} >&2; exit 1; }}", sh(&format!("railwright: {what}")));
+    let said = |what: &str| format!("{{ echo {} >&2; exit 1; }}", quote_for_shell(&format!("railwright: {what}")));
     // The one message in which the shell fills something in; the suite is a word of small letters and digits.
     let other = format!(
         "{{ echo \"railwright: the base is of ${{VERSION_CODENAME:-no named release}}, and this file is for {suite}: render it with the base's --suite\" >&2; exit 1; }}"
@@ -94,7 +94,7 @@ fn release(file: &mut File, sound: &Sound<'_>) {
     let user = said("the base runs as another user than root, who cannot install packages");
     let mut commands = vec![
         ". /etc/os-release".to_owned(),
-        format!("[ \"${{VERSION_CODENAME:-}}\" = {} ] || {other}", sh(suite)),
+        format!("[ \"${{VERSION_CODENAME:-}}\" = {} ] || {other}", quote_for_shell(suite)),
         format!("[ \"$(id -u)\" = 0 ] || {user}"),
     ];
     if sound.example.is_some() {
@@ -104,7 +104,7 @@ fn release(file: &mut File, sound: &Sound<'_>) {
 }
 
 /// The example in a stage of its own, so that the tools which fetch it stay out of the image.
-fn fetch(file: &mut File, example: &ExampleRow) {
+fn write_example_stage(file: &mut ContainerfileText, example: &ExampleRow) {
     file.blank();
     file.line(&format!("# The example {}, in a stage of its own: what fetches it stays out of the image.", example.name));
     file.line(&format!("FROM {CHECKED} AS {EXAMPLE}"));
@@ -112,31 +112,31 @@ fn fetch(file: &mut File, example: &ExampleRow) {
     file.line(&format!("WORKDIR {}", example.folder));
     file.why(&["Data by checksum: a mirror that gives something else ends the build. Sums are of the packed files."]);
     let folders: BTreeSet<&str> = example.files.iter().filter_map(|data| Some(data.path.rsplit_once('/')?.0)).collect();
-    let mut commands: Vec<String> = folders.into_iter().map(|folder| format!("mkdir -p {}", sh(folder))).collect();
+    let mut commands: Vec<String> = folders.into_iter().map(|folder| format!("mkdir -p {}", quote_for_shell(folder))).collect();
     for data in &example.files {
         let packed = format!("{}.gz", data.path);
-        commands.push(format!("wget -q -O {} {}", sh(&packed), sh(&data.url)));
-        commands.push(sum(&data.sha256, &packed));
-        commands.push(format!("gzip -d {}", sh(&packed)));
+        commands.push(format!("wget -q -O {} {}", quote_for_shell(&packed), quote_for_shell(&data.url)));
+        commands.push(format_checksum_command(&data.sha256, &packed));
+        commands.push(format!("gzip -d {}", quote_for_shell(&packed)));
     }
     file.run(&commands);
     let code = &example.code;
     file.why(&["Code at its tag. A tag can be moved by its owner, unlike a commit: this is as much as its maker fixes."]);
     let parent = code.at.rsplit_once('/').map_or(".", |(parent, _)| parent);
     file.run(&[
-        format!("git clone -q --depth 1 --branch {} {} /tmp/code", sh(&code.tag), sh(&code.url)),
-        format!("mkdir -p {}", sh(parent)),
-        format!("mv {} {}", sh(&format!("/tmp/code/{}", code.folder)), sh(&code.at)),
+        format!("git clone -q --depth 1 --branch {} {} /tmp/code", quote_for_shell(&code.tag), quote_for_shell(&code.url)),
+        format!("mkdir -p {}", quote_for_shell(parent)),
+        format!("mv {} {}", quote_for_shell(&format!("/tmp/code/{}", code.folder)), quote_for_shell(&code.at)),
         "rm -rf /tmp/code".to_owned(),
     ]);
 }
 
-fn sum(sha256: &str, path: &str) -> String {
-    format!("printf '%s  %s\\n' {} {} | sha256sum -c -", sh(sha256), sh(path))
+fn format_checksum_command(sha256: &str, path: &str) -> String {
+    format!("printf '%s  %s\\n' {} {} | sha256sum -c -", quote_for_shell(sha256), quote_for_shell(path))
 }
 
 /// A repository that is not the distribution's: its key from the build's folder, trusted for this repository alone.
-fn source(file: &mut File, repository: &AptRepository, suite: &str, key: &Key, path: &str) {
+fn write_apt_source(file: &mut ContainerfileText, repository: &AptRepository, suite: &str, key: &RepositorySigningKey, path: &str) {
     let name = &repository.name;
     let ring = format!("/etc/apt/keyrings/railwright-{name}.asc");
     file.why(&["The certificates by which apt knows the repository below; a bare base has none."]);
@@ -154,17 +154,17 @@ fn source(file: &mut File, repository: &AptRepository, suite: &str, key: &Key, p
         format!("Signed-By: {ring}"),
     ];
     file.run(&[
-        sum(&hex(&Sha256::digest(key.text.as_bytes())), &ring),
-        format!("chmod 0644 {}", sh(&ring)),
+        format_checksum_command(&format_hex(&Sha256::digest(key.text.as_bytes())), &ring),
+        format!("chmod 0644 {}", quote_for_shell(&ring)),
         format!(
             "printf '%s\\n' {} >{}",
             sh_words(lines.iter().map(String::as_str)),
-            sh(&format!("/etc/apt/sources.list.d/railwright-{name}.sources"))
+            quote_for_shell(&format!("/etc/apt/sources.list.d/railwright-{name}.sources"))
         ),
     ]);
 }
 
-fn packages(file: &mut File, sound: &Sound<'_>) {
+fn write_package_install(file: &mut ContainerfileText, sound: &Sound<'_>) {
     let mut commands = Vec::new();
     match sound.repository {
         None => file.why(&[
@@ -176,7 +176,7 @@ fn packages(file: &mut File, sound: &Sound<'_>) {
                 "libibverbs, its providers, librdmacm and `ibv_devinfo`, of that repository where the distribution has them as well: its own do not",
                 "know the NIC, or know it by another driver. Programs load them at run time, so nothing is missed while an image is built.",
             ]);
-            commands.push(pin(repository, &sound.row.packages));
+            commands.push(format_apt_pin(repository, &sound.row.packages));
         }
     }
     commands.push("apt-get update".to_owned());
@@ -186,27 +186,27 @@ fn packages(file: &mut File, sound: &Sound<'_>) {
 }
 
 /// Prefers these packages of a repository by its host, as apt_preferences(5) has it: 990 goes before the distribution's, and never down.
-fn pin(repository: &AptRepository, packages: &[String]) -> String {
+fn format_apt_pin(repository: &AptRepository, packages: &[String]) -> String {
     let host = repository.url.trim_start_matches("https://").split('/').next().unwrap_or_default();
     let lines = [format!("Package: {}", packages.join(" ")), format!("Pin: origin \"{host}\""), "Pin-Priority: 990".to_owned()];
     let path = format!("/etc/apt/preferences.d/railwright-{}.pref", repository.name);
-    format!("printf '%s\\n' {} >{}", sh_words(lines.iter().map(String::as_str)), sh(&path))
+    format!("printf '%s\\n' {} >{}", sh_words(lines.iter().map(String::as_str)), quote_for_shell(&path))
 }
 
 /// What programs will load is looked for before the image is done: by what ldconfig found, and by how libibverbs finds a provider
 /// (linux-rdma/rdma-core: libibverbs/dynamic_driver.c).
-fn proof(file: &mut File, row: &UserSpaceRow, providers: &[&str]) {
+fn write_library_check(file: &mut ContainerfileText, row: &UserSpaceRow, providers: &[&str]) {
     file.why(&["What programs load is there: the same that `railwright image check` looks for."]);
-    let missing = |what: &str| format!("{{ echo {} >&2; exit 1; }}", sh(&format!("railwright: {what} is not in the image")));
+    let missing = |what: &str| format!("{{ echo {} >&2; exit 1; }}", quote_for_shell(&format!("railwright: {what} is not in the image")));
     let mut commands = vec!["ldconfig".to_owned()];
     for library in &row.libraries {
-        commands.push(format!("ldconfig -p | grep -F {} >/dev/null || {}", sh(&format!("{library} (")), missing(library)));
+        commands.push(format!("ldconfig -p | grep -F {} >/dev/null || {}", quote_for_shell(&format!("{library} (")), missing(library)));
     }
     for provider in providers {
         let line = format!("driver {provider}");
         commands.push(format!(
             "cat /etc/libibverbs.d/* | grep -x {} >/dev/null || {}",
-            sh(&line),
+            quote_for_shell(&line),
             missing(&format!("a line `{line}` of /etc/libibverbs.d"))
         ));
         let path = format!("/usr/lib/*/libibverbs/lib{provider}-rdmav*.so");
@@ -215,10 +215,10 @@ fn proof(file: &mut File, row: &UserSpaceRow, providers: &[&str]) {
     file.run(&commands);
 }
 
-fn bring(file: &mut File, example: &ExampleRow) {
+fn write_example_copy(file: &mut ContainerfileText, example: &ExampleRow) {
     let (folder, code) = (&example.folder, &example.code);
     file.why(&["Data and code of the example; what its Python needs comes from PyPI, which decides what comes with it."]);
     file.line(&format!("COPY --from={EXAMPLE} {folder} {folder}"));
     file.line(&format!("WORKDIR {folder}"));
-    file.run(&[format!("pip install --no-cache-dir -r {}", sh(&format!("{folder}/{}/{}", code.at, code.requirements)))]);
+    file.run(&[format!("pip install --no-cache-dir -r {}", quote_for_shell(&format!("{folder}/{}/{}", code.at, code.requirements)))]);
 }

@@ -7,7 +7,7 @@ mod containerfile;
 #[cfg(test)]
 mod tests;
 
-use super::asked::Asked;
+use super::asked::RequestPlaces;
 use railwright_base::Diagnostic;
 use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::catalog::user_space::{AptRepository, ExampleRow, UserSpaceRow};
@@ -24,14 +24,14 @@ pub struct ImageRequest {
     /// The drivers of its NICs, as far as they are known.
     pub drivers: Vec<String>,
     /// The key of the repository, where packages come from one.
-    pub key: Option<Key>,
+    pub key: Option<RepositorySigningKey>,
     /// The example that it brings.
     pub example: Option<String>,
 }
 
 /// A key that somebody has checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Key {
+pub struct RepositorySigningKey {
     /// Its file, as it was named: from the folder that the image is built in.
     pub path: String,
     /// What is in it.
@@ -44,11 +44,11 @@ struct Sound<'a> {
     request: &'a ImageRequest,
     row: &'a UserSpaceRow,
     /// The repository, its suite for the base's release, and its key with the path as it is written.
-    repository: Option<(&'a AptRepository, &'a str, &'a Key, &'a str)>,
+    repository: Option<(&'a AptRepository, &'a str, &'a RepositorySigningKey, &'a str)>,
     example: Option<&'a ExampleRow>,
 }
 
 /// The Containerfile, or all that keeps it from being written.
-pub fn containerfile(request: &ImageRequest, catalog: &Catalog, asked: &Asked) -> Result<String, Vec<Diagnostic>> {
-    Ok(containerfile::write(&check::check(request, catalog, asked)?))
+pub fn render_containerfile(request: &ImageRequest, catalog: &Catalog, asked: &RequestPlaces) -> Result<String, Vec<Diagnostic>> {
+    Ok(containerfile::write_containerfile(&check::check_image_request(request, catalog, asked)?))
 }

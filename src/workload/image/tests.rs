@@ -11,22 +11,22 @@ fn erdma() -> ImageRequest {
         base: "docker.io/pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime".to_owned(),
         suite: "jammy".to_owned(),
         fabric: "erdma".to_owned(),
-        key: Some(Key { path: "keys/erdma.asc".to_owned(), text: KEY.to_owned() }),
+        key: Some(RepositorySigningKey { path: "keys/erdma.asc".to_owned(), text: KEY.to_owned() }),
         ..ImageRequest::default()
     }
 }
 
 fn written(request: &ImageRequest) -> Result<String, Vec<(String, String)>> {
-    let catalog = catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let catalog = catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
     let key = request.key.as_ref().map_or("", |key| &key.path);
     let options = [
         ("image.base", format!("--base={}", request.base)),
         ("image.suite", format!("--suite={}", request.suite)),
         ("image.key", format!("--key={key}")),
     ];
-    let asked = Asked::of_options("railwright image render", options);
+    let asked = RequestPlaces::of_options("railwright image render", options);
     let told = |problems: Vec<Diagnostic>| problems.into_iter().map(|one| (one.code.into_owned(), one.message)).collect();
-    containerfile(request, &catalog, &asked).map_err(told)
+    render_containerfile(request, &catalog, &asked).map_err(told)
 }
 
 /// What the page on eRDMA with Arena installs, made safe: its packages, its repository with its suite, its example.
@@ -105,8 +105,10 @@ fn an_image_for_nics_of_several_makers_is_looked_through_for_each() {
 #[test]
 fn the_key_is_bound_by_its_sum() {
     let one = written(&erdma()).unwrap();
-    let other =
-        written(&ImageRequest { key: Some(Key { path: "./keys/erdma.asc".to_owned(), text: KEY.replace("mDME", "mDMF") }), ..erdma() });
+    let other = written(&ImageRequest {
+        key: Some(RepositorySigningKey { path: "./keys/erdma.asc".to_owned(), text: KEY.replace("mDME", "mDMF") }),
+        ..erdma()
+    });
     let (one, other): (Vec<&str>, String) = (one.lines().collect(), other.unwrap());
     let changed: Vec<&str> = other.lines().enumerate().filter(|(n, line)| one[*n] != *line).map(|(_, line)| line).collect();
     assert!(matches!(changed[..], [line] if line.contains("sha256sum -c -")), "{changed:?}");
@@ -114,7 +116,7 @@ fn the_key_is_bound_by_its_sum() {
 
 #[test]
 fn what_cannot_be_is_refused_with_its_code() {
-    let key = |path: &str, text: &str| Some(Key { path: path.to_owned(), text: text.to_owned() });
+    let key = |path: &str, text: &str| Some(RepositorySigningKey { path: path.to_owned(), text: text.to_owned() });
     let private = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n-----BEGIN PGP PRIVATE KEY BLOCK-----\n-----END PGP PUBLIC KEY BLOCK-----";
     for (request, code, words) in [
         (ImageRequest { base: "a\nRUN id".to_owned(), ..erdma() }, "RW1270", "cannot be an image"),
@@ -153,7 +155,7 @@ proptest! {
     /// Whatever is taken changes no line but those that hold it: none begins a line of its own, and nothing is filled in.
     #[test]
     fn no_value_becomes_more_than_a_word(base in ".{1,30}", suite in "[a-z\\PC]{1,12}", path in ".{1,20}") {
-        let request = ImageRequest { base: base.clone(), suite, key: Some(Key { path, text: KEY.to_owned() }), ..erdma() };
+        let request = ImageRequest { base: base.clone(), suite, key: Some(RepositorySigningKey { path, text: KEY.to_owned() }), ..erdma() };
         if let Ok(file) = written(&request) {
             let plain = written(&erdma()).unwrap();
             prop_assert_eq!(file.lines().count() + usize::from(base.contains('@')), plain.lines().count());

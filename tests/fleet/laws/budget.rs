@@ -7,11 +7,11 @@ use super::{Held, ensure, law, switch_off_and_on};
 use crate::nodes::Nodes;
 use crate::room::Room;
 use proptest::prelude::*;
-use railwright_apply::{Decisions, Ending, Event, apply, resume};
-use railwright_plan::{Node, NodeKind, Plan};
+use railwright_apply::{Decisions, RunEvent, RunExitClass, apply_plan, resume_run};
+use railwright_plan::{NodeKind, Plan, PlanNode};
 use railwright_resource::Disruption;
-use railwright_state::Outcome;
-use railwright_transport::sim::{Fault, Trouble};
+use railwright_state::NodeOutcome;
+use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    fn step(&self, node: &str) -> Option<&'a Node> {
+    fn step(&self, node: &str) -> Option<&'a PlanNode> {
         self.plan.nodes.iter().find(|other| other.id == node)
     }
 
@@ -64,9 +64,9 @@ impl<'a> Watcher<'a> {
         [&self.out, &self.silent, &self.cordoned, &self.elsewhere].into_iter().flatten().cloned().collect()
     }
 
-    fn see(&mut self, event: &Event) -> Result<(), String> {
+    fn see(&mut self, event: &RunEvent) -> Result<(), String> {
         match event {
-            Event::ActionStarted { node, index: 0, .. } if self.is_disruptive(node) => {
+            RunEvent::ActionStarted { node, index: 0, .. } if self.is_disruptive(node) => {
                 let own = self.host(node).unwrap_or_default();
                 let was_out = self.out_for_certain().contains(&own);
                 let was_in_doubt = self.in_doubt.remove(&own);
@@ -80,7 +80,7 @@ impl<'a> Watcher<'a> {
                 // Mending a host that is out already puts nobody else out.
                 ensure!(was_out || count <= budget, "{node} began with {unavailable:?} out of service, and the budget is {budget}");
             }
-            Event::StepFinished { node, outcome: Outcome::Done { .. } } => match self.step(node).map(|step| &step.kind) {
+            RunEvent::StepFinished { node, outcome: NodeOutcome::Done { .. } } => match self.step(node).map(|step| &step.kind) {
                 Some(NodeKind::Drain { .. }) => self.cordoned.extend(self.host(node)),
                 Some(NodeKind::Uncordon { .. }) => {
                     let host = self.host(node);
@@ -88,19 +88,19 @@ impl<'a> Watcher<'a> {
                 }
                 _ => {}
             },
-            Event::StepFinished { node, outcome: Outcome::Failed { .. } | Outcome::Unknown { .. } } => {
+            RunEvent::StepFinished { node, outcome: NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. } } => {
                 let (host, is_disruptive) = (self.host(node), self.is_disruptive(node));
                 match is_disruptive {
                     true => self.out.extend(host),
                     false => self.in_doubt.extend(host.filter(|host| !self.out.contains(host))),
                 }
             }
-            Event::StepFinished { node, outcome: Outcome::Unreachable { .. } } => self.silent.extend(self.host(node)),
-            Event::HostUnreachable { host, .. } => self.silent.extend([host.clone()]),
+            RunEvent::StepFinished { node, outcome: NodeOutcome::Unreachable { .. } } => self.silent.extend(self.host(node)),
+            RunEvent::HostUnreachable { host, .. } => self.silent.extend([host.clone()]),
             // The gate of these worlds passes a host also while somebody has it switched off.
-            Event::PowerCycled { host } => self.out.extend([host.clone()]),
-            Event::HostReady { host, .. } => self.silent.retain(|other| other != host),
-            Event::GateFinished { hosts, result, .. } => match result.failure() {
+            RunEvent::PowerCycled { host } => self.out.extend([host.clone()]),
+            RunEvent::HostReady { host, .. } => self.silent.retain(|other| other != host),
+            RunEvent::GateFinished { hosts, result, .. } => match result.failure() {
                 // Whom a gate passed has answered.
                 None => [&mut self.out, &mut self.in_doubt, &mut self.silent]
                     .into_iter()
@@ -143,14 +143,14 @@ impl World {
 
 /// Goes on until nothing is left that `resume` could do.
 async fn through(room: &Room, case: &Case, plan: &Plan, switched: &mut BTreeMap<usize, Vec<String>>) {
-    let mut outcome = apply(plan, &room.context, room.sink()).await;
+    let mut outcome = apply_plan(plan, &room.context, room.sink()).await;
     for turn in 0..4 {
-        if matches!(outcome.ending, Ending::Done | Ending::Refused) || outcome.run.is_none() {
+        if matches!(outcome.ending, RunExitClass::Done | RunExitClass::Refused) || outcome.run.is_none() {
             break;
         }
         let hosts = switch_off_and_on(room, &outcome, case.crash.1, !(case.crash.0 + turn).is_multiple_of(3)).await;
         switched.insert(room.events.lock().unwrap().len(), hosts);
-        outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+        outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
     }
 }
 
@@ -181,7 +181,9 @@ fn law_7_never_more_out_of_service_than_the_budget_allows() {
         }
         room.wishes = case.wished(&case.dropped);
         for host in world.names(world.down.iter().copied()) {
-            room.host(&host, |host| host.faults.push(Fault { after: 0, word: None, trouble: Trouble::Unreachable(u32::MAX) }));
+            room.host(&host, |host| {
+                host.faults.push(SimulatedFault { after: 0, word: None, trouble: SimulatedTrouble::Unreachable(u32::MAX) })
+            });
         }
         for (host, ready) in &world.nodes {
             world.names([*host]).iter().for_each(|host| nodes.set(host, *ready, false));
@@ -190,7 +192,7 @@ fn law_7_never_more_out_of_service_than_the_budget_allows() {
         case.strike(&room);
         // A host that is down stays down: it loses no power, and so boots no more.
         for host in world.names(world.down.iter().copied()) {
-            room.host(&host, |host| host.faults.retain(|fault| fault.trouble != Trouble::PowerLost));
+            room.host(&host, |host| host.faults.retain(|fault| fault.trouble != SimulatedTrouble::PowerLost));
         }
         let since = room.events.lock().unwrap().len();
         through(&room, case, &second, &mut switched).await;

@@ -7,18 +7,18 @@ use crate::nodes::Nodes;
 use crate::room::{Room, wish};
 use crate::switches::{LEAF, delivered, port};
 use proptest::prelude::*;
-use railwright_apply::apply;
+use railwright_apply::apply_plan;
 use railwright_base::Address;
 use railwright_knowledge::spec::model::Rollout;
-use railwright_plan::{DrainPolicy, Plan, Selection};
+use railwright_plan::{DrainPolicy, Plan, PlanSelection};
 use railwright_resource::action::UnitVerb;
-use railwright_resource::interrupt_affinity::script::Binding;
-use railwright_resource::{Action, Disruption, Wish};
-use railwright_transport::sim::links::Link;
+use railwright_resource::interrupt_affinity::script::InterruptBinding;
+use railwright_resource::{Action, DesiredResource, Disruption};
+use railwright_transport::sim::links::SimulatedNetdev;
 use railwright_transport::sim::modules::ModuleFile;
-use railwright_transport::sim::packages::Installed;
+use railwright_transport::sim::packages::SimulatedInstalledPackage;
 use railwright_transport::sim::pci::Pci;
-use railwright_transport::sim::{Fault, Host, Trouble};
+use railwright_transport::sim::{SimulatedFault, SimulatedHost, SimulatedTrouble};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ pub struct Struck {
     pub host: usize,
     /// What and when.
     #[serde(flatten)]
-    pub fault: Fault,
+    pub fault: SimulatedFault,
 }
 
 /// All of it.
@@ -150,9 +150,9 @@ fn body(what: usize, form: bool) -> (&'static str, Value) {
 }
 
 /// A host on which some of it is there already.
-pub fn host(there: There) -> Host {
+pub fn host(there: There) -> SimulatedHost {
     let bit = |n: u32| there >> n & 1 == 1;
-    let mut host = Host::fresh();
+    let mut host = SimulatedHost::fresh();
     let settings = [("net.core.a", "0"), ("vm.c", "0 0 0")].map(|(key, value)| (key.to_owned(), value.to_owned()));
     (host.kernel.sysctls, host.kernel.defaults) = (settings.clone().into(), settings.into());
     let module = |needs: &[&str], parameters: &[(&str, &str)]| ModuleFile {
@@ -168,8 +168,8 @@ pub fn host(there: There) -> Host {
     host.disk.put("/usr/lib/systemd/system/svc.service", unit.into());
     host.units.reload(&host.disk);
     host.disk.put("/etc/systemd/network/10-eth1.network", "[Match]\nName=eth1\n[Network]\nAddress=10.0.0.1/24\n".into());
-    host.links.0.insert("eth1".to_owned(), Link::of(9978, Some("/etc/systemd/network/10-eth1.network")));
-    host.links.0.insert("eth2".to_owned(), Link::of(9978, None));
+    host.links.0.insert("eth1".to_owned(), SimulatedNetdev::of(9978, Some("/etc/systemd/network/10-eth1.network")));
+    host.links.0.insert("eth2".to_owned(), SimulatedNetdev::of(9978, None));
     host.links.reload(&host.disk);
     host.pci = Pci::server("eth1");
     host.firmware.put("eth1", "SRIOV_EN", "0", true);
@@ -188,7 +188,7 @@ pub fn host(there: There) -> Host {
 }
 
 /// What the bits say is there.
-fn settle_in(host: &mut Host, bit: &impl Fn(u32) -> bool) {
+fn settle_in(host: &mut SimulatedHost, bit: &impl Fn(u32) -> bool) {
     if bit(0) {
         host.disk.put("/etc/a.conf", if bit(1) { "a = 1\n" } else { "by hand\n" }.into());
     }
@@ -207,10 +207,10 @@ fn settle_in(host: &mut Host, bit: &impl Fn(u32) -> bool) {
     }
     if bit(6) {
         let held = bit(7);
-        host.packages.installed.insert("tool".to_owned(), Installed { version: "1".to_owned(), held: false, half: held });
+        host.packages.installed.insert("tool".to_owned(), SimulatedInstalledPackage { version: "1".to_owned(), held: false, half: held });
     }
     if bit(8) {
-        host.packages.installed.insert("lib".to_owned(), Installed { version: "1".to_owned(), held: false, half: false });
+        host.packages.installed.insert("lib".to_owned(), SimulatedInstalledPackage { version: "1".to_owned(), held: false, half: false });
     }
     if bit(9) {
         host.disk.put("/etc/default/grub.d/50-cloud.cfg", "GRUB_CMDLINE_LINUX=\"console=ttyS0 iommu=off\"\n".into());
@@ -226,7 +226,7 @@ fn settle_in(host: &mut Host, bit: &impl Fn(u32) -> bool) {
         host.disk.put("/opt/thing", "one\n".into());
     }
     if bit(13) {
-        host.pci.bind(&[Binding { number: 41, cpus: "1".to_owned() }]).unwrap();
+        host.pci.bind(&[InterruptBinding { number: 41, cpus: "1".to_owned() }]).unwrap();
         host.pci.functions.values_mut().for_each(|function| function.now.control = 0x3000);
     }
     if bit(12) {
@@ -247,9 +247,9 @@ impl Case {
 
     /// The world before anybody comes, with everything that is wished for and nothing that goes wrong yet.
     pub fn room(&self) -> Room {
-        let mut hosts: BTreeMap<String, Host> = self.hosts.iter().enumerate().map(|(n, there)| (name(n), host(*there))).collect();
+        let mut hosts: BTreeMap<String, SimulatedHost> = self.hosts.iter().enumerate().map(|(n, there)| (name(n), host(*there))).collect();
         if !self.leaf.is_empty() {
-            hosts.insert(LEAF.to_owned(), Host::switch(delivered(), &port(0)));
+            hosts.insert(LEAF.to_owned(), SimulatedHost::switch(delivered(), &port(0)));
         }
         let mut room = Room::with(hosts);
         if let Some(access) = room.context.hosts.get_mut(LEAF) {
@@ -275,7 +275,7 @@ impl Case {
     /// The plan of a room, narrowed where the case has it so.
     pub async fn plan(&self, room: &Room) -> Plan {
         let targets = self.policy.target.map(|number| format!("host/{}", name(number))).into_iter().collect();
-        room.narrowed_plan(Selection { targets, excludes: Vec::new() }).await
+        room.narrowed_plan(PlanSelection { targets, excludes: Vec::new() }).await
     }
 
     /// Whether the host with this number is in its plans.
@@ -298,7 +298,7 @@ impl Case {
     pub fn strike(&self, room: &Room) {
         for struck in &self.faults {
             room.fleet.with(&name(struck.host), |host| {
-                host.faults.push(Fault { after: host.calls + struck.fault.after, ..struck.fault.clone() });
+                host.faults.push(SimulatedFault { after: host.calls + struck.fault.after, ..struck.fault.clone() });
             });
         }
     }
@@ -309,10 +309,10 @@ impl Case {
         let mut room = self.room();
         if self.lived {
             let plan = room.plan().await;
-            apply(&plan, &room.context, room.sink()).await;
+            apply_plan(&plan, &room.context, room.sink()).await;
             let now = room.fleet.now();
             for edited in &self.edits {
-                room.host(&name(edited.host), |host| host.suffer(Trouble::Stranger(Box::new(edit(edited.edit).0)), now));
+                room.host(&name(edited.host), |host| host.suffer(SimulatedTrouble::Stranger(Box::new(edit(edited.edit).0)), now));
             }
             room.wishes = self.wished(&self.dropped);
         }
@@ -323,7 +323,7 @@ impl Case {
     /// The hosts that are down before the plan are so from now on.
     pub fn switch_off(&self, room: &Room) {
         for number in &self.down {
-            room.host(&name(*number), |host| host.suffer(Trouble::Unreachable(DOWN_S), Duration::ZERO));
+            room.host(&name(*number), |host| host.suffer(SimulatedTrouble::Unreachable(DOWN_S), Duration::ZERO));
         }
     }
 
@@ -344,7 +344,7 @@ impl Case {
     }
 
     /// The wishes without those that are left out, on every host.
-    pub fn wished(&self, without: &BTreeSet<usize>) -> Vec<Wish> {
+    pub fn wished(&self, without: &BTreeSet<usize>) -> Vec<DesiredResource> {
         let mut all = Vec::new();
         for host in self.names() {
             for (place, wished) in self.wishes.iter().enumerate().filter(|(place, _)| !without.contains(place)) {
@@ -370,33 +370,33 @@ impl Case {
 
 /// What may go wrong without changing what a run comes to in the end: it only has to look again, or wait. A reboot that was
 /// asked for and not heard is none of it: nobody can tell it from one that hangs, and it is told as that.
-pub fn benign() -> BoxedStrategy<Trouble> {
+pub fn benign() -> BoxedStrategy<SimulatedTrouble> {
     prop_oneof![
-        Just(Trouble::LostAfter),
-        (1u32..90).prop_map(Trouble::GoesOn),
-        (2u32..20).prop_map(Trouble::Slow),
-        (1u32..50).prop_map(Trouble::PackagesLocked),
-        (1i64..100_000).prop_map(Trouble::Clock),
-        (300u32..900).prop_map(Trouble::BackAfter),
+        Just(SimulatedTrouble::LostAfter),
+        (1u32..90).prop_map(SimulatedTrouble::GoesOn),
+        (2u32..20).prop_map(SimulatedTrouble::Slow),
+        (1u32..50).prop_map(SimulatedTrouble::PackagesLocked),
+        (1i64..100_000).prop_map(SimulatedTrouble::Clock),
+        (300u32..900).prop_map(SimulatedTrouble::BackAfter),
     ]
     .boxed()
 }
 
 /// Everything that may go wrong, save that somebody else changes the host.
-pub fn troubles() -> BoxedStrategy<Trouble> {
+pub fn troubles() -> BoxedStrategy<SimulatedTrouble> {
     prop_oneof![
         4 => benign(),
-        1 => Just(Trouble::LostBefore),
-        1 => Just(Trouble::Killed),
-        1 => Just(Trouble::Fails),
-        1 => Just(Trouble::NoEffect),
-        1 => Just(Trouble::OldKernel),
-        1 => Just(Trouble::PowerLost),
-        1 => (0usize..12).prop_map(Trouble::CutOff),
-        1 => (1u32..4000).prop_map(Trouble::Unreachable),
-        1 => (1u32..30).prop_map(Trouble::DiskFull),
-        1 => (50u32..4000).prop_map(Trouble::PackagesLocked),
-        1 => (1000u32..5000).prop_map(Trouble::BackAfter),
+        1 => Just(SimulatedTrouble::LostBefore),
+        1 => Just(SimulatedTrouble::Killed),
+        1 => Just(SimulatedTrouble::Fails),
+        1 => Just(SimulatedTrouble::NoEffect),
+        1 => Just(SimulatedTrouble::OldKernel),
+        1 => Just(SimulatedTrouble::PowerLost),
+        1 => (0usize..12).prop_map(SimulatedTrouble::CutOff),
+        1 => (1u32..4000).prop_map(SimulatedTrouble::Unreachable),
+        1 => (1u32..30).prop_map(SimulatedTrouble::DiskFull),
+        1 => (50u32..4000).prop_map(SimulatedTrouble::PackagesLocked),
+        1 => (1000u32..5000).prop_map(SimulatedTrouble::BackAfter),
     ]
     .boxed()
 }
@@ -450,12 +450,12 @@ impl Policy {
 }
 
 /// Cases with up to so many hosts and faults of this sort.
-pub fn cases(hosts: usize, trouble: BoxedStrategy<Trouble>, faults: usize) -> BoxedStrategy<Case> {
+pub fn cases(hosts: usize, trouble: BoxedStrategy<SimulatedTrouble>, faults: usize) -> BoxedStrategy<Case> {
     free_cases(hosts, trouble, faults, Freedom::default())
 }
 
 /// The same where more varies.
-pub fn free_cases(hosts: usize, trouble: BoxedStrategy<Trouble>, faults: usize, freedom: Freedom) -> BoxedStrategy<Case> {
+pub fn free_cases(hosts: usize, trouble: BoxedStrategy<SimulatedTrouble>, faults: usize, freedom: Freedom) -> BoxedStrategy<Case> {
     let hosts = proptest::collection::vec(any::<u32>().prop_map(|bits| bits & 0x3fff), 1..=hosts);
     let struck = (any::<prop::sample::Index>(), 0u32..60, trouble);
     let dropped = proptest::collection::btree_set(0usize..8, 0..4);
@@ -470,9 +470,9 @@ pub fn free_cases(hosts: usize, trouble: BoxedStrategy<Trouble>, faults: usize, 
     let made = (hosts, wishes(), dropped, rest, more).prop_map(move |(hosts, wishes, dropped, rest, more)| {
         let (edited, down, leaf, lived, policy, failing) = more;
         let (max_unavailable, canary, struck, crash) = rest;
-        let strike = |(host, after, trouble): (prop::sample::Index, u32, Trouble)| Struck {
+        let strike = |(host, after, trouble): (prop::sample::Index, u32, SimulatedTrouble)| Struck {
             host: host.index(hosts.len()),
-            fault: Fault { after, word: None, trouble },
+            fault: SimulatedFault { after, word: None, trouble },
         };
         let faults = struck.into_iter().map(strike).collect();
         let edit = |(host, after, edit): (prop::sample::Index, u32, usize)| Edited { host: host.index(hosts.len()), after, edit };

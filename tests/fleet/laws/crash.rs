@@ -7,11 +7,11 @@ use super::third_party::Witness;
 use super::{Held, ensure, law, switch_off_and_on};
 use crate::nodes::{NodeState, Nodes};
 use crate::room::{Room, runtime};
-use railwright_apply::{ApplyOutcome, Decisions, Ending, apply, resume};
+use railwright_apply::{ApplyOutcome, Decisions, RunExitClass, apply_plan, resume_run};
 use railwright_base::Address;
 use railwright_state::journal_writer::JournalStore;
-use railwright_state::{State, StateFolder};
-use railwright_transport::sim::{Fleet, Host};
+use railwright_state::{ClusterState, StateFolder};
+use railwright_transport::sim::{Fleet, SimulatedHost};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::io;
@@ -112,7 +112,7 @@ impl JournalStore for Mortal {
 }
 
 /// What everything comes to.
-type End = (BTreeMap<String, Host>, State, Option<BTreeMap<String, NodeState>>);
+type End = (BTreeMap<String, SimulatedHost>, ClusterState, Option<BTreeMap<String, NodeState>>);
 
 fn end_of(room: &Room) -> End {
     let mut state = room.state();
@@ -134,7 +134,7 @@ pub fn undecided(outcome: &ApplyOutcome) -> BTreeSet<Address> {
 
 async fn begin(case: &Case, room: &Room) -> ApplyOutcome {
     let plan = case.plan(room).await;
-    apply(&plan, &room.context, room.sink()).await
+    apply_plan(&plan, &room.context, room.sink()).await
 }
 
 /// The spec, and then the spec without what is dropped, with all these deaths.
@@ -149,22 +149,22 @@ async fn story(case: &Case, room: &mut Room, fate: &Fate, deaths: &mut Vec<usize
             if fate.has_died() {
                 room.fleet.cut_off(false);
                 fate.die_at(deaths.pop());
-                outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+                outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
             } else if has(&outcome, "RW0623") {
                 outcome = begin(case, room).await;
             } else {
                 // A connection lost twice in a step is for a person to look at, who says: do it again.
                 let redo = undecided(&outcome);
-                if redo.is_empty() && outcome.ending != Ending::Waiting {
+                if redo.is_empty() && outcome.ending != RunExitClass::Waiting {
                     break;
                 }
                 if redo.is_empty() {
                     switch_off_and_on(room, &outcome, case.crash.1, true).await;
                 }
-                outcome = resume(&room.context, Decisions { redo, ..Decisions::default() }, room.sink()).await;
+                outcome = resume_run(&room.context, Decisions { redo, ..Decisions::default() }, room.sink()).await;
             }
         }
-        if outcome.ending != Ending::Done {
+        if outcome.ending != RunExitClass::Done {
             return Ok(outcome);
         }
         last = Some(outcome);
@@ -199,7 +199,7 @@ fn difference(now: &str, then: &str) -> String {
 
 fn compare(case: &Case, crashed: &(ApplyOutcome, End, usize), whole: &End) -> Result<(), String> {
     let (outcome, end, _) = crashed;
-    ensure!(outcome.ending == Ending::Done, "after the crash it ended {:?}: {:?}", outcome.ending, outcome.problems);
+    ensure!(outcome.ending == RunExitClass::Done, "after the crash it ended {:?}: {:?}", outcome.ending, outcome.problems);
     for name in case.targets() {
         ensure_equal(&name, &end.0[&name], &whole.0[&name])?;
     }
@@ -213,7 +213,7 @@ fn law_3_a_crash_and_resume_is_as_no_crash() {
     law("law_3_a_crash", free_cases(3, benign(), 2, freedom), async |case: &Case| {
         let calm = Case { faults: Vec::new(), ..case.clone() };
         let (outcome, whole, records) = run(&calm, Vec::new(), Death::Before).await?;
-        if outcome.ending != Ending::Done || records == 0 {
+        if outcome.ending != RunExitClass::Done || records == 0 {
             return Ok(Held::Beside);
         }
         // A second crash, in the resumed part, must not matter either.
@@ -233,12 +233,12 @@ fn law_3_holds_with_others_at_work() {
         case.strike(&room);
         witness.let_in(case);
         let plan = case.plan(&room).await;
-        apply(&plan, &room.context, witness.sink()).await;
+        apply_plan(&plan, &room.context, witness.sink()).await;
         if !fate.has_died() || witness.edits().is_empty() {
             return Ok(Held::Beside);
         }
         room.fleet.cut_off(false);
-        resume(&room.context, Decisions::default(), witness.sink()).await;
+        resume_run(&room.context, Decisions::default(), witness.sink()).await;
         witness.nothing_was_written_over(&plan)?;
         witness.nothing_was_done_twice(&plan)?;
         witness.nobody_was_disturbed(&plan)?;
@@ -257,7 +257,7 @@ fn law_3_holds_at_every_record_of_a_whole_story() {
         {"what":12,"form":true,"after":[]},{"what":13,"form":true,"after":[]},{"what":16,"form":true,"after":[1]}],"dropped":[0,3,5,7,9],"max_unavailable":1,"canary":1,"faults":[],"crash":[0,false]}"#;
     let case: Case = serde_json::from_str(line).unwrap();
     let (outcome, whole, records) = runtime().block_on(run(&case, Vec::new(), Death::Before)).unwrap();
-    assert_eq!(outcome.ending, Ending::Done, "{:?}", outcome.problems);
+    assert_eq!(outcome.ending, RunExitClass::Done, "{:?}", outcome.problems);
     assert!(records > 100, "{records}");
     for at in 0..records {
         let death = [Death::Before, Death::Torn, Death::Full][at % 3];

@@ -5,14 +5,16 @@ use super::case::{Case, benign, cases};
 use super::{Held, ensure, law};
 use crate::room::{Room, copy_folder};
 use proptest::prelude::*;
-use railwright_apply::{ApplyOutcome, Ending, apply, locks};
+use railwright_apply::{ApplyOutcome, RunExitClass, apply_plan, locks};
 use railwright_resource::probe::Probe;
-use railwright_resource::{Action, Answers, Read};
+use railwright_resource::{Action, Read, ReadResults};
 use railwright_state::{HostRecord, StateFolder};
 use railwright_system::clock::Clock;
 use railwright_system::identity::ProcessIdentity;
 use railwright_transport::sim::Fleet;
-use railwright_transport::{BoxFuture, Connector, Fence, FencedWrite, Grounds, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use railwright_transport::{
+    BoxFuture, Connector, ExecutionOutcome, Fence, FencedWrite, Grounds, HostAccess, HostLink, TransportError, Upkeep,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -210,7 +212,7 @@ struct Link {
 }
 
 impl HostLink for Link {
-    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         Box::pin(self.way.call(self.link.read(reads)))
     }
 
@@ -219,18 +221,18 @@ impl HostLink for Link {
         action: &'a Action,
         token: &'a str,
         fence: Option<&'a Fence>,
-    ) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(self.way.call(self.link.perform(action, token, fence)))
     }
 
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(self.way.call(self.link.probe(probe)))
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(self.way.call(async move {
             let kept = self.link.upkeep(upkeep).await;
-            if let Ok(Performed::Ended { code: 0, .. }) = kept {
+            if let Ok(ExecutionOutcome::Ended { code: 0, .. }) = kept {
                 self.way.truth.note(&self.host, upkeep, self.way.is_first);
             }
             kept
@@ -250,13 +252,13 @@ async fn second(duel: &Duel, room: &mut Room, first: &StateFolder) -> ApplyOutco
     }
     let hosts = duel.world.names();
     if let Some(force) = duel.steal {
-        let _ = locks::steal(&hosts, "law 11", force, &room.context).await;
+        let _ = locks::steal_locks(&hosts, "law 11", force, &room.context).await;
     }
     let mut outcome = None;
     for _ in 0..12 {
         let plan = room.plan().await;
-        let ended = apply(&plan, &room.context, room.sink()).await;
-        let is_refused = ended.ending == Ending::Refused;
+        let ended = apply_plan(&plan, &room.context, room.sink()).await;
+        let is_refused = ended.ending == RunExitClass::Refused;
         outcome = Some(ended);
         if !is_refused {
             break;
@@ -326,7 +328,7 @@ async fn fought(duel: &Duel) -> Result<Held, String> {
     duel.world.strike(&one);
     let folder = one.context.folder.clone();
     let first = async {
-        let run = async { apply(&one.plan().await, &one.context, one.sink()).await };
+        let run = async { apply_plan(&one.plan().await, &one.context, one.sink()).await };
         let outcome = tokio::select! {
             outcome = run => Some(outcome),
             () = way.until_dead() => None,
@@ -344,11 +346,11 @@ async fn fought(duel: &Duel) -> Result<Held, String> {
     nothing_is_forgotten(&truth.recorded.lock().unwrap())?;
     let wrong = truth.wrong.lock().unwrap().join("; ");
     ensure!(wrong.is_empty(), "{wrong}");
-    if let Some(first) = first.filter(|first| first.ending == Ending::Done) {
+    if let Some(first) = first.filter(|first| first.ending == RunExitClass::Done) {
         let lost = first.problems.iter().any(|problem| problem.code == "RW0631");
         ensure!(!lost, "the first one lost its lock and ended well");
     }
-    Ok(if writers > 1 || second.ending == Ending::Refused { Held::Yes } else { Held::Beside })
+    Ok(if writers > 1 || second.ending == RunExitClass::Refused { Held::Yes } else { Held::Beside })
 }
 
 #[test]

@@ -2,19 +2,19 @@
 
 use crate::hostile::bodies::bodies;
 use proptest::prelude::*;
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use railwright_resource::action::{NetworkManagerKind, PackageManager, PackageVersion, UnitVerb};
-use railwright_resource::counters::Sample;
-use railwright_resource::interrupt_affinity::script::Binding;
-use railwright_resource::json_in_configmap::mark::Mark;
-use railwright_resource::kernel_module_build::source::{Builder, ModuleSource};
+use railwright_resource::counters::CounterSampleOrdinal;
+use railwright_resource::interrupt_affinity::script::InterruptBinding;
+use railwright_resource::json_in_configmap::mark::RestartMark;
+use railwright_resource::kernel_module_build::source::{ModuleBuildTool, ModuleSource};
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
-use railwright_resource::node_field::edit::{Change, NodeEdit};
+use railwright_resource::node_field::edit::{NodeEdit, NodeFieldChange};
 use railwright_resource::node_field::{Effect, NodeField};
 use railwright_resource::pci_setting::script::{PciRegister, PciWrite};
-use railwright_resource::switch::System;
-use railwright_resource::{Action, Answer, AnswerStatus, Answers, Read, kinds, rights};
+use railwright_resource::switch::SwitchSystem;
+use railwright_resource::{Action, AnswerStatus, Read, ReadResult, ReadResults, list_resource_kinds, rights};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -33,11 +33,11 @@ proptest! {
             _ => AnswerStatus::Exit(if status == 3 { 0 } else { code }),
         };
         for (name, body) in bodies() {
-            let kind = kinds().iter().find(|kind| kind.name() == name).unwrap();
+            let kind = list_resource_kinds().iter().find(|kind| kind.name() == name).unwrap();
             let wish = crate::room::wish("a", name, body, &[]);
-            let mut answers = Answers::default();
+            let mut answers = ReadResults::default();
             for read in kind.reads(&wish) {
-                answers.insert(read.key(), Answer { status: status.clone(), out: out.clone() });
+                answers.insert(read.key(), ReadResult { status: status.clone(), out: out.clone() });
             }
             let found = kind.assess(&wish, &answers);
             kind.undo(&wish, &found.before, &answers);
@@ -52,7 +52,7 @@ proptest! {
         }
         for (bland, evil) in reads(BLAND).into_iter().zip(reads(&hostile)) {
             prop_assert_eq!(evil.script(), with(&bland.script(), &hostile), "{}", bland.key());
-            prop_assert_eq!(rights::section(&evil), with(&rights::section(&bland), &hostile), "{}", bland.key());
+            prop_assert_eq!(rights::render_unprivileged_section(&evil), with(&rights::render_unprivileged_section(&bland), &hostile), "{}", bland.key());
         }
     }
 }
@@ -148,7 +148,7 @@ fn with(script: &str, hostile: &str) -> String {
     let mut out = String::new();
     for (n, piece) in pieces.iter().enumerate() {
         match (n % 2 == 1, piece.contains(BLAND)) {
-            (true, true) => out.push_str(&sh(&piece.replace(BLAND, hostile))),
+            (true, true) => out.push_str(&quote_for_shell(&piece.replace(BLAND, hostile))),
             (true, false) => out.push_str(&format!("'{piece}'")),
             (false, _) => out.push_str(piece),
         }
@@ -189,18 +189,18 @@ fn actions(text: &str) -> Vec<Action> {
         Action::SetLinkEcn { netdev: own(), settings: BTreeMap::from([(own(), own())]) },
         Action::SetFirmware { device: own(), settings: map() },
         Action::SetPci { writes: vec![PciWrite { address: own(), register: PciRegister::AcsControl, value: 0, mask: 0x7f }] },
-        Action::SetInterrupts { interrupts: vec![Binding { number: 41, cpus: own() }] },
-        Action::BuildModule { name: own(), version: own(), module: own(), builder: Builder::Dkms },
+        Action::SetInterrupts { interrupts: vec![InterruptBinding { number: 41, cpus: own() }] },
+        Action::BuildModule { name: own(), version: own(), module: own(), builder: ModuleBuildTool::Dkms },
         Action::EditConfigMap {
             object: object(text),
             precondition: ObjectPrecondition::Present { uid: own(), part_of: None, hands: None },
             key: own(),
             edits: Vec::new(),
-            mark: Some(Mark { name: own(), value: Some(own()) }),
+            mark: Some(RestartMark { name: own(), value: Some(own()) }),
         },
         Action::EditNodes {
             field: NodeField::Label { key: own() },
-            edits: vec![NodeEdit { nodes: vec![own()], change: Change { old: Some(own()), new: Some(own()), mark: None } }],
+            edits: vec![NodeEdit { nodes: vec![own()], change: NodeFieldChange { old: Some(own()), new: Some(own()), mark: None } }],
         },
         Action::UnmarkObject {
             object: object(text),
@@ -209,7 +209,7 @@ fn actions(text: &str) -> Vec<Action> {
         Action::MarkPodTemplate {
             object: object(text),
             precondition: ObjectPrecondition::Present { uid: own(), part_of: None, hands: None },
-            mark: Mark { name: own(), value: None },
+            mark: RestartMark { name: own(), value: None },
         },
         Action::RunCommand { script: own(), limit_s: 9, environment: map(), input: Some(own()) },
     ];
@@ -251,9 +251,9 @@ fn reads(text: &str) -> Vec<Read> {
         Read::FirmwareSettings { netdev: own(), settings: vec![own(), own()] },
         Read::PciDevice { device: own() },
         Read::Interrupts { netdev: own() },
-        Read::LinkCounters { netdevs: vec![own(), own()], sample: Sample::First },
-        Read::SwitchCounters { system: System::Sonic, ports: vec![own()], sample: Sample::Second },
-        Read::SwitchCounters { system: System::Cumulus, ports: vec![own()], sample: Sample::Second },
+        Read::LinkCounters { netdevs: vec![own(), own()], sample: CounterSampleOrdinal::First },
+        Read::SwitchCounters { system: SwitchSystem::Sonic, ports: vec![own()], sample: CounterSampleOrdinal::Second },
+        Read::SwitchCounters { system: SwitchSystem::Cumulus, ports: vec![own()], sample: CounterSampleOrdinal::Second },
         Read::VirtualFunctions { netdev: own() },
         Read::ModuleBuild { name: own(), version: own(), module: own() },
         Read::Command { script: own() },

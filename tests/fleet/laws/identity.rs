@@ -5,16 +5,16 @@ use super::case::{Case, benign, cases, host};
 use super::{Held, ensure, law};
 use crate::room::{Room, copy_folder};
 use railwright_apply::take_over::{TakeOverDecision, take_over};
-use railwright_apply::{ApplyOutcome, Ending, apply};
+use railwright_apply::{ApplyOutcome, RunExitClass, apply_plan};
 use railwright_base::Target;
 use railwright_plan::Plan;
-use railwright_transport::sim::Host;
+use railwright_transport::sim::SimulatedHost;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 async fn run(room: &Room) -> (Plan, ApplyOutcome) {
     let plan = room.plan().await;
-    let outcome = apply(&plan, &room.context, room.sink()).await;
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
     (plan, outcome)
 }
 
@@ -22,7 +22,7 @@ async fn run(room: &Room) -> (Plan, ApplyOutcome) {
 async fn applied(case: &Case) -> Option<Room> {
     let room = case.room();
     let (plan, outcome) = run(&room).await;
-    (outcome.ending == Ending::Done && plan.has_work()).then_some(room)
+    (outcome.ending == RunExitClass::Done && plan.has_work()).then_some(room)
 }
 
 /// Hosts that were applied to.
@@ -112,12 +112,12 @@ impl Loss {
 
 /// The spec, the spec without what is dropped, and nothing any more; between the last two the state is kept, lost or put back
 /// as it was before the second.
-async fn story(case: &Case, loses: Option<Loss>) -> Result<Option<BTreeMap<String, Host>>, String> {
+async fn story(case: &Case, loses: Option<Loss>) -> Result<Option<BTreeMap<String, SimulatedHost>>, String> {
     let Some(mut room) = applied(case).await else { return Ok(None) };
     let (folder, aside) = (room.context.folder.path().to_owned(), tempfile::tempdir().unwrap());
     copy_folder(&folder, &aside.path().join("state"));
     room.wishes = case.wished(&case.dropped);
-    if run(&room).await.1.ending != Ending::Done {
+    if run(&room).await.1.ending != RunExitClass::Done {
         return Ok(None);
     }
     let id = room.state().cluster;
@@ -126,7 +126,7 @@ async fn story(case: &Case, loses: Option<Loss>) -> Result<Option<BTreeMap<Strin
     ensure!(next.nodes.is_empty() && next.refused.is_empty(), "after the state was lost it plans {:?}", next.nodes);
     room.wishes.clear();
     let (_, outcome) = run(&room).await;
-    if outcome.ending != Ending::Done {
+    if outcome.ending != RunExitClass::Done {
         return Ok(None);
     }
     ensure!(outcome.run.is_none() || room.state().cluster == id, "the cluster has another id");
@@ -154,12 +154,12 @@ fn law_nothing_of_a_machine_before_comes_to_a_new_one() {
         room.reinstall(&name, image.clone());
         // The new machine may have been made of an image of the one before.
         room.host(&name, |host| host.record = record.filter(|_| case.crash.1));
-        if case.canary == 2 && run(&room).await.1.ending != Ending::Done {
+        if case.canary == 2 && run(&room).await.1.ending != RunExitClass::Done {
             return Ok(Held::Beside);
         }
         room.wishes.clear();
         let (_, outcome) = run(&room).await;
-        if outcome.ending != Ending::Done {
+        if outcome.ending != RunExitClass::Done {
             return Ok(Held::Beside);
         }
         let mut fresh = Room::with([(name.clone(), image)].into());

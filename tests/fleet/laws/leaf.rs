@@ -2,7 +2,7 @@
 
 use crate::room::wish;
 use crate::switches::{LEAF, port};
-use railwright_resource::Wish;
+use railwright_resource::DesiredResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub struct Port {
 }
 
 /// The wishes of the port with this number.
-pub fn port_wishes(n: usize, wished: &Port) -> Vec<Wish> {
+pub fn port_wishes(n: usize, wished: &Port) -> Vec<DesiredResource> {
     let mut all = Vec::new();
     let with = |mut body: Value| {
         (body["system"], body["port"]) = (json!("sonic"), json!(port(n)));

@@ -5,10 +5,10 @@
 use super::case::{Case, Freedom, benign, free_cases};
 use super::settled::{come_to_rest, ensure_same_world};
 use super::{Held, ensure, law};
-use railwright_apply::apply;
+use railwright_apply::apply_plan;
 use railwright_base::{Address, Target};
-use railwright_plan::{LastApplied, Member, Node, NodeKind, Plan, Reason, Selection, file};
-use railwright_resource::{Observation, Wish, kind_named};
+use railwright_plan::{LastApplied, Member, NodeKind, Plan, PlanNode, PlanSelection, Reason, file};
+use railwright_resource::{DesiredResource, Observation, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A world that has lived, and is not done.
@@ -21,10 +21,10 @@ fn law_5_the_plan_does_not_depend_on_order_or_parallelism() {
         let last = room.state().last_applied;
         let mut wishes = room.wishes.clone();
         let observation = room.observe(&wishes, &last, 1).await;
-        let part = resources(&room.plan_of(&wishes, &last, &observation, Selection::default())).into_iter().nth(case.crash.0 % 7);
-        let parts = [Selection::default(), chosen(part.iter(), true), chosen(part.iter(), false)];
-        let plans = |wishes: &[Wish], observation: &Observation| {
-            parts.clone().map(|part| file::bytes(&room.plan_of(wishes, &last, observation, part)))
+        let part = resources(&room.plan_of(&wishes, &last, &observation, PlanSelection::default())).into_iter().nth(case.crash.0 % 7);
+        let parts = [PlanSelection::default(), chosen(part.iter(), true), chosen(part.iter(), false)];
+        let plans = |wishes: &[DesiredResource], observation: &Observation| {
+            parts.clone().map(|part| file::serialize_plan(&room.plan_of(wishes, &last, observation, part)))
         };
         let before = plans(&wishes, &observation);
         // A shuffle by the case's own numbers, so that it can be run again.
@@ -37,34 +37,34 @@ fn law_5_the_plan_does_not_depend_on_order_or_parallelism() {
 }
 
 /// Narrowed to these, or to all but them.
-fn chosen<'a>(names: impl Iterator<Item = &'a (impl ToString + 'a)>, are_kept: bool) -> Selection {
+fn chosen<'a>(names: impl Iterator<Item = &'a (impl ToString + 'a)>, are_kept: bool) -> PlanSelection {
     let (names, none) = (names.map(ToString::to_string).collect(), Vec::new());
-    if are_kept { Selection { targets: names, excludes: none } } else { Selection { targets: none, excludes: names } }
+    if are_kept { PlanSelection { targets: names, excludes: none } } else { PlanSelection { targets: none, excludes: names } }
 }
 
 fn resources(plan: &Plan) -> BTreeSet<Address> {
-    plan.nodes.iter().flat_map(Node::members).map(|member| member.wish.address.clone()).collect()
+    plan.nodes.iter().flat_map(PlanNode::members).map(|member| member.wish.address.clone()).collect()
 }
 
 /// What a plan is about by itself, and not because another step of it comes before.
 fn own_resources(plan: &Plan) -> BTreeSet<Address> {
     let follows = |member: &&Member| matches!(member.reason, Reason::Disturbed { .. });
-    let members = plan.nodes.iter().flat_map(Node::members).filter(|member| !follows(member));
+    let members = plan.nodes.iter().flat_map(PlanNode::members).filter(|member| !follows(member));
     members.map(|member| member.wish.address.clone()).collect()
 }
 
 /// Of each resource, all that come before it: by the spec's own word, and, if it counts, by the kinds'. What is removed goes the other
 /// way round, and keeps no order with what stays.
-fn before(wishes: &[Wish], last: &LastApplied, kinds_count: bool) -> BTreeMap<Address, BTreeSet<Address>> {
+fn before(wishes: &[DesiredResource], last: &LastApplied, kinds_count: bool) -> BTreeMap<Address, BTreeSet<Address>> {
     let removed = last.not_wished(wishes).map(|(address, applied)| (true, applied.wish(address)));
-    let all: Vec<(bool, Wish)> = wishes.iter().map(|wish| (false, wish.clone())).chain(removed).collect();
-    let follows = |late: &Wish, early: &Wish| {
+    let all: Vec<(bool, DesiredResource)> = wishes.iter().map(|wish| (false, wish.clone())).chain(removed).collect();
+    let follows = |late: &DesiredResource, early: &DesiredResource| {
         let kinds = if kinds_count { kind_named(&late.kind).unwrap().after_kinds() } else { &[] };
         let of_kind = early.address.target == late.address.target && kinds.contains(&early.kind.as_str());
         late.after.contains(&early.address) || of_kind
     };
-    let direct = |(is_removed, own): &(bool, Wish)| -> BTreeSet<Address> {
-        let first = |(other_is_removed, other): &&(bool, Wish)| match (is_removed, other_is_removed) {
+    let direct = |(is_removed, own): &(bool, DesiredResource)| -> BTreeSet<Address> {
+        let first = |(other_is_removed, other): &&(bool, DesiredResource)| match (is_removed, other_is_removed) {
             (false, false) => follows(own, other),
             (true, true) => follows(other, own),
             _ => false,
@@ -88,7 +88,7 @@ fn rebooted(plan: &Plan) -> BTreeSet<&Target> {
 
 /// The hosts of which something in a plan needs a reboot, by what its kind makes of it.
 fn need_reboot<'a>(plan: &'a Plan, observation: &Observation) -> BTreeSet<&'a Target> {
-    let needs = |node: &&Node| {
+    let needs = |node: &&PlanNode| {
         node.members().iter().any(|member| {
             let answers = &observation.targets[&member.wish.address.target].answers;
             !member.removal && kind_named(&member.wish.kind).unwrap().assess(&member.wish, answers).needs_reboot
@@ -104,7 +104,7 @@ fn law_6_target_and_exclude_are_one_another_turned_round() {
         let last = room.state().last_applied;
         let observation = room.observe(&room.wishes, &last, 8).await;
         let plan = |selection| room.plan_of(&room.wishes, &last, &observation, selection);
-        let whole = plan(Selection::default());
+        let whole = plan(PlanSelection::default());
         let all = own_resources(&whole);
         let Some(address) = all.iter().nth(case.crash.0 % all.len().max(1)) else { return Ok(Held::Beside) };
         // A resource, or all of its host.
@@ -146,10 +146,10 @@ fn law_6_a_part_first_and_then_the_rest_is_the_whole() {
         let (whole, parted) = (case.lived_room().await, case.lived_room().await);
         let last = parted.state().last_applied;
         let observation = parted.observe(&parted.wishes, &last, 8).await;
-        let all = resources(&parted.plan_of(&parted.wishes, &last, &observation, Selection::default()));
+        let all = resources(&parted.plan_of(&parted.wishes, &last, &observation, PlanSelection::default()));
         let Some(address) = all.iter().nth(case.crash.0 % all.len().max(1)) else { return Ok(Held::Beside) };
         let part = parted.plan_of(&parted.wishes, &last, &observation, chosen([address].into_iter(), case.crash.1));
-        apply(&part, &parted.context, parted.sink()).await;
+        apply_plan(&part, &parted.context, parted.sink()).await;
         if !come_to_rest(&whole).await? || !come_to_rest(&parted).await? {
             return Ok(Held::Beside);
         }

@@ -7,11 +7,11 @@ use super::{Held, ensure, law};
 use crate::room::Room;
 use crate::switches::{LEAF, configurations, delivered, room};
 use proptest::prelude::*;
-use railwright_apply::{ApplyOutcome, Decisions, Ending, apply, resume};
-use railwright_resource::Wish;
+use railwright_apply::{ApplyOutcome, Decisions, RunExitClass, apply_plan, resume_run};
+use railwright_resource::DesiredResource;
 use railwright_resource::guard::SWITCH_S;
 use railwright_transport::sim::switch::Tables;
-use railwright_transport::sim::{Fault, Trouble};
+use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(2100);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Case {
     ports: Vec<Port>,
-    faults: Vec<Fault>,
+    faults: Vec<SimulatedFault>,
     death: Option<usize>,
     torn: bool,
 }
@@ -34,14 +34,14 @@ impl Case {
         room
     }
 
-    fn wishes(&self) -> Vec<Wish> {
+    fn wishes(&self) -> Vec<DesiredResource> {
         self.ports.iter().enumerate().flat_map(|(n, wished)| port_wishes(n, wished)).collect()
     }
 }
 
 async fn run(room: &Room) -> ApplyOutcome {
     let plan = room.plan().await;
-    apply(&plan, &room.context, room.sink()).await
+    apply_plan(&plan, &room.context, room.sink()).await
 }
 
 /// How the switch stands once everything that was begun is over.
@@ -66,20 +66,20 @@ async fn wait(room: &Room) {
     room.host(LEAF, |host| host.settle(now));
 }
 
-fn troubles() -> impl Strategy<Value = Trouble> {
+fn troubles() -> impl Strategy<Value = SimulatedTrouble> {
     prop_oneof![
-        Just(Trouble::LostBefore),
-        Just(Trouble::LostAfter),
+        Just(SimulatedTrouble::LostBefore),
+        Just(SimulatedTrouble::LostAfter),
         // A patch that takes longer is ended by the switch.
-        (1u32..450).prop_map(Trouble::GoesOn),
-        (2u32..6).prop_map(Trouble::Slow),
-        Just(Trouble::Killed),
-        Just(Trouble::Fails),
-        Just(Trouble::NoEffect),
-        Just(Trouble::PowerLost),
-        (1u32..4000).prop_map(Trouble::Unreachable),
-        (1u32..30).prop_map(Trouble::DiskFull),
-        (1i64..100_000).prop_map(Trouble::Clock),
+        (1u32..450).prop_map(SimulatedTrouble::GoesOn),
+        (2u32..6).prop_map(SimulatedTrouble::Slow),
+        Just(SimulatedTrouble::Killed),
+        Just(SimulatedTrouble::Fails),
+        Just(SimulatedTrouble::NoEffect),
+        Just(SimulatedTrouble::PowerLost),
+        (1u32..4000).prop_map(SimulatedTrouble::Unreachable),
+        (1u32..30).prop_map(SimulatedTrouble::DiskFull),
+        (1i64..100_000).prop_map(SimulatedTrouble::Clock),
     ]
 }
 
@@ -88,7 +88,7 @@ fn cases() -> impl Strategy<Value = Case> {
         (proptest::option::of(prop_oneof![Just(68u32), Just(9100), Just(9216)]), proptest::option::of(any::<bool>()), any::<bool>());
     let ports = proptest::collection::vec(wished.prop_map(|(mtu, up, lossless)| Port { mtu, up, lossless }), 1..=4);
     let word = prop_oneof![Just(None), Just(Some("edit_switch".to_owned())), Just(Some("save_switch".to_owned()))];
-    let fault = (0u32..40, word, troubles()).prop_map(|(after, word, trouble)| Fault { after, word, trouble });
+    let fault = (0u32..40, word, troubles()).prop_map(|(after, word, trouble)| SimulatedFault { after, word, trouble });
     (ports, proptest::collection::vec(fault, 0..4), proptest::option::of(0usize..20), any::<bool>())
         .prop_map(|(ports, faults, death, torn)| Case { ports, faults, death, torn })
 }
@@ -101,21 +101,25 @@ fn a_switch_is_reached_or_as_it_was() {
         let outcome = run(&calm).await;
         let (wished, _) = configurations(&calm);
         stands(&calm, &before, &wished)?;
-        ensure!((outcome.ending == Ending::Done) == (wished != before || calm.plan().await.nodes.is_empty()), "{:?}", outcome.problems);
+        ensure!(
+            (outcome.ending == RunExitClass::Done) == (wished != before || calm.plan().await.nodes.is_empty()),
+            "{:?}",
+            outcome.problems
+        );
 
         let mut room = case.room();
         Fate::decide(&mut room, case.death, if case.torn { Death::Torn } else { Death::Before });
         let plan = room.plan().await;
         let calls = room.host(LEAF, |host| host.calls);
         room.host(LEAF, |host| {
-            host.faults.extend(case.faults.iter().map(|fault| Fault { after: calls + fault.after, ..fault.clone() }));
+            host.faults.extend(case.faults.iter().map(|fault| SimulatedFault { after: calls + fault.after, ..fault.clone() }));
         });
-        let outcome = apply(&plan, &room.context, room.sink()).await;
+        let outcome = apply_plan(&plan, &room.context, room.sink()).await;
         wait(&room).await;
         stands(&room, &before, &wished)?;
         room.fleet.cut_off(false);
         let redo = undecided(&outcome);
-        resume(&room.context, Decisions { redo, ..Decisions::default() }, room.sink()).await;
+        resume_run(&room.context, Decisions { redo, ..Decisions::default() }, room.sink()).await;
         wait(&room).await;
         stands(&room, &before, &wished)?;
         let said_something = wished != before || outcome.problems.iter().any(|problem| problem.code == "RW0641");

@@ -6,8 +6,8 @@ use super::crash::{Death, Fate};
 use super::{Held, ensure, law};
 use crate::room::{Room, copy_folder, temporary};
 use proptest::prelude::*;
-use railwright_apply::{Decisions, Event, apply, resume};
-use railwright_plan::{Node, NodeKind, Plan, Selection, Unavailable};
+use railwright_apply::{Decisions, RunEvent, apply_plan, resume_run};
+use railwright_plan::{NodeKind, Plan, PlanNode, PlanSelection, Unavailable};
 use railwright_resource::Disruption;
 use railwright_state::StateFolder;
 use serde::{Deserialize, Serialize};
@@ -71,9 +71,9 @@ impl Watcher {
         let events = room.events.lock().unwrap();
         for event in &events[self.seen.min(events.len())..] {
             match event {
-                Event::ActionStarted { node, index: 0, .. } => {
+                RunEvent::ActionStarted { node, index: 0, .. } => {
                     // A node that is emptied bears the mark itself, and nothing is done to its host yet.
-                    let disturbs = |node: &Node| node.disruption >= Disruption::Restart && !matches!(node.kind, NodeKind::Drain { .. });
+                    let disturbs = |node: &PlanNode| node.disruption >= Disruption::Restart && !matches!(node.kind, NodeKind::Drain { .. });
                     let Some(node) = plan.nodes.iter().find(|other| other.id == *node && disturbs(other)) else {
                         continue;
                     };
@@ -86,7 +86,7 @@ impl Watcher {
                     );
                     self.open.insert(host);
                 }
-                Event::GateFinished { hosts, result, .. } => match result.failure() {
+                RunEvent::GateFinished { hosts, result, .. } => match result.failure() {
                     None => {
                         self.open.retain(|host| !hosts.contains(host));
                         self.owed.retain(|host| !hosts.contains(host));
@@ -139,7 +139,7 @@ fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
                 Later::Target(host) => names.get(*host).map(|host| format!("host/{host}")),
                 _ => None,
             };
-            let mut plan = room.narrowed_plan(Selection { targets: target.into_iter().collect(), excludes: Vec::new() }).await;
+            let mut plan = room.narrowed_plan(PlanSelection { targets: target.into_iter().collect(), excludes: Vec::new() }).await;
             match later {
                 Later::Copy => {
                     let to = places.path().join(format!("{}", turn + 1));
@@ -154,15 +154,15 @@ fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
                     if let Some(run) = room.context.folder.newest_run().unwrap() {
                         plan = room.context.folder.read_plan(&run).unwrap();
                     }
-                    resume(&room.context, Decisions::default(), room.sink()).await;
+                    resume_run(&room.context, Decisions::default(), room.sink()).await;
                 }
                 Later::Crash(at) => {
                     fate.die_at(Some(*at));
-                    apply(&plan, &room.context, room.sink()).await;
+                    apply_plan(&plan, &room.context, room.sink()).await;
                     fate.die_at(None);
                     room.fleet.cut_off(false);
                 }
-                Later::Apply | Later::Target(_) => drop(apply(&plan, &room.context, room.sink()).await),
+                Later::Apply | Later::Target(_) => drop(apply_plan(&plan, &room.context, room.sink()).await),
             }
             watcher.watch(&room, &plan, *later != Later::Resume)?;
             watcher.is_remembered(&room).await?;

@@ -8,13 +8,13 @@ use super::third_party::{Edited, Witness, edit};
 use super::{Held, ensure, law, switch_off_and_on};
 use crate::nodes::Nodes;
 use crate::room::Room;
-use railwright_apply::{ApplyOutcome, Decisions, Ending, apply, resume};
+use railwright_apply::{ApplyOutcome, Decisions, RunExitClass, apply_plan, resume_run};
 use railwright_base::{Address, Target};
-use railwright_plan::by_hand::released;
-use railwright_plan::{Member, Node, NodeKind, Plan, Reason};
+use railwright_plan::by_hand::release_power_cycles;
+use railwright_plan::{Member, NodeKind, Plan, PlanNode, Reason};
 use railwright_resource::Action;
-use railwright_state::Outcome;
-use railwright_transport::sim::Trouble;
+use railwright_state::NodeOutcome;
+use railwright_transport::sim::SimulatedTrouble;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -46,14 +46,16 @@ pub async fn come_to_rest(room: &Room) -> Result<bool, String> {
         if plan.nodes.is_empty() {
             return Ok(true);
         }
-        let mut outcome = apply(&plan, &room.context, room.sink()).await;
+        let mut outcome = apply_plan(&plan, &room.context, room.sink()).await;
         for _ in 0..4 {
             let redo = undecided(&outcome);
-            if matches!(outcome.ending, Ending::Done | Ending::Refused) || outcome.ending != Ending::Waiting && redo.is_empty() {
+            if matches!(outcome.ending, RunExitClass::Done | RunExitClass::Refused)
+                || outcome.ending != RunExitClass::Waiting && redo.is_empty()
+            {
                 break;
             }
             switch_off_and_on(room, &outcome, false, true).await;
-            outcome = resume(&room.context, Decisions { redo, ..Decisions::default() }, room.sink()).await;
+            outcome = resume_run(&room.context, Decisions { redo, ..Decisions::default() }, room.sink()).await;
         }
         problems = outcome.problems;
     }
@@ -73,7 +75,7 @@ fn cordoned(room: &Room) -> Vec<String> {
 /// Two rooms that came to rest are the same. What only ran before us is put back so where it leaves the spec; whether a boot comes after that
 /// depends on what the runs had to do, so worlds that have lived are compared after one, as are those of which one lost its power.
 pub fn ensure_same_world(case: &Case, room: &Room, other: &Room) -> Result<(), String> {
-    let is_booted = case.lived || case.faults.iter().any(|struck| struck.fault.trouble == Trouble::PowerLost);
+    let is_booted = case.lived || case.faults.iter().any(|struck| struck.fault.trouble == SimulatedTrouble::PowerLost);
     for target in case.targets() {
         for room in [room, other].into_iter().filter(|_| is_booted) {
             let now = room.fleet.now();
@@ -125,10 +127,10 @@ fn names_who_is_down(case: &Case, room: &Room, plan: &Plan) -> Result<(), String
 /// Whether all that the run had to do is done: hosts that were down when it was planned are left alone, with the gate that they owe.
 fn is_done(case: &Case, room: &Room, plan: &Plan, outcome: &ApplyOutcome) -> bool {
     let down: BTreeSet<String> = case.down.iter().map(|number| format!("host/{}", name(*number))).collect();
-    let is_all_done = outcome.outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Done { .. }));
+    let is_all_done = outcome.outcomes.iter().all(|(_, outcome)| matches!(outcome, NodeOutcome::Done { .. }));
     // Who was silent when the plan was made owes its gate still; a run that knows of one ends incomplete.
     let owed = room.state().outages.into_keys().all(|host| down.contains(&format!("host/{host}")));
-    let ending = outcome.ending == Ending::Done || !down.is_empty() && outcome.ending == Ending::Incomplete;
+    let ending = outcome.ending == RunExitClass::Done || !down.is_empty() && outcome.ending == RunExitClass::Incomplete;
     let others = plan.unknown.iter().any(|unknown| !down.contains(&unknown.subject));
     ending && owed && is_all_done && !others && !plan.nodes.iter().any(|node| node.held.is_some())
 }
@@ -144,15 +146,15 @@ fn law_1_after_a_run_that_is_done_there_is_nothing_to_do() {
         let plan = case.plan(&room).await;
         names_who_is_down(case, &room, &plan)?;
         let (told_before, cordoned_before) = (case.told_to_others(&room), cordoned(&room));
-        let mut outcome = apply(&plan, &room.context, witness.sink()).await;
+        let mut outcome = apply_plan(&plan, &room.context, witness.sink()).await;
         witness.nothing_was_written_over(&plan)?;
         witness.nothing_was_done_twice(&plan)?;
         witness.nobody_was_disturbed(&plan)?;
-        let plan = released(&plan).unwrap_or(plan);
-        while outcome.ending == Ending::Waiting {
+        let plan = release_power_cycles(&plan).unwrap_or(plan);
+        while outcome.ending == RunExitClass::Waiting {
             ensure!(!outcome.power_cycles.is_empty(), "it waits for nobody: {:?}", outcome.outcomes);
             switch_off_and_on(&room, &outcome, case.crash.1, true).await;
-            outcome = resume(&room.context, Decisions::default(), room.sink()).await;
+            outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
         }
         witness.go_away();
         let is_booted = room.fleet.hosts().values().any(|host| host.told.iter().any(|word| word == "reboot"));
@@ -174,9 +176,9 @@ fn law_1_after_a_run_that_is_done_there_is_nothing_to_do() {
             let follows = matches!(member.reason, Reason::Disturbed { .. } | Reason::KnownAfter { .. });
             is_down(&address.target.name) || follows || witness.is_touched_unseen(case, address)
         };
-        let members: Vec<&Member> = next.nodes.iter().flat_map(Node::members).collect();
+        let members: Vec<&Member> = next.nodes.iter().flat_map(PlanNode::members).collect();
         // What a host that was down owes since an earlier run: its gate, and that its node is given back.
-        let is_owed = |node: &Node| match &node.kind {
+        let is_owed = |node: &PlanNode| match &node.kind {
             NodeKind::Gate { hosts, .. } => hosts.iter().all(|host| is_down(host)),
             NodeKind::Uncordon { .. } => node.target.as_ref().is_some_and(|target| is_down(&target.name)),
             _ => false,
@@ -198,17 +200,17 @@ fn law_2_applying_twice_is_applying_once() {
         let room = case.lived_room().await;
         case.strike(&room);
         let plan = case.plan(&room).await;
-        if apply(&plan, &room.context, room.sink()).await.ending != Ending::Done || plan.nodes.is_empty() {
+        if apply_plan(&plan, &room.context, room.sink()).await.ending != RunExitClass::Done || plan.nodes.is_empty() {
             return Ok(Held::Beside);
         }
         calm(&room).await;
         let nodes = || room.server.as_ref().map(Nodes::states);
         let (effects, told, before) = (room.fleet.effects(), room.fleet.log().len(), nodes());
-        let again = apply(&plan, &room.context, room.sink()).await;
-        ensure!(matches!(again.ending, Ending::Refused | Ending::Done), "the same plan again ended {:?}", again.ending);
+        let again = apply_plan(&plan, &room.context, room.sink()).await;
+        ensure!(matches!(again.ending, RunExitClass::Refused | RunExitClass::Done), "the same plan again ended {:?}", again.ending);
         let next = case.plan(&room).await;
-        let empty = apply(&next, &room.context, room.sink()).await;
-        ensure!(empty.ending == Ending::Done && empty.run.is_none(), "the next plan began a run: {}", shown(&next));
+        let empty = apply_plan(&next, &room.context, room.sink()).await;
+        ensure!(empty.ending == RunExitClass::Done && empty.run.is_none(), "the next plan began a run: {}", shown(&next));
         ensure!(room.fleet.effects() == effects, "the fleet is another one after the second time");
         ensure!(nodes() == before, "the nodes are other ones after the second time");
         ensure!(room.fleet.log().len() == told, "hosts were told {:?}", &room.fleet.log()[told..]);

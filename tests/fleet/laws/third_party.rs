@@ -5,16 +5,16 @@ use super::case::{Case, name};
 use super::ensure;
 use crate::nodes::Nodes;
 use crate::room::Room;
-use railwright_apply::{Event, EventSink};
+use railwright_apply::{EventSink, RunEvent};
 use railwright_base::{Address, Digest};
 use railwright_plan::by_hand::is_by_hand;
-use railwright_plan::{Member, Node, NodeKind, Plan, Reason};
+use railwright_plan::{Member, NodeKind, Plan, PlanNode, Reason};
 use railwright_resource::action::{PackageManager, PackageVersion, UnitVerb};
-use railwright_resource::interrupt_affinity::script::Binding;
+use railwright_resource::interrupt_affinity::script::InterruptBinding;
 use railwright_resource::probe::Probe;
-use railwright_resource::{Action, Answers, Plane, Read, Wish, kind_named};
-use railwright_transport::sim::{Fleet, Trouble};
-use railwright_transport::{BoxFuture, Connector, Fence, HostAccess, HostLink, Performed, TransportError, Upkeep};
+use railwright_resource::{Action, DesiredResource, Plane, Read, ReadResults, kind_named};
+use railwright_transport::sim::{Fleet, SimulatedTrouble};
+use railwright_transport::{BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError, Upkeep};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -71,7 +71,7 @@ pub fn edit(number: usize) -> (Action, &'static [usize]) {
         15 => (Action::LoadModule { name: text("m_par"), parameters: [(text("size"), text("8"))].into() }, &[5]),
         16 => (link("eth1", Some(1500), None), &[11]),
         17 => (link("eth2", None, Some(false)), &[12]),
-        18 => (Action::SetInterrupts { interrupts: vec![Binding { number: 41, cpus: text("7") }] }, &[15]),
+        18 => (Action::SetInterrupts { interrupts: vec![InterruptBinding { number: 41, cpus: text("7") }] }, &[15]),
         19 => (remove("/opt/thing"), &[17]),
         20 => (write("/opt/thing", "theirs\n"), &[17]),
         _ => (remove("/etc/default/grub.d/90-railwright-iommu.cfg"), &[6]),
@@ -81,11 +81,11 @@ pub fn edit(number: usize) -> (Action, &'static [usize]) {
 /// What happened.
 enum Happened {
     /// We read these answers of a host.
-    Looked(String, Answers),
+    Looked(String, ReadResults),
     /// Somebody else did this on a host.
     Edited(String, usize),
     /// The run told of something.
-    Told(Event),
+    Told(RunEvent),
     /// When an action went out, pods were on the nodes of these hosts, or were put there.
     InUse(BTreeSet<String>),
 }
@@ -127,7 +127,7 @@ impl Witness {
     pub fn sink(&self) -> EventSink {
         let witness = self.clone();
         Arc::new(move |event| {
-            let acts = matches!(event, Event::ActionStarted { .. });
+            let acts = matches!(event, RunEvent::ActionStarted { .. });
             witness.keep(Happened::Told(event));
             if let Some(nodes) = witness.nodes.as_ref().filter(|_| acts) {
                 witness.keep(Happened::InUse(nodes.in_use()));
@@ -166,7 +166,7 @@ impl Witness {
             let now = self.fleet.now();
             let changed = self.fleet.with(host, |host| {
                 let before = host.clone();
-                host.suffer(Trouble::Stranger(Box::new(edit(number).0)), now);
+                host.suffer(SimulatedTrouble::Stranger(Box::new(edit(number).0)), now);
                 *host != before
             });
             if changed == Some(true) {
@@ -183,7 +183,7 @@ struct Watched {
 }
 
 impl HostLink for Watched {
-    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         Box::pin(async move {
             self.witness.call(&self.host);
             let answers = self.inner.read(reads).await?;
@@ -197,16 +197,16 @@ impl HostLink for Watched {
         action: &'a Action,
         token: &'a str,
         fence: Option<&'a Fence>,
-    ) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         self.witness.call(&self.host);
         self.inner.perform(action, token, fence)
     }
 
-    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn probe<'a>(&'a self, probe: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         self.inner.probe(probe)
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         self.witness.call(&self.host);
         self.inner.upkeep(upkeep)
     }
@@ -224,12 +224,12 @@ impl Connector for Witness {
 }
 
 /// Whether these answers are all that a wish is judged by.
-fn tell_of(answers: &Answers, wish: &Wish) -> bool {
+fn tell_of(answers: &ReadResults, wish: &DesiredResource) -> bool {
     kind_named(&wish.kind).unwrap().reads(wish).iter().all(|read| answers.get(read).is_some())
 }
 
 /// The latest answers about a wish, and when they came.
-fn last_look<'a>(happened: &'a [Happened], wish: &Wish) -> Option<(usize, &'a Answers)> {
+fn last_look<'a>(happened: &'a [Happened], wish: &DesiredResource) -> Option<(usize, &'a ReadResults)> {
     let latest = |(n, happened): (usize, &'a Happened)| match happened {
         Happened::Looked(host, answers) if **host == *wish.address.target.name && tell_of(answers, wish) => Some((n, answers)),
         _ => None,
@@ -238,7 +238,7 @@ fn last_look<'a>(happened: &'a [Happened], wish: &Wish) -> Option<(usize, &'a An
 }
 
 /// What the resource was found as, where it is not as the spec has it, and what still has to be done to it is more than a boot.
-fn differs_as(member: &Member, answers: &Answers) -> Option<Digest> {
+fn differs_as(member: &Member, answers: &ReadResults) -> Option<Digest> {
     let found = kind_named(&member.wish.kind).unwrap().assess(&member.wish, answers);
     let differs = |plane: Plane| found.attributes.values().flat_map(|of| of.differences()).any(|(of, ..)| of == plane);
     let waits_for_boot = found.needs_reboot && !differs(Plane::Persisted) && !differs(Plane::NextBoot);
@@ -246,7 +246,7 @@ fn differs_as(member: &Member, answers: &Answers) -> Option<Digest> {
 }
 
 /// It differs, and not as the plan saw it.
-fn has_moved(member: &Member, answers: &Answers) -> bool {
+fn has_moved(member: &Member, answers: &ReadResults) -> bool {
     differs_as(member, answers).is_some_and(|found| found != member.fingerprint)
 }
 
@@ -263,13 +263,13 @@ impl Witness {
         let mut acted = BTreeSet::new();
         let run_from = log.happened.iter().position(|happened| matches!(happened, Happened::Told(_))).unwrap_or_default();
         for (n, happened) in log.happened.iter().enumerate() {
-            let Happened::Told(Event::ActionStarted { node, index: 0, .. }) = happened else { continue };
+            let Happened::Told(RunEvent::ActionStarted { node, index: 0, .. }) = happened else { continue };
             let Some(target) = plan.nodes.iter().find(|other| other.id == *node).and_then(|node| node.target.as_ref()) else { continue };
             if !acted.insert(target) {
                 continue;
             }
-            let of_host = |other: &&Node| other.is_change() && other.held.is_none() && other.target.as_ref() == Some(target);
-            for member in plan.nodes.iter().filter(of_host).flat_map(Node::members).filter(|member| !is_judged_later(member)) {
+            let of_host = |other: &&PlanNode| other.is_change() && other.held.is_none() && other.target.as_ref() == Some(target);
+            for member in plan.nodes.iter().filter(of_host).flat_map(PlanNode::members).filter(|member| !is_judged_later(member)) {
                 let Some((_, answers)) = last_look(&log.happened[run_from..n], &member.wish) else {
                     return Err(format!("{node} began without a look at {}", member.wish.address));
                 };
@@ -283,12 +283,12 @@ impl Witness {
     pub fn nobody_was_disturbed(&self, plan: &Plan) -> Result<(), String> {
         let log = self.log.lock().unwrap();
         let from = plan.rollout.drain.as_ref().map(|drain| drain.from);
-        let needs_empty = |node: &&Node| {
+        let needs_empty = |node: &&PlanNode| {
             let acts = matches!(node.kind, NodeKind::Change { .. } | NodeKind::Reboot);
             acts && !is_by_hand(node) && from.is_some_and(|from| node.disruption >= from)
         };
         for pair in log.happened.windows(2) {
-            let [Happened::Told(Event::ActionStarted { node, .. }), Happened::InUse(hosts)] = pair else { continue };
+            let [Happened::Told(RunEvent::ActionStarted { node, .. }), Happened::InUse(hosts)] = pair else { continue };
             let target = plan.nodes.iter().filter(needs_empty).find(|step| step.id == *node).and_then(|step| step.target.as_ref());
             ensure!(!target.is_some_and(|target| hosts.contains(&*target.name)), "{node} began with pods on its node");
         }
@@ -300,8 +300,8 @@ impl Witness {
         let log = self.log.lock().unwrap();
         let mut tried: BTreeMap<&Address, Digest> = BTreeMap::new();
         for (n, happened) in log.happened.iter().enumerate() {
-            let Happened::Told(Event::ActionStarted { node, index: 0, .. }) = happened else { continue };
-            let members = plan.nodes.iter().filter(|other| other.id == *node).flat_map(Node::members);
+            let Happened::Told(RunEvent::ActionStarted { node, index: 0, .. }) = happened else { continue };
+            let members = plan.nodes.iter().filter(|other| other.id == *node).flat_map(PlanNode::members);
             for member in members.filter(|member| !member.removal && !kind_named(&member.wish.kind).unwrap().convergent()) {
                 let address = &member.wish.address;
                 let found = last_look(&log.happened[..n], &member.wish).and_then(|(_, answers)| differs_as(member, answers));

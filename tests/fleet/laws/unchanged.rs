@@ -6,12 +6,12 @@ use crate::nodes::Nodes;
 use crate::room::Room;
 use proptest::prelude::*;
 use railwright_drift as drift;
-use railwright_resource::{Action, Wish, kind_named};
-use railwright_transport::sim::{Host, Trouble};
+use railwright_resource::{Action, DesiredResource, kind_named};
+use railwright_transport::sim::{SimulatedHost, SimulatedTrouble};
 use std::collections::BTreeMap;
 
 /// Everything of every host, save how often it was asked and what it will still be struck with.
-fn all(room: &Room) -> BTreeMap<String, Host> {
+fn all(room: &Room) -> BTreeMap<String, SimulatedHost> {
     let mut hosts = room.fleet.hosts();
     hosts.values_mut().for_each(|host| (host.calls, host.faults, host.down_until) = (0, Vec::new(), Default::default()));
     hosts
@@ -19,7 +19,7 @@ fn all(room: &Room) -> BTreeMap<String, Host> {
 
 #[test]
 fn law_4_plan_and_drift_change_nothing() {
-    let silent = prop_oneof![(0usize..12).prop_map(Trouble::CutOff), (1u32..4000).prop_map(Trouble::Unreachable)].boxed();
+    let silent = prop_oneof![(0usize..12).prop_map(SimulatedTrouble::CutOff), (1u32..4000).prop_map(SimulatedTrouble::Unreachable)].boxed();
     let freedom = Freedom { edits: 3, down: true, leaf: true, lived: true, policy: true, failing: 1 };
     law("law_4", free_cases(4, silent, 3, freedom), async |case: &Case| {
         let room = case.lived_room().await;
@@ -29,15 +29,15 @@ fn law_4_plan_and_drift_change_nothing() {
         let plan = room.plan().await;
         let state = room.state();
         let observation = room.observe(&room.wishes, &state.last_applied, 3).await;
-        let assess = |wish: &Wish| {
+        let assess = |wish: &DesiredResource| {
             let found = observation.targets.get(&wish.address.target).ok_or("its target is not in the observation")?;
             Ok(kind_named(&wish.kind).ok_or("no such kind")?.assess(wish, &found.answers))
         };
-        let findings = drift::findings(
+        let findings = drift::compute_drift(
             &Default::default(),
             &room.wishes,
             &Default::default(),
-            drift::compare::Judge { assess: &assess, left: &|applied, _| assess(applied) },
+            drift::compare::DiffFunctions { assess: &assess, left: &|applied, _| assess(applied) },
             &state.last_applied,
         );
         ensure!(all(&room) == before, "a host is another one");
@@ -60,7 +60,7 @@ fn the_comparison_sees_what_somebody_else_does() {
             owner: "root".into(),
             group: "root".into(),
         };
-        room.host("gpu00", |host| host.suffer(Trouble::Stranger(Box::new(more)), std::time::Duration::ZERO));
+        room.host("gpu00", |host| host.suffer(SimulatedTrouble::Stranger(Box::new(more)), std::time::Duration::ZERO));
         ensure!(all(&room) != before, "nobody saw it");
         Ok(Held::Yes)
     });

@@ -1,6 +1,6 @@
 //! Modules that a host goes without: it lacks what they need, or there is no SSH to it.
 
-use crate::spec::Loaded;
+use crate::spec::LoadedSpec;
 use railwright_base::{Diagnostic, nodeset};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,7 +29,7 @@ impl LeftOut {
 }
 
 /// Modules that the spec enables by name, which some hosts cannot have for want of SSH. Those that come by themselves are only counted.
-pub(super) fn enabled_in_vain(loaded: &Loaded, left_out: &[LeftOut]) -> Vec<Diagnostic> {
+pub(super) fn enabled_in_vain(loaded: &LoadedSpec, left_out: &[LeftOut]) -> Vec<Diagnostic> {
     let mut of_module: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in left_out.iter().filter(|one| one.is_for_want_of_ssh()) {
         let is_enabled = loaded.spec.modules.get(&one.module).and_then(|wanted| wanted.enabled) == Some(true);
@@ -38,7 +38,7 @@ pub(super) fn enabled_in_vain(loaded: &Loaded, left_out: &[LeftOut]) -> Vec<Diag
         }
     }
     let warning = |(module, hosts): (&str, Vec<&str>)| {
-        let hosts = nodeset::fold(&hosts);
+        let hosts = nodeset::fold_node_set(&hosts);
         let warning = Diagnostic::warning(
             "RW0231",
             format!("the module {module} is enabled, and {hosts} cannot have it: there is no SSH to it"),

@@ -5,25 +5,25 @@ use crate::catalog;
 use crate::rules::{self, RuleSet};
 use serde_json::Value;
 
-fn spec(value: &Value) -> Loaded {
-    crate::spec::case(value).unwrap_or_else(|why| panic!("{value}\n{why}"))
+fn spec(value: &Value) -> LoadedSpec {
+    crate::spec::load_case_spec(value).unwrap_or_else(|why| panic!("{value}\n{why}"))
 }
 
-fn judged(case: &Value, catalog: &Catalog, rules: &RuleSet) -> (Loaded, Judgement) {
-    let (loaded, job) = crate::rules::job_subject::case(case).unwrap_or_else(|why| panic!("{case}\n{why}"));
+fn judged(case: &Value, catalog: &Catalog, rules: &RuleSet) -> (LoadedSpec, RulesReport) {
+    let (loaded, job) = crate::rules::job_subject::parse_rule_case(case).unwrap_or_else(|why| panic!("{case}\n{why}"));
     let judgement = match &job {
         Some(job) => judge_job(&loaded, "2026-01-01", asked_of_job(&loaded, catalog, rules, job, true)),
-        None => judge(&loaded, catalog, rules, "2026-01-01"),
+        None => evaluate_rules(&loaded, catalog, rules, "2026-01-01"),
     };
     (loaded, judgement)
 }
 
 fn shipped() -> (Catalog, RuleSet) {
-    let catalog = catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
-    (catalog, rules::load("", []).map_err(|problems| problems.diagnostics).unwrap())
+    let catalog = catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
+    (catalog, rules::load_rules("", []).map_err(|problems| problems.diagnostics).unwrap())
 }
 
-fn codes(judgement: &Judgement) -> Vec<&str> {
+fn codes(judgement: &RulesReport) -> Vec<&str> {
     judgement.findings.iter().map(|finding| &*finding.diagnostic.code).collect()
 }
 
@@ -49,7 +49,7 @@ fn every_rule_is_broken_by_its_failing_case_and_kept_by_its_passing_one() {
             // what is found has its place, its effect, a mend and a source; a job of a case stands nowhere
             for finding in &judgement.findings {
                 let d = &finding.diagnostic;
-                let placed = !d.labels.is_empty() || rules.rules[&*d.code].scope == Scope::Job;
+                let placed = !d.labels.is_empty() || rules.rules[&*d.code].scope == RuleScope::Job;
                 let whole = placed && d.effect.is_some() && d.next.iter().all(|next| !next.is_empty()) && d.source.is_some();
                 if !whole || d.message.contains("{{") || d.message.is_empty() {
                     wrong.push(format!("{code} {name}: {d:?}"));
@@ -64,11 +64,11 @@ const ERDMA: &str = r#"{ "fabric": { "kind": "erdma", "mtu": 8500 }, "nodes": [
     { "name": "a[1-2]", "os": "alinux-3", "nics": { "model": "eRDMA", "netdev": "eth1" }, "erdma": { "mode": "compat", "route_metric": 250 } },
     { "name": "b[1-3]", "os": "alinux-3", "nics": { "model": "eRDMA", "netdev": "eth1" }, "erdma": { "mode": "compat", "route_metric": 250 } } ] }"#;
 
-fn with_waiver(waiver: &str) -> Judgement {
+fn with_waiver(waiver: &str) -> RulesReport {
     let (catalog, rules) = shipped();
     let mut value: Value = serde_json::from_str(ERDMA).unwrap();
     value["rules"] = serde_json::from_str(&format!("{{ \"waive\": [{waiver}] }}")).unwrap();
-    judge(&spec(&value), &catalog, &rules, "2026-06-15")
+    evaluate_rules(&spec(&value), &catalog, &rules, "2026-06-15")
 }
 
 fn waiver(code: &str, more: &str) -> String {
@@ -78,7 +78,7 @@ fn waiver(code: &str, more: &str) -> String {
 #[test]
 fn hosts_that_are_alike_are_one_finding() {
     let (catalog, rules) = shipped();
-    let judgement = judge(&spec(&serde_json::from_str(ERDMA).unwrap()), &catalog, &rules, "2026-06-15");
+    let judgement = evaluate_rules(&spec(&serde_json::from_str(ERDMA).unwrap()), &catalog, &rules, "2026-06-15");
     assert_eq!(codes(&judgement), ["RW2204"]);
     assert_eq!(judgement.findings[0].diagnostic.subject.as_deref(), Some("a[1-2],b[1-3]"));
 }
@@ -93,20 +93,20 @@ fn a_large_spec_is_judged_by_sorts_of_hosts() {
     };
     let nodes: Vec<Value> = (0..PAIRED_MAX + 2).map(node).collect();
     let loaded = spec(&serde_json::json!({ "fabric": { "kind": "erdma", "mtu": 8500 }, "nodes": nodes }));
-    let judgement = judge(&loaded, &catalog, &rules, "2026-06-15");
+    let judgement = evaluate_rules(&loaded, &catalog, &rules, "2026-06-15");
     let islands = judgement.findings.iter().find(|finding| finding.diagnostic.code == "RW2205").unwrap();
     assert_eq!(islands.diagnostic.subject, Some(format!("n[0-{}]", PAIRED_MAX + 1)));
     assert!(!codes(&judgement).contains(&"RW0225"), "{:?}", codes(&judgement));
     // a rule that looks at what differs everywhere cannot be asked of each two
     let text = "family: site\nsummary: ours\nrules:\n- { code: ZZ0002, title: t, severity: error, each: pair, when: 'host.kernel == \"x\" and other.kernel == \"y\"', \
                 at: host.kernel, says: s, means: m, mend: n, source: s, passes: {}, fails: {} }\n";
-    let own = rules::load("own", [("site.yaml".to_owned(), text.to_owned())]).map_err(|problems| problems.diagnostics).unwrap();
-    assert!(codes(&judge(&loaded, &catalog, &own, "2026-06-15")).contains(&"RW0225"));
+    let own = rules::load_rules("own", [("site.yaml".to_owned(), text.to_owned())]).map_err(|problems| problems.diagnostics).unwrap();
+    assert!(codes(&evaluate_rules(&loaded, &catalog, &own, "2026-06-15")).contains(&"RW0225"));
 }
 
 #[test]
 fn a_waiver_covers_what_it_names_until_its_last_day() {
-    let told = |judgement: &Judgement| {
+    let told = |judgement: &RulesReport| {
         let waived: Vec<_> = judgement.waived.iter().map(|one| format!("{} {:?}", one.code, one.nodes)).collect();
         let found: Vec<_> = judgement.findings.iter().map(|f| format!("{} {:?}", f.diagnostic.code, f.diagnostic.subject)).collect();
         let notes: Vec<_> = judgement.notes.iter().map(|note| note.message.clone()).collect();
@@ -145,7 +145,7 @@ fn rules_of_ones_own_are_checked_like_shipped_ones() {
         )
     };
     let load = |text: String| {
-        rules::load("own", [("site.yaml".to_owned(), text)])
+        rules::load_rules("own", [("site.yaml".to_owned(), text)])
             .map(|set| set.rules.contains_key("ZZ0001"))
             .map_err(|problems| problems.diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect::<Vec<_>>())
     };
@@ -163,7 +163,7 @@ fn rules_of_ones_own_are_checked_like_shipped_ones() {
         assert!(problems.iter().any(|problem| problem.starts_with(said)), "{from} -> {to}: {problems:?}");
     }
     // a shipped rule is stood over with both places
-    let over = rules::load("own", [("site.yaml".to_owned(), rule("").replace("ZZ0001", "RW2201"))])
+    let over = rules::load_rules("own", [("site.yaml".to_owned(), rule("").replace("ZZ0001", "RW2201"))])
         .map_err(|problems| problems.diagnostics)
         .unwrap();
     assert!(over.rules["RW2201"].own && over.overrides[0].labels.len() == 2, "{:?}", over.overrides);
@@ -172,7 +172,7 @@ fn rules_of_ones_own_are_checked_like_shipped_ones() {
 /// An allowance for each case would be one for each 300 bytes of rules.
 #[test]
 fn the_cases_of_all_own_rules_share_an_allowance() {
-    let catalog = catalog::load("", []).map_err(|problems| problems.diagnostics).unwrap();
+    let catalog = catalog::load_catalog("", []).map_err(|problems| problems.diagnostics).unwrap();
     let rule = |n: usize| {
         format!(
             "  - code: XA{n:04}\n    title: t\n    severity: warning\n    when: fabric.mtu == 1500\n    at: fabric.mtu\n    \
@@ -181,8 +181,8 @@ fn the_cases_of_all_own_rules_share_an_allowance() {
         )
     };
     let text = format!("family: a\nsummary: b\nrules:\n{}", (0..16).map(rule).collect::<String>());
-    let rules = rules::load("", [("a.yaml".to_owned(), text)]).map_err(|problems| problems.diagnostics).unwrap();
-    let untrue = || rules::untrue(&rules, &catalog).into_iter().map(|problem| problem.message).collect::<Vec<_>>();
+    let rules = rules::load_rules("", [("a.yaml".to_owned(), text)]).map_err(|problems| problems.diagnostics).unwrap();
+    let untrue = || rules::check_rule_cases(&rules, &catalog).into_iter().map(|problem| problem.message).collect::<Vec<_>>();
     assert_eq!(untrue(), Vec::<String>::new());
     let _shared = engine::share_allowance(0);
     assert!(engine::take_shared((16 << 20) - 200_000));

@@ -1,14 +1,14 @@
 //! Who a cable is plugged into: hosts, NICs and switches of the spec, and each port once.
 
-use super::unfold::Line;
-use super::{Cable, End, Errors};
+use super::unfold::CablingLine;
+use super::{Cable, CableEnd, Errors};
 use crate::spec::hosts::Host;
-use crate::spec::load::Loaded;
+use crate::spec::load::LoadedSpec;
 use crate::spec::model::SwitchOs;
-use crate::spec::source::Source;
+use crate::spec::source::SourceText;
 use crate::spec::switches::SwitchNode;
-use railwright_base::nodeset::fold;
-use railwright_base::suggest::nearest;
+use railwright_base::nodeset::fold_node_set;
+use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Label};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -16,9 +16,9 @@ use std::ops::Range;
 
 const EFFECT: &str = "this line says of no NIC where it is plugged in";
 
-struct Check<'a> {
-    loaded: &'a Loaded,
-    source: &'a Source,
+struct CablingChecker<'a> {
+    loaded: &'a LoadedSpec,
+    source: &'a SourceText,
     switches: BTreeSet<&'a str>,
     /// The systems of those that are reached.
     systems: HashMap<&'a str, SwitchOs>,
@@ -26,11 +26,11 @@ struct Check<'a> {
 }
 
 /// The cables of these lines; what names nobody, or names a port twice, is an error.
-pub fn cables(loaded: &Loaded, source: &Source, lines: Vec<Line>, errors: &mut Errors) -> Vec<Cable> {
+pub fn check_cables(loaded: &LoadedSpec, source: &SourceText, lines: Vec<CablingLine>, errors: &mut Errors) -> Vec<Cable> {
     let system = |switch: &SwitchNode| switch.reach.as_ref().and(loaded.spec.switches.get(switch.group)?.os);
     let systems = loaded.switches.iter().filter_map(|switch| Some((switch.name.as_str(), system(switch)?))).collect();
     let switches = loaded.switches.iter().map(|switch| switch.name.as_str()).collect();
-    let mut check = Check { loaded, source, switches, systems, errors };
+    let mut check = CablingChecker { loaded, source, switches, systems, errors };
     for line in &lines {
         if check.errors.is_full() {
             break;
@@ -41,17 +41,18 @@ pub fn cables(loaded: &Loaded, source: &Source, lines: Vec<Line>, errors: &mut E
     lines.into_iter().flat_map(|line| line.cables).collect()
 }
 
-impl Check<'_> {
-    fn line(&mut self, line: &Line) {
+impl CablingChecker<'_> {
+    fn line(&mut self, line: &CablingLine) {
         let [at_host, at_nic, at_switch, at_port] = &line.spans;
         let is_known = |name: &String| self.loaded.host(name).is_some() || self.switches.contains(name.as_str());
-        let unknown = distinct(line.cables.iter().map(|cable| &cable.from.device).filter(|name| !is_known(name)));
+        let unknown = list_distinct_names(line.cables.iter().map(|cable| &cable.from.device).filter(|name| !is_known(name)));
         if !unknown.is_empty() {
             let known = self.loaded.hosts.iter().map(|host| host.name.as_str());
             let error = no_such("RW0152", "host", &unknown, known, "name hosts of `nodes`, or a switch where the cable is between two");
             self.errors.add(self.at(error, at_host, "not in the spec"));
         }
-        let unknown = distinct(line.cables.iter().map(|cable| &cable.to.device).filter(|name| !self.switches.contains(name.as_str())));
+        let unknown =
+            list_distinct_names(line.cables.iter().map(|cable| &cable.to.device).filter(|name| !self.switches.contains(name.as_str())));
         if !unknown.is_empty() {
             let is_host = unknown.iter().any(|name| self.loaded.host(name).is_some());
             let next = match () {
@@ -70,10 +71,11 @@ impl Check<'_> {
     }
 
     /// A cable has two ends.
-    fn itself(&mut self, line: &Line, at: &Range<usize>) {
-        let looped = distinct(line.cables.iter().filter(|cable| cable.from.device == cable.to.device).map(|cable| &cable.to.device));
+    fn itself(&mut self, line: &CablingLine, at: &Range<usize>) {
+        let looped =
+            list_distinct_names(line.cables.iter().filter(|cable| cable.from.device == cable.to.device).map(|cable| &cable.to.device));
         if !looped.is_empty() {
-            let error = Diagnostic::error("RW0173", format!("{} is plugged into itself", shown(&fold(&looped))))
+            let error = Diagnostic::error("RW0173", format!("{} is plugged into itself", truncate_user_text(&fold_node_set(&looped))))
                 .effect("a link of a switch to itself joins nothing, and carries in a circle what is flooded")
                 .next("correct one of the two ends, or take the cable out");
             self.errors.add(self.at(error, at, "the same switch at both ends"));
@@ -81,16 +83,21 @@ impl Check<'_> {
     }
 
     /// Ports of switches that are reached, which are planned for by their names. One that nobody reaches may be called by an alias.
-    fn ports(&mut self, line: &Line, is_from: bool, at: &Range<usize>) {
+    fn ports(&mut self, line: &CablingLine, is_from: bool, at: &Range<usize>) {
         let ends = line.cables.iter().map(|cable| if is_from { &cable.from } else { &cable.to });
-        let wrong: Vec<(&End, SwitchOs)> = ends
+        let wrong: Vec<(&CableEnd, SwitchOs)> = ends
             .filter_map(|end| Some((end, *self.systems.get(end.device.as_str())?)))
             .filter(|(end, os)| !os.has_port_named(&end.port))
             .collect();
         let Some((first, os)) = wrong.first() else { return };
         let ports: Vec<&str> = wrong.iter().filter(|(_, other)| other == os).map(|(end, _)| end.port.as_str()).collect();
         let (form, _) = os.ports();
-        let what = format!("{} has no port that is called {}: {} calls them {form}", first.device, shown(&fold(&ports)), os.name());
+        let what = format!(
+            "{} has no port that is called {}: {} calls them {form}",
+            first.device,
+            truncate_user_text(&fold_node_set(&ports)),
+            os.name()
+        );
         let error = Diagnostic::error("RW0172", what)
             .effect("nothing can be read or set on a port by a name that the switch does not have")
             .next(format!("name it as the switch does; `{}` on it lists them", os.lists_ports()));
@@ -98,7 +105,7 @@ impl Check<'_> {
     }
 
     /// NICs that their hosts do not have: one error a line, for as many hosts as it is so.
-    fn nics(&mut self, line: &Line, at: &Range<usize>) {
+    fn nics(&mut self, line: &CablingLine, at: &Range<usize>) {
         let mut absent: BTreeMap<&str, Vec<&Host>> = BTreeMap::new();
         for cable in &line.cables {
             let Some(host) = self.loaded.host(&cable.from.device) else { continue };
@@ -109,22 +116,25 @@ impl Check<'_> {
         let Some((nic, hosts)) = absent.first_key_value() else { return };
         let Some(first) = hosts.first() else { return };
         let of_host: Vec<&str> = first.netdevs.iter().map(|rail| rail.port.as_str()).collect();
-        let near = nearest(nic, of_host.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let near = find_nearest_word(nic, of_host.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
         let verb = if names.len() == 1 { "has" } else { "have" };
         let next = match of_host.as_slice() {
-            [] => format!("the spec gives {} no NICs: write them in `nics` of its group", shown(&first.name)),
-            all => format!("name the netdev of a rail: {}", one_line(&fold(all), 120)),
+            [] => format!("the spec gives {} no NICs: write them in `nics` of its group", truncate_user_text(&first.name)),
+            all => format!("name the netdev of a rail: {}", one_line(&fold_node_set(all), 120)),
         };
-        let error = Diagnostic::error("RW0153", format!("{} {verb} no NIC `{}`{near}", shown(&fold(&names)), shown(nic)));
+        let error = Diagnostic::error(
+            "RW0153",
+            format!("{} {verb} no NIC `{}`{near}", truncate_user_text(&fold_node_set(&names)), truncate_user_text(nic)),
+        );
         self.errors.add(self.at(error.effect(EFFECT).next(next), at, "no rail of it"));
     }
 
     /// A port has one cable.
-    fn each_once(&mut self, lines: &[Line]) {
-        let mut first: HashMap<&End, &Line> = HashMap::new();
+    fn each_once(&mut self, lines: &[CablingLine]) {
+        let mut first: HashMap<&CableEnd, &CablingLine> = HashMap::new();
         for line in lines {
-            let mut again: BTreeMap<(bool, u32), (&Line, Vec<&End>)> = BTreeMap::new();
+            let mut again: BTreeMap<(bool, u32), (&CablingLine, Vec<&CableEnd>)> = BTreeMap::new();
             for (is_nic, end) in line.cables.iter().flat_map(|cable| [(true, &cable.from), (false, &cable.to)]) {
                 let is_nic = is_nic && self.loaded.host(&end.device).is_some();
                 if let Some(other) = first.insert(end, line) {
@@ -140,16 +150,23 @@ impl Check<'_> {
         }
     }
 
-    fn twice(&self, is_port: bool, line: &Line, other: &Line, ends: &[&End]) -> Diagnostic {
+    fn twice(&self, is_port: bool, line: &CablingLine, other: &CablingLine, ends: &[&CableEnd]) -> Diagnostic {
         let (code, what) = if is_port { ("RW0156", "the port") } else { ("RW0155", "the NIC") };
         let devices: Vec<&str> = ends.iter().map(|end| end.device.as_str()).collect();
         let ports: Vec<&str> = ends.iter().map(|end| end.port.as_str()).collect();
-        let error = Diagnostic::error(code, format!("{what} {} {} is plugged in twice", shown(&fold(&devices)), shown(&fold(&ports))))
-            .effect("a port has one cable, so one of the two lines is wrong, and nobody can tell which")
-            .next("look at the cable, and correct one of the two");
+        let error = Diagnostic::error(
+            code,
+            format!(
+                "{what} {} {} is plugged in twice",
+                truncate_user_text(&fold_node_set(&devices)),
+                truncate_user_text(&fold_node_set(&ports))
+            ),
+        )
+        .effect("a port has one cable, so one of the two lines is wrong, and nobody can tell which")
+        .next("look at the cable, and correct one of the two");
         // The field in which it stands: of a cable between switches a port may stand on either side.
-        let ends: HashSet<&End> = ends.iter().copied().collect();
-        let column = |line: &Line| {
+        let ends: HashSet<&CableEnd> = ends.iter().copied().collect();
+        let column = |line: &CablingLine| {
             let is_from = line.cables.iter().any(|cable| ends.contains(&cable.from));
             line.spans[if is_from { 1 } else { 3 }].clone()
         };
@@ -163,7 +180,7 @@ impl Check<'_> {
 }
 
 /// Each name once, in their order.
-fn distinct<'n>(names: impl Iterator<Item = &'n String>) -> Vec<&'n str> {
+fn list_distinct_names<'n>(names: impl Iterator<Item = &'n String>) -> Vec<&'n str> {
     let mut seen = BTreeSet::new();
     names.map(String::as_str).filter(|name| seen.insert(*name)).collect()
 }
@@ -175,10 +192,11 @@ fn no_such<'k>(
     known: impl Iterator<Item = &'k str>,
     next: impl Into<String>,
 ) -> Diagnostic {
-    let near = unknown.first().and_then(|name| nearest(name, known)).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    Diagnostic::error(code, format!("there is no {what} `{}`{near}", shown(&fold(unknown)))).effect(EFFECT).next(next)
+    let near =
+        unknown.first().and_then(|name| find_nearest_word(name, known)).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    Diagnostic::error(code, format!("there is no {what} `{}`{near}", truncate_user_text(&fold_node_set(unknown)))).effect(EFFECT).next(next)
 }
 
-fn shown(text: &str) -> String {
+fn truncate_user_text(text: &str) -> String {
     one_line(text, 60)
 }

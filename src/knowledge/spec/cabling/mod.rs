@@ -10,8 +10,8 @@ mod table;
 mod unfold;
 pub mod write;
 
-use super::load::{Loaded, Problems};
-use super::source::{Source, SourceFile};
+use super::load::{LoadedSpec, Problems};
+use super::source::{SourceFile, SourceText};
 use super::switches::take_ports;
 use railwright_base::{Diagnostic, Severity};
 use std::sync::Arc;
@@ -28,21 +28,21 @@ pub const COLUMNS: [&str; 4] = ["host", "nic", "switch", "port"];
 
 /// One end of a cable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema)]
-pub struct End {
+pub struct CableEnd {
     /// A host or a switch.
     pub device: String,
     /// The netdev of a host's NIC, or the port of a switch.
     pub port: String,
 }
 
-impl End {
+impl CableEnd {
     /// Of a device and a port.
     pub fn new(device: impl Into<String>, port: impl Into<String>) -> Self {
-        End { device: device.into(), port: port.into() }
+        CableEnd { device: device.into(), port: port.into() }
     }
 }
 
-impl std::fmt::Display for End {
+impl std::fmt::Display for CableEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.device, self.port)
     }
@@ -52,9 +52,9 @@ impl std::fmt::Display for End {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cable {
     /// A host's NIC, or a port of a switch where the cable is between two switches.
-    pub from: End,
+    pub from: CableEnd,
     /// The port of the switch.
-    pub to: End,
+    pub to: CableEnd,
     /// The line of the file, from 1.
     pub line: u32,
 }
@@ -69,18 +69,18 @@ pub struct Cabling {
 }
 
 /// The spec with the cabling file that it names; what is wrong with the file makes the spec wrong.
-pub fn read(mut loaded: Loaded, file: SourceFile) -> Result<Loaded, Problems> {
-    let source = Arc::new(Source::new(file));
+pub fn load_cabling(mut loaded: LoadedSpec, file: SourceFile) -> Result<LoadedSpec, Problems> {
+    let source = Arc::new(SourceText::new(file));
     loaded.sources.add(Arc::clone(&source));
     let mut errors = Errors::default();
-    let rows = table::rows(&source, &mut errors);
-    let lines = unfold::lines(&source, &rows, &mut errors);
-    let cables = check::cables(&loaded, &source, lines, &mut errors);
+    let rows = table::parse_table_rows(&source, &mut errors);
+    let lines = unfold::expand_cabling_rows(&source, &rows, &mut errors);
+    let cables = check::check_cables(&loaded, &source, lines, &mut errors);
     if !errors.found.is_empty() {
-        return Err(problems(loaded, errors.found));
+        return Err(new_sorted_problems(loaded, errors.found));
     }
     let cabling = Cabling { file: source.name().to_owned(), cables };
-    let warnings = rails::warnings(&loaded, &source, &cabling.cables);
+    let warnings = rails::find_cabling_warnings(&loaded, &source, &cabling.cables);
     loaded.warnings.extend(warnings);
     take_ports(&mut loaded.switches, &loaded.spec, &cabling);
     loaded.cabling = Some(cabling);
@@ -88,7 +88,7 @@ pub fn read(mut loaded: Loaded, file: SourceFile) -> Result<Loaded, Problems> {
 }
 
 /// The file that the spec names could not be read at all.
-pub fn unreadable(loaded: Loaded, why: &str, next: &str) -> Problems {
+pub fn report_unreadable_cabling(loaded: LoadedSpec, why: &str, next: &str) -> Problems {
     let named = railwright_base::text::one_line(loaded.spec.cabling.as_deref().unwrap_or_default(), 120);
     let finding = Diagnostic::error("RW0148", format!("the cabling file {named} {why}"))
         .effect("nobody can tell which NIC belongs in which port of a switch")
@@ -97,11 +97,11 @@ pub fn unreadable(loaded: Loaded, why: &str, next: &str) -> Problems {
         Some(label) => finding.labelled(label),
         None => finding,
     };
-    problems(loaded, vec![finding])
+    new_sorted_problems(loaded, vec![finding])
 }
 
 /// In the order of the file.
-fn problems(loaded: Loaded, mut errors: Vec<Diagnostic>) -> Problems {
+fn new_sorted_problems(loaded: LoadedSpec, mut errors: Vec<Diagnostic>) -> Problems {
     errors.sort_by_key(|error| error.labels.first().map(|label| (label.file.clone(), label.span.start)));
     Problems { diagnostics: errors.into_iter().chain(loaded.warnings).collect(), sources: loaded.sources }
 }

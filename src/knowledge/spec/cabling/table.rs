@@ -2,15 +2,15 @@
 //! `csv-core`, a line at a time: no name has a line end in it, so a quote that is left open costs its own line only.
 
 use super::{COLUMNS, Errors};
-use crate::spec::source::Source;
+use crate::spec::source::SourceText;
 use csv_core::ReadFieldResult;
 use railwright_base::Diagnostic;
-use railwright_base::text::counted;
+use railwright_base::text::format_count;
 use std::ops::Range;
 
 /// One field of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct CablingField {
     /// Its bytes in the file, with its quotes.
     pub span: Range<usize>,
     /// What it says, without quotes and blanks around it.
@@ -19,18 +19,18 @@ pub struct Field {
 
 /// A line with a cable or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct CablingRow {
     /// Its number, from 1.
     pub line: u32,
     /// `host`, `nic`, `switch`, `port`.
-    pub fields: [Field; 4],
+    pub fields: [CablingField; 4],
 }
 
 /// What a file begins with that a spreadsheet has written.
 const MARK: char = '\u{feff}';
 
 /// The lines below the header; empty lines and those that begin with `#` are left out.
-pub fn rows(source: &Source, errors: &mut Errors) -> Vec<Row> {
+pub fn parse_table_rows(source: &SourceText, errors: &mut Errors) -> Vec<CablingRow> {
     let mut rows = Vec::new();
     let mut header = false;
     for number in 0..source.line_count() {
@@ -45,14 +45,14 @@ pub fn rows(source: &Source, errors: &mut Errors) -> Vec<Row> {
         if errors.is_full() {
             return rows;
         }
-        let fields = fields(line, span.start);
+        let fields = parse_line_fields(line, span.start);
         match is_header(&fields) {
             false if !header => {
                 errors.add(no_header(source, span, line));
                 return rows;
             }
             _ if !header => header = true,
-            _ => match row(source, number, &span, fields) {
+            _ => match build_table_row(source, number, &span, fields) {
                 Ok(row) => rows.push(row),
                 Err(error) => errors.add(*error),
             },
@@ -64,11 +64,11 @@ pub fn rows(source: &Source, errors: &mut Errors) -> Vec<Row> {
     rows
 }
 
-fn is_header(fields: &[Field]) -> bool {
+fn is_header(fields: &[CablingField]) -> bool {
     fields.iter().map(|field| field.text.as_str()).eq(COLUMNS)
 }
 
-fn no_header(source: &Source, span: Range<usize>, line: &str) -> Diagnostic {
+fn no_header(source: &SourceText, span: Range<usize>, line: &str) -> Diagnostic {
     let label = match () {
         () if line.is_empty() => "the file has no line of a table",
         () if line.contains(';') || line.contains('\t') => "fields are parted by commas",
@@ -80,7 +80,12 @@ fn no_header(source: &Source, span: Range<usize>, line: &str) -> Diagnostic {
         .next("write the header `host,nic,switch,port` in a line of its own; lines that begin with `#` are comments")
 }
 
-fn row(source: &Source, number: usize, span: &Range<usize>, fields: Vec<Field>) -> Result<Row, Box<Diagnostic>> {
+fn build_table_row(
+    source: &SourceText,
+    number: usize,
+    span: &Range<usize>,
+    fields: Vec<CablingField>,
+) -> Result<CablingRow, Box<Diagnostic>> {
     let wrong = |span: Range<usize>, message: String, label: &str, next: &str| {
         let error = Diagnostic::error("RW0149", message).at(source.name(), span, label);
         Err(Box::new(error.effect("this line says of no NIC where it is plugged in").next(next)))
@@ -90,27 +95,27 @@ fn row(source: &Source, number: usize, span: &Range<usize>, fields: Vec<Field>) 
         let at = span.start + at;
         return wrong(at..at + c.len_utf8(), "a line has a control character".to_owned(), "here", "save the file as plain text");
     }
-    let raw = |field: &Field| &source.text()[field.span.clone()];
-    let is_open = |field: &&Field| raw(field).starts_with('"') && (raw(field).len() < 2 || !raw(field).ends_with('"'));
+    let raw = |field: &CablingField| &source.text()[field.span.clone()];
+    let is_open = |field: &&CablingField| raw(field).starts_with('"') && (raw(field).len() < 2 || !raw(field).ends_with('"'));
     if let Some(field) = fields.iter().find(is_open) {
         return wrong(field.span.clone(), "a quote is not closed".to_owned(), "opened here", "close it, in the same line");
     }
     let count = fields.len();
-    let Ok(fields) = <[Field; 4]>::try_from(fields) else {
+    let Ok(fields) = <[CablingField; 4]>::try_from(fields) else {
         let next = match line.contains('[') && !line.contains('"') {
             true => "a field with a comma in its brackets has quotes: \"gpu[01,03]\",ens0f0np0,leaf1,\"Ethernet[0,8]\"",
             false => "write host, NIC, switch and port",
         };
-        return wrong(span.clone(), format!("the line has {} and not 4", counted(count, "field")), "this line", next);
+        return wrong(span.clone(), format!("the line has {} and not 4", format_count(count, "field")), "this line", next);
     };
     if let Some((name, field)) = COLUMNS.iter().zip(&fields).find(|(_, field)| field.text.is_empty()) {
         return wrong(field.span.clone(), format!("the {name} is empty"), "nothing stands here", "write it, or remove the line");
     }
-    Ok(Row { line: number as u32 + 1, fields })
+    Ok(CablingRow { line: number as u32 + 1, fields })
 }
 
 /// The fields of a line that begins at this byte of the file.
-fn fields(line: &str, begin: usize) -> Vec<Field> {
+fn parse_line_fields(line: &str, begin: usize) -> Vec<CablingField> {
     let mut reader = csv_core::Reader::new();
     let mut text = vec![0; line.len() + 1];
     let mut fields = Vec::new();
@@ -123,7 +128,7 @@ fn fields(line: &str, begin: usize) -> Vec<Field> {
             ReadFieldResult::InputEmpty => {}
             ReadFieldResult::Field { record_end } => {
                 let end = if record_end { read } else { read - 1 };
-                fields.push(field(line, begin, field_begin..end, &text[..written]));
+                fields.push(build_trimmed_field(line, begin, field_begin..end, &text[..written]));
                 (field_begin, written) = (read, 0);
                 if record_end {
                     return fields;
@@ -134,9 +139,9 @@ fn fields(line: &str, begin: usize) -> Vec<Field> {
     }
 }
 
-fn field(line: &str, begin: usize, range: Range<usize>, text: &[u8]) -> Field {
+fn build_trimmed_field(line: &str, begin: usize, range: Range<usize>, text: &[u8]) -> CablingField {
     let raw = &line[range.clone()];
     let start = range.start + (raw.len() - raw.trim_start().len());
     let end = (start + raw.trim().len()).max(start);
-    Field { span: begin + start..begin + end, text: String::from_utf8_lossy(text).trim().to_owned() }
+    CablingField { span: begin + start..begin + end, text: String::from_utf8_lossy(text).trim().to_owned() }
 }

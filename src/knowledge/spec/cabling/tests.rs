@@ -1,13 +1,13 @@
 //! The file from bytes to cables, and every mistake in it at its place.
 
 use super::write;
-use super::{BYTES_MAX, Cabling, End, read};
-use crate::spec::{self, Loaded, Problems, SourceFile};
+use super::{BYTES_MAX, CableEnd, Cabling, load_cabling};
+use crate::spec::{self, LoadedSpec, Problems, SourceFile};
 use proptest::prelude::*;
 use railwright_base::Severity;
 
 /// Four hosts with two rails, each rail a network of its own; four leaves and a spine.
-fn spec() -> Loaded {
+fn spec() -> LoadedSpec {
     let text = "cluster: c
 fabric: { kind: rocev2 }
 nodes:
@@ -17,12 +17,12 @@ switches:
   - { name: 'leaf[1-4],spine1' }
 cabling: cabling.csv
 ";
-    spec::load(vec![SourceFile { name: "c.yaml".to_owned(), text: text.to_owned() }]).unwrap()
+    spec::load_spec(vec![SourceFile { name: "c.yaml".to_owned(), text: text.to_owned() }]).unwrap()
 }
 
-fn with(lines: &str) -> Result<Loaded, Problems> {
+fn with(lines: &str) -> Result<LoadedSpec, Problems> {
     let text = format!("host,nic,switch,port\n{lines}");
-    read(spec(), SourceFile { name: "cabling.csv".to_owned(), text })
+    load_cabling(spec(), SourceFile { name: "cabling.csv".to_owned(), text })
 }
 
 fn cables(cabling: &Cabling) -> Vec<String> {
@@ -41,7 +41,7 @@ fn ports_that_something_is_plugged_into_are_those_of_the_fabric() {
 
 /// The code, the text under the first caret, and the message.
 fn mistakes(text: &str) -> Vec<(String, String, String)> {
-    let problems = read(spec(), SourceFile { name: "cabling.csv".to_owned(), text: text.to_owned() }).unwrap_err();
+    let problems = load_cabling(spec(), SourceFile { name: "cabling.csv".to_owned(), text: text.to_owned() }).unwrap_err();
     let of = |diagnostic: &railwright_base::Diagnostic| {
         let label = diagnostic.labels.first().unwrap();
         let source = problems.sources.get(&label.file).unwrap();
@@ -66,7 +66,7 @@ fn a_line_is_a_cable_or_as_many_as_its_node_sets() {
             "leaf1 Ethernet124 - spine1 Eth1/2 @7",
         ]
     );
-    let marked = read(spec(), SourceFile { name: "c".into(), text: "\u{feff}host,nic,switch,port\n".into() }).unwrap();
+    let marked = load_cabling(spec(), SourceFile { name: "c".into(), text: "\u{feff}host,nic,switch,port\n".into() }).unwrap();
     assert_eq!(marked.cabling.unwrap().cables.len(), 0, "as a spreadsheet writes it");
 }
 
@@ -155,13 +155,13 @@ fn cables_are_written_in_few_lines_and_read_the_same_again() {
     let loaded = with(&format!("{SOUND}leaf1,E1,spine1,Eth1/1\n")).unwrap();
     let pairs = |cabling: &Cabling| cabling.cables.iter().map(|cable| (cable.from.clone(), cable.to.clone())).collect::<Vec<_>>();
     let cabling = loaded.cabling.unwrap();
-    let table = write::table(&pairs(&cabling));
+    let table = write::render_cabling_table(&pairs(&cabling));
     assert_eq!(
         table,
         "host,nic,switch,port\nleaf1,E1,spine1,Eth1/1\ngpu[01-04],ens0f0np0,leaf1,Ethernet[0-12/4]\ngpu[01-04],ens1f0np0,leaf2,Ethernet[0-12/4]\n"
     );
-    let again = read(spec(), SourceFile { name: "c".into(), text: table }).unwrap().cabling.unwrap();
-    let sorted = |mut all: Vec<(End, End)>| {
+    let again = load_cabling(spec(), SourceFile { name: "c".into(), text: table }).unwrap().cabling.unwrap();
+    let sorted = |mut all: Vec<(CableEnd, CableEnd)>| {
         all.sort();
         all
     };
@@ -173,13 +173,13 @@ proptest! {
     #[test]
     fn writing_loses_nothing(ports in proptest::collection::btree_map((1u32..5, 0u32..2), (1u32..5, 0u32..40), 0..8)) {
         let mut seen = std::collections::BTreeSet::new();
-        let pairs: Vec<(End, End)> = ports
+        let pairs: Vec<(CableEnd, CableEnd)> = ports
             .into_iter()
             .filter(|(_, to)| seen.insert(*to))
-            .map(|((host, rail), (leaf, port))| (End::new(format!("gpu{host:02}"), format!("ens{rail}f0np0")), End::new(format!("leaf{leaf}"), format!("Ethernet{port}"))))
+            .map(|((host, rail), (leaf, port))| (CableEnd::new(format!("gpu{host:02}"), format!("ens{rail}f0np0")), CableEnd::new(format!("leaf{leaf}"), format!("Ethernet{port}"))))
             .collect();
-        let table = write::table(&pairs);
-        let again = read(spec(), SourceFile { name: "c".into(), text: table }).map_err(|problems| TestCaseError::fail(format!("{:?}", problems.diagnostics)))?;
+        let table = write::render_cabling_table(&pairs);
+        let again = load_cabling(spec(), SourceFile { name: "c".into(), text: table }).map_err(|problems| TestCaseError::fail(format!("{:?}", problems.diagnostics)))?;
         let again: std::collections::BTreeSet<_> = again.cabling.unwrap().cables.into_iter().map(|cable| (cable.from, cable.to)).collect();
         prop_assert_eq!(again, pairs.into_iter().collect());
     }
@@ -187,7 +187,7 @@ proptest! {
     #[test]
     fn no_bytes_panic(text in "(host,nic,switch,port\n)?[a-g0-3\\[\\],\"#/ \r\n-]{0,60}|.{0,60}") {
         let file = SourceFile { name: "cabling.csv".to_owned(), text: text.clone() };
-        let (found, sources) = match read(spec(), file) {
+        let (found, sources) = match load_cabling(spec(), file) {
             Ok(loaded) => (loaded.warnings, loaded.sources),
             Err(problems) => (problems.diagnostics, problems.sources),
         };
@@ -205,9 +205,9 @@ fn ports_are_called_as_their_switches_call_them() {
             "cluster: c\nfabric: {{ kind: rocev2 }}\nssh: {{ user: root }}\nnodes: [{{ name: 'gpu[01-04]', nics: {{ model: soft-roce, netdev: ens1 }} }}]\n\
              switches:\n  - {{ name: 'leaf[1-2]', {os} }}\n  - {{ name: other, os: sonic }}\ncabling: cabling.csv\n"
         );
-        let loaded = spec::load(vec![SourceFile { name: "c.yaml".to_owned(), text: spec }]).unwrap();
+        let loaded = spec::load_spec(vec![SourceFile { name: "c.yaml".to_owned(), text: spec }]).unwrap();
         let table = SourceFile { name: "cabling.csv".to_owned(), text: format!("host,nic,switch,port\n{lines}\n") };
-        let Err(problems) = read(loaded, table) else { return Vec::new() };
+        let Err(problems) = load_cabling(loaded, table) else { return Vec::new() };
         let of = |diagnostic: &railwright_base::Diagnostic| {
             let label = diagnostic.labels.first().unwrap();
             let under = problems.sources.get(&label.file).unwrap().text()[label.span.clone()].to_owned();

@@ -1,15 +1,15 @@
 //! Why a value could not be decoded, and where: kept as a value, so that the message is written once and well.
 
-use crate::spec::yaml::{Document, NodeId};
+use crate::spec::yaml::{NodeId, YamlDocument};
 use railwright_base::Diagnostic;
-use railwright_base::suggest::nearest;
+use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
 use serde::de;
 use std::fmt;
 
 /// What is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
+pub enum DecodeProblem {
     /// A key that nobody reads.
     UnknownKey { key: String, known: &'static [&'static str] },
     /// A word that is none of those allowed.
@@ -28,21 +28,21 @@ pub enum Problem {
 
 /// A problem with its place; boxed, because serde carries it through every return value.
 #[derive(Debug, Clone)]
-pub struct Failure(Box<Inner>);
+pub struct DecodeError(Box<Inner>);
 
 #[derive(Debug, Clone)]
 struct Inner {
-    problem: Problem,
+    problem: DecodeProblem,
     node: Option<NodeId>,
     key: Option<NodeId>,
     entry: Option<NodeId>,
     through: Vec<NodeId>,
 }
 
-impl Failure {
+impl DecodeError {
     /// A problem whose place is not known yet.
-    pub fn new(problem: Problem) -> Self {
-        Failure(Box::new(Inner { problem, node: None, key: None, entry: None, through: Vec::new() }))
+    pub fn new(problem: DecodeProblem) -> Self {
+        DecodeError(Box::new(Inner { problem, node: None, key: None, entry: None, through: Vec::new() }))
     }
 
     /// Sets the place, unless a closer one is known.
@@ -76,7 +76,7 @@ impl Failure {
     }
 
     /// What is wrong.
-    pub fn problem(&self) -> &Problem {
+    pub fn problem(&self) -> &DecodeProblem {
         &self.0.problem
     }
 
@@ -86,14 +86,14 @@ impl Failure {
     }
 
     /// As it is shown.
-    pub fn diagnostic(&self, document: &Document) -> Diagnostic {
+    pub fn diagnostic(&self, document: &YamlDocument) -> Diagnostic {
         let key = self.0.key.map(|key| format!("`{}`", one_line(document.text(key), 60)));
         let subject = key.as_deref().unwrap_or("this value");
         let (code, message, label, fix) = self.0.problem.words(subject);
         let node = self.0.node.unwrap_or(0);
         // An empty value has no bytes to point at; its key has.
         let caret = match (&self.0.problem, self.0.key) {
-            (Problem::Nothing { .. }, Some(key)) if document.span(node).is_empty() => document.caret(key),
+            (DecodeProblem::Nothing { .. }, Some(key)) if document.span(node).is_empty() => document.caret(key),
             _ => document.caret(document.resolved(node)),
         };
         let name = document.source().name();
@@ -108,67 +108,69 @@ impl Failure {
     }
 }
 
-impl Problem {
+impl DecodeProblem {
     /// Code, message, label at the caret, and what to do.
     fn words(&self, subject: &str) -> (&'static str, String, String, Option<String>) {
         match self {
-            Problem::UnknownKey { key, known } => {
+            DecodeProblem::UnknownKey { key, known } => {
                 let key = one_line(key, 60);
-                let near = nearest(&key, known.iter().copied());
+                let near = find_nearest_word(&key, known.iter().copied());
                 let label = near.map_or("nothing reads this".to_owned(), |near| format!("did you mean `{near}`?"));
                 ("RW0105", format!("unknown key `{key}`"), label, Some(format!("keys that can stand here: {}", known.join(", "))))
             }
-            Problem::UnknownWord { word, known } => {
+            DecodeProblem::UnknownWord { word, known } => {
                 let word = one_line(word, 60);
-                let near = nearest(&word, known.iter().copied());
+                let near = find_nearest_word(&word, known.iter().copied());
                 let label = near.map_or("not a known word".to_owned(), |near| format!("did you mean `{near}`?"));
                 ("RW0108", format!("`{word}` is no value for {subject}"), label, Some(format!("write one of {}", known.join(", "))))
             }
-            Problem::Missing { key } => {
+            DecodeProblem::Missing { key } => {
                 ("RW0107", format!("the key `{key}` is missing"), "in this mapping".to_owned(), Some(format!("add `{key}:`")))
             }
-            Problem::WrongType { found, expected } => ("RW0106", format!("{subject} wants {expected}"), format!("found {found}"), None),
-            Problem::Nothing { expected } => (
+            DecodeProblem::WrongType { found, expected } => {
+                ("RW0106", format!("{subject} wants {expected}"), format!("found {found}"), None)
+            }
+            DecodeProblem::Nothing { expected } => (
                 "RW0106",
                 format!("{subject} has no value"),
                 format!("wants {expected}"),
                 Some("write the value, or remove the key".to_owned()),
             ),
-            Problem::OldBool { word } => {
+            DecodeProblem::OldBool { word } => {
                 let meant = matches!(word.to_ascii_lowercase().as_str(), "yes" | "on" | "y" | "true");
                 let fix = format!("write `{meant}`; readers of YAML disagree about `{word}`");
                 ("RW0106", format!("{subject} wants `true` or `false`"), format!("found `{word}`"), Some(fix))
             }
-            Problem::Other(text) => ("RW0106", one_line(text, 200), "here".to_owned(), None),
+            DecodeProblem::Other(text) => ("RW0106", one_line(text, 200), "here".to_owned(), None),
         }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.problem.words("the value").1)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for DecodeError {}
 
-impl de::Error for Failure {
+impl de::Error for DecodeError {
     fn custom<T: fmt::Display>(text: T) -> Self {
-        Failure::new(Problem::Other(text.to_string()))
+        DecodeError::new(DecodeProblem::Other(text.to_string()))
     }
     fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Failure::new(Problem::WrongType { found: found.to_string(), expected: expected.to_string() })
+        DecodeError::new(DecodeProblem::WrongType { found: found.to_string(), expected: expected.to_string() })
     }
     fn invalid_value(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
         de::Error::invalid_type(found, expected)
     }
     fn unknown_field(key: &str, known: &'static [&'static str]) -> Self {
-        Failure::new(Problem::UnknownKey { key: key.to_owned(), known })
+        DecodeError::new(DecodeProblem::UnknownKey { key: key.to_owned(), known })
     }
     fn unknown_variant(word: &str, known: &'static [&'static str]) -> Self {
-        Failure::new(Problem::UnknownWord { word: word.to_owned(), known })
+        DecodeError::new(DecodeProblem::UnknownWord { word: word.to_owned(), known })
     }
     fn missing_field(key: &'static str) -> Self {
-        Failure::new(Problem::Missing { key })
+        DecodeError::new(DecodeProblem::Missing { key })
     }
 }

@@ -2,7 +2,7 @@
 //! or a version `1_0` never turns into another number.
 
 /// A whole number such as `7`, `-3`.
-pub fn integer(text: &str) -> Option<i128> {
+pub fn parse_integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if !is_decimal(digits) || digits.len() > 20 {
         return None;
@@ -11,7 +11,7 @@ pub fn integer(text: &str) -> Option<i128> {
 }
 
 /// A number such as `7`, `1.5`, `2e9`; never infinite.
-pub fn real(text: &str) -> Option<f64> {
+pub fn parse_real_number(text: &str) -> Option<f64> {
     let body = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match body.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -61,7 +61,7 @@ mod tests {
             ("", None, None),
             ("-", None, None),
         ] {
-            assert_eq!((integer(text), real(text)), (whole, number), "{text}");
+            assert_eq!((parse_integer(text), parse_real_number(text)), (whole, number), "{text}");
         }
     }
 }

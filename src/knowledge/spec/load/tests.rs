@@ -9,7 +9,7 @@ fn file(name: &str, text: &str) -> SourceFile {
 }
 
 fn outcome(files: &[(&str, &str)]) -> String {
-    match load(files.iter().map(|(name, text)| file(name, text)).collect()) {
+    match load_spec(files.iter().map(|(name, text)| file(name, text)).collect()) {
         Ok(loaded) => format!("valid: {} hosts", loaded.hosts.len()),
         Err(problems) => problems.diagnostics.iter().map(|d| line(d, &problems.sources)).collect::<Vec<_>>().join("\n"),
     }
@@ -100,7 +100,7 @@ fn what_the_aliases_of_all_files_stand_for_is_bounded() {
 
 #[test]
 fn a_case_has_few_hosts() {
-    let case = |name: &str| case(&serde_json::json!({ "nodes": [{ "name": "a[1-1600]" }, { "name": name }] })).map(|_| ());
+    let case = |name: &str| load_case_spec(&serde_json::json!({ "nodes": [{ "name": "a[1-1600]" }, { "name": name }] })).map(|_| ());
     assert_eq!((case("b[1-400]"), case("b[1-401]")), (Ok(()), Err("it has more than 2000 hosts".to_owned())));
 }
 
@@ -159,14 +159,14 @@ fn aliases_and_merge_keys_keep_their_places() {
     insta::assert_snapshot!(one(text), @r#"
     RW0106 `rails` wants a whole number, not negative 5:48 (found `x`)
     "#);
-    let good = load(vec![file("a.yaml", &text.replace("rails: x", "rails: 1"))]).unwrap();
+    let good = load_spec(vec![file("a.yaml", &text.replace("rails: x", "rails: 1"))]).unwrap();
     let names: Vec<String> = good.hosts.iter().map(|host| format!("{}:{}", host.name, host.netdevs[0].netdev)).collect();
     assert_eq!(names, ["n1:e0", "n2:e0", "n3:e0"]);
 }
 
 #[test]
 fn files_are_joined_by_top_level_key() {
-    let loaded = load(vec![
+    let loaded = load_spec(vec![
         file("inv/b.yaml", "nodes: [{ name: 'b[1-2]' }]\nmodules: { y: { enabled: true } }\nfabric: { kind: rocev2 }\n"),
         file("inv/a.yaml", "cluster: lab\nnodes:\n  - name: a1\n    labels: { rack: 1, \"a.b\": x }\nmodules: { x: { enabled: false } }\n"),
     ])
@@ -199,14 +199,15 @@ fn files_are_joined_by_top_level_key() {
 #[test]
 fn a_host_is_the_node_that_its_kubelet_makes_of_its_name() {
     let loaded =
-        load(vec![file("a.yaml", "cluster: lab\nnodes: [{ name: 'GPU-[1-2].Rack' }, { name: N3, kubernetes_node: cn-3 }]\n")]).unwrap();
+        load_spec(vec![file("a.yaml", "cluster: lab\nnodes: [{ name: 'GPU-[1-2].Rack' }, { name: N3, kubernetes_node: cn-3 }]\n")])
+            .unwrap();
     let nodes: Vec<&str> = loaded.hosts.iter().map(|host| host.node.as_str()).collect();
     assert_eq!(nodes, ["gpu-1.rack", "gpu-2.rack", "cn-3"]);
 }
 
 #[test]
 fn hosts_get_their_rails_and_their_way_of_access() {
-    let loaded = load(vec![file(
+    let loaded = load_spec(vec![file(
         "a.yaml",
         "cluster: lab\nssh: { user: deploy, host_keys: keys, identities: [id], jump: [j] }\nnodes:\n  - name: n[1-2]\n    nics: { model: C, rails: 2, netdev: 'e{rail}', address: '10.{rail}.0.{index}/24' }\n    kubernetes_node: 'cn-{name}.{index}'\n    ssh: { port: 2222, address: '{name}.mgmt', identities: [own] }\n  - { name: login }\n",
     )])
@@ -293,7 +294,7 @@ fn hosts_get_their_rails_and_their_way_of_access() {
 
 #[test]
 fn what_a_group_says_is_kept_once_for_all_its_names() {
-    let loaded = load(vec![file(
+    let loaded = load_spec(vec![file(
         "a.yaml",
         "cluster: lab\nssh: { user: root, identities: [i], jump: [j] }\nnodes:\n  - name: n[1-2]\n    nics: { model: C, rails: 2, netdev: 'e{rail}', firmware: { settings: { SRIOV_EN: 1 } } }\nswitches: [{ name: 'leaf[1-2]', os: sonic, ports: 'Ethernet[0-4/4]', ssh: {} }]\n",
     )])
@@ -316,7 +317,7 @@ fn what_a_group_says_is_kept_once_for_all_its_names() {
 
 #[test]
 fn the_budget_rounds_down() {
-    let spec = |rollout: &str| load(vec![file("a.yaml", &format!("cluster: a\nrollout: {{ {rollout} }}"))]).unwrap().spec;
+    let spec = |rollout: &str| load_spec(vec![file("a.yaml", &format!("cluster: a\nrollout: {{ {rollout} }}"))]).unwrap().spec;
     assert_eq!(spec("max_unavailable: 10%").rollout.max_unavailable(19), 1);
     assert_eq!(spec("max_unavailable: 3").rollout.max_unavailable(1), 3);
     assert_eq!(spec("canary: 2").rollout.max_unavailable(100), 1);
@@ -326,7 +327,7 @@ fn the_budget_rounds_down() {
 
 #[test]
 fn the_digest_depends_on_names_and_bytes_only() {
-    let digest = |files: &[(&str, &str)]| load(files.iter().map(|(n, t)| file(n, t)).collect()).unwrap().digest;
+    let digest = |files: &[(&str, &str)]| load_spec(files.iter().map(|(n, t)| file(n, t)).collect()).unwrap().digest;
     let there = digest(&[("inv/a.yaml", "cluster: a"), ("inv/b.yaml", "nodes: []")]);
     assert_eq!(there, digest(&[("/x/inv/b.yaml", "nodes: []"), ("/x/inv/a.yaml", "cluster: a")]));
     assert_ne!(there, digest(&[("inv/a.yaml", "cluster: a"), ("inv/b.yaml", "nodes:  []")]));
@@ -382,7 +383,7 @@ proptest! {
     #[test]
     fn no_text_panics(noise in ".{0,60}", text in nearly_a_spec()) {
         for text in [noise, text.clone(), format!("cluster: a\nnodes:\n  - name: n[1-2]\n    {text}")] {
-            if let Err(problems) = load(vec![file("a.yaml", &text)]) {
+            if let Err(problems) = load_spec(vec![file("a.yaml", &text)]) {
                 prop_assert!(!problems.diagnostics.is_empty());
                 for label in problems.diagnostics.iter().flat_map(|d| &d.labels) {
                     prop_assert!(text.get(label.span.clone()).is_some(), "{:?} of {:?}", label, text);

@@ -19,7 +19,7 @@ pub struct Kubernetes {
     pub context: Option<String>,
     /// Whose cluster it is.
     #[serde(default)]
-    pub platform: Platform,
+    pub platform: KubernetesPlatform,
     /// How pods get RDMA devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rdma: Option<KubernetesRdma>,
@@ -155,7 +155,7 @@ pub enum RdmaPlugin {
 /// Whose cluster it is, and so what may be asked of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Platform {
+pub enum KubernetesPlatform {
     /// A managed cluster of Alibaba Cloud's Container Service: its nodes are ECS or bare metal instances.
     AckManaged,
     /// Alibaba Container Compute Service: pods without nodes.

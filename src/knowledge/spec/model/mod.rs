@@ -15,16 +15,18 @@ mod workload;
 pub use api::{Api, ApiKind};
 pub use fabric::{Cnp, Fabric, FabricKind, Lossless, Trust};
 pub use jobs::{AcsPod, Jobs};
-pub use kubernetes::{ErdmaCredentials, ErdmaDriver, ErdmaInstall, Kubernetes, KubernetesErdma, KubernetesRdma, Platform, RdmaPlugin};
+pub use kubernetes::{
+    ErdmaCredentials, ErdmaDriver, ErdmaInstall, Kubernetes, KubernetesErdma, KubernetesPlatform, KubernetesRdma, RdmaPlugin,
+};
 pub use kubernetes::{KubernetesTerway, TerwayWhitelist};
 pub use management::{BondMode, LacpRate, Management, ManagementBond, ManagementVlan, XmitHashPolicy};
 pub use node::{
-    Erdma, ErdmaMode, Gpu, GpuDirect, GpuDirectPath, GpuModules, Iommu, KubernetesTaint, Naming, NicFirmware, Nics, NodeGroup, PcieAcs,
-    RdmaFlavour, RdmaNaming, RdmaStack, TakesEffect, Tuning,
+    Erdma, ErdmaMode, GpuDirect, GpuDirectPath, GpuModules, GpuSpec, IommuMode, KubernetesTaint, Naming, NicFirmware, Nics, NodeGroup,
+    PcieAcs, RdmaFlavour, RdmaNaming, RdmaStack, TakesEffect, Tuning,
 };
-pub use operation::{Acceptance, Drain, DrainPods, Drift, NcclTests, Rollout, RolloutGate, Rules, Verify, Waiver};
-pub use reach::{NoSsh, Reach, Ssh};
-pub use switch::{Dscp, Ecn, EcnThresholds, MTU_BYTES, Switch, SwitchOs, SwitchRole, Watchdog, WatchdogAction, WatchdogTimes};
+pub use operation::{Acceptance, Drain, DrainPods, DriftSection, NcclTests, Rollout, RolloutGate, RulesSection, VerifySection, Waiver};
+pub use reach::{NoSshKeyword, Reach, Ssh};
+pub use switch::{Dscp, Ecn, EcnThresholds, MTU_BYTES, PfcWatchdogSpec, SwitchGroup, SwitchOs, SwitchRole, WatchdogAction, WatchdogTimes};
 pub use workload::{Workload, WorkloadKind};
 
 use schemars::JsonSchema;
@@ -49,13 +51,13 @@ pub struct Spec {
     pub nodes: Vec<NodeGroup>,
     /// Package repositories that every host gets.
     #[serde(default)]
-    pub repositories: Vec<Repository>,
+    pub repositories: Vec<RepositorySpec>,
     /// The Kubernetes cluster that the hosts are nodes of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<Kubernetes>,
     /// The switches of the fabric: what rules compare the hosts with.
     #[serde(default)]
-    pub switches: Vec<Switch>,
+    pub switches: Vec<SwitchGroup>,
     /// A table of the cables, relative to the inventory: a CSV file with the header `host,nic,switch,port`. A line is a cable, or as
     /// many as its node-sets stand for. `verify cabling` compares it with what the hosts hear (LLDP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,16 +70,16 @@ pub struct Spec {
     pub workloads: Vec<Workload>,
     /// Rules that are waived for a while.
     #[serde(default)]
-    pub rules: Rules,
+    pub rules: RulesSection,
     /// How changes are rolled out.
     #[serde(default)]
     pub rollout: Rollout,
     /// What the fabric must deliver.
     #[serde(default)]
-    pub verify: Verify,
+    pub verify: VerifySection,
     /// How drift is judged.
     #[serde(default)]
-    pub drift: Drift,
+    pub drift: DriftSection,
     /// Secrets by name: only references, never the secret itself.
     #[serde(default)]
     pub secrets: BTreeMap<String, SecretReference>,
@@ -89,7 +91,7 @@ pub struct Spec {
 /// A package repository.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Repository {
+pub struct RepositorySpec {
     /// A name for its files on the host: letters, digits, `-`.
     pub name: String,
     /// Where it is.
@@ -127,7 +129,7 @@ impl Spec {
     pub fn secret_references(&self) -> impl Iterator<Item = (String, &SecretReference)> {
         let named = self.secrets.iter().map(|(name, secret)| (name.clone(), secret));
         let apis = self.switches.iter().enumerate().flat_map(|(index, switch)| switch.apis().map(move |(kind, api)| (index, kind, api)));
-        named.chain(apis.map(|(index, kind, api)| (Switch::password_name(index, kind), &api.password)))
+        named.chain(apis.map(|(index, kind, api)| (SwitchGroup::password_name(index, kind), &api.password)))
     }
 }
 

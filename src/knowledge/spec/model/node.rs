@@ -14,7 +14,7 @@ pub struct NodeGroup {
     pub name: String,
     /// The GPUs of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<Gpu>,
+    pub gpu: Option<GpuSpec>,
     /// The RDMA NICs of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nics: Option<Nics>,
@@ -47,7 +47,7 @@ pub struct NodeGroup {
     pub tuning: Option<Tuning>,
     /// IOMMU mode of the kernel command line; left alone unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iommu: Option<Iommu>,
+    pub iommu: Option<IommuMode>,
     /// How these hosts are reached, where it differs from the cluster's `ssh`; `none` for hosts that nobody may log in to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<Reach>,
@@ -82,7 +82,7 @@ pub struct KubernetesTaint {
 /// IOMMU mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Iommu {
+pub enum IommuMode {
     /// Passthrough (`iommu=pt`): what GPUDirect RDMA wants on bare metal.
     Pt,
     /// Off (`iommu=off`).
@@ -186,7 +186,7 @@ pub enum PcieAcs {
 /// The GPUs of a host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Gpu {
+pub struct GpuSpec {
     /// The model, such as `A100-SXM4-80GB`.
     pub model: String,
     /// How many.

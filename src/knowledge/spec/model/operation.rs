@@ -132,7 +132,7 @@ pub enum DrainPods {
 /// What the fabric must deliver; checks without an expectation only report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Verify {
+pub struct VerifySection {
     /// The least `ib_write_bw` average of a pair, in Gb/s. Unless said, what the catalogue knows of ports of this rate
     /// (`railwright catalog bandwidth`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,7 +152,7 @@ pub struct Verify {
 /// How drift is judged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Drift {
+pub struct DriftSection {
     /// Drift that is known and accepted for a while: it is told apart, and is no reason for exit code 2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<Acceptance>,
@@ -184,7 +184,7 @@ pub struct Acceptance {
 /// Rules that are waived for a while.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Rules {
+pub struct RulesSection {
     /// Findings that are known and accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waive: Vec<Waiver>,

@@ -14,12 +14,12 @@ pub enum Reach {
     /// Over SSH.
     Ssh(Ssh),
     /// Not at all.
-    Not(NoSsh),
+    Not(NoSshKeyword),
 }
 
 /// The word for hosts that are not reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub enum NoSsh {
+pub enum NoSshKeyword {
     /// Nobody logs in to them.
     #[serde(rename = "none")]
     None,
@@ -36,7 +36,7 @@ impl Reach {
     pub fn ssh(&self) -> Option<&Ssh> {
         match self {
             Reach::Ssh(ssh) => Some(ssh),
-            Reach::Not(NoSsh::None) => None,
+            Reach::Not(NoSshKeyword::None) => None,
         }
     }
 }
@@ -58,7 +58,7 @@ impl<'de> Visitor<'de> for EitherForm {
     }
 
     fn visit_str<E: de::Error>(self, word: &str) -> Result<Reach, E> {
-        if word == "none" { Ok(Reach::Not(NoSsh::None)) } else { Err(E::invalid_value(Unexpected::Str(word), &self)) }
+        if word == "none" { Ok(Reach::Not(NoSshKeyword::None)) } else { Err(E::invalid_value(Unexpected::Str(word), &self)) }
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<Reach, E> {

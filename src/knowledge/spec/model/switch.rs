@@ -104,7 +104,7 @@ pub enum SwitchRole {
 /// Switches that are alike.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Switch {
+pub struct SwitchGroup {
     /// A node-set: `leaf[1-8]`.
     pub name: String,
     /// The system: `sonic`, `cumulus`, `eos`.
@@ -152,7 +152,7 @@ pub struct Switch {
     pub ecn: Option<Ecn>,
     /// Whether a port that is paused for too long is taken out of the pause (PFC watchdog); a mapping says after how long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub watchdog: Option<Watchdog>,
+    pub watchdog: Option<PfcWatchdogSpec>,
     /// Whether the ports send or heed pauses of the whole link (IEEE 802.3x).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<bool>,
@@ -164,7 +164,7 @@ pub struct Switch {
     pub maintenance: bool,
 }
 
-impl Switch {
+impl SwitchGroup {
     /// The APIs that it is said to be reached over: one, where the spec is right.
     pub fn apis(&self) -> impl Iterator<Item = (ApiKind, &Api)> {
         [(ApiKind::Eapi, &self.eapi), (ApiKind::Nvue, &self.nvue)].into_iter().filter_map(|(kind, api)| Some((kind, api.as_ref()?)))
@@ -245,24 +245,24 @@ pub struct EcnThresholds {
 /// Whether and after how long a paused port is taken out of the pause.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Watchdog {
+pub enum PfcWatchdogSpec {
     /// On with the times of the system (`railwright catalog switch-system`), or off.
     On(bool),
     /// On with these.
     Of(WatchdogTimes),
 }
 
-impl Watchdog {
+impl PfcWatchdogSpec {
     /// Whether it watches.
     pub fn is_on(&self) -> bool {
-        !matches!(self, Watchdog::On(false))
+        !matches!(self, PfcWatchdogSpec::On(false))
     }
 
     /// What is said of its times.
     pub fn times(&self) -> Option<&WatchdogTimes> {
         match self {
-            Watchdog::Of(times) => Some(times),
-            Watchdog::On(_) => None,
+            PfcWatchdogSpec::Of(times) => Some(times),
+            PfcWatchdogSpec::On(_) => None,
         }
     }
 }
@@ -304,9 +304,9 @@ impl<'de> Deserialize<'de> for Ecn {
     }
 }
 
-impl<'de> Deserialize<'de> for Watchdog {
+impl<'de> Deserialize<'de> for PfcWatchdogSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WordOrMapping::<Watchdog, WatchdogTimes> {
+        deserializer.deserialize_any(WordOrMapping::<PfcWatchdogSpec, WatchdogTimes> {
             example: "detection_ms: 200, restoration_ms: 200",
             of: PhantomData,
         })
@@ -325,15 +325,15 @@ impl From<EcnThresholds> for Ecn {
     }
 }
 
-impl From<bool> for Watchdog {
+impl From<bool> for PfcWatchdogSpec {
     fn from(on: bool) -> Self {
-        Watchdog::On(on)
+        PfcWatchdogSpec::On(on)
     }
 }
 
-impl From<WatchdogTimes> for Watchdog {
+impl From<WatchdogTimes> for PfcWatchdogSpec {
     fn from(times: WatchdogTimes) -> Self {
-        Watchdog::Of(times)
+        PfcWatchdogSpec::Of(times)
     }
 }
 

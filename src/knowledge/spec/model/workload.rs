@@ -25,7 +25,7 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
     /// How many pods; with `ray` how many workers, and one pod more has the head.
-    #[serde(default = "one")]
+    #[serde(default = "default_replicas")]
     pub replicas: u32,
     /// GPUs of a pod; those of the hosts, or with `acs` those of `jobs.acs`, when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,6 +109,6 @@ fn default_gpu_resource() -> String {
     "nvidia.com/gpu".to_owned()
 }
 
-fn one() -> u32 {
+fn default_replicas() -> u32 {
     1
 }

@@ -1,52 +1,60 @@
 //! Findings of drift that are accepted for a while: whose, by whom, why, and until when.
 
-use super::{Checker, error, shown};
-use crate::spec::acceptance::{Pattern, PatternError};
+use super::{SpecChecker, new_spec_error, truncate_user_text};
+use crate::spec::acceptance::{AcceptancePattern, PatternError};
 use crate::spec::hosts::Host;
 use crate::spec::model::{Acceptance, Spec};
-use railwright_base::suggest::nearest;
+use railwright_base::suggest::find_nearest_word;
 use std::collections::BTreeSet;
 
 const CODE: &str = "RW0130";
 const EFFECT: &str = "nothing would be accepted by it, and what it is meant for would count as drift";
 
 /// Every entry of `drift.accept` for itself.
-pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
+pub fn check_acceptances(checker: &mut SpecChecker<'_>, spec: &Spec) {
     for (index, acceptance) in spec.drift.accept.iter().enumerate() {
         check_one(checker, &format!("drift.accept[{index}]"), acceptance);
     }
 }
 
-fn check_one(checker: &mut Checker<'_>, at: &str, acceptance: &Acceptance) {
-    match Pattern::of(acceptance) {
+fn check_one(checker: &mut SpecChecker<'_>, at: &str, acceptance: &Acceptance) {
+    match AcceptancePattern::of(acceptance) {
         Ok(_) => {}
         Err(PatternError::Both) => {
-            let finding = error(CODE, "an acceptance is about an `address` or about `nodes`", EFFECT, "write one of the two");
+            let finding = new_spec_error(CODE, "an acceptance is about an `address` or about `nodes`", EFFECT, "write one of the two");
             checker.find(at, "neither, or both", finding);
         }
         Err(PatternError::Nodes(problem)) => {
             let fix = problem.fix.clone().unwrap_or_else(|| "a node-set looks like `gpu[001-064]`; `*` stands for all".to_owned());
-            checker.find(&format!("{at}.nodes"), &problem.message, error(CODE, "this is no node-set", EFFECT, fix));
+            checker.find(&format!("{at}.nodes"), &problem.message, new_spec_error(CODE, "this is no node-set", EFFECT, fix));
         }
         Err(PatternError::Address(why)) => {
             let fix = "write host/NODES/KIND/NAME, such as host/gpu[01-04]/link/ens4; NODES, KIND and NAME may be `*`";
-            checker.find(&format!("{at}.address"), &why, error(CODE, "this is no address of resources", EFFECT, fix));
+            checker.find(&format!("{at}.address"), &why, new_spec_error(CODE, "this is no address of resources", EFFECT, fix));
         }
     }
     let said = [("attribute", &acceptance.attribute), ("reason", &acceptance.reason), ("owner", &acceptance.owner)];
-    signed(checker, (CODE, EFFECT), at, "of this acceptance", &said, &acceptance.until);
+    check_exception_fields(checker, (CODE, EFFECT), at, "of this acceptance", &said, &acceptance.until);
 }
 
 /// What every exception needs that somebody accepts for a while: texts of one line, and a last day. `code` and its effect are
 /// those of the exception.
-pub(super) fn signed(checker: &mut Checker<'_>, code: (&'static str, &str), at: &str, of: &str, said: &[(&str, &String)], until: &str) {
+pub(super) fn check_exception_fields(
+    checker: &mut SpecChecker<'_>,
+    code: (&'static str, &str),
+    at: &str,
+    of: &str,
+    said: &[(&str, &String)],
+    until: &str,
+) {
     let (code, effect) = code;
     if !is_date(until) {
-        let finding = error(code, format!("`{}` is no date", shown(until)), effect, "write the last day, such as 2026-12-31");
+        let finding =
+            new_spec_error(code, format!("`{}` is no date", truncate_user_text(until)), effect, "write the last day, such as 2026-12-31");
         checker.find(&format!("{at}.until"), "not year-month-day", finding);
     }
     for (key, _) in said.iter().filter(|(_, text)| text.trim().is_empty() || text.chars().any(char::is_control)) {
-        let finding = error(code, format!("`{key}` says nothing, or more than a line"), effect, "write it as one line of text");
+        let finding = new_spec_error(code, format!("`{key}` says nothing, or more than a line"), effect, "write it as one line of text");
         checker.find(&format!("{at}.{key}"), of, finding);
     }
 }
@@ -57,14 +65,15 @@ fn is_date(text: &str) -> bool {
 }
 
 /// Hosts that the cluster does not have.
-pub fn unknown_hosts(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn unknown_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let known: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     for (index, acceptance) in spec.drift.accept.iter().enumerate() {
-        let named = Pattern::of(acceptance).ok().and_then(|pattern| pattern.hosts).unwrap_or_default();
+        let named = AcceptancePattern::of(acceptance).ok().and_then(|pattern| pattern.hosts).unwrap_or_default();
         let Some(unknown) = named.iter().find(|name| !known.contains(name.as_str())) else { continue };
-        let near = nearest(unknown, known.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let near = find_nearest_word(unknown, known.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         let key = if acceptance.nodes.is_some() { "nodes" } else { "address" };
-        let finding = error(CODE, format!("there is no host `{}`{near}", shown(unknown)), EFFECT, "name hosts of `nodes`");
+        let finding =
+            new_spec_error(CODE, format!("there is no host `{}`{near}", truncate_user_text(unknown)), EFFECT, "name hosts of `nodes`");
         checker.find(&format!("drift.accept[{index}].{key}"), "of this cluster", finding);
     }
 }

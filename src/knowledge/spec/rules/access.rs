@@ -1,18 +1,18 @@
 //! How hosts are reached. These values end up in connections and, with `config: true`, on the command line of `ssh -G`.
 
-use super::{Checker, error, shown};
-use crate::spec::hosts::{Host, placeholders};
+use super::{SpecChecker, new_spec_error, truncate_user_text};
+use crate::spec::hosts::{Host, list_placeholders};
 use crate::spec::model::{Spec, Ssh};
 use crate::spec::switches::{SwitchReach, switches_of};
 use railwright_base::Diagnostic;
 use railwright_base::login_name;
-use railwright_base::nodeset::fold;
+use railwright_base::nodeset::fold_node_set;
 use std::collections::BTreeMap;
 
 const EFFECT: &str = "the hosts cannot be reached, so nothing can be read or changed";
 
 /// The `ssh` of the cluster and of every group.
-pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
+pub fn check_access(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let of_groups = spec.nodes.iter().enumerate().filter_map(|(index, group)| Some((format!("nodes[{index}].ssh"), group.ssh.as_ref()?)));
     for (at, reach) in std::iter::once(("ssh".to_owned(), &spec.ssh)).chain(of_groups) {
         if let Some(ssh) = reach.ssh() {
@@ -26,26 +26,32 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     }
 }
 
-fn check_ssh(checker: &mut Checker<'_>, at: &str, ssh: &Ssh) {
+fn check_ssh(checker: &mut SpecChecker<'_>, at: &str, ssh: &Ssh) {
     if ssh.port == Some(0) {
         checker.find(
             &format!("{at}.port"),
             "1 to 65535 is possible",
-            error("RW0119", "there is no port 0", EFFECT, "write the port of sshd, or remove the key for 22"),
+            new_spec_error("RW0119", "there is no port 0", EFFECT, "write the port of sshd, or remove the key for 22"),
         );
     }
     if let Some(user) = ssh.user.as_deref().filter(|user| !is_user(user)) {
         checker.find(
             &format!("{at}.user"),
             "not a user",
-            error("RW0119", format!("`{}` cannot be a user name", shown(user)), EFFECT, "write a name such as `root`"),
+            new_spec_error(
+                "RW0119",
+                format!("`{}` cannot be a user name", truncate_user_text(user)),
+                EFFECT,
+                "write a name such as `root`",
+            ),
         );
     }
     if let Some(address) = &ssh.address {
         check_address(checker, &format!("{at}.address"), address);
     }
     for (index, jump) in ssh.jump.iter().enumerate().filter(|(_, jump)| !is_jump(jump)) {
-        let finding = error("RW0119", format!("`{}` cannot be a jump host", shown(jump)), EFFECT, "write `[user@]host[:port]`");
+        let finding =
+            new_spec_error("RW0119", format!("`{}` cannot be a jump host", truncate_user_text(jump)), EFFECT, "write `[user@]host[:port]`");
         checker.find(&format!("{at}.jump[{index}]"), "not `[user@]host[:port]`", finding);
     }
     let keys = ssh.host_keys.iter().map(|file| (format!("{at}.host_keys"), file));
@@ -54,20 +60,24 @@ fn check_ssh(checker: &mut Checker<'_>, at: &str, ssh: &Ssh) {
         checker.find(
             &path,
             "not a file name",
-            error("RW0119", "this cannot be a file name", EFFECT, "write a path relative to the inventory, or from `~/`"),
+            new_spec_error("RW0119", "this cannot be a file name", EFFECT, "write a path relative to the inventory, or from `~/`"),
         );
     }
 }
 
-pub(super) fn check_address(checker: &mut Checker<'_>, path: &str, address: &str) {
-    if let Some(unknown) = placeholders(address).into_iter().find(|name| !matches!(*name, "name" | "index")) {
-        let finding =
-            error("RW0119", format!("`{{{}}}` stands for nothing here", shown(unknown)), EFFECT, "`{name}` and `{index}` can be used");
+pub(super) fn check_address(checker: &mut SpecChecker<'_>, path: &str, address: &str) {
+    if let Some(unknown) = list_placeholders(address).into_iter().find(|name| !matches!(*name, "name" | "index")) {
+        let finding = new_spec_error(
+            "RW0119",
+            format!("`{{{}}}` stands for nothing here", truncate_user_text(unknown)),
+            EFFECT,
+            "`{name}` and `{index}` can be used",
+        );
         checker.find(path, "unknown placeholder", finding);
     } else if !is_address(address) {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0119",
-            format!("`{}` cannot be an address", shown(address)),
+            format!("`{}` cannot be an address", truncate_user_text(address)),
             EFFECT,
             "write a host name, an IP address or `local`; the user goes to `user`, the port to `port`",
         );
@@ -97,7 +107,7 @@ fn is_jump(jump: &str) -> bool {
 }
 
 /// Two hosts behind one address are one machine with two names.
-pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
+pub fn shared_addresses(checker: &mut SpecChecker<'_>, hosts: &[Host]) {
     let mut by_address: BTreeMap<(&str, u16, &[String]), Vec<&Host>> = BTreeMap::new();
     let reached = hosts.iter().filter_map(|host| Some((host, host.ssh.as_ref()?)));
     // What is left in braces, or can be no address, was reported already.
@@ -106,7 +116,7 @@ pub fn shared_addresses(checker: &mut Checker<'_>, hosts: &[Host]) {
     }
     for ((address, port, _), hosts) in by_address {
         let [first, second, ..] = hosts.as_slice() else { continue };
-        let place = if address == "local" { "this machine".to_owned() } else { format!("`{}`, port {port}", shown(address)) };
+        let place = if address == "local" { "this machine".to_owned() } else { format!("`{}`, port {port}", truncate_user_text(address)) };
         let Some(finding) = several_names(hosts.iter().map(|host| host.name.as_str()), &place, ["machine", "host"]) else { continue };
         let own = format!("nodes[{}].ssh.address", second.group);
         let path = [own.as_str(), "ssh.address"].into_iter().find(|path| checker.tree.find(path).is_some()).unwrap_or("nodes");
@@ -121,11 +131,13 @@ fn several_names<'a>(names: impl Iterator<Item = &'a str>, place: &str, [it, eac
     names.dedup();
     let effect = format!("one {it} would be changed under several names");
     let fix = format!("use `{{name}}` or `{{index}}` in the address, or give each {each} its own");
-    (names.len() > 1).then(|| error("RW0119", format!("{} are all reached at {place}", shown(&fold(&names))), &effect, fix))
+    (names.len() > 1).then(|| {
+        new_spec_error("RW0119", format!("{} are all reached at {place}", truncate_user_text(&fold_node_set(&names))), &effect, fix)
+    })
 }
 
 /// Two switches whose API is at one address are one switch with two names. Over SSH that is left open: a server there may tell them apart.
-pub fn shared_switches(checker: &mut Checker<'_>, spec: &Spec) {
+pub fn shared_switches(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let mut by_address: BTreeMap<(String, u16), Vec<(String, usize)>> = BTreeMap::new();
     for switch in switches_of(spec) {
         // What is no address of a switch is told already.
@@ -138,7 +150,7 @@ pub fn shared_switches(checker: &mut Checker<'_>, spec: &Spec) {
     }
     for ((address, port), switches) in by_address {
         let [_, (_, group), ..] = switches[..] else { continue };
-        let place = format!("`{}`, port {port}", shown(&address));
+        let place = format!("`{}`, port {port}", truncate_user_text(&address));
         let Some(finding) = several_names(switches.iter().map(|(name, _)| name.as_str()), &place, ["switch", "switch"]) else { continue };
         let ways = ["nvue", "eapi"].map(|way| format!("switches[{group}].{way}.address"));
         let path = ways.into_iter().find(|path| checker.tree.find(path).is_some());

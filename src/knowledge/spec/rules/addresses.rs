@@ -1,22 +1,22 @@
 //! Addresses of rails: every one a usable host address, and no two alike.
 
-use super::{Checker, error, shown};
-use crate::spec::hosts::{Host, Rail, placeholders};
+use super::{SpecChecker, new_spec_error, truncate_user_text};
+use crate::spec::hosts::{Host, Rail, list_placeholders};
 use crate::spec::model::Spec;
 use ipnet::IpNet;
 use railwright_base::Diagnostic;
-use railwright_base::nodeset::fold;
+use railwright_base::nodeset::fold_node_set;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 /// Every address of every rail; needs all hosts.
-pub fn check(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn check_rail_addresses(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let mut usable = vec![true; spec.nodes.len()];
     for (index, group) in spec.nodes.iter().enumerate() {
         let Some(template) = group.nics.as_ref().and_then(|nics| nics.address.as_deref()) else { continue };
-        if let Some(unknown) = placeholders(template).into_iter().find(|name| !matches!(*name, "rail" | "index")) {
+        if let Some(unknown) = list_placeholders(template).into_iter().find(|name| !matches!(*name, "rail" | "index")) {
             usable[index] = false;
-            let finding = not_usable(format!("`{{{}}}` stands for nothing here", shown(unknown)));
+            let finding = not_usable(format!("`{{{}}}` stands for nothing here", truncate_user_text(unknown)));
             checker.find(&format!("nodes[{index}].nics.address"), "unknown placeholder", finding);
         }
     }
@@ -24,16 +24,16 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
         for rail in host.netdevs.iter().filter(|_| usable[host.group]) {
             let Some(why) = rail.address.as_deref().and_then(|address| why_not(address).map(|why| (address, why))) else { continue };
             usable[host.group] = false;
-            let message = format!("{} would get `{}` on rail {}: {}", host.name, shown(why.0), rail.rail, why.1);
+            let message = format!("{} would get `{}` on rail {}: {}", host.name, truncate_user_text(why.0), rail.rail, why.1);
             checker.find(&format!("nodes[{}].nics.address", host.group), "gives no usable address", not_usable(message));
             break;
         }
     }
-    doubled(checker, hosts, &usable);
+    check_duplicate_addresses(checker, hosts, &usable);
 }
 
 fn not_usable(message: String) -> Diagnostic {
-    error(
+    new_spec_error(
         "RW0114",
         message,
         "the link comes up without the address that RoCE takes its GID from",
@@ -68,7 +68,7 @@ struct Clash {
 
 /// Rails may be networks of their own with the same addresses, so alike are two hosts on one rail, or two rails of one
 /// host. Rail by rail, so that the addresses of one rail only are in memory.
-fn doubled(checker: &mut Checker<'_>, hosts: &[Host], usable: &[bool]) {
+fn check_duplicate_addresses(checker: &mut SpecChecker<'_>, hosts: &[Host], usable: &[bool]) {
     let hosts: Vec<&Host> = hosts.iter().filter(|host| usable[host.group]).collect();
     let mut clashes: BTreeMap<(usize, usize), Clash> = BTreeMap::new();
     let mut clash = |first: &Host, second: &Host, message: String| {
@@ -92,7 +92,7 @@ fn doubled(checker: &mut Checker<'_>, hosts: &[Host], usable: &[bool]) {
         }
     }
     for ((_, group), Clash { message, hosts }) in clashes {
-        report(checker, group, &message, &hosts.into_iter().collect::<Vec<_>>());
+        report_address_clash(checker, group, &message, &hosts.into_iter().collect::<Vec<_>>());
     }
 }
 
@@ -100,9 +100,10 @@ fn address_of(rail: &Rail) -> Option<IpAddr> {
     rail.address.as_deref()?.parse::<IpNet>().ok().map(|net| net.addr())
 }
 
-fn report(checker: &mut Checker<'_>, group: usize, message: &str, hosts: &[String]) {
-    let more = if hosts.len() > 2 { format!("; in all, {} share addresses", shown(&fold(hosts))) } else { String::new() };
-    let finding = error(
+fn report_address_clash(checker: &mut SpecChecker<'_>, group: usize, message: &str, hosts: &[String]) {
+    let more =
+        if hosts.len() > 2 { format!("; in all, {} share addresses", truncate_user_text(&fold_node_set(hosts))) } else { String::new() };
+    let finding = new_spec_error(
         "RW0115",
         format!("{message}{more}"),
         "whichever answers last gets the traffic, and the other's connections break",

@@ -2,9 +2,9 @@
 
 use super::access::{check_address, is_user};
 use super::supply::check_secret;
-use super::{Checker, error, shown};
-use crate::spec::hosts::placeholders;
-use crate::spec::model::{Api, ApiKind, Spec, Switch, SwitchOs};
+use super::{SpecChecker, new_spec_error, truncate_user_text};
+use crate::spec::hosts::list_placeholders;
+use crate::spec::model::{Api, ApiKind, Spec, SwitchGroup, SwitchOs};
 use railwright_base::Fingerprint;
 
 /// An API that cannot be reached so, or that the switch does not have.
@@ -13,48 +13,53 @@ const API: &str = "RW0174";
 const EFFECT: &str = "the switch cannot be reached, so nothing of it can be read or changed";
 
 /// The APIs of every group of switches.
-pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
+pub fn check_switch_apis(checker: &mut SpecChecker<'_>, spec: &Spec) {
     for (index, switch) in spec.switches.iter().enumerate() {
         for (kind, api) in switch.apis() {
             let at = format!("switches[{index}].{}", kind.key());
             check_system(checker, &at, switch, kind);
-            check_api(checker, &at, &Switch::password_name(index, kind), api);
+            check_api(checker, &at, &SwitchGroup::password_name(index, kind), api);
         }
         let ways: Vec<&str> = switch.ssh.iter().map(|_| "ssh").chain(switch.apis().map(|(kind, _)| kind.key())).collect();
         if let [first, .., last] = ways[..] {
-            let message = format!("{} has `{first}` and `{last}`", shown(&switch.name));
+            let message = format!("{} has `{first}` and `{last}`", truncate_user_text(&switch.name));
             let effect = "one way has to be the one that is used";
-            checker.find(&format!("switches[{index}].{last}"), "not the only way", error(API, message, effect, "keep one of them"));
+            checker.find(
+                &format!("switches[{index}].{last}"),
+                "not the only way",
+                new_spec_error(API, message, effect, "keep one of them"),
+            );
         }
     }
 }
 
-fn check_system(checker: &mut Checker<'_>, at: &str, switch: &Switch, kind: ApiKind) {
+fn check_system(checker: &mut SpecChecker<'_>, at: &str, switch: &SwitchGroup, kind: ApiKind) {
     let (of, whose) = match kind {
         ApiKind::Eapi => (SwitchOs::Eos, "Arista EOS"),
         ApiKind::Nvue => (SwitchOs::Cumulus, "Cumulus Linux"),
     };
     if let Some(os) = switch.os.filter(|os| *os != of) {
-        let message = format!("{} has `{}`, which is the API of {whose}, and `os: {}`", shown(&switch.name), kind.key(), os.word());
-        checker.find(at, "not of this system", error(API, message, EFFECT, "write `ssh` in its place, or correct `os`"));
+        let message =
+            format!("{} has `{}`, which is the API of {whose}, and `os: {}`", truncate_user_text(&switch.name), kind.key(), os.word());
+        checker.find(at, "not of this system", new_spec_error(API, message, EFFECT, "write `ssh` in its place, or correct `os`"));
     }
 }
 
-fn check_api(checker: &mut Checker<'_>, at: &str, password: &str, api: &Api) {
+fn check_api(checker: &mut SpecChecker<'_>, at: &str, password: &str, api: &Api) {
     if api.port == Some(0) {
         let fix = "write the port of the API, or remove the key for the usual one";
-        checker.find(&format!("{at}.port"), "1 to 65535 is possible", error(API, "there is no port 0", EFFECT, fix));
+        checker.find(&format!("{at}.port"), "1 to 65535 is possible", new_spec_error(API, "there is no port 0", EFFECT, fix));
     }
     if !is_user(&api.user) {
-        let message = format!("`{}` cannot be a user name", shown(&api.user));
-        checker.find(&format!("{at}.user"), "not a user", error(API, message, EFFECT, "write the name of a user of the switch"));
+        let message = format!("`{}` cannot be a user name", truncate_user_text(&api.user));
+        checker.find(&format!("{at}.user"), "not a user", new_spec_error(API, message, EFFECT, "write the name of a user of the switch"));
     }
     match &api.address {
         Some(address) if address == "local" => {
             checker.find(
                 &format!("{at}.address"),
                 "this machine",
-                error(API, "`local` is no switch", "this machine is no switch", "write its address"),
+                new_spec_error(API, "`local` is no switch", "this machine is no switch", "write its address"),
             );
         }
         Some(address) => check_address(checker, &format!("{at}.address"), address),
@@ -65,7 +70,7 @@ fn check_api(checker: &mut Checker<'_>, at: &str, password: &str, api: &Api) {
         checker.find(
             &format!("{at}.certificate"),
             label,
-            error(API, message, "the certificate is always checked, and this pins none", fix),
+            new_spec_error(API, message, "the certificate is always checked, and this pins none", fix),
         );
     }
 }
@@ -75,7 +80,7 @@ fn wrong_certificate(text: &str) -> Option<(&'static str, String, &'static str)>
         let fix = "write `sha256:` and the 64 hexadecimal digits that `openssl x509 -noout -fingerprint -sha256` prints";
         return Fingerprint::parse(digits)
             .is_none()
-            .then(|| ("not a fingerprint", format!("`{}` is no fingerprint of a certificate", shown(text)), fix));
+            .then(|| ("not a fingerprint", format!("`{}` is no fingerprint of a certificate", truncate_user_text(text)), fix));
     }
     if text.is_empty() || text.chars().any(char::is_control) {
         return Some((
@@ -84,6 +89,10 @@ fn wrong_certificate(text: &str) -> Option<(&'static str, String, &'static str)>
             "write the path of a PEM file, relative to the inventory",
         ));
     }
-    let unknown = placeholders(text).into_iter().find(|name| !matches!(*name, "name" | "index"))?;
-    Some(("unknown placeholder", format!("`{{{}}}` stands for nothing here", shown(unknown)), "`{name}` and `{index}` can be used"))
+    let unknown = list_placeholders(text).into_iter().find(|name| !matches!(*name, "name" | "index"))?;
+    Some((
+        "unknown placeholder",
+        format!("`{{{}}}` stands for nothing here", truncate_user_text(unknown)),
+        "`{name}` and `{index}` can be used",
+    ))
 }

@@ -1,14 +1,14 @@
 //! What a group says about its machines: operating system, GPUs, NICs.
 
-use super::{Checker, error, is_one_word, management, naming, shown};
-use crate::spec::hosts::{RAILS_MAX, placeholders, rail_netdev};
-use crate::spec::model::{Gpu, GpuDirect, GpuDirectPath, NicFirmware, Nics, NodeGroup};
+use super::{SpecChecker, is_one_word, management, naming, new_spec_error, truncate_user_text};
+use crate::spec::hosts::{RAILS_MAX, list_placeholders, rail_netdev};
+use crate::spec::model::{GpuDirect, GpuDirectPath, GpuSpec, NicFirmware, Nics, NodeGroup};
 
 /// The longest name of a netdev: IFNAMSIZ of Linux less its final NUL.
 pub const NETDEV_LENGTH_MAX: usize = 15;
 
 /// One entry of `nodes`, its name and `ssh` apart.
-pub fn check(checker: &mut Checker<'_>, index: usize, group: &NodeGroup) {
+pub fn check_node_group(checker: &mut SpecChecker<'_>, index: usize, group: &NodeGroup) {
     let at = format!("nodes[{index}]");
     if let Some(os) = &group.os {
         check_os(checker, &format!("{at}.os"), os);
@@ -19,10 +19,10 @@ pub fn check(checker: &mut Checker<'_>, index: usize, group: &NodeGroup) {
     if let Some(nics) = &group.nics {
         check_nics(checker, &format!("{at}.nics"), nics, group);
     }
-    management::check(checker, &format!("{at}.management"), group);
+    management::check_management(checker, &format!("{at}.management"), group);
 }
 
-fn check_os(checker: &mut Checker<'_>, path: &str, os: &str) {
+fn check_os(checker: &mut SpecChecker<'_>, path: &str, os: &str) {
     let version_is_good = |version: &str| {
         version.starts_with(|c: char| c.is_ascii_digit()) && version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.')
     };
@@ -30,13 +30,17 @@ fn check_os(checker: &mut Checker<'_>, path: &str, os: &str) {
     if parts.is_none() {
         let effect = "packages are chosen by system and version";
         let fix = "write ID and VERSION_ID of /etc/os-release, such as `debian-12` or `ubuntu-22.04`";
-        checker.find(path, "not NAME-VERSION", error("RW0120", format!("`{}` is no operating system", shown(os)), effect, fix));
+        checker.find(
+            path,
+            "not NAME-VERSION",
+            new_spec_error("RW0120", format!("`{}` is no operating system", truncate_user_text(os)), effect, fix),
+        );
     }
 }
 
-fn check_gpu(checker: &mut Checker<'_>, at: &str, gpu: &Gpu) {
+fn check_gpu(checker: &mut SpecChecker<'_>, at: &str, gpu: &GpuSpec) {
     if !(1..=64).contains(&gpu.count) {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0122",
             format!("a host cannot have {} GPUs", gpu.count),
             "checks of the GPUs would never pass",
@@ -48,7 +52,7 @@ fn check_gpu(checker: &mut Checker<'_>, at: &str, gpu: &Gpu) {
         checker.find(
             &format!("{at}.model"),
             "empty",
-            error(
+            new_spec_error(
                 "RW0122",
                 "the GPU has no model",
                 "the driver is chosen by the model",
@@ -59,12 +63,22 @@ fn check_gpu(checker: &mut Checker<'_>, at: &str, gpu: &Gpu) {
     let driver = gpu.driver.as_deref().filter(|driver| !driver.starts_with(|c: char| c.is_ascii_digit()) || !is_one_word(driver));
     if let Some(driver) = driver {
         let fix = "write its branch, such as `535`, or its release, such as `535.104.05`";
-        let finding = error("RW0122", format!("`{}` is no release of the GPU driver", shown(driver)), "no package has such a name", fix);
+        let finding = new_spec_error(
+            "RW0122",
+            format!("`{}` is no release of the GPU driver", truncate_user_text(driver)),
+            "no package has such a name",
+            fix,
+        );
         checker.find(&format!("{at}.driver"), "not a release", finding);
     }
     let is_toolkit = |cuda: &str| cuda.split_once('.').is_some_and(|(major, minor)| [major, minor].iter().all(|n| is_number(n)));
     if let Some(cuda) = gpu.cuda.as_deref().filter(|cuda| !is_toolkit(cuda)) {
-        let finding = error("RW0122", format!("`{}` is no release of CUDA", shown(cuda)), "no package has such a name", "write it as 12.4");
+        let finding = new_spec_error(
+            "RW0122",
+            format!("`{}` is no release of CUDA", truncate_user_text(cuda)),
+            "no package has such a name",
+            "write it as 12.4",
+        );
         checker.find(&format!("{at}.cuda"), "two numbers name the packages", finding);
     }
     if let Some(direct) = &gpu.direct {
@@ -76,12 +90,12 @@ fn is_number(text: &str) -> bool {
     (1..=4).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn check_direct(checker: &mut Checker<'_>, at: &str, direct: &GpuDirect) {
+fn check_direct(checker: &mut SpecChecker<'_>, at: &str, direct: &GpuDirect) {
     let effect = "the module would be built from something else than was meant";
     let said = [("source", &direct.source), ("sha256", &direct.sha256), ("version", &direct.version)];
     if direct.path != GpuDirectPath::NvPeerMem {
         for (key, _) in said.iter().filter(|(_, value)| value.is_some()) {
-            let finding = error(
+            let finding = new_spec_error(
                 "RW0122",
                 format!("`{key}` belongs to `path: nv-peer-mem`"),
                 "nothing is built for this path, so it would be ignored",
@@ -92,9 +106,9 @@ fn check_direct(checker: &mut Checker<'_>, at: &str, direct: &GpuDirect) {
         return;
     }
     if let Some(sum) = direct.sha256.as_deref().filter(|sum| sum.len() != 64 || !sum.bytes().all(|b| b.is_ascii_hexdigit())) {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0122",
-            format!("`{}` is no SHA-256", shown(sum)),
+            format!("`{}` is no SHA-256", truncate_user_text(sum)),
             effect,
             "write 64 hexadecimal digits, as `sha256sum FILE` prints them",
         );
@@ -116,14 +130,14 @@ fn check_direct(checker: &mut Checker<'_>, at: &str, direct: &GpuDirect) {
         () if !is_tarball && direct.sha256.is_some() => ("sha256", "not used", "a git revision is its own checksum", "remove `sha256`"),
         () => return,
     };
-    checker.find(&format!("{at}.{path}"), label, error("RW0122", message, effect, fix));
+    checker.find(&format!("{at}.{path}"), label, new_spec_error("RW0122", message, effect, fix));
 }
 
-fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics, group: &NodeGroup) {
+fn check_nics(checker: &mut SpecChecker<'_>, at: &str, nics: &Nics, group: &NodeGroup) {
     let effect = "no link of these hosts would be set up";
     let rails = nics.rails.unwrap_or(1);
     if !(1..=RAILS_MAX).contains(&rails) {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0123",
             format!("a host cannot have {rails} rails"),
             effect,
@@ -136,31 +150,35 @@ fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics, group: &NodeGrou
         checker.find(
             &format!("{at}.model"),
             "empty",
-            error("RW0123", "the NIC has no model", effect, "write it, such as `ConnectX-6` or `soft-roce`"),
+            new_spec_error("RW0123", "the NIC has no model", effect, "write it, such as `ConnectX-6` or `soft-roce`"),
         );
     }
     let path = format!("{at}.netdev");
-    if let Some(unknown) = placeholders(&nics.netdev).into_iter().find(|name| *name != "rail") {
-        let finding =
-            error("RW0123", format!("`{{{}}}` stands for nothing here", shown(unknown)), effect, "`{rail}` can be used; it counts from 0");
+    if let Some(unknown) = list_placeholders(&nics.netdev).into_iter().find(|name| *name != "rail") {
+        let finding = new_spec_error(
+            "RW0123",
+            format!("`{{{}}}` stands for nothing here", truncate_user_text(unknown)),
+            effect,
+            "`{rail}` can be used; it counts from 0",
+        );
         checker.find(&path, "unknown placeholder", finding);
     } else if rails > 1 && !nics.netdev.contains("{rail}") {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0123",
-            format!("{rails} rails share the netdev `{}`", shown(&nics.netdev)),
+            format!("{rails} rails share the netdev `{}`", truncate_user_text(&nics.netdev)),
             effect,
             "use `{rail}` in the name, such as `ens{rail}f0np0`",
         );
         checker.find(&path, "the same for every rail", finding);
     } else if let Some(id) = nics.vlan.filter(|_| nics.netdev.contains('.')) {
         let fix = format!("name the port in `netdev`: the VLAN's netdev is `PORT.{id}`");
-        checker.find(&path, "a VLAN itself", error("RW0123", format!("VLAN {id} would sit on a VLAN"), effect, fix));
+        checker.find(&path, "a VLAN itself", new_spec_error("RW0123", format!("VLAN {id} would sit on a VLAN"), effect, fix));
     } else if !is_netdev(&rail_netdev(nics, rails - 1)) {
         let fix = format!("use letters, digits, `.`, `_` and `-`, at most {NETDEV_LENGTH_MAX}");
         checker.find(
             &path,
             "not a netdev",
-            error("RW0123", format!("`{}` cannot be a netdev", shown(&rail_netdev(nics, rails - 1))), effect, fix),
+            new_spec_error("RW0123", format!("`{}` cannot be a netdev", truncate_user_text(&rail_netdev(nics, rails - 1))), effect, fix),
         );
     }
     if let Some(id) = nics.vlan {
@@ -170,19 +188,20 @@ fn check_nics(checker: &mut Checker<'_>, at: &str, nics: &Nics, group: &NodeGrou
         check_firmware(checker, &format!("{at}.firmware"), firmware);
     }
     if let Some(naming) = &nics.naming {
-        naming::check(checker, &format!("{at}.naming"), nics, naming, group);
+        naming::check_nic_naming(checker, &format!("{at}.naming"), nics, naming, group);
     }
 }
 
-fn check_firmware(checker: &mut Checker<'_>, at: &str, firmware: &NicFirmware) {
+fn check_firmware(checker: &mut SpecChecker<'_>, at: &str, firmware: &NicFirmware) {
     let effect = "no setting of the NICs' firmware would be written";
     if firmware.settings.is_empty() {
-        let finding = error("RW0123", "there is no setting of firmware", effect, "write one, such as `SRIOV_EN: 1`, or remove `firmware`");
+        let finding =
+            new_spec_error("RW0123", "there is no setting of firmware", effect, "write one, such as `SRIOV_EN: 1`, or remove `firmware`");
         checker.find(&format!("{at}.settings"), "empty", finding);
     }
     if let Some(name) = firmware.may_lack.iter().find(|name| !firmware.settings.contains_key(*name)) {
         let fix = "write it under `settings`, or remove it here";
-        let finding = error("RW0123", format!("`{}` is no setting that is wished for", shown(name)), effect, fix);
+        let finding = new_spec_error("RW0123", format!("`{}` is no setting that is wished for", truncate_user_text(name)), effect, fix);
         checker.find(&format!("{at}.may_lack"), "not among `settings`", finding);
     }
     for (name, value) in &firmware.settings {
@@ -190,10 +209,10 @@ fn check_firmware(checker: &mut Checker<'_>, at: &str, firmware: &NicFirmware) {
         let is_name = name.len() <= 64 && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
         if !is_name || !name.starts_with(|c: char| c.is_ascii_uppercase()) {
             let fix = "write it as `mlxconfig -e query` does, such as `SRIOV_EN`";
-            let finding = error("RW0123", format!("`{}` cannot be a setting of firmware", shown(name)), effect, fix);
+            let finding = new_spec_error("RW0123", format!("`{}` cannot be a setting of firmware", truncate_user_text(name)), effect, fix);
             checker.find(&format!("{at}.settings"), "in these", finding);
         } else if !(value.is_u64() || value.is_boolean() || value.as_str().is_some_and(is_one_word)) {
-            let finding = error("RW0123", format!("{name} needs a number or a word"), effect, "such as 1, true or `ETH`");
+            let finding = new_spec_error("RW0123", format!("{name} needs a number or a word"), effect, "such as 1, true or `ETH`");
             checker.find(&path, "neither", finding);
         }
     }

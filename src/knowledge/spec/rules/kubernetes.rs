@@ -1,6 +1,6 @@
 //! The Kubernetes cluster: its name, how it is reached, and the RDMA devices that its pods get.
 
-use super::{Checker, error, is_plain_name, shown};
+use super::{SpecChecker, is_plain_name, new_spec_error, truncate_user_text};
 use crate::spec::hosts::Host;
 use crate::spec::model::{KubernetesRdma, RdmaPlugin, Spec};
 use crate::spec::pools;
@@ -9,22 +9,27 @@ use std::collections::BTreeMap;
 const EFFECT: &str = "nothing of Kubernetes could be planned, or what is remembered of it would be taken for a host's";
 
 /// What is wrong with it by itself.
-pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
+pub fn check_kubernetes_section(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let Some(kubernetes) = &spec.kubernetes else { return };
     if let Some(name) = kubernetes.name.as_deref().filter(|name| !is_plain_name(name, 63)) {
         let fix = "use letters, digits and `-`, at most 63, starting with a letter or digit";
-        let finding = error("RW0138", format!("`{}` cannot be the name of a Kubernetes cluster", shown(name)), EFFECT, fix);
+        let finding =
+            new_spec_error("RW0138", format!("`{}` cannot be the name of a Kubernetes cluster", truncate_user_text(name)), EFFECT, fix);
         checker.find("kubernetes.name", "not a name", finding);
     }
     for (field, value) in [("kubeconfig", &kubernetes.kubeconfig), ("context", &kubernetes.context)] {
         if value.as_ref().is_some_and(|text| text.trim().is_empty() || text.chars().any(char::is_control)) {
-            let finding =
-                error("RW0138", format!("`kubernetes.{field}` is empty or holds control characters"), EFFECT, "name it, or leave it out");
+            let finding = new_spec_error(
+                "RW0138",
+                format!("`kubernetes.{field}` is empty or holds control characters"),
+                EFFECT,
+                "name it, or leave it out",
+            );
             checker.find(&format!("kubernetes.{field}"), "here", finding);
         }
     }
     if let Some(rdma) = &kubernetes.rdma {
-        pools(checker, rdma);
+        check_rdma_pools(checker, rdma);
     }
 }
 
@@ -36,30 +41,35 @@ fn is_resource_name(name: &str) -> bool {
 }
 
 /// Pools of RDMA devices, each by itself.
-fn pools(checker: &mut Checker<'_>, rdma: &KubernetesRdma) {
+fn check_rdma_pools(checker: &mut SpecChecker<'_>, rdma: &KubernetesRdma) {
     if rdma.resources.is_empty() {
         let finding =
-            error("RW0139", "`kubernetes.rdma` has no pool", NO_POOL, "name one: `resources: { rdma_shared_device_a: rail 0-3 }`");
+            new_spec_error("RW0139", "`kubernetes.rdma` has no pool", NO_POOL, "name one: `resources: { rdma_shared_device_a: rail 0-3 }`");
         checker.find("kubernetes.rdma", "without `resources`", finding);
     }
     for (name, rails) in &rdma.resources {
         let path = format!("kubernetes.rdma.resources[\"{name}\"]");
         if !is_resource_name(name) {
-            let finding = error(
+            let finding = new_spec_error(
                 "RW0139",
-                format!("`{}` cannot be a resource of the device plugin", shown(name)),
+                format!("`{}` cannot be a resource of the device plugin", truncate_user_text(name)),
                 NO_POOL,
                 "letters, digits and, between them, `_`; at most 58: `rdma_shared_device_a`",
             );
             checker.find(&path, "no such name is taken", finding);
         }
-        if pools::rails(rails).is_none() {
-            let finding = error("RW0139", format!("`{}` names no rails", shown(rails)), NO_POOL, "write `rail 0-3` or `rail 0,2`");
+        if pools::parse_rail_list(rails).is_none() {
+            let finding = new_spec_error(
+                "RW0139",
+                format!("`{}` names no rails", truncate_user_text(rails)),
+                NO_POOL,
+                "write `rail 0-3` or `rail 0,2`",
+            );
             checker.find(&path, "not rails", finding);
         }
     }
     if rdma.plugin == RdmaPlugin::Sriov && rdma.max.is_none() {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0139",
             "how many virtual functions a pool has is not said",
             "a node whose virtual functions were not made gives none, and nobody would miss them",
@@ -68,7 +78,7 @@ fn pools(checker: &mut Checker<'_>, rdma: &KubernetesRdma) {
         checker.find("kubernetes.rdma", "without `max`", finding);
     }
     if rdma.max == Some(0) {
-        let finding = error("RW0139", "`max` is 0: no pod would get a unit", NO_POOL, "1000 is what the plugin's own example has");
+        let finding = new_spec_error("RW0139", "`max` is 0: no pod would get a unit", NO_POOL, "1000 is what the plugin's own example has");
         checker.find("kubernetes.rdma.max", "at least 1", finding);
     }
 }
@@ -76,23 +86,27 @@ fn pools(checker: &mut Checker<'_>, rdma: &KubernetesRdma) {
 const NO_POOL: &str = "pods that ask for the resource would wait for ever, or run over TCP";
 
 /// Pools against the hosts: every rail is there, and no netdev is in two pools.
-pub fn pools_of_hosts(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn pools_of_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let Some(rdma) = spec.kubernetes.as_ref().and_then(|kubernetes| kubernetes.rdma.as_ref()) else { return };
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for (name, text) in &rdma.resources {
-        let Some(rails) = pools::rails(text) else { continue };
+        let Some(rails) = pools::parse_rail_list(text) else { continue };
         let path = format!("kubernetes.rdma.resources[\"{name}\"]");
         let has = |rail: &u32| hosts.iter().any(|host| host.netdevs.iter().any(|netdev| netdev.rail == *rail));
         if let Some(rail) = rails.iter().find(|rail| !has(rail)) {
-            let finding =
-                error("RW0139", format!("no host has a rail {rail}"), NO_POOL, "rails are counted from 0, as `nics.rails` says how many");
+            let finding = new_spec_error(
+                "RW0139",
+                format!("no host has a rail {rail}"),
+                NO_POOL,
+                "rails are counted from 0, as `nics.rails` says how many",
+            );
             checker.find(&path, "not on any host", finding);
         }
-        for netdev in pools::netdevs(hosts, &rails) {
+        for netdev in pools::list_rail_netdevs(hosts, &rails) {
             if let Some(other) = seen.insert(netdev.clone(), name) {
-                let finding = error(
+                let finding = new_spec_error(
                     "RW0139",
-                    format!("`{netdev}` would be in two pools, `{}` and `{}`", shown(other), shown(name)),
+                    format!("`{netdev}` would be in two pools, `{}` and `{}`", truncate_user_text(other), truncate_user_text(name)),
                     "the plugin goes by the names of netdevs: both pools would hand out the same NIC, and two jobs share one rail",
                     "give each rail to one pool, and each rail the same netdev on all hosts (`nics.naming`)",
                 );
@@ -104,13 +118,13 @@ pub fn pools_of_hosts(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
 }
 
 /// Locks, records and plans know a target by its name alone.
-pub fn names(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn check_cluster_name(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let Some(kubernetes) = &spec.kubernetes else { return };
     let name = kubernetes.name.as_deref().unwrap_or(&spec.cluster);
     if hosts.iter().any(|host| host.name == name) {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0138",
-            format!("the Kubernetes cluster and a host are both named `{}`", shown(name)),
+            format!("the Kubernetes cluster and a host are both named `{}`", truncate_user_text(name)),
             EFFECT,
             "give the cluster another: `kubernetes: { name: ... }`",
         );

@@ -1,16 +1,16 @@
 //! Names: the cluster's, and which host belongs to which group.
 
-use super::{Checker, error, is_plain_name, shown};
-use crate::spec::hosts::{Host, placeholders};
+use super::{SpecChecker, is_plain_name, new_spec_error, truncate_user_text};
+use crate::spec::hosts::{Host, list_placeholders};
 use crate::spec::model::Spec;
-use crate::spec::tree::Tree;
+use crate::spec::tree::SpecTree;
 use railwright_base::Diagnostic;
-use railwright_base::nodeset::{NAMES_MAX, NodeSetError, fold, without_brackets};
+use railwright_base::nodeset::{NAMES_MAX, NodeSetError, fold_node_set, without_brackets};
 use railwright_resource::kubernetes_object::manifest::is_subdomain;
 use std::collections::{BTreeMap, HashMap};
 
 /// The cluster's own name.
-pub fn cluster_name(checker: &mut Checker<'_>, spec: &Spec) {
+pub fn cluster_name(checker: &mut SpecChecker<'_>, spec: &Spec) {
     // An undecodable or missing name was reported already and is empty here.
     if checker.tree.find("cluster").is_some() && !spec.cluster.is_empty() && !is_plain_name(&spec.cluster, 63) {
         let effect = "the name stands in state files, units and labels";
@@ -18,16 +18,16 @@ pub fn cluster_name(checker: &mut Checker<'_>, spec: &Spec) {
         checker.find(
             "cluster",
             "not a name",
-            error("RW0121", format!("`{}` cannot be a cluster's name", shown(&spec.cluster)), effect, fix),
+            new_spec_error("RW0121", format!("`{}` cannot be a cluster's name", truncate_user_text(&spec.cluster)), effect, fix),
         );
     }
 }
 
 /// A node-set that cannot be unfolded; the caret stands under the wrong part of it.
-pub fn bad_node_set(tree: &Tree, group: usize, problem: NodeSetError) -> Diagnostic {
+pub fn bad_node_set(tree: &SpecTree, group: usize, problem: NodeSetError) -> Diagnostic {
     let effect = "no host of this group can be named, so none is planned";
     let fix = problem.fix.unwrap_or_else(|| "a node-set looks like `gpu[001-064]`, `n1,n2` or `r[1-4]n[1-16/2]`".to_owned());
-    let finding = error("RW0110", "this is no node-set", effect, fix);
+    let finding = new_spec_error("RW0110", "this is no node-set", effect, fix);
     match tree.find(&format!("nodes[{group}].name")) {
         Some(location) => finding.labelled(tree.label_within(location, problem.span, &problem.message)),
         None => finding,
@@ -35,8 +35,8 @@ pub fn bad_node_set(tree: &Tree, group: usize, problem: NodeSetError) -> Diagnos
 }
 
 /// All groups together stand for more hosts than we take.
-pub fn too_many_hosts(tree: &Tree, group: usize) -> Diagnostic {
-    let finding = error(
+pub fn too_many_hosts(tree: &SpecTree, group: usize) -> Diagnostic {
+    let finding = new_spec_error(
         "RW0104",
         format!("the spec has more than {NAMES_MAX} hosts"),
         "plans of this size were never tried",
@@ -50,7 +50,7 @@ pub fn too_many_hosts(tree: &Tree, group: usize) -> Diagnostic {
 
 /// `gpu01-16` is a host name like any other, and most likely sixteen of them. Where another host begins alike (`r1-1` beside
 /// `r1-2`) it is a name.
-pub fn ranges_without_brackets(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn ranges_without_brackets(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     for (index, group) in spec.nodes.iter().enumerate() {
         for name in group.name.split(',').map(str::trim) {
             let Some(meant) = without_brackets(name) else { continue };
@@ -59,16 +59,16 @@ pub fn ranges_without_brackets(checker: &mut Checker<'_>, spec: &Spec, hosts: &[
             if hosts.iter().filter(alike).count() > 1 {
                 continue;
             }
-            let finding = Diagnostic::warning("RW0135", format!("`{}` is one host of that name", shown(name)))
+            let finding = Diagnostic::warning("RW0135", format!("`{}` is one host of that name", truncate_user_text(name)))
                 .effect("if a range was meant, its hosts are not in the cluster: nothing is planned for them and nothing proven")
-                .next(format!("write `{}` for a range; a host that is really called so can stay", shown(&meant)));
+                .next(format!("write `{}` for a range; a host that is really called so can stay", truncate_user_text(&meant)));
             checker.find(&format!("nodes[{index}].name"), "a range has brackets", finding);
         }
     }
 }
 
 /// A host that two groups name: one finding for each pair of groups.
-pub fn in_two_groups(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn in_two_groups(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let mut first_group: HashMap<&str, usize> = HashMap::with_capacity(hosts.len());
     let mut shared: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
     for host in hosts {
@@ -81,11 +81,15 @@ pub fn in_two_groups(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
     for ((first, second), names) in shared {
         let what = if names.len() == 1 { "the host" } else { "the hosts" };
         let verb = if names.len() == 1 { "is" } else { "are" };
-        let finding = error(
+        let finding = new_spec_error(
             "RW0111",
-            format!("{what} {} {verb} in two groups", shown(&fold(&names))),
+            format!("{what} {} {verb} in two groups", truncate_user_text(&fold_node_set(&names))),
             "the two groups may want different things of the same machine",
-            format!("take them out of `{}` or of `{}`", shown(&spec.nodes[first].name), shown(&spec.nodes[second].name)),
+            format!(
+                "take them out of `{}` or of `{}`",
+                truncate_user_text(&spec.nodes[first].name),
+                truncate_user_text(&spec.nodes[second].name)
+            ),
         );
         let finding = checker.pointed(&format!("nodes[{second}].name"), "again here", finding);
         checker.find(&format!("nodes[{first}].name"), "first here", finding);
@@ -93,16 +97,21 @@ pub fn in_two_groups(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
 }
 
 /// Names of nodes: patterns that can be filled, and what comes of them as the API server takes it, each once.
-pub fn kubernetes_nodes(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn kubernetes_nodes(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let effect = "what its node has to give to pods could not be looked up, so the cluster would never be found ready";
     let mut seen: HashMap<&str, &Host> = HashMap::with_capacity(hosts.len());
     for host in hosts {
         let pattern = spec.nodes[host.group].kubernetes_node.as_ref();
         let path = format!("nodes[{}].{}", host.group, if pattern.is_some() { "kubernetes_node" } else { "name" });
-        if let Some(unknown) = pattern.and_then(|pattern| placeholders(pattern).into_iter().find(|name| !matches!(*name, "name" | "index")))
+        if let Some(unknown) =
+            pattern.and_then(|pattern| list_placeholders(pattern).into_iter().find(|name| !matches!(*name, "name" | "index")))
         {
-            let finding =
-                error("RW0138", format!("`{{{}}}` stands for nothing here", shown(unknown)), effect, "use `{name}` and `{index}`");
+            let finding = new_spec_error(
+                "RW0138",
+                format!("`{{{}}}` stands for nothing here", truncate_user_text(unknown)),
+                effect,
+                "use `{name}` and `{index}`",
+            );
             return checker.find(&path, "not known", finding);
         }
         // Who has no cluster may call hosts as they like.
@@ -114,17 +123,23 @@ pub fn kubernetes_nodes(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) 
                     "say with kubernetes_node what the node is called (kubectl get nodes): the host's name is taken where it says nothing"
                 }
             };
-            let finding = error("RW0138", format!("`{}` cannot be the name of a node", shown(&host.node)), effect, fix);
+            let finding =
+                new_spec_error("RW0138", format!("`{}` cannot be the name of a node", truncate_user_text(&host.node)), effect, fix);
             return checker.find(&path, "the API server takes no such name", finding);
         }
         let Some(other) = seen.insert(&host.node, host).filter(|_| counts) else { continue };
         if other.name != host.name {
-            let what = format!("`{}` and `{}` would both be the node `{}`", shown(&other.name), shown(&host.name), shown(&host.node));
+            let what = format!(
+                "`{}` and `{}` would both be the node `{}`",
+                truncate_user_text(&other.name),
+                truncate_user_text(&host.name),
+                truncate_user_text(&host.node)
+            );
             let fix = match pattern {
                 Some(_) => "let `{index}` or `{name}` stand in it",
                 None => "a kubelet makes small letters of its host's name: say with kubernetes_node what the nodes are called",
             };
-            return checker.find(&path, "the same for two hosts", error("RW0138", what, effect, fix));
+            return checker.find(&path, "the same for two hosts", new_spec_error("RW0138", what, effect, fix));
         }
     }
 }

@@ -1,20 +1,20 @@
 //! How changes are rolled out and what the fabric must deliver.
 
-use super::{Checker, error, shown};
-use crate::spec::model::{Spec, Verify};
-use crate::spec::rollout::Budget;
+use super::{SpecChecker, new_spec_error, truncate_user_text};
+use crate::spec::model::{Spec, VerifySection};
+use crate::spec::rollout::HostBudget;
 use crate::spec::window;
-use railwright_base::suggest::nearest;
-use railwright_base::text::counted;
+use railwright_base::suggest::find_nearest_word;
+use railwright_base::text::format_count;
 use railwright_base::{Diagnostic, Severity};
 use railwright_resource::Disruption;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The sections `rollout` and `verify`.
-pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
+pub fn check_rollout_and_verify(checker: &mut SpecChecker<'_>, spec: &Spec) {
     if spec.rollout.canary == Some(0) {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0116",
             "a first wave of 0 hosts proves nothing",
             "the first mistake would reach a whole batch",
@@ -22,21 +22,26 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
         );
         checker.find("rollout.canary", "at least 1", finding);
     }
-    for part in parts(spec) {
+    for part in list_rollout_amounts(spec) {
         let message = format!("`{}` is a number of hosts or a percentage", part.name);
-        match Budget::read(part.value) {
+        match HostBudget::read(part.value) {
             None if percent_beyond(part.value).is_some() => {
                 let percent = percent_beyond(part.value).unwrap_or_default();
                 let fix = "write a number such as `2`, or text such as `10%`";
-                let finding = error("RW0116", format!("{percent} % is more than all hosts"), "the budget would hold nothing back", fix);
+                let finding =
+                    new_spec_error("RW0116", format!("{percent} % is more than all hosts"), "the budget would hold nothing back", fix);
                 checker.find(&part.path, "at most 100%", finding);
             }
             None => {
-                let finding = error("RW0116", message, part.unread, "write a number such as `2`, or text such as `10%`");
+                let finding = new_spec_error("RW0116", message, part.unread, "write a number such as `2`, or text such as `10%`");
                 checker.find(&part.path, "neither of the two", finding);
             }
-            Some(Budget::Hosts(0) | Budget::Percent(0)) => {
-                checker.find(&part.path, "at least 1", error("RW0116", format!("{} of 0 hosts", part.noun), part.zero, "write at least 1"));
+            Some(HostBudget::Hosts(0) | HostBudget::Percent(0)) => {
+                checker.find(
+                    &part.path,
+                    "at least 1",
+                    new_spec_error("RW0116", format!("{} of 0 hosts", part.noun), part.zero, "write at least 1"),
+                );
             }
             Some(_) => {}
         }
@@ -51,10 +56,10 @@ fn percent_beyond(value: &Value) -> Option<u64> {
     digits.parse().ok().filter(|percent| *percent > 100)
 }
 
-fn check_times(checker: &mut Checker<'_>, spec: &Spec) {
+fn check_times(checker: &mut SpecChecker<'_>, spec: &Spec) {
     for (index, window) in spec.rollout.windows.iter().enumerate() {
         if let Err(unread) = window.read() {
-            let finding = error(
+            let finding = new_spec_error(
                 "RW0126",
                 format!("the maintenance window's `{}` cannot be read: {}", unread.key, unread.why),
                 "nobody knows when disruptive steps may begin",
@@ -63,10 +68,10 @@ fn check_times(checker: &mut Checker<'_>, spec: &Spec) {
             checker.find(&format!("rollout.windows[{index}].{}", unread.key), "here", finding);
         }
     }
-    if let Some(deadline) = spec.rollout.deadline.as_ref().filter(|deadline| window::duration(deadline).is_none()) {
-        let finding = error(
+    if let Some(deadline) = spec.rollout.deadline.as_ref().filter(|deadline| window::parse_duration(deadline).is_none()) {
+        let finding = new_spec_error(
             "RW0126",
-            format!("`{}` is no duration", shown(deadline)),
+            format!("`{}` is no duration", truncate_user_text(deadline)),
             "nobody knows when a run has to end",
             "write such as `4h` or `90m`",
         );
@@ -78,9 +83,9 @@ fn check_times(checker: &mut Checker<'_>, spec: &Spec) {
         ("switch_guard", &rollout.switch_guard, rollout.switch_guard_s(), "switch", "write from `20s` to `2h`; `15m` is common"),
     ] {
         if let Some(stated) = stated.as_ref().filter(|_| seconds.is_none()) {
-            let finding = error(
+            let finding = new_spec_error(
                 "RW0126",
-                format!("`{}` is no time for a guard", shown(stated)),
+                format!("`{}` is no time for a guard", truncate_user_text(stated)),
                 &format!("nobody knows when a {whose} takes back what cut it off"),
                 fix,
             );
@@ -90,19 +95,19 @@ fn check_times(checker: &mut Checker<'_>, spec: &Spec) {
     check_drain(checker, spec);
 }
 
-fn check_drain(checker: &mut Checker<'_>, spec: &Spec) {
+fn check_drain(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let Some(drain) = &spec.rollout.drain else { return };
     if let Some(timeout) = drain.timeout.as_ref().filter(|_| drain.timeout_s().is_none()) {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0126",
-            format!("`{}` is no time in which a node could be emptied", shown(timeout)),
+            format!("`{}` is no time in which a node could be emptied", truncate_user_text(timeout)),
             "nobody knows when a node whose pods stay is given back",
             "write from `1m` to `24h`; `15m` is common",
         );
         checker.find("rollout.drain.timeout", "here", finding);
     }
     if !(Disruption::Restart..=Disruption::Reboot).contains(&drain.from()) {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0126",
             format!("`{}` is no disruption that a node could be emptied for", drain.from().word()),
             "either every change would empty a node, or none would",
@@ -112,7 +117,7 @@ fn check_drain(checker: &mut Checker<'_>, spec: &Spec) {
     }
     if spec.kubernetes.is_none() {
         let fix = "name the cluster (kubernetes: { context: prod }), or take `drain` out";
-        let finding = error(
+        let finding = new_spec_error(
             "RW0126",
             "no Kubernetes cluster is named whose nodes could be emptied".to_owned(),
             "hosts are disturbed with all that runs on them",
@@ -123,7 +128,7 @@ fn check_drain(checker: &mut Checker<'_>, spec: &Spec) {
 }
 
 /// A number of hosts or a percentage in the section `rollout`.
-struct Part<'a> {
+struct RolloutAmount<'a> {
     path: String,
     name: &'static str,
     noun: &'static str,
@@ -134,9 +139,9 @@ struct Part<'a> {
     zero: &'static str,
 }
 
-fn parts(spec: &Spec) -> Vec<Part<'_>> {
+fn list_rollout_amounts(spec: &Spec) -> Vec<RolloutAmount<'_>> {
     let rollout = &spec.rollout;
-    let unavailable = rollout.max_unavailable.iter().map(|value| Part {
+    let unavailable = rollout.max_unavailable.iter().map(|value| RolloutAmount {
         path: "rollout.max_unavailable".to_owned(),
         name: "max_unavailable",
         noun: "a budget",
@@ -144,7 +149,7 @@ fn parts(spec: &Spec) -> Vec<Part<'_>> {
         unread: "the budget cannot be kept",
         zero: "no host could ever be taken out of service, so nothing disruptive would be applied",
     });
-    let failures = rollout.failure_budget.iter().map(|value| Part {
+    let failures = rollout.failure_budget.iter().map(|value| RolloutAmount {
         path: "rollout.failure_budget".to_owned(),
         name: "failure_budget",
         noun: "a budget",
@@ -152,7 +157,7 @@ fn parts(spec: &Spec) -> Vec<Part<'_>> {
         unread: "nobody knows how many hosts may be lost",
         zero: "the rollout would have to stop before it began; 1 stops it at the first host that is lost",
     });
-    let batches = rollout.batches.iter().enumerate().map(|(index, value)| Part {
+    let batches = rollout.batches.iter().enumerate().map(|(index, value)| RolloutAmount {
         path: format!("rollout.batches[{index}]"),
         name: "batches",
         noun: "a wave",
@@ -164,69 +169,80 @@ fn parts(spec: &Spec) -> Vec<Part<'_>> {
 }
 
 /// Shares that are less than one host: percentages round down, so that a budget is never exceeded.
-pub fn check_budget(checker: &mut Checker<'_>, spec: &Spec, hosts: usize) {
-    for part in parts(spec) {
-        if let Some(Budget::Percent(percent @ 1..)) = Budget::read(part.value)
+pub fn check_budget(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: usize) {
+    for part in list_rollout_amounts(spec) {
+        if let Some(HostBudget::Percent(percent @ 1..)) = HostBudget::read(part.value)
             && hosts > 0
-            && Budget::Percent(percent).of(hosts) == 0
+            && HostBudget::Percent(percent).of(hosts) == 0
         {
             let least = 100usize.div_ceil(hosts);
-            let message = format!("{percent} % of {} rounds down to 0", counted(hosts, "host"));
-            let finding = error("RW0116", message, part.zero, format!("write `1`, or at least `{least}%`"));
+            let message = format!("{percent} % of {} rounds down to 0", format_count(hosts, "host"));
+            let finding = new_spec_error("RW0116", message, part.zero, format!("write `1`, or at least `{least}%`"));
             checker.find(&part.path, "less than one host", finding);
         }
     }
 }
 
 /// Waves that are larger than the budget: the budget holds, so they are not what they seem.
-pub fn check_waves(checker: &mut Checker<'_>, spec: &Spec, hosts: usize) {
+pub fn check_waves(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: usize) {
     let rollout = &spec.rollout;
     let budget = rollout.max_unavailable(hosts);
     let said = if rollout.max_unavailable.is_some() { "" } else { ", as nothing else is said" };
     let warn = |message: String, effect: &str| {
         let fix = format!("write at most {budget}, or raise `max_unavailable`");
-        Diagnostic { severity: Severity::Warning, ..error("RW0129", message, effect, fix) }
+        Diagnostic { severity: Severity::Warning, ..new_spec_error("RW0129", message, effect, fix) }
     };
     if let Some(canary) = rollout.canary.filter(|canary| *canary as usize > budget && budget > 0) {
-        let message = format!("{canary} canary hosts, and {} may be out of service at the same time{said}", counted(budget, "host"));
+        let message = format!("{canary} canary hosts, and {} may be out of service at the same time{said}", format_count(budget, "host"));
         let effect = "no more hosts than that go first: what breaks on the others of a class is seen in a later wave";
         checker.find("rollout.canary", "more than `max_unavailable`", warn(message, effect));
     }
     for (index, value) in rollout.batches.iter().enumerate() {
-        let Some(batch) = Budget::read(value).map(|batch| batch.of(hosts)).filter(|batch| *batch > budget && budget > 0) else { continue };
-        let message = format!("a wave of {}, and {budget} may be out of service at the same time{said}", counted(batch, "host"));
+        let Some(batch) = HostBudget::read(value).map(|batch| batch.of(hosts)).filter(|batch| *batch > budget && budget > 0) else {
+            continue;
+        };
+        let message = format!("a wave of {}, and {budget} may be out of service at the same time{said}", format_count(batch, "host"));
         let effect = "its hosts are taken in turn, so that the rollout takes as long as with smaller waves and has fewer gates";
         checker.find(&format!("rollout.batches[{index}]"), "more than `max_unavailable`", warn(message, effect));
     }
 }
 
 /// A failure domain is a label that every node has: a host of which nobody knows where it stands could go down with any other.
-pub fn check_domain(checker: &mut Checker<'_>, spec: &Spec) {
+pub fn check_domain(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let Some(label) = &spec.rollout.failure_domain else { return };
     let effect = "which hosts go down together is not known, so a wave could reach two failure domains at once";
     if spec.nodes.iter().all(|group| !group.labels.contains_key(label)) {
         let known: BTreeSet<&str> = spec.nodes.iter().flat_map(|group| group.labels.keys()).map(String::as_str).collect();
-        let fix = match nearest(label, known) {
+        let fix = match find_nearest_word(label, known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("write it at the nodes: labels: {{ {}: ... }}", shown(label)),
+            None => format!("write it at the nodes: labels: {{ {}: ... }}", truncate_user_text(label)),
         };
-        let finding = error("RW0125", format!("no node has a label `{}`", shown(label)), effect, fix);
+        let finding = new_spec_error("RW0125", format!("no node has a label `{}`", truncate_user_text(label)), effect, fix);
         checker.find("rollout.failure_domain", "no such label", finding);
         return;
     }
     for (index, group) in spec.nodes.iter().enumerate().filter(|(_, group)| !group.labels.contains_key(label)) {
-        let message = format!("{} has no label `{}`, which `rollout.failure_domain` names", shown(&group.name), shown(label));
-        let finding = error("RW0125", message, effect, format!("write where these hosts stand: labels: {{ {}: ... }}", shown(label)));
+        let message = format!(
+            "{} has no label `{}`, which `rollout.failure_domain` names",
+            truncate_user_text(&group.name),
+            truncate_user_text(label)
+        );
+        let finding = new_spec_error(
+            "RW0125",
+            message,
+            effect,
+            format!("write where these hosts stand: labels: {{ {}: ... }}", truncate_user_text(label)),
+        );
         checker.find(&format!("nodes[{index}].name"), "in no failure domain", finding);
     }
 }
 
-fn check_verify(checker: &mut Checker<'_>, verify: &Verify) {
+fn check_verify(checker: &mut SpecChecker<'_>, verify: &VerifySection) {
     let effect = "the check would always pass or always fail";
     let bandwidths = [("write_bandwidth_gbps", verify.write_bandwidth_gbps), ("gpu_bandwidth_gbps", verify.gpu_bandwidth_gbps)];
     for (key, gbps) in bandwidths {
         let Some(gbps) = gbps.filter(|gbps| !(*gbps > 0.0 && *gbps <= 10_000.0)) else { continue };
-        let finding = error(
+        let finding = new_spec_error(
             "RW0124",
             format!("{gbps} Gb/s is no expectation"),
             effect,
@@ -235,11 +251,13 @@ fn check_verify(checker: &mut Checker<'_>, verify: &Verify) {
         checker.find(&format!("verify.{key}"), "more than 0, at most 10000", finding);
     }
     if let Some(us) = verify.read_latency_us.filter(|us| !(*us > 0.0 && *us <= 1_000_000.0)) {
-        let finding = error("RW0124", format!("{us} us is no expectation"), effect, "write what a pair may take at most, such as 5");
+        let finding =
+            new_spec_error("RW0124", format!("{us} us is no expectation"), effect, "write what a pair may take at most, such as 5");
         checker.find("verify.read_latency_us", "more than 0, at most 1000000", finding);
     }
     if let Some(seconds) = verify.duration_s.filter(|seconds| !(1..=3600).contains(seconds)) {
-        let finding = error("RW0124", format!("a run cannot take {seconds} s"), effect, "write a number from 1 to 3600; 2 is usual");
+        let finding =
+            new_spec_error("RW0124", format!("a run cannot take {seconds} s"), effect, "write a number from 1 to 3600; 2 is usual");
         checker.find("verify.duration_s", "1 to 3600 is possible", finding);
     }
 }

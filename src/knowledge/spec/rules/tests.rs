@@ -1,11 +1,11 @@
 //! Every rule with a spec that breaks it: the code, and what stands under the caret.
 
-use crate::spec::{Problems, SourceFile, load};
+use crate::spec::{Problems, SourceFile, load_spec};
 use railwright_base::Diagnostic;
 
 pub(super) fn problems(text: &str) -> (Vec<Diagnostic>, String) {
     let text = format!("cluster: lab\n{text}");
-    let found = match load(vec![SourceFile { name: "c.yaml".into(), text: text.clone() }]) {
+    let found = match load_spec(vec![SourceFile { name: "c.yaml".into(), text: text.clone() }]) {
         Ok(loaded) => loaded.warnings,
         Err(Problems { diagnostics, .. }) => diagnostics,
     };
@@ -46,7 +46,7 @@ fn names() {
     check("nodes: [{ name: 'gpu01-16' }, { name: 'n1, m1-4' }]", &[("RW0135", "'gpu01-16'"), ("RW0135", "'n1, m1-4'")]);
     check("nodes: [{ name: 'r1-1,r1-16' }, { name: 'gpu[01-16]' }]", &[]);
     let (found, text) =
-        (load(vec![SourceFile { name: "c.yaml".into(), text: "cluster: a b".into() }]).unwrap_err().diagnostics, "cluster: a b");
+        (load_spec(vec![SourceFile { name: "c.yaml".into(), text: "cluster: a b".into() }]).unwrap_err().diagnostics, "cluster: a b");
     assert_eq!((&*found[0].code, &text[found[0].labels[0].span.clone()]), ("RW0121", "a b"));
 }
 

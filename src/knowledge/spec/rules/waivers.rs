@@ -1,41 +1,42 @@
 //! Rules that are waived for a while: whose, by whom, why, and until when. Whether there is such a rule is asked where the
 //! rules are known.
 
-use super::acceptance::signed;
-use super::{Checker, error, shown};
+use super::acceptance::check_exception_fields;
+use super::{SpecChecker, new_spec_error, truncate_user_text};
 use crate::spec::hosts::Host;
 use crate::spec::model::Spec;
-use railwright_base::nodeset::expand;
-use railwright_base::suggest::nearest;
+use railwright_base::nodeset::expand_node_set;
+use railwright_base::suggest::find_nearest_word;
 use std::collections::BTreeSet;
 
 const CODE: &str = "RW0131";
 const EFFECT: &str = "nothing would be waived by it, and what it is meant for would count";
 
 /// Every entry of `rules.waive`.
-pub fn check(checker: &mut Checker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn check_waivers(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let known: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     for (index, waiver) in spec.rules.waive.iter().enumerate() {
         let at = format!("rules.waive[{index}]");
         let said = [("code", &waiver.code), ("reason", &waiver.reason), ("owner", &waiver.owner)];
-        signed(checker, (CODE, EFFECT), &at, "of this waiver", &said, &waiver.until);
+        check_exception_fields(checker, (CODE, EFFECT), &at, "of this waiver", &said, &waiver.until);
         let Some(nodes) = waiver.nodes.as_deref().filter(|nodes| *nodes != "*") else { continue };
-        let (label, message, fix) = match expand(nodes) {
+        let (label, message, fix) = match expand_node_set(nodes) {
             Err(problem) => {
                 (problem.message, "this is no node-set".to_owned(), "a node-set looks like `gpu[001-064]`; `*` stands for all".to_owned())
             }
             Ok(names) => match names.iter().find(|name| !known.contains(name.as_str())) {
                 None => continue,
                 Some(unknown) => {
-                    let near = nearest(unknown, known.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                    let near =
+                        find_nearest_word(unknown, known.iter().copied()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
                     (
                         "of this cluster".to_owned(),
-                        format!("there is no host `{}`{near}", shown(unknown)),
+                        format!("there is no host `{}`{near}", truncate_user_text(unknown)),
                         "name hosts of `nodes`".to_owned(),
                     )
                 }
             },
         };
-        checker.find(&format!("{at}.nodes"), &label, error(CODE, message, EFFECT, fix));
+        checker.find(&format!("{at}.nodes"), &label, new_spec_error(CODE, message, EFFECT, fix));
     }
 }

@@ -1,14 +1,14 @@
 //! Workloads that stay: each in a cluster that the spec names, no two of one name, and no two whose pods are alike to their Deployments. What
 //! their fields and values may be is asked where they become objects.
 
-use super::{Checker, error, shown};
+use super::{SpecChecker, new_spec_error, truncate_user_text};
 use crate::spec::model::{Spec, WorkloadKind};
 use std::collections::BTreeMap;
 
 /// All of them, against each other.
-pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
+pub fn check_workloads(checker: &mut SpecChecker<'_>, spec: &Spec) {
     if let (false, None, true) = (spec.workloads.is_empty(), &spec.kubernetes, checker.complete) {
-        let finding = error(
+        let finding = new_spec_error(
             "RW0180",
             "there are workloads, and no Kubernetes cluster for them",
             "nothing of them can be planned",
@@ -20,25 +20,25 @@ pub fn check(checker: &mut Checker<'_>, spec: &Spec) {
     for (index, workload) in spec.workloads.iter().enumerate() {
         let first = *seen.entry((workload.kind, &workload.namespace, &workload.name)).or_insert(index);
         if first != index {
-            let finding = error(
+            let finding = new_spec_error(
                 "RW0182",
                 format!(
                     "two workloads are the same object: {} {}/{}",
                     workload.kind.word(),
-                    shown(&workload.namespace),
-                    shown(&workload.name)
+                    truncate_user_text(&workload.namespace),
+                    truncate_user_text(&workload.name)
                 ),
                 "each would take away what the other sets",
                 "give one of them another name or namespace",
             );
-            checker.find_with(&name(index), "again here", (&name(first), "first here"), finding);
+            checker.find_with(&format_name_path(index), "again here", (&format_name_path(first), "first here"), finding);
         }
     }
-    labels(checker, spec);
+    check_app_labels(checker, spec);
 }
 
 /// A Deployment takes every pod of its namespace with its label `app` for one of its own (Kubernetes documentation, Deployments: selector).
-fn labels(checker: &mut Checker<'_>, spec: &Spec) {
+fn check_app_labels(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (index, workload) in spec.workloads.iter().enumerate().filter(|(_, workload)| workload.kind == WorkloadKind::Acs) {
         let app = workload.app.as_deref().unwrap_or(&workload.name);
@@ -47,20 +47,24 @@ fn labels(checker: &mut Checker<'_>, spec: &Spec) {
         if spec.workloads[first].name == workload.name {
             continue;
         }
-        let finding = error(
+        let finding = new_spec_error(
             "RW0182",
-            format!("two workloads have pods with the same label: app={} in namespace {}", shown(app), shown(&workload.namespace)),
+            format!(
+                "two workloads have pods with the same label: app={} in namespace {}",
+                truncate_user_text(app),
+                truncate_user_text(&workload.namespace)
+            ),
             "each takes the pods of the other for its own, and they make and delete pods against each other",
             "give one of them another `app` or namespace",
         );
         let place = |index: usize| match spec.workloads[index].app {
             Some(_) => format!("workloads[{index}].app"),
-            None => name(index),
+            None => format_name_path(index),
         };
         checker.find_with(&place(index), "again here", (&place(first), "first here"), finding);
     }
 }
 
-fn name(index: usize) -> String {
+fn format_name_path(index: usize) -> String {
     format!("workloads[{index}].name")
 }

@@ -2,8 +2,8 @@
 //! crate is named here and in `syntax` only.
 
 use super::syntax;
-use super::{Document, Kind, Node, NodeId, TEXT_IS_SPAN, TEXT_IS_SPAN_IN_QUOTES};
-use crate::spec::source::Source;
+use super::{NodeId, TEXT_IS_SPAN, TEXT_IS_SPAN_IN_QUOTES, YamlDocument, YamlNode, YamlNodeKind};
+use crate::spec::source::SourceText;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
@@ -25,14 +25,14 @@ const ALIAS_BYTES_MAX: u64 = 16 << 20;
 
 /// What an anchor or an open collection stands for, with every alias unfolded.
 #[derive(Clone, Copy)]
-struct Size {
+struct YamlExpandedSize {
     nodes: u64,
     bytes: u64,
     levels: u32,
 }
 
 /// A node with nothing below it, without its text.
-const NODE: Size = Size { nodes: 1, bytes: 0, levels: 1 };
+const NODE: YamlExpandedSize = YamlExpandedSize { nodes: 1, bytes: 0, levels: 1 };
 
 /// What aliases may still stand for, in all files that are read together.
 #[derive(Debug, Clone)]
@@ -53,36 +53,36 @@ struct Frame {
     /// In a mapping: a key comes next.
     key_next: bool,
     /// Itself and what is below it so far.
-    size: Size,
+    size: YamlExpandedSize,
     anchor: usize,
 }
 
-struct Builder<'a> {
-    document: Document,
+struct YamlDocumentBuilder<'a> {
+    document: YamlDocument,
     frames: Vec<Frame>,
-    anchors: HashMap<usize, (NodeId, Size)>,
+    anchors: HashMap<usize, (NodeId, YamlExpandedSize)>,
     documents: usize,
     aliases: &'a mut AliasBudget,
     problems: &'a mut Vec<Diagnostic>,
 }
 
 /// The file cannot be read any further; the reason is among the problems.
-struct Stop;
+struct YamlBuildAbort;
 
-pub(super) fn build(source: Arc<Source>, aliases: &mut AliasBudget, problems: &mut Vec<Diagnostic>) -> Option<Document> {
+pub(super) fn build_document(source: Arc<SourceText>, aliases: &mut AliasBudget, problems: &mut Vec<Diagnostic>) -> Option<YamlDocument> {
     if let Some(diagnostic) = too_large(&source).or_else(|| control_character(&source)) {
         problems.push(diagnostic);
         return None;
     }
-    let document = Document { source: Arc::clone(&source), nodes: Vec::new(), owned: Vec::new() };
-    let mut builder = Builder { document, frames: Vec::new(), anchors: HashMap::new(), documents: 0, aliases, problems };
+    let document = YamlDocument { source: Arc::clone(&source), nodes: Vec::new(), owned: Vec::new() };
+    let mut builder = YamlDocumentBuilder { document, frames: Vec::new(), anchors: HashMap::new(), documents: 0, aliases, problems };
     let options = granit_parser::options! { flow_nesting_limit: DEPTH_MAX as usize, block_nesting_limit: DEPTH_MAX as usize };
     for next in Parser::new_from_str_with_options(source.text(), options) {
         match next {
             Ok((event, span)) => builder.take(event, &span).ok()?,
             Err(error) => {
                 let at = error.marker().byte_offset().unwrap_or(0).min(source.text().len());
-                builder.problems.push(syntax::told(&source, at, error.kind()));
+                builder.problems.push(syntax::diagnose_syntax_error(&source, at, error.kind()));
                 return None;
             }
         }
@@ -90,14 +90,14 @@ pub(super) fn build(source: Arc<Source>, aliases: &mut AliasBudget, problems: &m
     Some(builder.document)
 }
 
-fn too_large(source: &Source) -> Option<Diagnostic> {
+fn too_large(source: &SourceText) -> Option<Diagnostic> {
     (source.text().len() > BYTES_MAX).then(|| {
         Diagnostic::error("RW0104", format!("{} has more than {} MiB", source.name(), BYTES_MAX >> 20)).next("split it into several files")
     })
 }
 
 /// Escape sequences and the like have no business in a spec, and would reach the reader's terminal.
-fn control_character(source: &Source) -> Option<Diagnostic> {
+fn control_character(source: &SourceText) -> Option<Diagnostic> {
     let text = source.text();
     // Nearly every file passes this look at its bytes: 0xC2 starts the control characters beyond ASCII, 0xEF the byte order mark.
     if !text.bytes().any(|b| (b < 0x20 && !matches!(b, b'\n' | b'\r' | b'\t')) || matches!(b, 0x7F | 0xC2 | 0xEF)) {
@@ -112,12 +112,12 @@ fn control_character(source: &Source) -> Option<Diagnostic> {
     )
 }
 
-impl Builder<'_> {
+impl YamlDocumentBuilder<'_> {
     fn problem(&mut self, code: &'static str, message: impl Into<String>, span: Range<usize>, label: &str, fix: &str) {
         self.problems.push(Diagnostic::error(code, message).at(self.document.source.name(), span, label).next(fix));
     }
 
-    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Stop> {
+    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), YamlBuildAbort> {
         let bytes = span.byte_range().unwrap_or(0..0);
         let bytes = bytes.start..bytes.end.max(bytes.start);
         match event {
@@ -128,11 +128,11 @@ impl Builder<'_> {
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.refuse_tag(tag.is_some(), span);
-                self.open(Kind::Sequence, anchor, bytes)
+                self.open(YamlNodeKind::Sequence, anchor, bytes)
             }
             Event::MappingStart(_, anchor, tag) => {
                 self.refuse_tag(tag.is_some(), span);
-                self.open(Kind::Mapping, anchor, bytes)
+                self.open(YamlNodeKind::Mapping, anchor, bytes)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(&bytes),
             Event::Alias(anchor) => self.alias(anchor, bytes),
@@ -140,11 +140,11 @@ impl Builder<'_> {
         }
     }
 
-    fn start_document(&mut self, bytes: Range<usize>) -> Result<(), Stop> {
+    fn start_document(&mut self, bytes: Range<usize>) -> Result<(), YamlBuildAbort> {
         self.documents += 1;
         if self.documents > 1 {
             self.problem("RW0103", "a spec file holds one document", bytes, "a second one starts here", "move it to a file of its own");
-            return Err(Stop);
+            return Err(YamlBuildAbort);
         }
         Ok(())
     }
@@ -159,16 +159,16 @@ impl Builder<'_> {
     }
 
     /// Adds a node with nothing below it yet, and counts it where it stands.
-    fn push(&mut self, kind: Kind, size: Size, bytes: Range<usize>, extra: u32) -> Result<NodeId, Stop> {
+    fn push(&mut self, kind: YamlNodeKind, size: YamlExpandedSize, bytes: Range<usize>, extra: u32) -> Result<NodeId, YamlBuildAbort> {
         self.weigh(size, &bytes)?;
         let id = self.document.nodes.len() as NodeId;
         let (start, end) = (bytes.start as u32, bytes.end as u32);
-        self.document.nodes.push(Node { kind, merges: false, start, end, after: id + 1, extra });
+        self.document.nodes.push(YamlNode { kind, merges: false, start, end, after: id + 1, extra });
         Ok(id)
     }
 
     /// Counts nodes and levels towards the innermost open collection; both limits hold for the unfolded document.
-    fn weigh(&mut self, size: Size, bytes: &Range<usize>) -> Result<(), Stop> {
+    fn weigh(&mut self, size: YamlExpandedSize, bytes: &Range<usize>) -> Result<(), YamlBuildAbort> {
         let depth = self.frames.len() as u32;
         let mut nodes = self.document.nodes.len() as u64;
         if let Some(frame) = self.frames.last_mut() {
@@ -184,32 +184,32 @@ impl Builder<'_> {
         };
         let message = format!("the file holds {what}, aliases unfolded");
         self.problem("RW0104", message, bytes.clone(), "the limit is passed here", "split the file, or use fewer aliases");
-        Err(Stop)
+        Err(YamlBuildAbort)
     }
 
     /// A value, or a key where one is due: only scalars can be keys.
-    fn turn(&mut self, scalar: bool, bytes: &Range<usize>) -> Result<(), Stop> {
+    fn turn(&mut self, scalar: bool, bytes: &Range<usize>) -> Result<(), YamlBuildAbort> {
         let Some(frame) = self.frames.last_mut() else { return Ok(()) };
         let is_key = frame.key_next;
-        if self.document.nodes[frame.id as usize].kind == Kind::Mapping {
+        if self.document.nodes[frame.id as usize].kind == YamlNodeKind::Mapping {
             frame.key_next = !is_key;
         }
         if is_key && !scalar {
             let fix = "quote it if it is meant as text, for example a template in braces";
             self.problem("RW0103", "a key is plain text", bytes.clone(), "this is no text", fix);
-            return Err(Stop);
+            return Err(YamlBuildAbort);
         }
         Ok(())
     }
 
-    fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize, bytes: Range<usize>) -> Result<(), Stop> {
+    fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize, bytes: Range<usize>) -> Result<(), YamlBuildAbort> {
         self.turn(true, &bytes)?;
-        let kind = if style == ScalarStyle::Plain { Kind::Plain } else { Kind::Quoted };
+        let kind = if style == ScalarStyle::Plain { YamlNodeKind::Plain } else { YamlNodeKind::Quoted };
         let source = self.document.source.text();
         let within_quotes = || bytes.len() >= 2 && source.get(bytes.start + 1..bytes.end - 1) == Some(text);
         let extra = if source.get(bytes.clone()) == Some(text) {
             TEXT_IS_SPAN
-        } else if kind == Kind::Quoted && within_quotes() {
+        } else if kind == YamlNodeKind::Quoted && within_quotes() {
             TEXT_IS_SPAN_IN_QUOTES
         } else {
             if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
@@ -218,7 +218,7 @@ impl Builder<'_> {
             self.document.owned.push(text.to_owned());
             self.document.owned.len() as u32 - 1
         };
-        let size = Size { bytes: text.len() as u64, ..NODE };
+        let size = YamlExpandedSize { bytes: text.len() as u64, ..NODE };
         let id = self.push(kind, size, bytes, extra)?;
         if anchor > 0 {
             self.anchors.insert(anchor, (id, size));
@@ -226,14 +226,14 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn open(&mut self, kind: Kind, anchor: usize, bytes: Range<usize>) -> Result<(), Stop> {
+    fn open(&mut self, kind: YamlNodeKind, anchor: usize, bytes: Range<usize>) -> Result<(), YamlBuildAbort> {
         self.turn(false, &bytes)?;
         let id = self.push(kind, NODE, bytes, 0)?;
-        self.frames.push(Frame { id, key_next: kind == Kind::Mapping, size: NODE, anchor });
+        self.frames.push(Frame { id, key_next: kind == YamlNodeKind::Mapping, size: NODE, anchor });
         Ok(())
     }
 
-    fn close(&mut self, bytes: &Range<usize>) -> Result<(), Stop> {
+    fn close(&mut self, bytes: &Range<usize>) -> Result<(), YamlBuildAbort> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         let after = self.document.nodes.len() as NodeId;
         // A block collection ends with its last value; the event for its end stands at the start of whatever follows.
@@ -241,29 +241,29 @@ impl Builder<'_> {
         let node = &mut self.document.nodes[frame.id as usize];
         node.after = after;
         node.end = if bytes.is_empty() { last_end } else { bytes.end as u32 }.max(node.start);
-        if node.kind == Kind::Mapping {
+        if node.kind == YamlNodeKind::Mapping {
             self.check_keys(frame.id);
         }
         if frame.anchor > 0 {
             self.anchors.insert(frame.anchor, (frame.id, frame.size));
         }
         // The collection itself was counted when it was opened.
-        self.weigh(Size { nodes: frame.size.nodes - 1, ..frame.size }, bytes)
+        self.weigh(YamlExpandedSize { nodes: frame.size.nodes - 1, ..frame.size }, bytes)
     }
 
-    fn alias(&mut self, anchor: usize, bytes: Range<usize>) -> Result<(), Stop> {
+    fn alias(&mut self, anchor: usize, bytes: Range<usize>) -> Result<(), YamlBuildAbort> {
         self.turn(false, &bytes)?;
         let Some((target, size)) = self.anchors.get(&anchor).copied() else {
             self.problem("RW0103", "the alias stands inside of what it names", bytes, "it would never end", "write the value out");
-            return Err(Stop);
+            return Err(YamlBuildAbort);
         };
-        self.push(Kind::Alias, NODE, bytes.clone(), target)?;
+        self.push(YamlNodeKind::Alias, NODE, bytes.clone(), target)?;
         self.pay(size, &bytes)?;
         self.weigh(size, &bytes)
     }
 
     /// Takes what an alias stands for from the budget of all files.
-    fn pay(&mut self, size: Size, bytes: &Range<usize>) -> Result<(), Stop> {
+    fn pay(&mut self, size: YamlExpandedSize, bytes: &Range<usize>) -> Result<(), YamlBuildAbort> {
         let what = match (self.aliases.nodes.checked_sub(size.nodes), self.aliases.bytes.checked_sub(size.bytes)) {
             (Some(nodes), Some(bytes)) => {
                 *self.aliases = AliasBudget { nodes, bytes };
@@ -274,7 +274,7 @@ impl Builder<'_> {
         };
         let message = format!("the files hold more than {what}, aliases unfolded");
         self.problem("RW0104", message, bytes.clone(), "with what this alias stands for", "use fewer aliases, or of smaller values");
-        Err(Stop)
+        Err(YamlBuildAbort)
     }
 
     /// Doubled keys, and merge keys that merge no mapping. All are noted; reading goes on.
@@ -303,8 +303,8 @@ impl Builder<'_> {
 
     fn check_merged(&mut self, value: NodeId) {
         let document = &self.document;
-        let is_mapping = |id: NodeId| document.kind(id) == Kind::Mapping;
-        let is_list_of_mappings = document.kind(value) == Kind::Sequence && document.items(value).all(is_mapping);
+        let is_mapping = |id: NodeId| document.kind(id) == YamlNodeKind::Mapping;
+        let is_list_of_mappings = document.kind(value) == YamlNodeKind::Sequence && document.items(value).all(is_mapping);
         if !is_mapping(value) && !is_list_of_mappings {
             let span = document.caret(value);
             let fix = "name an anchor of a mapping, or a list of such";

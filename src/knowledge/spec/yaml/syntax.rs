@@ -1,10 +1,10 @@
 //! What is wrong with a text that is no YAML, in the words of whoever wrote it. The parser says what it looked for and did
 //! not find, often a line too late; the usual mistakes (a tab, a line out of line, a colon forgotten) show in the text.
 
-use crate::spec::source::Source;
+use crate::spec::source::SourceText;
 use granit_parser::ErrorKind;
 use railwright_base::Diagnostic;
-use railwright_base::text::{counted, one_line};
+use railwright_base::text::{format_count, one_line};
 use std::ops::Range;
 
 /// A mistake: where, what, and what to write instead.
@@ -15,10 +15,11 @@ struct Mistake {
 }
 
 /// The error that the parser stopped with at this byte.
-pub(super) fn told(source: &Source, at: usize, kind: &ErrorKind) -> Diagnostic {
-    let lines = Lines::up_to(source, at);
+pub(super) fn diagnose_syntax_error(source: &SourceText, at: usize, kind: &ErrorKind) -> Diagnostic {
+    let lines = YamlErrorContext::up_to(source, at);
     let found = lines.tab().or_else(|| lines.no_blank(kind)).or_else(|| lines.no_colon(kind)).or_else(|| lines.out_of_line(kind));
-    let Mistake { span, what, fix } = found.unwrap_or_else(|| Mistake { span: at..at, what: words(kind), fix: "mend the syntax here" });
+    let Mistake { span, what, fix } =
+        found.unwrap_or_else(|| Mistake { span: at..at, what: describe_error_kind(kind), fix: "mend the syntax here" });
     Diagnostic::error("RW0101", "this is not valid YAML")
         .at(source.name(), span, what)
         .next(format!("{fix}; what follows could not be read"))
@@ -26,13 +27,13 @@ pub(super) fn told(source: &Source, at: usize, kind: &ErrorKind) -> Diagnostic {
 
 /// A line with something on it.
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct YamlLine<'a> {
     /// Its first byte.
     start: usize,
     text: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> YamlLine<'a> {
     fn content(&self) -> &'a str {
         self.text.trim_start_matches([' ', '\t'])
     }
@@ -60,30 +61,30 @@ impl<'a> Line<'a> {
 }
 
 /// The lines with something on them, the one with the error last; and the one after it.
-struct Lines<'a> {
-    lines: Vec<Line<'a>>,
-    next: Option<Line<'a>>,
+struct YamlErrorContext<'a> {
+    lines: Vec<YamlLine<'a>>,
+    next: Option<YamlLine<'a>>,
 }
 
-impl<'a> Lines<'a> {
-    fn up_to(source: &'a Source, at: usize) -> Self {
+impl<'a> YamlErrorContext<'a> {
+    fn up_to(source: &'a SourceText, at: usize) -> Self {
         let (mut lines, mut start) = (Vec::new(), 0);
         for text in source.text().split_inclusive('\n') {
-            let line = Line { start, text: text.trim_end_matches(['\n', '\r']) };
+            let line = YamlLine { start, text: text.trim_end_matches(['\n', '\r']) };
             let is_empty = line.content().is_empty() || line.content().starts_with('#');
             if start > at && !is_empty {
-                return Lines { lines, next: Some(line) };
+                return YamlErrorContext { lines, next: Some(line) };
             }
             if !is_empty {
                 lines.push(line);
             }
             start += text.len();
         }
-        Lines { lines, next: None }
+        YamlErrorContext { lines, next: None }
     }
 
     /// The parser may notice a mistake at the line after it.
-    fn last_two(&self) -> impl Iterator<Item = &Line<'a>> {
+    fn last_two(&self) -> impl Iterator<Item = &YamlLine<'a>> {
         self.lines.iter().rev().take(2)
     }
 
@@ -139,7 +140,7 @@ impl<'a> Lines<'a> {
         }
         let columns: Vec<String> = open.iter().map(ToString::to_string).collect();
         let what =
-            format!("{} before this; the lines above that it could belong to have {}", counted(column, "space"), columns.join(" or "));
+            format!("{} before this; the lines above that it could belong to have {}", format_count(column, "space"), columns.join(" or "));
         let end = last.start + last.text.len();
         let content = last.start + column;
         let word = last.content().find([':', ' ']).map_or(end, |length| content + length);
@@ -164,7 +165,7 @@ fn in_block(kind: &ErrorKind) -> bool {
     )
 }
 
-fn words(kind: &ErrorKind) -> String {
+fn describe_error_kind(kind: &ErrorKind) -> String {
     match kind {
         ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent => "a quote is opened and not closed".to_owned(),
         ErrorKind::UnclosedFlowCollection { open } => format!("`{open}` is opened and not closed"),
@@ -194,16 +195,16 @@ fn words(kind: &ErrorKind) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::spec::source::{Source, SourceFile};
-    use crate::spec::yaml::{AliasBudget, Document};
+    use crate::spec::source::{SourceFile, SourceText};
+    use crate::spec::yaml::{AliasBudget, YamlDocument};
     use railwright_base::Diagnostic;
     use std::sync::Arc;
 
     /// `caret | label` of what is wrong with the text.
     fn said(text: &str) -> String {
         let mut problems: Vec<Diagnostic> = Vec::new();
-        Document::parse(
-            Arc::new(Source::new(SourceFile { name: "c.yaml".into(), text: text.into() })),
+        YamlDocument::parse(
+            Arc::new(SourceText::new(SourceFile { name: "c.yaml".into(), text: text.into() })),
             &mut AliasBudget::default(),
             &mut problems,
         );
@@ -238,7 +239,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_panics(text in "([a-c]{1,3}|: ?|- |\n {0,5}|\t|\"|[\\[\\]{},*&@é]){0,30}") {
-            let _ = Document::parse(Arc::new(Source::new(SourceFile { name: "c.yaml".into(), text })), &mut AliasBudget::default(), &mut Vec::new());
+            let _ = YamlDocument::parse(Arc::new(SourceText::new(SourceFile { name: "c.yaml".into(), text })), &mut AliasBudget::default(), &mut Vec::new());
         }
     }
 }

@@ -2,16 +2,25 @@
 
 use super::*;
 
-fn shape() -> Shape {
-    let rail = Shape::map([("netdev", Shape::Scalar), ("address", Shape::Scalar)]);
-    Shape::map([
-        ("fabric", Shape::map([("kind", Shape::Choice(vec!["rocev2".into(), "none".into()])), ("mtu", Shape::Scalar)])),
-        ("host", Shape::map([("rails", Shape::List(Box::new(rail))), ("labels", Shape::Open(Box::new(Shape::Scalar)))])),
+fn shape() -> ContextShape {
+    let rail = ContextShape::map([("netdev", ContextShape::Scalar), ("address", ContextShape::Scalar)]);
+    ContextShape::map([
+        (
+            "fabric",
+            ContextShape::map([("kind", ContextShape::Choice(vec!["rocev2".into(), "none".into()])), ("mtu", ContextShape::Scalar)]),
+        ),
+        (
+            "host",
+            ContextShape::map([
+                ("rails", ContextShape::List(Box::new(rail))),
+                ("labels", ContextShape::Open(Box::new(ContextShape::Scalar))),
+            ]),
+        ),
     ])
 }
 
 fn lint(text: &str) -> String {
-    let (uses, problems) = check(text, &shape(), &[]);
+    let (uses, problems) = check_template_names(text, &shape(), &[]);
     let uses = uses.iter().map(|one| one.path.join(".")).collect::<Vec<_>>().join(" ");
     let problems =
         problems.iter().map(|p| format!(" ! {} {:?}: {} ({})", p.code, &text[p.span.clone()], p.message, p.fix.as_deref().unwrap_or("-")));
@@ -68,6 +77,6 @@ fn what_would_silently_be_false_is_an_error() {
 proptest::proptest! {
     #[test]
     fn no_text_panics(text in "(\\{\\{|\\}\\}|\\{%|%\\}|if|for|in|is|not|set|x|fabric|kind|\\.|\\[|\\]|\\(|\\||'a'|=| ){0,24}") {
-        let _ = check(&text, &shape(), &[]);
+        let _ = check_template_names(&text, &shape(), &[]);
     }
 }

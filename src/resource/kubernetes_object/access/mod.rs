@@ -5,11 +5,11 @@
 //! staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go, `createAuthorizerAttributes`). A list or a watch is allowed by
 //! name where it selects that name (kubernetes.io/docs/reference/access-authn-authz/rbac, "Referring to resources").
 
-use super::known_kinds::Called;
+use super::known_kinds::ApiResourceName;
 use super::request::{KubernetesRead, ObjectName};
-use super::{keeper, manifest};
-use crate::node_field::node;
-use crate::{Action, Read, Wish, kind_named};
+use super::{build_cluster_object_name, manifest};
+use crate::node_field::build_node_object_name;
+use crate::{Action, DesiredResource, Read, kind_named};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub const PREVIEWS_ALONE: &str = "this identity previews: it may ask for dry run
 /// A verb of the API; in the order in which a rule names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Verb {
+pub enum ApiVerb {
     /// Reads one object.
     Get,
     /// Reads all of a kind.
@@ -57,19 +57,19 @@ pub enum Verb {
     Escalate,
 }
 
-impl Verb {
+impl ApiVerb {
     /// As a rule has it.
     pub fn word(self) -> &'static str {
         match self {
-            Verb::Get => "get",
-            Verb::List => "list",
-            Verb::Watch => "watch",
-            Verb::Create => "create",
-            Verb::Update => "update",
-            Verb::Patch => "patch",
-            Verb::Delete => "delete",
-            Verb::Bind => "bind",
-            Verb::Escalate => "escalate",
+            ApiVerb::Get => "get",
+            ApiVerb::List => "list",
+            ApiVerb::Watch => "watch",
+            ApiVerb::Create => "create",
+            ApiVerb::Update => "update",
+            ApiVerb::Patch => "patch",
+            ApiVerb::Delete => "delete",
+            ApiVerb::Bind => "bind",
+            ApiVerb::Escalate => "escalate",
         }
     }
 }
@@ -86,12 +86,12 @@ pub struct Right {
     /// The object; whichever where there is none.
     pub name: Option<String>,
     /// What is done to it.
-    pub verb: Verb,
+    pub verb: ApiVerb,
 }
 
 impl Right {
     /// To do this to an object. Nothing where no rule could help: the object names no namespace, and its kind is in one.
-    pub fn on(object: &ObjectName, called: &Called, verb: Verb) -> Option<Self> {
+    pub fn on(object: &ObjectName, called: &ApiResourceName, verb: ApiVerb) -> Option<Self> {
         let namespace = object.namespace.clone().filter(|_| called.namespaced);
         (namespace.is_some() || !called.namespaced).then(|| Right {
             namespace,
@@ -111,7 +111,7 @@ impl Right {
 /// What an identity is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum AccessLevel {
     /// Plan and drift, compared field by field.
     Observe,
     /// Plan and drift, previewed by the server.
@@ -120,16 +120,16 @@ pub enum Level {
     Apply,
 }
 
-impl Level {
+impl AccessLevel {
     /// All of them, the smallest first.
-    pub const ALL: [Level; 3] = [Level::Observe, Level::Preview, Level::Apply];
+    pub const ALL: [AccessLevel; 3] = [AccessLevel::Observe, AccessLevel::Preview, AccessLevel::Apply];
 
     /// The word on the command line and in names.
     pub fn word(self) -> &'static str {
         match self {
-            Level::Observe => "observe",
-            Level::Preview => "preview",
-            Level::Apply => "apply",
+            AccessLevel::Observe => "observe",
+            AccessLevel::Preview => "preview",
+            AccessLevel::Apply => "apply",
         }
     }
 }
@@ -149,12 +149,12 @@ enum How {
 
 /// An object that is dealt with, and why.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Use {
+pub struct ObjectUse {
     /// The object; a nameless one stands for all of its kind.
     pub object: ObjectName,
     how: How,
     /// What a run does with it, now or when it leaves the spec.
-    changes: BTreeSet<Verb>,
+    changes: BTreeSet<ApiVerb>,
     reason: String,
     /// What a binding binds.
     binds: Option<ObjectName>,
@@ -162,7 +162,7 @@ pub struct Use {
 
 /// What a wish deals with: the objects that its kind reads of the API server, and what it does to them. One that was applied
 /// earlier and is no longer wished is only taken back.
-pub fn uses(wish: &Wish, wished: bool) -> Vec<Use> {
+pub fn list_object_uses(wish: &DesiredResource, wished: bool) -> Vec<ObjectUse> {
     let Some(kind) = kind_named(&wish.kind) else { return Vec::new() };
     let troubles = if wished { kind.troubles(wish) } else { Vec::new() };
     let mut how: BTreeMap<ObjectName, How> = BTreeMap::new();
@@ -171,7 +171,7 @@ pub fn uses(wish: &Wish, wished: bool) -> Vec<Use> {
         *known = found.max(*known);
     }
     let now = if wished { kind.changes(wish, false) } else { Vec::new() };
-    let changes: Vec<(ObjectName, Verb)> = now.into_iter().chain(kind.changes(wish, true)).collect();
+    let changes: Vec<(ObjectName, ApiVerb)> = now.into_iter().chain(kind.changes(wish, true)).collect();
     let whose = wish.whose();
     for (object, _) in &changes {
         how.entry(object.clone()).or_insert(How::Edited);
@@ -180,11 +180,11 @@ pub fn uses(wish: &Wish, wished: bool) -> Vec<Use> {
         _ if how == How::Edited && wished => format!("nodes of {} of {whose}", wish.address.words()),
         _ if how == How::Edited => format!("nodes of {}, applied and no longer wished", wish.address.words()),
         true if object.name.is_empty() => format!("what {} of {whose} waits for", wish.address.words()),
-        true => format!("{} of {whose}", shown(object)),
-        false => format!("{}, applied and no longer wished", shown(object)),
+        true => format!("{} of {whose}", format_object_name(object)),
+        false => format!("{}, applied and no longer wished", format_object_name(object)),
     };
-    let bound = manifest::manifest(&wish.body).ok().and_then(|manifest| bound(&manifest));
-    let one = |(object, how): (ObjectName, How)| Use {
+    let bound = manifest::parse_manifest(&wish.body).ok().and_then(|manifest| parse_bound_role(&manifest));
+    let one = |(object, how): (ObjectName, How)| ObjectUse {
         how,
         changes: changes.iter().filter(|(changed, _)| *changed == object).map(|(_, verb)| *verb).collect(),
         reason: because(&object, how),
@@ -224,7 +224,7 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
 
 /// The role that a binding gives to somebody: `bind` is asked for it where the binding is. A binding can refer to these two kinds alone
 /// (kubernetes/kubernetes: pkg/apis/rbac/validation/validation.go).
-fn bound(manifest: &Value) -> Option<ObjectName> {
+fn parse_bound_role(manifest: &Value) -> Option<ObjectName> {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Some(ObjectName {
         api_version: text("/apiVersion")?,
@@ -235,31 +235,31 @@ fn bound(manifest: &Value) -> Option<ObjectName> {
 }
 
 /// `DaemonSet kube-system/plugin`.
-fn shown(object: &ObjectName) -> String {
+fn format_object_name(object: &ObjectName) -> String {
     let place = object.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
     format!("{} {place}{}", object.kind, object.name)
 }
 
-impl Use {
+impl ObjectUse {
     /// What has to be allowed at this level, with the reason.
-    pub fn rights(&self, level: Level, called: &Called) -> Vec<(Right, String)> {
+    pub fn rights(&self, level: AccessLevel, called: &ApiResourceName) -> Vec<(Right, String)> {
         let mut verbs = match self.how {
-            How::Told | How::Edited if level != Level::Apply => BTreeSet::new(),
-            How::Edited => BTreeSet::from([Verb::Get]),
-            _ if self.object.name.is_empty() => BTreeSet::from([Verb::List]),
-            _ => BTreeSet::from([Verb::Get, Verb::List, Verb::Watch]),
+            How::Told | How::Edited if level != AccessLevel::Apply => BTreeSet::new(),
+            How::Edited => BTreeSet::from([ApiVerb::Get]),
+            _ if self.object.name.is_empty() => BTreeSet::from([ApiVerb::List]),
+            _ => BTreeSet::from([ApiVerb::Get, ApiVerb::List, ApiVerb::Watch]),
         };
-        if self.how == How::Previewed && (level == Level::Apply || (level == Level::Preview && !self.is_unpoliced(called))) {
-            verbs.extend([Verb::Patch, Verb::Create]);
+        if self.how == How::Previewed && (level == AccessLevel::Apply || (level == AccessLevel::Preview && !self.is_unpoliced(called))) {
+            verbs.extend([ApiVerb::Patch, ApiVerb::Create]);
         }
-        if level == Level::Apply {
+        if level == AccessLevel::Apply {
             verbs.extend(&self.changes);
         }
-        let writes = verbs.contains(&Verb::Patch);
+        let writes = verbs.contains(&ApiVerb::Patch);
         // What is in a role must be held by the one who writes it, or be given away by this leave
         // (kubernetes/kubernetes: pkg/registry/rbac/escalation_check.go).
         if writes && self.object.group() == ROLES && matches!(self.object.kind.as_str(), "Role" | "ClusterRole") {
-            verbs.insert(Verb::Escalate);
+            verbs.insert(ApiVerb::Escalate);
         }
         let own = verbs.into_iter().filter_map(|verb| Right::on(&self.object, called, verb));
         let bind = self.binds.as_ref().filter(|_| writes).map(|role| Right {
@@ -267,17 +267,17 @@ impl Use {
             group: ROLES.to_owned(),
             resource: format!("{}s", role.kind.to_ascii_lowercase()),
             name: Some(role.name.clone()),
-            verb: Verb::Bind,
+            verb: ApiVerb::Bind,
         });
         own.chain(bind).map(|right| (right, self.reason.clone())).collect()
     }
 
     /// What a run cannot do without to look at it.
-    pub fn looks(&self) -> Option<Verb> {
+    pub fn looks(&self) -> Option<ApiVerb> {
         match self.how {
             How::Told | How::Edited => None,
-            _ if self.object.name.is_empty() => Some(Verb::List),
-            _ => Some(Verb::Get),
+            _ if self.object.name.is_empty() => Some(ApiVerb::List),
+            _ => Some(ApiVerb::Get),
         }
     }
 
@@ -288,24 +288,24 @@ impl Use {
 
     /// Whether a preview of it would be held to dry runs by no policy, so that the level `preview` leaves it out. A rule goes by the
     /// resource, so its name counts as much as the kind's.
-    pub fn is_unpoliced(&self, called: &Called) -> bool {
+    pub fn is_unpoliced(&self, called: &ApiResourceName) -> bool {
         let is_policy = UNPOLICED.iter().any(|(kind, plural)| *kind == self.object.kind || *plural == called.plural);
         self.how == How::Previewed && self.object.group() == ADMISSION && is_policy
     }
 }
 
 /// What an action does with which objects; nothing where it is for a host.
-pub fn of_action(action: &Action) -> Vec<(ObjectName, Verb)> {
+pub fn of_action(action: &Action) -> Vec<(ObjectName, ApiVerb)> {
     match action {
-        Action::ApplyObject { object, .. } | Action::UnmarkObject { object, .. } => vec![(object.clone(), Verb::Patch)],
-        Action::EditConfigMap { object, .. } | Action::MarkPodTemplate { object, .. } => vec![(object.clone(), Verb::Patch)],
-        Action::DeleteObject { object, .. } => vec![(object.clone(), Verb::Delete)],
+        Action::ApplyObject { object, .. } | Action::UnmarkObject { object, .. } => vec![(object.clone(), ApiVerb::Patch)],
+        Action::EditConfigMap { object, .. } | Action::MarkPodTemplate { object, .. } => vec![(object.clone(), ApiVerb::Patch)],
+        Action::DeleteObject { object, .. } => vec![(object.clone(), ApiVerb::Delete)],
         Action::UninstallRelease { deletes, .. } => {
-            deletes.iter().flat_map(|object| [Verb::Get, Verb::Delete].map(|verb| (object.clone(), verb))).collect()
+            deletes.iter().flat_map(|object| [ApiVerb::Get, ApiVerb::Delete].map(|verb| (object.clone(), verb))).collect()
         }
         Action::EditNodes { edits, .. } => {
             let nodes = edits.iter().flat_map(|edit| &edit.nodes);
-            nodes.flat_map(|name| [Verb::Get, Verb::Patch].map(|verb| (node(name), verb))).collect()
+            nodes.flat_map(|name| [ApiVerb::Get, ApiVerb::Patch].map(|verb| (build_node_object_name(name), verb))).collect()
         }
         _ => Vec::new(),
     }
@@ -314,7 +314,7 @@ pub fn of_action(action: &Action) -> Vec<(ObjectName, Verb)> {
 /// What emptying a node and giving it back takes, besides the list of nodes that a plan goes by.
 pub fn of_drain(node: &str) -> Vec<(Right, String)> {
     let empty = "pods of such nodes, in whatever namespace".to_owned();
-    let of_pods = [("pods", Verb::List), ("pods/eviction", Verb::Create)];
+    let of_pods = [("pods", ApiVerb::List), ("pods/eviction", ApiVerb::Create)];
     let of_pods = of_pods.map(|(resource, verb)| (of_core(resource, None, verb), empty.clone()));
     of_uncordon(node).into_iter().chain(of_pods).collect()
 }
@@ -322,47 +322,47 @@ pub fn of_drain(node: &str) -> Vec<(Right, String)> {
 /// What giving a node back takes, which a run may have left cordoned.
 pub fn of_uncordon(node: &str) -> Vec<(Right, String)> {
     let cordon = "nodes that are cordoned before their hosts are disturbed, and given back".to_owned();
-    [Verb::Get, Verb::Patch].map(|verb| (of_core("nodes", Some(node), verb), cordon.clone())).into()
+    [ApiVerb::Get, ApiVerb::Patch].map(|verb| (of_core("nodes", Some(node), verb), cordon.clone())).into()
 }
 
 /// What a plan needs to know which hosts are nodes.
 pub fn of_nodes() -> (Right, String) {
     (
-        of_core("nodes", None, Verb::List),
+        of_core("nodes", None, ApiVerb::List),
         "which hosts are nodes, to be emptied before they are disturbed, and which are to be given back".to_owned(),
     )
 }
 
-fn of_core(resource: &str, name: Option<&str>, verb: Verb) -> Right {
+fn of_core(resource: &str, name: Option<&str>, verb: ApiVerb) -> Right {
     Right { namespace: None, group: String::new(), resource: resource.to_owned(), name: name.map(str::to_owned), verb }
 }
 
 /// The lock and the record of a spec's cluster.
-pub fn of_keeper(cluster: &str, level: Level) -> Vec<(Right, String)> {
-    let name = keeper(cluster);
-    let (lease, secret) = (lease(&name), secret(&name));
+pub fn of_keeper(cluster: &str, level: AccessLevel) -> Vec<(Right, String)> {
+    let name = build_cluster_object_name(cluster);
+    let (lease, secret) = (build_lease_right(&name), build_secret_right(&name));
     let (lock, record) = (format!("Lease {name}, the lock of a run"), format!("Secret {name}, the record of what was applied"));
     // A namespace itself is asked for in the namespace (kubernetes/apiserver: pkg/endpoints/request/requestinfo.go).
-    let which = (own(NAMESPACE, "", "namespaces")(Verb::Get), "whose UID tells which cluster it is".to_owned());
-    let mut out = vec![which, (lease(Verb::Get), lock.clone()), (secret(Verb::Get), record.clone())];
-    if level == Level::Apply {
-        out.extend([Verb::Patch, Verb::Create, Verb::Update].map(|verb| (lease(verb), lock.clone())));
-        out.extend([Verb::Patch, Verb::Create].map(|verb| (secret(verb), record.clone())));
+    let which = (build_own_right(NAMESPACE, "", "namespaces")(ApiVerb::Get), "whose UID tells which cluster it is".to_owned());
+    let mut out = vec![which, (lease(ApiVerb::Get), lock.clone()), (secret(ApiVerb::Get), record.clone())];
+    if level == AccessLevel::Apply {
+        out.extend([ApiVerb::Patch, ApiVerb::Create, ApiVerb::Update].map(|verb| (lease(verb), lock.clone())));
+        out.extend([ApiVerb::Patch, ApiVerb::Create].map(|verb| (secret(verb), record.clone())));
     }
     out
 }
 
 /// A right to the Lease of this name.
-pub fn lease(name: &str) -> impl Fn(Verb) -> Right {
-    own(name, "coordination.k8s.io", "leases")
+pub fn build_lease_right(name: &str) -> impl Fn(ApiVerb) -> Right {
+    build_own_right(name, "coordination.k8s.io", "leases")
 }
 
 /// A right to the Secret of this name.
-pub fn secret(name: &str) -> impl Fn(Verb) -> Right {
-    own(name, "", "secrets")
+pub fn build_secret_right(name: &str) -> impl Fn(ApiVerb) -> Right {
+    build_own_right(name, "", "secrets")
 }
 
-fn own(name: &str, group: &'static str, resource: &'static str) -> impl Fn(Verb) -> Right {
+fn build_own_right(name: &str, group: &'static str, resource: &'static str) -> impl Fn(ApiVerb) -> Right {
     let (namespace, name) = (NAMESPACE.to_owned(), name.to_owned());
     move |verb| Right {
         namespace: Some(namespace.clone()),

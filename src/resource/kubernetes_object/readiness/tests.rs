@@ -4,7 +4,7 @@ use super::*;
 use serde_json::json;
 
 fn said(wish: Value, kind: &str, object: Value) -> String {
-    let wanted = wanted(&json!({ "ready": wish }), kind).expect("it is judged");
+    let wanted = parse_readiness_criteria(&json!({ "ready": wish }), kind).expect("it is judged");
     match wanted.judge(&object, kind) {
         Readiness::Ready => "ready".to_owned(),
         Readiness::Not { words, hopeless } => hopeless.map_or(words.clone(), |hopeless| format!("{words} | {}", hopeless.why)),
@@ -104,8 +104,11 @@ fn states_that_operators_write_are_fields_and_lists() {
 
 #[test]
 fn what_is_judged_and_what_is_wrong_with_a_wish() {
-    assert!(wanted(&json!({}), "ConfigMap.core").is_none() && wanted(&json!({ "ready": false }), "DaemonSet.apps").is_none());
-    assert!(wanted(&json!({ "ready": { "fields": { "a": 1 } } }), "ConfigMap.core").is_some_and(|ready| ready.is_said()));
+    assert!(
+        parse_readiness_criteria(&json!({}), "ConfigMap.core").is_none()
+            && parse_readiness_criteria(&json!({ "ready": false }), "DaemonSet.apps").is_none()
+    );
+    assert!(parse_readiness_criteria(&json!({ "ready": { "fields": { "a": 1 } } }), "ConfigMap.core").is_some_and(|ready| ready.is_said()));
     for wrong in [
         json!({ "ready": 3 }),
         json!({ "ready": { "node": 3 } }),
@@ -113,9 +116,9 @@ fn what_is_judged_and_what_is_wrong_with_a_wish() {
         json!({ "ready": { "within_s": 90_000 } }),
         json!({ "ready": { "conditions": [{}] } }),
     ] {
-        assert_eq!(check(&wrong).len(), 1, "{wrong}");
+        assert_eq!(check_ready_field(&wrong).len(), 1, "{wrong}");
     }
-    assert_eq!(check(&json!({ "ready": { "nodes": 3, "within_s": 60 } })), []);
+    assert_eq!(check_ready_field(&json!({ "ready": { "nodes": 3, "within_s": 60 } })), []);
 }
 
 /// KubeRay writes the generation that it has seen only together with something else of the status.

@@ -1,7 +1,7 @@
 //! The tree of NVUE, as `nvue.py` prints what of it is judged: `{"ports": [...], "set": {...}}`.
 
 use crate::Fact;
-use crate::switch::unreadable::{PRIORITIES, number as digits, unreadable};
+use crate::switch::unreadable::{PRIORITIES, build_unreadable_fact, parse_bounded_number as digits};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -40,7 +40,7 @@ impl Nvue {
 
     /// A number that is set at a place.
     pub fn number(&self, path: &[&str], bounds: RangeInclusive<u64>) -> Fact<u64> {
-        number(path.join(" "), self.at(path), bounds)
+        parse_number_value(path.join(" "), self.at(path), bounds)
     }
 
     /// True where the switch has the port, as far as it said.
@@ -55,7 +55,7 @@ impl Nvue {
 }
 
 /// Numbers are numbers, and texts where a release has them so.
-pub fn number(what: impl Display, value: Option<&Value>, bounds: RangeInclusive<u64>) -> Fact<u64> {
+pub fn parse_number_value(what: impl Display, value: Option<&Value>, bounds: RangeInclusive<u64>) -> Fact<u64> {
     match value {
         Some(Value::String(text)) => digits(what, Some(text.trim()), bounds),
         value => digits(what, value.map(Value::to_string).as_deref(), bounds),
@@ -63,8 +63,8 @@ pub fn number(what: impl Display, value: Option<&Value>, bounds: RangeInclusive<
 }
 
 /// What a word or an entry at a place makes no sense of is said as JSON.
-pub fn odd<T>(what: impl Display, value: &Value) -> Fact<T> {
-    unreadable(what, &value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+pub fn build_unreadable_value<T>(what: impl Display, value: &Value) -> Fact<T> {
+    build_unreadable_fact(what, &value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
 /// True for the words by which releases switch something off: `off` up to 5.8, `disable`, `disabled` (CumulusNetworks/docs:
@@ -79,20 +79,20 @@ pub fn is_on(what: impl Display, value: Option<&Value>) -> Fact<bool> {
         None | Some(Value::Bool(true)) => Fact::Is(true),
         value if is_off(value) => Fact::Is(false),
         Some(Value::String(word)) if ["on", "enable", "enabled"].contains(&word.as_str()) => Fact::Is(true),
-        Some(other) => odd(what, other),
+        Some(other) => build_unreadable_value(what, other),
     }
 }
 
 /// The priorities that are keys of a collection, where all of them are.
-pub fn priorities(what: impl Display, value: Option<&Value>) -> Fact<BTreeSet<u64>> {
+pub fn parse_priority_keys(what: impl Display, value: Option<&Value>) -> Fact<BTreeSet<u64>> {
     let all = match value {
         None => return Fact::Is(BTreeSet::new()),
         Some(Value::Object(all)) => all,
-        Some(other) => return odd(what, other),
+        Some(other) => return build_unreadable_value(what, other),
     };
     let number = |key: &str| digits("", Some(key), PRIORITIES).value().copied();
     match all.keys().find(|key| number(key).is_none()) {
-        Some(key) => unreadable(what, key),
+        Some(key) => build_unreadable_fact(what, key),
         None => Fact::Is(all.keys().filter_map(|key| number(key)).collect()),
     }
 }

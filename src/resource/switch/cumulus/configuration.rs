@@ -2,12 +2,12 @@
 
 use super::OURS;
 use super::config::Nvue;
-use super::edit::{Edit, Edits, Leaf};
-use super::intent::{self, own};
-use super::port_view::PortView;
-use super::profile::Family;
+use super::edit::{CumulusEdit, CumulusEditBuilder, Leaf};
+use super::intent::{self, format_port_profile_name};
+use super::port_view::CumulusPortView;
+use super::profile::QosProfileKind;
 use crate::Reading;
-use crate::switch::configuration::{Configuration, Kept, Port, Wanted, unlike_as_a_whole};
+use crate::switch::configuration::{DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings, unlike_as_a_whole};
 use crate::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -19,45 +19,49 @@ const SHARED: &str = "shared";
 const SHARED_PLACES: [&str; 3] =
     ["qos traffic-pool default-lossless memory-percent", "qos pfc-watchdog polling-interval", "qos pfc-watchdog robustness"];
 
-impl Configuration for Nvue {
+impl SwitchConfiguration for Nvue {
     fn ports(&self) -> Vec<&str> {
         self.port_names()
     }
 
-    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn Port + 'a>> {
-        PortView::of(self, name).map(|view| Box::new(view) as Box<dyn Port>)
+    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn SwitchPortSettings + 'a>> {
+        CumulusPortView::of(self, name).map(|view| Box::new(view) as Box<dyn SwitchPortSettings>)
     }
 
-    fn edits(&self, port: &str, wanted: &Wanted) -> Result<Vec<SwitchEdit>, String> {
+    fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String> {
         let edits = match wanted {
-            Wanted::Port { mtu, up } => intent::port(self, port, *mtu, *up),
-            Wanted::Qos(wanted) => intent::qos(self, port, wanted)?,
-            Wanted::Marking { queue, thresholds } => intent::marking(self, port, *queue, *thresholds)?,
-            Wanted::Cable { metres } => intent::cable(self, port, *metres)?,
+            DesiredPortSetting::Port { mtu, up } => intent::plan_cumulus_port_edits(self, port, *mtu, *up),
+            DesiredPortSetting::Qos(wanted) => intent::plan_cumulus_qos_edits(self, port, wanted)?,
+            DesiredPortSetting::Marking { queue, thresholds } => intent::plan_cumulus_marking_edits(self, port, *queue, *thresholds)?,
+            DesiredPortSetting::Cable { metres } => intent::plan_cumulus_cable_edits(self, port, *metres)?,
         };
-        Ok(ours(edits))
+        Ok(wrap_cumulus_edits(edits))
     }
 
-    fn before(&self, port: &str, wanted: &Wanted) -> Value {
-        let profile = own(port);
-        let at = |path: String| (path.clone(), self.at(&path.split(' ').collect::<Vec<_>>()).map_or(Value::Null, whole));
-        let binding = |family: Family| at(format!("interface {port} qos {} profile", family.word()));
+    fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
+        let profile = format_port_profile_name(port);
+        let at = |path: String| (path.clone(), self.at(&path.split(' ').collect::<Vec<_>>()).map_or(Value::Null, wrap_tree_value));
+        let binding = |family: QosProfileKind| at(format!("interface {port} qos {} profile", family.word()));
         // A port that is bound to its own profile already is put back to what that says.
-        let is_own = |family: Family| self.bound(port, family) == Some(&profile);
+        let is_own = |family: QosProfileKind| self.bound(port, family) == Some(&profile);
         let places: Vec<(String, Value)> = match wanted {
             // A port that we brought up is never taken down again: others may have come to use it.
-            Wanted::Port { mtu, .. } => mtu.iter().map(|_| at(format!("interface {port} link mtu"))).collect(),
-            Wanted::Cable { .. } => {
-                let cable = self.effective(port, Family::Pfc).get("cable-length").cloned();
+            DesiredPortSetting::Port { mtu, .. } => mtu.iter().map(|_| at(format!("interface {port} link mtu"))).collect(),
+            DesiredPortSetting::Cable { .. } => {
+                let cable = self.effective(port, QosProfileKind::Pfc).get("cable-length").cloned();
                 vec![(format!("qos pfc {profile} cable-length"), cable.unwrap_or_default())]
             }
-            Wanted::Marking { queue, .. } if is_own(Family::Marking) => {
-                vec![at(format!("qos {} {profile} traffic-class {queue}", Family::Marking.word()))]
+            DesiredPortSetting::Marking { queue, .. } if is_own(QosProfileKind::Marking) => {
+                vec![at(format!("qos {} {profile} traffic-class {queue}", QosProfileKind::Marking.word()))]
             }
-            Wanted::Marking { .. } => vec![binding(Family::Marking)],
-            Wanted::Qos(wanted) => {
-                let mut places = vec![binding(Family::Mapping), binding(Family::Scheduler)];
-                let pfc = if is_own(Family::Pfc) { at(format!("qos pfc {profile} switch-priority")) } else { binding(Family::Pfc) };
+            DesiredPortSetting::Marking { .. } => vec![binding(QosProfileKind::Marking)],
+            DesiredPortSetting::Qos(wanted) => {
+                let mut places = vec![binding(QosProfileKind::Mapping), binding(QosProfileKind::Scheduler)];
+                let pfc = if is_own(QosProfileKind::Pfc) {
+                    at(format!("qos pfc {profile} switch-priority"))
+                } else {
+                    binding(QosProfileKind::Pfc)
+                };
                 places.push(pfc);
                 if wanted.watchdog.is_some() {
                     places.push(at(format!("interface {port} qos pfc-watchdog")));
@@ -69,22 +73,22 @@ impl Configuration for Nvue {
         Value::Object(places.into_iter().collect::<Map<_, _>>())
     }
 
-    fn kept(&self, port: &str, before: &Value) -> Vec<Kept> {
+    fn kept(&self, port: &str, before: &Value) -> Vec<RestorableSetting> {
         let kept = |(path, was): (Vec<&str>, &Value)| {
-            let is = self.at(&path).map_or(Reading::Absent, |is| reading(port, is));
-            Kept { called: called(port, &path), was: reading(port, was), is }
+            let is = self.at(&path).map_or(Reading::Absent, |is| build_setting_reading(port, is));
+            RestorableSetting { called: describe_setting_path(port, &path), was: build_setting_reading(port, was), is }
         };
         self.places(port, before).into_iter().map(kept).collect()
     }
 
     fn put_back(&self, port: &str, before: &Value) -> Vec<SwitchEdit> {
-        let mut edits = Edits::of(self);
-        let profile = own(port);
+        let mut edits = CumulusEditBuilder::of(self);
+        let profile = format_port_profile_name(port);
         let mut back = Vec::new();
         for (path, was) in self.places(port, before) {
             match was {
                 Value::Null => edits.unset(&path),
-                Value::Object(was) => back.extend(mirrored(self, &path, was)),
+                Value::Object(was) => back.extend(build_subtree_restore_edits(self, &path, was)),
                 was => edits.set(&path, Leaf::of(was).unwrap_or(Leaf::Entry {})),
             }
             // The profile of the port alone goes once the port is bound to it no more.
@@ -97,7 +101,7 @@ impl Configuration for Nvue {
         back.extend(edits.finish());
         back.sort();
         back.dedup();
-        ours(back)
+        wrap_cumulus_edits(back)
     }
 
     fn stays(&self, before: &Value) -> Vec<String> {
@@ -109,7 +113,7 @@ impl Configuration for Nvue {
         stays.collect()
     }
 
-    fn unlike(&self, other: &dyn Configuration) -> Option<BTreeSet<String>> {
+    fn unlike(&self, other: &dyn SwitchConfiguration) -> Option<BTreeSet<String>> {
         unlike_as_a_whole(self, other)
     }
 }
@@ -122,7 +126,7 @@ impl Nvue {
         // A profile that came with a binding goes with it, whatever a later wish of the port found in it.
         let goes = |family: &str| before.get(format!("interface {port} qos {family} profile")).is_some();
         let is_there = |path: &[&str]| match path {
-            ["qos", family, profile, ..] if *profile == own(port) => self.at(&path[..3]).is_some() && !goes(family),
+            ["qos", family, profile, ..] if *profile == format_port_profile_name(port) => self.at(&path[..3]).is_some() && !goes(family),
             ["interface", ..] => true,
             _ => false,
         };
@@ -131,28 +135,28 @@ impl Nvue {
 }
 
 /// A tree is remembered as one: a later wish of the port adds nothing to it.
-fn whole(value: &Value) -> Value {
+fn wrap_tree_value(value: &Value) -> Value {
     if value.is_object() { Value::Array(vec![value.clone()]) } else { value.clone() }
 }
 
 /// A place as it was, and nothing beside.
-fn mirrored(nvue: &Nvue, path: &[&str], was: &Map<String, Value>) -> Vec<Edit> {
-    let mut edits = Edits::of(nvue);
+fn build_subtree_restore_edits(nvue: &Nvue, path: &[&str], was: &Map<String, Value>) -> Vec<CumulusEdit> {
+    let mut edits = CumulusEditBuilder::of(nvue);
     if was.is_empty() {
         edits.set(path, Leaf::Entry {});
     }
     edits.copy(path, was, &[]);
-    edits.finish().into_iter().map(|edit| Edit { copied: false, ..edit }).collect()
+    edits.finish().into_iter().map(|edit| CumulusEdit { copied: false, ..edit }).collect()
 }
 
-fn ours(edits: Vec<Edit>) -> Vec<SwitchEdit> {
+fn wrap_cumulus_edits(edits: Vec<CumulusEdit>) -> Vec<SwitchEdit> {
     edits.into_iter().map(SwitchEdit::Cumulus).collect()
 }
 
 /// A value, or the names of what is there; alike for all ports.
-fn reading(port: &str, value: &Value) -> Reading {
+fn build_setting_reading(port: &str, value: &Value) -> Reading {
     match value {
-        Value::String(name) if *name == own(port) => Reading::is(format!("{OURS}'s own")),
+        Value::String(name) if *name == format_port_profile_name(port) => Reading::is(format!("{OURS}'s own")),
         Value::Null => Reading::Absent,
         Value::Object(map) if map.is_empty() => Reading::is("there"),
         Value::Object(map) => Reading::is(map.keys().cloned().collect::<Vec<_>>().join(", ")),
@@ -161,7 +165,7 @@ fn reading(port: &str, value: &Value) -> Reading {
 }
 
 /// What a place is called, alike for all ports.
-fn called(port: &str, path: &[&str]) -> String {
-    let words = path.iter().filter(|word| !["interface", "qos", "link", port, &own(port)].contains(word));
+fn describe_setting_path(port: &str, path: &[&str]) -> String {
+    let words = path.iter().filter(|word| !["interface", "qos", "link", port, &format_port_profile_name(port)].contains(word));
     words.copied().collect::<Vec<_>>().join(" ")
 }

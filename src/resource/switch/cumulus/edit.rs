@@ -1,7 +1,7 @@
 //! Edits of NVUE's tree as values, as the lines of `nv set` and `nv unset`, and as the documents that `nv config patch` takes.
 
 use super::OURS;
-use super::config::{Nvue, number};
+use super::config::{Nvue, parse_number_value};
 use crate::switch::edit::Disturbance;
 use crate::{Disruption, Fact};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ impl Leaf {
 
     fn is(&self, value: &Value) -> bool {
         match self {
-            Leaf::Number(n) => number("", Some(value), 0..=u64::MAX) == Fact::Is(*n),
+            Leaf::Number(n) => parse_number_value("", Some(value), 0..=u64::MAX) == Fact::Is(*n),
             Leaf::Word(word) => value.as_str() == Some(word),
             Leaf::Entry {} => value.is_object(),
         }
@@ -51,7 +51,7 @@ impl Leaf {
 
 /// One place that gets another value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Edit {
+pub struct CumulusEdit {
     /// The words of the path: `interface`, `swp1`, `link`, `mtu`.
     pub path: Vec<String>,
     /// The value; nothing takes away what is there, and all below it.
@@ -65,7 +65,7 @@ pub struct Edit {
     pub missing: bool,
 }
 
-impl Edit {
+impl CumulusEdit {
     /// The port that it is about alone: its interface, or the profile that has its name.
     pub fn port(&self) -> Option<&str> {
         match self.path.as_slice() {
@@ -80,15 +80,15 @@ impl Edit {
 }
 
 /// Collects edits against one revision; what is so already is no edit.
-pub struct Edits<'a> {
+pub struct CumulusEditBuilder<'a> {
     nvue: &'a Nvue,
-    edits: Vec<Edit>,
+    edits: Vec<CumulusEdit>,
 }
 
-impl<'a> Edits<'a> {
+impl<'a> CumulusEditBuilder<'a> {
     /// None yet.
     pub fn of(nvue: &'a Nvue) -> Self {
-        Edits { nvue, edits: Vec::new() }
+        CumulusEditBuilder { nvue, edits: Vec::new() }
     }
 
     /// Sets a place.
@@ -118,7 +118,10 @@ impl<'a> Edits<'a> {
     /// Makes a profile a copy of another one, but for some of its members.
     pub fn copy(&mut self, path: &[&str], from: &Map<String, Value>, except: &[&str]) {
         let kept = |map: &Map<String, Value>| -> BTreeMap<Vec<String>, Leaf> {
-            map.iter().filter(|(name, _)| !except.contains(&name.as_str())).flat_map(|(name, value)| leaves(name, value)).collect()
+            map.iter()
+                .filter(|(name, _)| !except.contains(&name.as_str()))
+                .flat_map(|(name, value)| collect_leaf_values(name, value))
+                .collect()
         };
         let wanted = kept(from);
         let there = self.nvue.at(path).and_then(Value::as_object).map(kept).unwrap_or_default();
@@ -135,11 +138,11 @@ impl<'a> Edits<'a> {
     }
 
     fn push(&mut self, path: &[&str], value: Option<Leaf>, copied: bool, missing: bool) {
-        self.edits.push(Edit { path: path.iter().map(|word| (*word).to_owned()).collect(), value, copied, missing });
+        self.edits.push(CumulusEdit { path: path.iter().map(|word| (*word).to_owned()).collect(), value, copied, missing });
     }
 
     /// The edits, each once.
-    pub fn finish(mut self) -> Vec<Edit> {
+    pub fn finish(mut self) -> Vec<CumulusEdit> {
         self.edits.sort();
         self.edits.dedup();
         self.edits
@@ -147,11 +150,11 @@ impl<'a> Edits<'a> {
 }
 
 /// The ends of a value, with the words that lead there.
-fn leaves(name: &str, value: &Value) -> Vec<(Vec<String>, Leaf)> {
+fn collect_leaf_values(name: &str, value: &Value) -> Vec<(Vec<String>, Leaf)> {
     match (Leaf::of(value), value.as_object()) {
         (Some(leaf), _) => vec![(vec![name.to_owned()], leaf)],
         (None, Some(map)) => {
-            let below = map.iter().flat_map(|(name, value)| leaves(name, value));
+            let below = map.iter().flat_map(|(name, value)| collect_leaf_values(name, value));
             below.map(|(path, leaf)| ([vec![name.to_owned()], path].concat(), leaf)).collect()
         }
         _ => Vec::new(),
@@ -159,10 +162,10 @@ fn leaves(name: &str, value: &Value) -> Vec<(Vec<String>, Leaf)> {
 }
 
 /// What is really told, of all edits of a step: what is wished goes before what is carried over, and both before what is only not to come.
-pub fn told(edits: &[Edit]) -> Vec<&Edit> {
-    let mut places: BTreeMap<&[String], &Edit> = BTreeMap::new();
+pub fn select_effective_edits(edits: &[CumulusEdit]) -> Vec<&CumulusEdit> {
+    let mut places: BTreeMap<&[String], &CumulusEdit> = BTreeMap::new();
     for edit in edits {
-        let stands = |there: &Edit| (there.copied, there.value.is_none()) <= (edit.copied, edit.value.is_none());
+        let stands = |there: &CumulusEdit| (there.copied, there.value.is_none()) <= (edit.copied, edit.value.is_none());
         if !places.get(edit.path.as_slice()).is_some_and(|there| stands(there)) {
             places.insert(&edit.path, edit);
         }
@@ -184,12 +187,12 @@ pub fn told(edits: &[Edit]) -> Vec<&Edit> {
 
 /// The documents of all edits of a step, one to be patched after the other: NVUE takes no `unset` and `set` of the same object in one
 /// patch (CumulusNetworks/docs: content/cumulus-linux-516/System-Configuration/NVIDIA-User-Experience-NVUE/NVUE-CLI.md).
-pub fn documents(edits: &[Edit]) -> Vec<Value> {
+pub fn build_patch_documents(edits: &[CumulusEdit]) -> Vec<Value> {
     let (mut gone, mut set) = (Map::new(), Map::new());
-    for edit in told(edits) {
+    for edit in select_effective_edits(edits) {
         match &edit.value {
-            None => put(&mut gone, &edit.path, Value::Null),
-            Some(leaf) => put(&mut set, &edit.path, json!(leaf)),
+            None => insert_tree_value(&mut gone, &edit.path, Value::Null),
+            Some(leaf) => insert_tree_value(&mut set, &edit.path, json!(leaf)),
         }
     }
     let document = |(word, tree): (&str, Map<String, Value>)| (!tree.is_empty()).then(|| json!([{ word: tree }]));
@@ -197,7 +200,7 @@ pub fn documents(edits: &[Edit]) -> Vec<Value> {
 }
 
 /// An entry may have more below it.
-fn put(tree: &mut Map<String, Value>, path: &[String], value: Value) {
+fn insert_tree_value(tree: &mut Map<String, Value>, path: &[String], value: Value) {
     let [word, rest @ ..] = path else { return };
     if rest.is_empty() {
         let has_more = value.is_object() && tree.get(word).is_some_and(Value::is_object);
@@ -211,14 +214,14 @@ fn put(tree: &mut Map<String, Value>, path: &[String], value: Value) {
         *below = Value::Object(Map::new());
     }
     if let Value::Object(below) = below {
-        put(below, rest, value);
+        insert_tree_value(below, rest, value);
     }
 }
 
 /// What edits do to a port: NVUE has switchd read its files again, which changes nothing for packets on their way but where buffers change
 /// (the manual, switchd and QoS).
-pub fn disturbance(edits: &[Edit], port: &str, is_up: bool) -> Disturbance {
-    let told = told(edits);
+pub fn compute_cumulus_disruption(edits: &[CumulusEdit], port: &str, is_up: bool) -> Disturbance {
+    let told = select_effective_edits(edits);
     let touches = |words: &[&str]| told.iter().any(|edit| words.iter().all(|word| edit.path.iter().any(|there| there == word)));
     let mut interrupts = Vec::new();
     if is_up && touches(&["qos", "pfc"]) {

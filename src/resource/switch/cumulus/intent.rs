@@ -1,15 +1,15 @@
 //! What NVUE has to be told for a wish: edits against the applied revision. The errors say why a wish cannot be had.
 
 use super::config::Nvue;
-use super::edit::{Edit, Edits, Leaf};
-use super::port_view::PortView;
-use super::profile::{Family, Roce};
+use super::edit::{CumulusEdit, CumulusEditBuilder, Leaf};
+use super::port_view::CumulusPortView;
+use super::profile::{QosProfileKind, Roce};
 use super::{OURS, POLLING_MS, ROBUSTNESS};
 use crate::Fact;
 use crate::switch::body::Qos;
-use crate::switch::configuration::Port as _;
+use crate::switch::configuration::SwitchPortSettings as _;
 use crate::switch::unreadable::ANY;
-use crate::switch::{Thresholds, Watchdog};
+use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
 use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
 
@@ -17,12 +17,12 @@ use serde_json::{Map, Value, json};
 const POOLS: [(&str, u64); 2] = [("default-lossless", 50), ("default-lossy", 50)];
 
 /// The profile of one port alone: the cable and the thresholds are the port's own, and it goes with what is taken back.
-pub fn own(port: &str) -> String {
+pub fn format_port_profile_name(port: &str) -> String {
     format!("{OURS}_{port}")
 }
 
 /// The profile of all ports that were bound to the same one: the classes are those of the fabric.
-fn shared(nvue: &Nvue, port: &str, family: Family) -> String {
+fn select_shared_profile_name(nvue: &Nvue, port: &str, family: QosProfileKind) -> String {
     match nvue.bound(port, family) {
         Some(bound) if bound == OURS || bound.starts_with(&format!("{OURS}_")) => bound.to_owned(),
         Some(bound) => format!("{OURS}_{bound}"),
@@ -30,18 +30,18 @@ fn shared(nvue: &Nvue, port: &str, family: Family) -> String {
     }
 }
 
-fn word(text: &str) -> Leaf {
+fn new_word_leaf(text: &str) -> Leaf {
     Leaf::Word(text.to_owned())
 }
 
-fn bind(edits: &mut Edits, port: &str, family: Family, profile: &str) {
-    edits.set(&["interface", port, "qos", family.word(), "profile"], word(profile));
+fn bind_port_profile(edits: &mut CumulusEditBuilder, port: &str, family: QosProfileKind, profile: &str) {
+    edits.set(&["interface", port, "qos", family.word(), "profile"], new_word_leaf(profile));
 }
 
 /// MTU and whether the port is up.
-pub fn port(nvue: &Nvue, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<Edit> {
-    let mut edits = Edits::of(nvue);
-    let Some(view) = PortView::of(nvue, port) else { return Vec::new() };
+pub fn plan_cumulus_port_edits(nvue: &Nvue, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<CumulusEdit> {
+    let mut edits = CumulusEditBuilder::of(nvue);
+    let Some(view) = CumulusPortView::of(nvue, port) else { return Vec::new() };
     if let Some(mtu) = mtu.filter(|mtu| view.mtu() != Fact::Is(*mtu)) {
         edits.set(&["interface", port, "link", "mtu"], Leaf::Number(mtu));
     }
@@ -49,7 +49,7 @@ pub fn port(nvue: &Nvue, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<
         let state = ["interface", port, "link", "state"];
         let (wanted, other) = if up { ("up", "down") } else { ("down", "up") };
         match nvue.text(&state) {
-            Some(_) => edits.set(&state, word(wanted)),
+            Some(_) => edits.set(&state, new_word_leaf(wanted)),
             None => {
                 edits.unset(&[&state[..], &[other]].concat());
                 edits.set(&[&state[..], &[wanted]].concat(), Leaf::Entry {});
@@ -60,7 +60,7 @@ pub fn port(nvue: &Nvue, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<
 }
 
 /// What nobody can change for one port: the macro's other modes set classes that are others'.
-fn check(nvue: &Nvue, wants_pfc: bool) -> Result<(), String> {
+fn check_roce_mode(nvue: &Nvue, wants_pfc: bool) -> Result<(), String> {
     match nvue.roce() {
         Roce::Other(words) => Err(format!(
             "`qos roce {words}` rules the classes of all ports of this switch: unset it (`nv unset qos roce {}`), or take the port out of the spec",
@@ -76,26 +76,26 @@ fn check(nvue: &Nvue, wants_pfc: bool) -> Result<(), String> {
 }
 
 /// The length of the cable, by which the switch sizes the buffer of a paused priority.
-pub fn cable(nvue: &Nvue, port: &str, metres: u64) -> Result<Vec<Edit>, String> {
-    let mut edits = Edits::of(nvue);
-    check(nvue, false)?;
-    if PortView::of(nvue, port).is_some_and(|view| view.cable_m() != Fact::Is(metres)) {
-        let profile = own(port);
-        edits.copy(&["qos", "pfc", &profile], &nvue.effective(port, Family::Pfc), &["cable-length"]);
+pub fn plan_cumulus_cable_edits(nvue: &Nvue, port: &str, metres: u64) -> Result<Vec<CumulusEdit>, String> {
+    let mut edits = CumulusEditBuilder::of(nvue);
+    check_roce_mode(nvue, false)?;
+    if CumulusPortView::of(nvue, port).is_some_and(|view| view.cable_m() != Fact::Is(metres)) {
+        let profile = format_port_profile_name(port);
+        edits.copy(&["qos", "pfc", &profile], &nvue.effective(port, QosProfileKind::Pfc), &["cable-length"]);
         edits.set(&["qos", "pfc", &profile, "cable-length"], Leaf::Number(metres));
-        bind(&mut edits, port, Family::Pfc, &profile);
+        bind_port_profile(&mut edits, port, QosProfileKind::Pfc, &profile);
     }
     Ok(edits.finish())
 }
 
 /// Marking of a queue.
-pub fn marking(nvue: &Nvue, port: &str, queue: u64, wanted: Thresholds) -> Result<Vec<Edit>, String> {
-    let mut edits = Edits::of(nvue);
-    check(nvue, false)?;
-    if PortView::of(nvue, port).is_some_and(|view| view.marking(queue) != Fact::Is(wanted)) {
-        let (profile, queue) = (own(port), queue.to_string());
-        let path = ["qos", Family::Marking.word(), &profile];
-        let mut others = nvue.effective(port, Family::Marking);
+pub fn plan_cumulus_marking_edits(nvue: &Nvue, port: &str, queue: u64, wanted: EcnMarkingThresholds) -> Result<Vec<CumulusEdit>, String> {
+    let mut edits = CumulusEditBuilder::of(nvue);
+    check_roce_mode(nvue, false)?;
+    if CumulusPortView::of(nvue, port).is_some_and(|view| view.marking(queue) != Fact::Is(wanted)) {
+        let (profile, queue) = (format_port_profile_name(port), queue.to_string());
+        let path = ["qos", QosProfileKind::Marking.word(), &profile];
+        let mut others = nvue.effective(port, QosProfileKind::Marking);
         // What is wished stands in the copy too: a place that is so already is told to nobody, and the copy would take it away.
         if let Some(all) = others.get_mut("traffic-class").and_then(Value::as_object_mut) {
             let red = all.remove(&queue).and_then(|class| class.get("red").cloned());
@@ -113,15 +113,15 @@ pub fn marking(nvue: &Nvue, port: &str, queue: u64, wanted: Thresholds) -> Resul
         {
             edits.set(&[&class[..], &[name]].concat(), Leaf::Number(value));
         }
-        bind(&mut edits, port, Family::Marking, &profile);
+        bind_port_profile(&mut edits, port, QosProfileKind::Marking, &profile);
     }
     Ok(edits.finish())
 }
 
 /// Classes of a port.
-pub fn qos(nvue: &Nvue, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String> {
-    let Some(view) = PortView::of(nvue, port) else { return Ok(Vec::new()) };
-    check(nvue, !wanted.pfc().is_empty())?;
+pub fn plan_cumulus_qos_edits(nvue: &Nvue, port: &str, wanted: &Qos) -> Result<Vec<CumulusEdit>, String> {
+    let Some(view) = CumulusPortView::of(nvue, port) else { return Ok(Vec::new()) };
+    check_roce_mode(nvue, !wanted.pfc().is_empty())?;
     for class in &wanted.classes {
         match view.queue(class.priority) {
             Fact::Is(queue) if queue != class.priority => {
@@ -140,34 +140,34 @@ pub fn qos(nvue: &Nvue, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String> {
             _ => {}
         }
     }
-    let mut edits = Edits::of(nvue);
-    classify(nvue, &mut edits, port, wanted)?;
+    let mut edits = CumulusEditBuilder::of(nvue);
+    add_dscp_map_edits(nvue, &mut edits, port, wanted)?;
     if view.pfc() != Fact::Is(wanted.pfc()) {
-        pause(nvue, &mut edits, port, wanted)?;
+        add_pfc_edits(nvue, &mut edits, port, wanted)?;
     }
     if !wanted.pfc().is_empty() && view.has_lossless_pool() != Fact::Is(true) {
-        divide(nvue, &mut edits)?;
+        add_buffer_pool_edits(nvue, &mut edits)?;
     }
     if let Some(watchdog) = &wanted.watchdog {
-        watch(nvue, &mut edits, port, watchdog)?;
+        add_watchdog_edits(nvue, &mut edits, port, watchdog)?;
     }
     let strict: Vec<u64> = wanted.classes.iter().filter(|class| class.strict).map(|class| class.priority).collect();
     if strict.iter().any(|queue| view.is_strict(*queue) != Fact::Is(true)) {
-        schedule(nvue, &mut edits, port, &strict);
+        add_scheduler_edits(nvue, &mut edits, port, &strict);
     }
     Ok(edits.finish())
 }
 
 /// Which priority packets have. A profile that says something of one DSCP says it of all 64, because nothing says what it does with the
 /// others; the VLAN tag counts for packets without a DSCP where it counted before.
-fn classify(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) -> Result<(), String> {
+fn add_dscp_map_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, wanted: &Qos) -> Result<(), String> {
     let dscps = || wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority)));
     if dscps().all(|(dscp, priority)| nvue.priority(port, dscp) == Fact::Is(priority)) {
         return Ok(());
     }
-    let profile = shared(nvue, port, Family::Mapping);
+    let profile = select_shared_profile_name(nvue, port, QosProfileKind::Mapping);
     let path = ["qos", "mapping", &profile];
-    let now = nvue.effective(port, Family::Mapping);
+    let now = nvue.effective(port, QosProfileKind::Mapping);
     let own = nvue.at(&path).and_then(Value::as_object);
     let trust = |profile: &Map<String, Value>| profile.get("trust").and_then(Value::as_str).map(str::to_owned);
     if own.is_none() {
@@ -182,25 +182,25 @@ fn classify(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) -> Result<
         edits.copy(&path, &copy, &["trust"]);
     }
     let by_tag = matches!(trust(own.unwrap_or(&now)).as_deref(), Some("l2" | "both"));
-    edits.set(&[&path[..], &["trust"]].concat(), word(if by_tag { "both" } else { "l3" }));
+    edits.set(&[&path[..], &["trust"]].concat(), new_word_leaf(if by_tag { "both" } else { "l3" }));
     for (dscp, priority) in dscps() {
         edits.set(&[&path[..], &["dscp", &dscp.to_string(), "switch-priority"]].concat(), Leaf::Number(priority));
     }
-    bind(edits, port, Family::Mapping, &profile);
+    bind_port_profile(edits, port, QosProfileKind::Mapping, &profile);
     Ok(())
 }
 
 /// Which priorities pause, and no others. Both ways are on where nothing is said (the manual, PFC).
-fn pause(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) -> Result<(), String> {
+fn add_pfc_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, wanted: &Qos) -> Result<(), String> {
     if let Some(profile) = nvue.text(&["interface", port, "qos", "link-pause", "profile"]) {
         return Err(format!(
             "{port} has link pause (profile {}), and a port has that or PFC: `nv unset interface {port} qos link-pause` takes it away",
             one_line(profile, 40)
         ));
     }
-    let profile = own(port);
+    let profile = format_port_profile_name(port);
     let path = ["qos", "pfc", &profile];
-    let now = nvue.effective(port, Family::Pfc);
+    let now = nvue.effective(port, QosProfileKind::Pfc);
     edits.copy(&path, &now, &["switch-priority", "tx", "rx"]);
     let owned = nvue.at(&path).and_then(Value::as_object);
     let of = |profile: Option<&Map<String, Value>>| -> Vec<String> {
@@ -217,12 +217,12 @@ fn pause(nvue: &Nvue, edits: &mut Edits, port: &str, wanted: &Qos) -> Result<(),
     for priority in wanted.pfc() {
         edits.set(&[&path[..], &["switch-priority", &priority.to_string()]].concat(), Leaf::Entry {});
     }
-    bind(edits, port, Family::Pfc, &profile);
+    bind_port_profile(edits, port, QosProfileKind::Pfc, &profile);
     Ok(())
 }
 
 /// Sets buffers aside for paused packets where nobody divided them: all are for the others then (the manual, Flow Control Buffers).
-fn divide(nvue: &Nvue, edits: &mut Edits) -> Result<(), String> {
+fn add_buffer_pool_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder) -> Result<(), String> {
     let pools = nvue.at(&["qos", "traffic-pool"]).and_then(Value::as_object);
     let divided = pools.into_iter().flatten().any(|(_, pool)| pool.get("memory-percent").is_some());
     let advanced = nvue.at(&["qos", "advance-buffer-config"]).is_some();
@@ -240,7 +240,7 @@ fn divide(nvue: &Nvue, edits: &mut Edits) -> Result<(), String> {
 }
 
 /// The times are for all ports of the switch, and the action is not to be chosen (the manual, PFC Watchdog).
-fn watch(nvue: &Nvue, edits: &mut Edits, port: &str, watchdog: &Watchdog) -> Result<(), String> {
+fn add_watchdog_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, watchdog: &PfcWatchdogSettings) -> Result<(), String> {
     let (detection, polling) = (watchdog.detection_ms, watchdog.restoration_ms);
     if watchdog.action != "drop" {
         return Err(format!(
@@ -254,7 +254,7 @@ fn watch(nvue: &Nvue, edits: &mut Edits, port: &str, watchdog: &Watchdog) -> Res
              {detection} ms; leave `restoration_ms` out, or let it go into `detection_ms`"
         ));
     }
-    let is_on = PortView::of(nvue, port).is_some_and(|view| view.watchdog().value().is_some());
+    let is_on = CumulusPortView::of(nvue, port).is_some_and(|view| view.watchdog().value().is_some());
     let path = ["interface", port, "qos", "pfc-watchdog"];
     if !is_on {
         edits.unset(&[&path[..], &["state"]].concat());
@@ -270,11 +270,11 @@ fn watch(nvue: &Nvue, edits: &mut Edits, port: &str, watchdog: &Watchdog) -> Res
 }
 
 /// Queues that go before all others.
-fn schedule(nvue: &Nvue, edits: &mut Edits, port: &str, strict: &[u64]) {
-    let profile = shared(nvue, port, Family::Scheduler);
-    let path = ["qos", Family::Scheduler.word(), &profile];
+fn add_scheduler_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, strict: &[u64]) {
+    let profile = select_shared_profile_name(nvue, port, QosProfileKind::Scheduler);
+    let path = ["qos", QosProfileKind::Scheduler.word(), &profile];
     if nvue.at(&path).is_none_or(|own| !own.is_object()) {
-        let mut copy = nvue.effective(port, Family::Scheduler);
+        let mut copy = nvue.effective(port, QosProfileKind::Scheduler);
         for queue in strict {
             copy.get_mut("traffic-class").and_then(Value::as_object_mut).map(|all| all.remove(&queue.to_string()));
         }
@@ -282,8 +282,8 @@ fn schedule(nvue: &Nvue, edits: &mut Edits, port: &str, strict: &[u64]) {
     }
     for queue in strict.iter().map(u64::to_string) {
         let class = [&path[..], &["traffic-class", &queue]].concat();
-        edits.set(&[&class[..], &["mode"]].concat(), word("strict"));
+        edits.set(&[&class[..], &["mode"]].concat(), new_word_leaf("strict"));
         edits.unset(&[&class[..], &["bw-percent"]].concat());
     }
-    bind(edits, port, Family::Scheduler, &profile);
+    bind_port_profile(edits, port, QosProfileKind::Scheduler, &profile);
 }

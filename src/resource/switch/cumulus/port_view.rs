@@ -1,17 +1,17 @@
 //! One port of Cumulus Linux in the fabric's words: what its profiles come to.
 
-use super::config::{Nvue, is_on, number, odd, priorities};
-use super::profile::{Family, Roce};
+use super::config::{Nvue, build_unreadable_value, is_on, parse_number_value, parse_priority_keys};
+use super::profile::{QosProfileKind, Roce};
 use super::{POLLING_MS, ROBUSTNESS};
-use crate::switch::configuration::Port;
+use crate::switch::configuration::SwitchPortSettings;
 use crate::switch::unreadable::{ANY, MTUS, PERCENT};
-use crate::switch::{Thresholds, Watchdog};
+use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
 use crate::{Fact, Reading};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// A port of a revision.
-pub struct PortView<'a> {
+pub struct CumulusPortView<'a> {
     nvue: &'a Nvue,
     port: &'a str,
 }
@@ -25,33 +25,33 @@ const CABLE_M: u64 = 10;
 /// Percent of marks of a profile that says none (the manual, Congestion Control).
 const PROBABILITY: u64 = 100;
 
-impl<'a> PortView<'a> {
+impl<'a> CumulusPortView<'a> {
     /// The port of this name, if the switch has it.
     pub fn of(nvue: &'a Nvue, port: &'a str) -> Option<Self> {
-        nvue.has_port(port).then_some(PortView { nvue, port })
+        nvue.has_port(port).then_some(CumulusPortView { nvue, port })
     }
 
     fn own(&self, path: &[&str]) -> Option<&'a Value> {
         self.nvue.at(&[&["interface", self.port], path].concat())
     }
 
-    fn known(&self, family: Family) -> Fact<Map<String, Value>> {
+    fn known(&self, family: QosProfileKind) -> Fact<Map<String, Value>> {
         self.nvue.known(self.port, family)
     }
 
     /// What its profile says of a queue.
-    fn of_queue(&self, family: Family, queue: u64) -> Fact<Value> {
+    fn of_queue(&self, family: QosProfileKind, queue: u64) -> Fact<Value> {
         self.known(family).and_then(|profile| match profile.get("traffic-class").map(|all| (all, all.get(queue.to_string()))) {
             None | Some((Value::Object(_), None)) => Fact::Absent,
             Some((_, Some(class @ Value::Object(_)))) => Fact::Is(class.clone()),
-            Some((other, _)) => odd(format_args!("{} of queue {queue}", family.word()), other),
+            Some((other, _)) => build_unreadable_value(format_args!("{} of queue {queue}", family.word()), other),
         })
     }
 }
 
-impl Port for PortView<'_> {
+impl SwitchPortSettings for CumulusPortView<'_> {
     fn mtu(&self) -> Fact<u64> {
-        number("link mtu", self.own(&["link", "mtu"]), MTUS).or(MTU)
+        parse_number_value("link mtu", self.own(&["link", "mtu"]), MTUS).or(MTU)
     }
 
     /// Only what is said counts: a port that NVUE knows nothing of is left down.
@@ -59,7 +59,7 @@ impl Port for PortView<'_> {
         let Some(state) = self.own(&["link", "state"]) else { return Fact::Is(false) };
         let is = |word: &str| state.as_str() == Some(word) || state.get(word).is_some();
         let is_empty = state.as_object().is_some_and(Map::is_empty);
-        if is("up") || is("down") || is_empty { Fact::Is(is("up") && !is("down")) } else { odd("link state", state) }
+        if is("up") || is("down") || is_empty { Fact::Is(is("up") && !is("down")) } else { build_unreadable_value("link state", state) }
     }
 
     fn priority(&self, dscp: u64) -> Fact<u64> {
@@ -82,36 +82,36 @@ impl Port for PortView<'_> {
 
     /// Pause frames have to be both sent and heard.
     fn pfc(&self) -> Fact<BTreeSet<u64>> {
-        self.known(Family::Pfc).and_then(|profile| {
+        self.known(QosProfileKind::Pfc).and_then(|profile| {
             let ways = is_on("pfc tx", profile.get("tx")).and_then(|tx| is_on("pfc rx", profile.get("rx")).map(|rx| tx && rx));
-            let all = priorities("pfc switch-priority", profile.get("switch-priority"));
+            let all = parse_priority_keys("pfc switch-priority", profile.get("switch-priority"));
             ways.and_then(|both| if both { all } else { Fact::Is(BTreeSet::new()) })
         })
     }
 
     /// It looks at all that pause, wants so many looks, drops, and comes back after one look without a pause (the manual, PFC Watchdog).
-    fn watchdog(&self) -> Fact<(BTreeSet<u64>, Watchdog)> {
+    fn watchdog(&self) -> Fact<(BTreeSet<u64>, PfcWatchdogSettings)> {
         let Some(own) = self.own(&["qos", "pfc-watchdog"]) else { return Fact::Absent };
         let of_all = |name: &str, default| self.nvue.number(&["qos", "pfc-watchdog", name], ANY).or(default);
         is_on("pfc-watchdog state", own.get("state")).and_then(|is_on| if is_on { self.pfc() } else { Fact::Absent }).and_then(|pfc| {
             of_all("polling-interval", POLLING_MS).and_then(|polling| {
                 of_all("robustness", ROBUSTNESS).map(|robustness| {
                     let detection_ms = polling.saturating_mul(robustness);
-                    (pfc, Watchdog { detection_ms, restoration_ms: polling, action: "drop".to_owned() })
+                    (pfc, PfcWatchdogSettings { detection_ms, restoration_ms: polling, action: "drop".to_owned() })
                 })
             })
         })
     }
 
     /// A queue that a profile names is marked unless it says otherwise (the manual, ECN: the examples say thresholds alone).
-    fn marking(&self, queue: u64) -> Fact<Thresholds> {
-        self.of_queue(Family::Marking, queue).and_then(|class| {
-            let of = |name: &str, bounds| number(format_args!("{name} of queue {queue}"), class.get(name), bounds);
+    fn marking(&self, queue: u64) -> Fact<EcnMarkingThresholds> {
+        self.of_queue(QosProfileKind::Marking, queue).and_then(|class| {
+            let of = |name: &str, bounds| parse_number_value(format_args!("{name} of queue {queue}"), class.get(name), bounds);
             match is_on(format_args!("ecn of queue {queue}"), class.get("ecn")) {
                 Fact::Is(true) => of("min-threshold", ANY).and_then(|min_bytes| {
                     of("max-threshold", ANY).and_then(|max_bytes| {
                         let probability = of("probability", PERCENT).or(PROBABILITY);
-                        probability.map(|probability_percent| Thresholds { min_bytes, max_bytes, probability_percent })
+                        probability.map(|probability_percent| EcnMarkingThresholds { min_bytes, max_bytes, probability_percent })
                     })
                 }),
                 Fact::Unknown(why) => Fact::Unknown(why),
@@ -121,19 +121,19 @@ impl Port for PortView<'_> {
     }
 
     fn is_strict(&self, queue: u64) -> Fact<bool> {
-        let mode = self.of_queue(Family::Scheduler, queue).and_then(|class| class.get("mode").cloned().into());
+        let mode = self.of_queue(QosProfileKind::Scheduler, queue).and_then(|class| class.get("mode").cloned().into());
         let is_strict = mode.and_then(|mode: Value| match mode.as_str() {
             Some("strict") => Fact::Is(true),
             Some("dwrr") => Fact::Is(false),
-            _ => odd(format_args!("mode of queue {queue}"), &mode),
+            _ => build_unreadable_value(format_args!("mode of queue {queue}"), &mode),
         });
         is_strict.or(false)
     }
 
     fn cable_m(&self) -> Fact<u64> {
-        self.known(Family::Pfc).and_then(|profile| {
-            let is_there = !profile.is_empty() || self.nvue.bound(self.port, Family::Pfc).is_some();
-            let said = number("cable-length", profile.get("cable-length"), ANY);
+        self.known(QosProfileKind::Pfc).and_then(|profile| {
+            let is_there = !profile.is_empty() || self.nvue.bound(self.port, QosProfileKind::Pfc).is_some();
+            let said = parse_number_value("cable-length", profile.get("cable-length"), ANY);
             if is_there { said.or(CABLE_M) } else { said }
         })
     }

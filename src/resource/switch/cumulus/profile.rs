@@ -1,6 +1,6 @@
 //! Profiles of a port: the one that it is bound to, or `default-global` on top of what the switch has from the start or by `qos roce`.
 
-use super::config::{Nvue, is_on, number, odd};
+use super::config::{Nvue, build_unreadable_value, is_on, parse_number_value};
 use crate::Fact;
 use crate::switch::unreadable::{ANY, PRIORITIES};
 use railwright_base::text::one_line;
@@ -11,7 +11,7 @@ const DEFAULT: &str = "default-global";
 
 /// What a profile is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub enum QosProfileKind {
     /// Which priority packets have.
     Mapping,
     /// Which priorities pause, and the cable.
@@ -22,14 +22,14 @@ pub enum Family {
     Scheduler,
 }
 
-impl Family {
+impl QosProfileKind {
     /// Its word in the tree, the same below `qos` and `interface PORT qos`.
     pub fn word(self) -> &'static str {
         match self {
-            Family::Mapping => "mapping",
-            Family::Pfc => "pfc",
-            Family::Marking => "congestion-control",
-            Family::Scheduler => "egress-scheduler",
+            QosProfileKind::Mapping => "mapping",
+            QosProfileKind::Pfc => "pfc",
+            QosProfileKind::Marking => "congestion-control",
+            QosProfileKind::Scheduler => "egress-scheduler",
         }
     }
 }
@@ -68,29 +68,29 @@ impl Nvue {
     }
 
     /// The profile that a port is bound to by its own name.
-    pub fn bound(&self, port: &str, family: Family) -> Option<&str> {
+    pub fn bound(&self, port: &str, family: QosProfileKind) -> Option<&str> {
         self.text(&["interface", port, "qos", family.word(), "profile"]).filter(|name| *name != DEFAULT && !name.is_empty())
     }
 
     /// What its profile comes to, where that is known: not where the macro has set classes that are not known, nor where what the port is
     /// bound to is no name.
-    pub fn known(&self, port: &str, family: Family) -> Fact<Map<String, Value>> {
+    pub fn known(&self, port: &str, family: QosProfileKind) -> Fact<Map<String, Value>> {
         let path = ["interface", port, "qos", family.word(), "profile"];
         match (self.at(&path), self.bound(port, family), self.roce()) {
-            (Some(said), ..) if !said.is_string() => odd(format_args!("{} profile", family.word()), said),
+            (Some(said), ..) if !said.is_string() => build_unreadable_value(format_args!("{} profile", family.word()), said),
             (_, None, Roce::Other(words)) => Fact::Unknown(words_of_roce(&words)),
             _ => Fact::Is(self.effective(port, family)),
         }
     }
 
     /// The same, to be copied.
-    pub fn effective(&self, port: &str, family: Family) -> Map<String, Value> {
+    pub fn effective(&self, port: &str, family: QosProfileKind) -> Map<String, Value> {
         let of = |name: &str| self.at(&["qos", family.word(), name]).and_then(Value::as_object).cloned().unwrap_or_default();
         match self.bound(port, family) {
             Some(name) => of(name),
             None => {
                 let mut profile = self.at_the_start(family);
-                merge(&mut profile, of(DEFAULT));
+                merge_json_maps(&mut profile, of(DEFAULT));
                 profile
             }
         }
@@ -98,22 +98,24 @@ impl Nvue {
 
     /// What `default-global` has where nobody said it: the manual, chapters Trust 802.1p Marking, Congestion Control, Egress Scheduler; with
     /// RoCE: RDMA-over-Converged-Ethernet-RoCE.md, Default RoCE Configuration and Verify RoCE Configuration.
-    fn at_the_start(&self, family: Family) -> Map<String, Value> {
+    fn at_the_start(&self, family: QosProfileKind) -> Map<String, Value> {
         let marking = json!({ "min-threshold": 150_000, "max-threshold": 1_500_000, "probability": 100 });
         let share = |percent: u64| json!({ "mode": "dwrr", "bw-percent": percent });
         let roce = self.roce();
         let with_roce = matches!(roce, Roce::Lossless | Roce::Lossy);
         let profile = match family {
-            Family::Mapping => json!({ "trust": if with_roce { "both" } else { "l2" } }),
-            Family::Pfc if roce == Roce::Lossless => {
+            QosProfileKind::Mapping => json!({ "trust": if with_roce { "both" } else { "l2" } }),
+            QosProfileKind::Pfc if roce == Roce::Lossless => {
                 let cable = self.at(&["qos", "roce", "cable-length"]).cloned().unwrap_or_else(|| json!(100));
                 json!({ "switch-priority": { "3": {} }, "cable-length": cable })
             }
-            Family::Pfc => json!({}),
-            Family::Marking if with_roce => json!({ "traffic-class": { "0": marking, "3": marking } }),
-            Family::Marking => json!({ "traffic-class": { "0": marking } }),
-            Family::Scheduler if with_roce => json!({ "traffic-class": { "0": share(50), "3": share(50), "6": { "mode": "strict" } } }),
-            Family::Scheduler => {
+            QosProfileKind::Pfc => json!({}),
+            QosProfileKind::Marking if with_roce => json!({ "traffic-class": { "0": marking, "3": marking } }),
+            QosProfileKind::Marking => json!({ "traffic-class": { "0": marking } }),
+            QosProfileKind::Scheduler if with_roce => {
+                json!({ "traffic-class": { "0": share(50), "3": share(50), "6": { "mode": "strict" } } })
+            }
+            QosProfileKind::Scheduler => {
                 let all: Map<String, Value> = (0..8).map(|n: u64| (n.to_string(), share(12 + n % 2))).collect();
                 json!({ "traffic-class": all })
             }
@@ -123,10 +125,10 @@ impl Nvue {
 
     /// The priority of a DSCP in a profile; absent where the profile looks at no DSCP, or where it says nothing of this one among others.
     pub fn priority(&self, port: &str, dscp: u64) -> Fact<u64> {
-        self.known(port, Family::Mapping).and_then(|profile| match profile.get("trust").map(|trust| (trust, trust.as_str())) {
+        self.known(port, QosProfileKind::Mapping).and_then(|profile| match profile.get("trust").map(|trust| (trust, trust.as_str())) {
             Some((_, Some("l3" | "both"))) => self.by_dscp(port, &profile, dscp),
             None | Some((_, Some("l2" | "port"))) => Fact::Absent,
-            Some((other, _)) => odd("trust", other),
+            Some((other, _)) => build_unreadable_value("trust", other),
         })
     }
 
@@ -134,16 +136,18 @@ impl Nvue {
         let all = match profile.get("dscp") {
             Some(Value::Object(all)) => Some(all).filter(|all| !all.is_empty()),
             None => None,
-            Some(other) => return odd("dscp", other),
+            Some(other) => return build_unreadable_value("dscp", other),
         };
         let own = match all.and_then(|all| all.get(&dscp.to_string())) {
-            Some(entry @ Value::Object(_)) => number(format_args!("dscp {dscp} switch-priority"), entry.get("switch-priority"), PRIORITIES),
-            Some(other) => return odd(format_args!("dscp {dscp}"), other),
+            Some(entry @ Value::Object(_)) => {
+                parse_number_value(format_args!("dscp {dscp} switch-priority"), entry.get("switch-priority"), PRIORITIES)
+            }
+            Some(other) => return build_unreadable_value(format_args!("dscp {dscp}"), other),
             None => Fact::Absent,
         };
         // A profile that names no DSCP has the map from the start, and so has `default-global` for those that it does not name (the manual,
         // Trust DSCP); what another one does with those is not said.
-        let from_the_start = all.is_none() || self.bound(port, Family::Mapping).is_none();
+        let from_the_start = all.is_none() || self.bound(port, QosProfileKind::Mapping).is_none();
         if from_the_start { own.or(dscp / 8) } else { own }
     }
 
@@ -162,10 +166,10 @@ fn words_of_roce(words: &str) -> String {
     format!("`qos roce {words}` rules the classes of all ports, and is not known")
 }
 
-fn merge(into: &mut Map<String, Value>, other: Map<String, Value>) {
+fn merge_json_maps(into: &mut Map<String, Value>, other: Map<String, Value>) {
     for (key, value) in other {
         match (into.get_mut(&key), value) {
-            (Some(Value::Object(into)), Value::Object(value)) => merge(into, value),
+            (Some(Value::Object(into)), Value::Object(value)) => merge_json_maps(into, value),
             (_, value) => drop(into.insert(key, value)),
         }
     }

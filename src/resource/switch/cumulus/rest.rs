@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 /// What is asked of a revision, below `/nvue_v1`: `applied` runs, `startup` is what a boot begins with; only what somebody set is in it.
-pub fn paths(revision: &str) -> [String; 2] {
+pub fn list_revision_paths(revision: &str) -> [String; 2] {
     ["interface", "qos"].map(|tree| format!("/{tree}?rev={revision}&filled=false"))
 }
 
@@ -12,8 +12,8 @@ pub fn paths(revision: &str) -> [String; 2] {
 pub const PORTS: &str = "/interface";
 
 /// The text of a revision, as `nvue.py` prints it, from both trees and, of what runs, the ports.
-pub fn text(interfaces: &Value, qos: &Value, ports: Option<&Value>) -> String {
-    let set = judged(interfaces, qos);
+pub fn render_revision_text(interfaces: &Value, qos: &Value, ports: Option<&Value>) -> String {
+    let set = select_compared_settings(interfaces, qos);
     match ports {
         Some(ports) => json!({ "ports": front_panel(ports), "set": set }),
         None => json!({ "set": set }),
@@ -22,7 +22,7 @@ pub fn text(interfaces: &Value, qos: &Value, ports: Option<&Value>) -> String {
 }
 
 /// What of a revision is judged.
-pub fn judged(interfaces: &Value, qos: &Value) -> Value {
+pub fn select_compared_settings(interfaces: &Value, qos: &Value) -> Value {
     let mut set = Map::new();
     let judged = interfaces.as_object().into_iter().flatten().filter_map(|(name, tree)| Some((name.clone(), of_interface(tree)?)));
     let judged: Map<String, Value> = judged.collect();
@@ -84,7 +84,7 @@ mod tests {
         });
         let qos = json!({ "pfc": { "p": { "switch-priority": { "3": null } } } });
         let ports = json!({ "eth0": {}, "lo": {}, "swp1": {}, "swp2": {}, "swp8s0": {}, "swpx": {}, "swp": {} });
-        let said = text(&interfaces, &qos, Some(&ports));
+        let said = render_revision_text(&interfaces, &qos, Some(&ports));
         let nvue = Nvue::parse(&said).unwrap();
         assert_eq!(nvue.port_names(), ["swp1", "swp2", "swp8s0"]);
         assert_eq!(
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(nvue.at(&["qos", "pfc", "p", "switch-priority", "3"]), Some(&json!({})));
         // Whatever comes, nothing is made up of it.
         for odd in [json!(null), json!([1]), json!("x"), json!({ "swp1": [] })] {
-            assert!(!text(&odd, &odd, None).contains("mtu"), "{odd}");
+            assert!(!render_revision_text(&odd, &odd, None).contains("mtu"), "{odd}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //! of its states: the programs gpncfg (`DeployCumuls`) and an adapter for NVOS (`ApplyOptions.with_confirm`), which agree; the manual names only the
 //! command (`nv config apply --confirm`).
 
-use super::edit::{Edit, documents};
+use super::edit::{CumulusEdit, build_patch_documents};
 use crate::Fact;
 use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
@@ -59,7 +59,7 @@ impl Stage {
 
 /// What the API says of a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Revision {
+pub struct NvueRevision {
     /// Its number, or its name on older releases (`changeset/cumulus/...`).
     pub id: String,
     /// How it stands.
@@ -72,7 +72,7 @@ pub struct Revision {
     pub issues: String,
 }
 
-impl Revision {
+impl NvueRevision {
     /// From what `GET /revision/ID` gives.
     pub fn of(id: &str, told: &Value) -> Option<Self> {
         // Some releases put the name around it once more (NVUE-API.md, `ays_fail`).
@@ -80,7 +80,7 @@ impl Revision {
         let state = told.get("state")?.as_str()?;
         let issues = told.pointer("/transition/issue").and_then(Value::as_object).into_iter().flatten();
         let issues: Vec<&str> = issues.filter_map(|(_, issue)| issue.get("message")?.as_str()).map(str::trim).collect();
-        Some(Revision {
+        Some(NvueRevision {
             id: id.to_owned(),
             stage: Stage::of(state),
             state: one_line(state, 40),
@@ -93,7 +93,7 @@ impl Revision {
     pub fn all(told: &Value) -> Vec<Self> {
         let named = ["applied", "startup", "operational", "pending", "empty"];
         let revisions = told.as_object().into_iter().flatten().filter(|(id, _)| !named.contains(&id.as_str()));
-        revisions.filter_map(|(id, told)| Revision::of(id, told)).collect()
+        revisions.filter_map(|(id, told)| NvueRevision::of(id, told)).collect()
     }
 
     /// The token of the guard that it carries; nothing where it is not ours.
@@ -109,18 +109,18 @@ impl Revision {
 }
 
 /// The name of the revision that `POST /revision` made.
-pub fn made(told: &Value) -> Option<String> {
+pub fn parse_created_revision_id(told: &Value) -> Option<String> {
     told.as_object()?.keys().next().cloned()
 }
 
 /// What is patched into a revision, one after the other: what is to go is there without a value (NVUE-API.md, Unset a Configuration Change).
-pub fn patches(edits: &[Edit]) -> Vec<Value> {
+pub fn build_revision_patches(edits: &[CumulusEdit]) -> Vec<Value> {
     let tree = |document: Value| document.get(0)?.as_object()?.values().next().cloned();
-    documents(edits).into_iter().filter_map(tree).collect()
+    build_patch_documents(edits).into_iter().filter_map(tree).collect()
 }
 
 /// Applies it, and has it taken back after so many seconds unless it is confirmed.
-pub fn apply(token: &str, confirm_s: u64) -> Value {
+pub fn build_apply_request(token: &str, confirm_s: u64) -> Value {
     json!({
         "state": "apply",
         "auto-prompt": { "ays": "ays_yes" },
@@ -131,36 +131,36 @@ pub fn apply(token: &str, confirm_s: u64) -> Value {
 
 /// Applies it for good: it puts back what another one left.
 pub fn apply_for_good() -> Value {
-    state("apply")
+    build_state_request("apply")
 }
 
 /// Confirms a revision that waits for it.
-pub fn confirm() -> Value {
-    state("confirm_yes")
+pub fn build_confirm_request() -> Value {
+    build_state_request("confirm_yes")
 }
 
 /// Has it taken back at once.
 pub fn take_back() -> Value {
-    state("confirm_no")
+    build_state_request("confirm_no")
 }
 
 /// Saves what runs.
-pub fn save() -> Value {
-    state("save")
+pub fn build_save_request() -> Value {
+    build_state_request("save")
 }
 
-fn state(word: &str) -> Value {
+fn build_state_request(word: &str) -> Value {
     json!({ "state": word, "auto-prompt": { "ays": "ays_yes" } })
 }
 
 /// What has to be patched, one after the other, so that a configuration is again as it was.
-pub fn back(now: &Value, was: &Value) -> Vec<Value> {
-    let (gone, there) = differing(now, was);
+pub fn build_rollback_patches(now: &Value, was: &Value) -> Vec<Value> {
+    let (gone, there) = diff_json_trees(now, was);
     [gone, there].into_iter().filter(|tree| !tree.is_empty()).map(Value::Object).collect()
 }
 
 /// What is there and was not, and what was there and is not.
-fn differing(now: &Value, was: &Value) -> (Map<String, Value>, Map<String, Value>) {
+fn diff_json_trees(now: &Value, was: &Value) -> (Map<String, Value>, Map<String, Value>) {
     let none = Map::new();
     let tree = |value: &'_ Value| value.as_object().cloned().unwrap_or_else(|| none.clone());
     let (now, was) = (tree(now), tree(was));
@@ -169,7 +169,7 @@ fn differing(now: &Value, was: &Value) -> (Map<String, Value>, Map<String, Value
         match (now.get(key), was.get(key)) {
             (here, before) if here == before => {}
             (Some(here @ Value::Object(_)), Some(before @ Value::Object(_))) => {
-                let (below_gone, below_there) = differing(here, before);
+                let (below_gone, below_there) = diff_json_trees(here, before);
                 for (tree, below) in [(&mut gone, below_gone), (&mut there, below_there)] {
                     if !below.is_empty() {
                         tree.insert(key.clone(), below.into());
@@ -226,29 +226,33 @@ mod tests {
     #[test]
     fn a_revision_is_read_in_both_forms_and_knows_whose_it_is() {
         let told = json!({ "state": "invalid", "transition": { "issue": { "0": { "message": "Config invalid at x: no\n" } } } });
-        let one = Revision::of("6", &told).unwrap();
+        let one = NvueRevision::of("6", &told).unwrap();
         assert_eq!((one.stage, one.issues.as_str(), one.token()), (Stage::Refused, "Config invalid at x: no", None));
-        assert_eq!(Revision::of("6", &json!({ "6": told })).unwrap(), one);
-        let applied = apply("run-3-1", 90);
+        assert_eq!(NvueRevision::of("6", &json!({ "6": told })).unwrap(), one);
+        let applied = build_apply_request("run-3-1", 90);
         assert_eq!(applied["state-controls"]["confirm"], 90);
         let all = json!({ "applied": { "state": "applied" }, "7": { "state": "confirm", "message": applied["message"] }, "8": [] });
-        let all = Revision::all(&all);
+        let all = NvueRevision::all(&all);
         assert_eq!(all.len(), 1);
         assert_eq!((all[0].id.as_str(), all[0].token()), ("7", Some("run-3-1")));
         assert_eq!(all[0].described(), "revision 7 (confirm, \"railwright guard run-3-1\")");
-        assert_eq!(made(&json!({ "changeset/cumulus/2026_1": {} })).unwrap(), "changeset/cumulus/2026_1");
+        assert_eq!(parse_created_revision_id(&json!({ "changeset/cumulus/2026_1": {} })).unwrap(), "changeset/cumulus/2026_1");
         for odd in [json!(null), json!([1]), json!("x"), json!({ "state": 3 })] {
-            assert_eq!((Revision::of("1", &odd), made(&json!(null))), (None, None), "{odd}");
+            assert_eq!((NvueRevision::of("1", &odd), parse_created_revision_id(&json!(null))), (None, None), "{odd}");
         }
     }
 
     #[test]
     fn what_goes_is_patched_before_what_comes() {
-        let edit =
-            |path: &[&str], value| Edit { path: path.iter().map(|w| (*w).to_owned()).collect(), value, copied: false, missing: false };
+        let edit = |path: &[&str], value| CumulusEdit {
+            path: path.iter().map(|w| (*w).to_owned()).collect(),
+            value,
+            copied: false,
+            missing: false,
+        };
         let edits = [edit(&["interface", "swp1", "link", "mtu"], Some(Leaf::Number(9000))), edit(&["qos", "pfc", "p"], None)];
         let expected = [json!({ "qos": { "pfc": { "p": null } } }), json!({ "interface": { "swp1": { "link": { "mtu": 9000 } } } })];
-        assert_eq!(patches(&edits), expected);
+        assert_eq!(build_revision_patches(&edits), expected);
     }
 
     #[test]
@@ -256,14 +260,14 @@ mod tests {
         let was = json!({ "interface": { "swp1": { "link": { "mtu": 9216 } }, "swp2": { "link": { "mtu": 1 } } } });
         let now = json!({ "interface": { "swp1": { "link": { "mtu": 9000 }, "qos": { "x": {} } }, "swp2": { "link": { "mtu": 1 } } }, "qos": { "p": {} } });
         assert_eq!(
-            back(&now, &was),
+            build_rollback_patches(&now, &was),
             [
                 json!({ "interface": { "swp1": { "qos": null } }, "qos": null }),
                 json!({ "interface": { "swp1": { "link": { "mtu": 9216 } } } }),
             ]
         );
-        assert_eq!(back(&was, &was), Vec::<Value>::new());
-        assert_eq!(back(&json!(null), &was), [was]);
+        assert_eq!(build_rollback_patches(&was, &was), Vec::<Value>::new());
+        assert_eq!(build_rollback_patches(&json!(null), &was), [was]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What is asked of Cumulus Linux and done to it, as POSIX sh. Its own commands are Python programs, so that Python is there.
 
-use super::edit::{Edit, documents, told};
+use super::edit::{CumulusEdit, build_patch_documents, select_effective_edits};
 use crate::complaint::{SAY, UNAVAILABLE};
 use crate::switch::{SwitchRead, links};
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ pub const SAVED: &str = "/etc/nvue.d/startup.yaml";
 /// Narrows, compares and puts back on the switch.
 const PROGRAM: &str = include_str!("nvue.py");
 
-fn program(words: &str) -> String {
-    format!("python3 -c {} {words}", sh(PROGRAM))
+fn render_cumulus_python_call(words: &str) -> String {
+    format!("python3 -c {} {words}", quote_for_shell(PROGRAM))
 }
 
 /// What of a revision is judged, as one line of JSON. `nv config show -r REVISION` and its `-o json`: CumulusNetworks/docs,
@@ -24,10 +24,13 @@ pub fn read_script(read: SwitchRead) -> String {
     let there = "command -v nv >/dev/null || exit 69\n";
     match read {
         SwitchRead::Running => {
-            format!("{there}{{ nv config show -r applied -o json && nv show interface -o json; }} | {}\n", program("read"))
+            format!(
+                "{there}{{ nv config show -r applied -o json && nv show interface -o json; }} | {}\n",
+                render_cumulus_python_call("read")
+            )
         }
         SwitchRead::Saved => {
-            format!("{there}[ -s \"$R{SAVED}\" ] || exit 1\nnv config show -r startup -o json | {}\n", program("read"))
+            format!("{there}[ -s \"$R{SAVED}\" ] || exit 1\nnv config show -r startup -o json | {}\n", render_cumulus_python_call("read"))
         }
     }
 }
@@ -40,16 +43,16 @@ const LAST_LINES: &str = "last() { printf %s \"$1\" | tail -n 3 | tr '\\n' ' '; 
 /// What is applied says `applied [rev_id: 5]` or `applied_and_saved [rev_id: 5]`, what is refused `Invalid config [rev_id: 5]`
 /// (CumulusNetworks/docs: content/knowledge-base, breakout syntax after an upgrade). Ports are netdevs of the kernel, whose flags say whether there is a
 /// carrier (`LOWER_UP`: netdevice(7); so does the manual look at ports, Monitoring and Troubleshooting, `ip link`).
-pub fn edit_script(edits: &[Edit]) -> String {
-    let places: Vec<&Vec<String>> = told(edits).into_iter().map(|edit| &edit.path).collect();
+pub fn edit_script(edits: &[CumulusEdit]) -> String {
+    let places: Vec<&Vec<String>> = select_effective_edits(edits).into_iter().map(|edit| &edit.path).collect();
     let patch = |(n, document): (usize, serde_json::Value)| {
         format!(
             "printf %s {document} >\"$d/{n}.yaml\" || exit 74\n\
              o=$(nv config patch \"$d/{n}.yaml\" </dev/null 2>&1) && case $o in *Error*) false ;; esac || drop 65 \"Cumulus Linux does not take the change, and nothing was changed: $(last \"$o\")\"\n",
-            document = sh(&document.to_string())
+            document = quote_for_shell(&document.to_string())
         )
     };
-    let patches: String = documents(edits).into_iter().enumerate().map(patch).collect();
+    let patches: String = build_patch_documents(edits).into_iter().enumerate().map(patch).collect();
     format!(
         "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is not on this host'\n\
          up_of() {{ for i do case $(ip -o link show dev \"$i\" 2>/dev/null) in *[\\<,]LOWER_UP[\\>,]*) printf '%s\\n' \"$i\" ;; esac; done; }}\n{was}\
@@ -68,16 +71,16 @@ pub fn edit_script(edits: &[Edit]) -> String {
          *applied*|*'no config diff'*) [ \"$s\" -eq 0 ] || say 1 \"nv config apply failed: $(last \"$o\")\" ;;\n\
          *) drop 1 \"nv config apply failed: $(last \"$o\")\" ;;\n\
          esac\n{again}",
-        was = links::note(&ports_of(edits)),
-        again = links::wait(),
-        ours = program(&format!("ours {}", sh(&json!(places).to_string()))),
+        was = links::render_link_state_capture(&ports_of(edits)),
+        again = links::render_link_recovery_wait(),
+        ours = render_cumulus_python_call(&format!("ours {}", quote_for_shell(&json!(places).to_string()))),
     )
 }
 
 /// Ports whose own settings change, and that are to be up afterwards.
-pub fn ports_of(edits: &[Edit]) -> BTreeSet<&str> {
-    let told = told(edits);
-    let is_off = |edit: &&&Edit| match edit.path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+pub fn ports_of(edits: &[CumulusEdit]) -> BTreeSet<&str> {
+    let told = select_effective_edits(edits);
+    let is_off = |edit: &&&CumulusEdit| match edit.path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["interface", _, "link", "state", "down"] => edit.value.is_some(),
         ["interface", _, "link", "state"] => edit.value.as_ref().is_some_and(|leaf| leaf.word() == "down"),
         _ => false,
@@ -99,7 +102,7 @@ pub fn keep_script(name: &str) -> String {
     format!(
         "nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74\n\
          [ \"$(nv config show -r applied -o json)\" != \"$(nv config show -r startup -o json)\" ] || : >\"$k/{name}.saved\"",
-        program("read")
+        render_cumulus_python_call("read")
     )
 }
 
@@ -118,7 +121,7 @@ pub fn restore_script(name: &str, ports: &str) -> String {
          sleep 5; again; ! is_so || exit 0\n\
          [ -e \"$k/{name}.saved\" ] && cp -a \"$k/{name}.file\" {SAVED}.new && mv -f {SAVED}.new {SAVED} || exit 1\n\
          nv config detach </dev/null; nv config apply startup --assume-yes </dev/null; is_so\n",
-        read = program("read"),
-        back = program(&format!("back \"$k/now\" \"$k/{name}\" \"$k/unset.yaml\" \"$k/set.yaml\" {ports}")),
+        read = render_cumulus_python_call("read"),
+        back = render_cumulus_python_call(&format!("back \"$k/now\" \"$k/{name}\" \"$k/unset.yaml\" \"$k/set.yaml\" {ports}")),
     )
 }

@@ -1,6 +1,6 @@
 //! The kinds of switches on revisions of NVUE, and on what their own documents make of those.
 
-use super::edit::{documents, told};
+use super::edit::{build_patch_documents, select_effective_edits};
 use crate::switch::buffer::SwitchBuffer;
 use crate::switch::ecn::SwitchEcn;
 use crate::switch::edit::SwitchEdit;
@@ -8,32 +8,32 @@ use crate::switch::port::SwitchPort;
 use crate::switch::qos::SwitchQos;
 use crate::switch::test_support::{edits, wish};
 use crate::test_support::answered;
-use crate::{Action, Answers, Assessment, Disruption, Kind, Wish};
+use crate::{Action, Assessment, DesiredResource, Disruption, ReadResults, ResourceKind};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn qos() -> Wish {
+fn qos() -> DesiredResource {
     let body = json!({ "system": "cumulus", "port": "swp1", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 300 });
     wish(&SwitchQos, body)
 }
 
-fn ecn(min: u64, max: u64, probability: u64) -> Wish {
+fn ecn(min: u64, max: u64, probability: u64) -> DesiredResource {
     let body = json!({ "system": "cumulus", "port": "swp1", "priority": 3, "min_bytes": min, "max_bytes": max, "probability_percent": probability });
     wish(&SwitchEcn, body)
 }
 
-fn buffer(cable_m: u64) -> Wish {
+fn buffer(cable_m: u64) -> DesiredResource {
     wish(&SwitchBuffer, json!({ "system": "cumulus", "port": "swp1", "cable_m": cable_m, "priority": 3 }))
 }
 
-fn answers(wish: &Wish, running: &Value, saved: Option<&Value>) -> Answers {
+fn answers(wish: &DesiredResource, running: &Value, saved: Option<&Value>) -> ReadResults {
     let reads = SwitchPort.reads(wish);
     let running = json!({ "ports": ["swp1", "swp2"], "set": running }).to_string();
     let saved = saved.map_or((1, String::new()), |saved| (0, json!({ "set": saved }).to_string()));
     answered(&[(&reads[0], 0, &running), (&reads[1], saved.0, &saved.1)])
 }
 
-fn assess(kind: &dyn Kind, wish: &Wish, running: &Value) -> Assessment {
+fn assess(kind: &dyn ResourceKind, wish: &DesiredResource, running: &Value) -> Assessment {
     kind.assess(wish, &answers(wish, running, Some(running)))
 }
 
@@ -62,7 +62,7 @@ fn set(tree: &mut Value, wanted: &Value) {
 /// What NVUE makes of a revision with the documents patched into it.
 fn patched(config: &Value, edits: &[SwitchEdit]) -> Value {
     let mut out = config.clone();
-    for document in documents(&SwitchEdit::cumulus(edits)) {
+    for document in build_patch_documents(&SwitchEdit::cumulus(edits)) {
         let operation = document[0].as_object().unwrap();
         match operation.get("unset") {
             Some(gone) => unset(&mut out, gone),
@@ -84,7 +84,7 @@ fn pruned(value: &Value) -> Value {
 }
 
 /// As planned, then done, then saved: met; and taken back it is as it was, but for what the switch has for all its ports.
-fn round(kind: &dyn Kind, wish: &Wish, config: &Value) -> Value {
+fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Value) -> Value {
     let first = assess(kind, wish, config);
     assert_eq!(first.refusal, None);
     let done = patched(config, &edits(&first));
@@ -102,11 +102,11 @@ fn round(kind: &dyn Kind, wish: &Wish, config: &Value) -> Value {
 /// The lines of `nv` for what is told.
 fn lines(assessment: &Assessment) -> String {
     let edits = SwitchEdit::cumulus(&edits(assessment));
-    let line = |edit: &&super::edit::Edit| match &edit.value {
+    let line = |edit: &&super::edit::CumulusEdit| match &edit.value {
         Some(leaf) => format!("nv set {} {}", edit.path.join(" "), leaf.word()).trim_end().to_owned(),
         None => format!("nv unset {}", edit.path.join(" ")),
     };
-    told(&edits)
+    select_effective_edits(&edits)
         .iter()
         .map(line)
         .filter(|line| !line.contains(" dscp ") || line.ends_with("26 switch-priority 3"))
@@ -134,7 +134,9 @@ fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
 fn with_roce_the_class_is_there_and_only_what_differs_is_told() {
     for roce in [json!({}), json!({ "enable": "on" }), json!({ "state": "enabled", "mode": "lossless-single-ipool" })] {
         let config = json!({ "qos": { "roce": roce }, "interface": { "swp1": { "qos": { "pfc-watchdog": {} } } } });
-        for (kind, wish) in [(&SwitchQos as &dyn Kind, qos()), (&SwitchEcn, ecn(150_000, 1_500_000, 100)), (&SwitchBuffer, buffer(100))] {
+        for (kind, wish) in
+            [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(150_000, 1_500_000, 100)), (&SwitchBuffer, buffer(100))]
+        {
             let found = assess(kind, &wish, &config);
             assert!(found.is_met() && found.actions.is_empty(), "{roce} {found:?}");
         }
@@ -180,12 +182,12 @@ fn the_wishes_of_a_port_fit_together() {
         let all: Vec<SwitchEdit> = order.iter().flat_map(|at| edits(&firsts[*at])).collect();
         let done = patched(&config, &all);
         assert_eq!(done["qos"]["pfc"]["railwright_swp1"], json!({ "cable-length": 40, "switch-priority": { "3": {} } }));
-        for (kind, wish) in [(&SwitchQos as &dyn Kind, qos()), (&SwitchBuffer, buffer(40))] {
+        for (kind, wish) in [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchBuffer, buffer(40))] {
             assert!(assess(kind, &wish, &done).is_met());
         }
         // Taken back one after the other, the cable first.
         let mut back = done;
-        for (kind, wish, first) in [(&SwitchBuffer as &dyn Kind, buffer(40), &firsts[1]), (&SwitchQos, qos(), &firsts[0])] {
+        for (kind, wish, first) in [(&SwitchBuffer as &dyn ResourceKind, buffer(40), &firsts[1]), (&SwitchQos, qos(), &firsts[0])] {
             back = patched(&back, &edits(&kind.undo(&wish, &first.before, &answers(&wish, &back, Some(&back)))));
         }
         assert_eq!(back["interface"]["swp1"]["qos"]["pfc"], config["interface"]["swp1"]["qos"]["pfc"]);
@@ -200,7 +202,7 @@ fn other_thresholds_later_leave_nothing_behind() {
     let planned = assess(&SwitchEcn, &first, &json!({}));
     let done = patched(&json!({}), &edits(&planned));
     let changed = assess(&SwitchEcn, &second, &done);
-    assert_eq!(told(&SwitchEdit::cumulus(&edits(&changed))).len(), 1, "{changed:?}");
+    assert_eq!(select_effective_edits(&SwitchEdit::cumulus(&edits(&changed))).len(), 1, "{changed:?}");
     let before = SwitchEcn.remembered(&planned.before, &changed.before);
     let done = patched(&done, &edits(&changed));
     let back = patched(&done, &edits(&SwitchEcn.undo(&second, &before, &answers(&second, &done, Some(&done)))));
@@ -220,7 +222,7 @@ fn ports_go_round_and_stay_up() {
 
 #[test]
 fn what_cannot_be_had_is_held_with_its_reason() {
-    let said = |kind: &dyn Kind, wish: &Wish, config: Value| assess(kind, wish, &config).refusal.unwrap_or_default();
+    let said = |kind: &dyn ResourceKind, wish: &DesiredResource, config: Value| assess(kind, wish, &config).refusal.unwrap_or_default();
     let of_qos = |config: Value| said(&SwitchQos, &qos(), config);
     let lossy = of_qos(json!({ "qos": { "roce": { "mode": "lossy" } } }));
     assert!(lossy.contains("mode lossy` pauses nothing"), "{lossy}");
@@ -287,7 +289,7 @@ proptest! {
     /// Whatever is there: the documents fit, what they make is as wished, and what is taken back is the port's as it was.
     #[test]
     fn what_is_done_is_as_wished(config in configs()) {
-        for (kind, wish) in [(&SwitchQos as &dyn Kind, qos()), (&SwitchEcn, ecn(1_000_000, 2_000_000, 10)), (&SwitchBuffer, buffer(40))] {
+        for (kind, wish) in [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(1_000_000, 2_000_000, 10)), (&SwitchBuffer, buffer(40))] {
             let first = assess(kind, &wish, &config);
             if first.refusal.is_none() && !first.is_met() {
                 let done = patched(&config, &edits(&first));

@@ -39,13 +39,13 @@ pub const QUEUES: Map = Map { from: "qos map traffic-class ", to: " to tx-queue 
 
 /// One configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Config {
+pub struct EosConfig {
     names_ports: bool,
     /// The commands of a section, by the commands that lead there.
     sections: BTreeMap<Vec<String>, Vec<String>>,
 }
 
-impl Config {
+impl EosConfig {
     /// The configuration in a text; the error fits after "unknown:".
     pub fn parse(text: &str) -> Result<Self, String> {
         let names_ports = match text.lines().next() {
@@ -56,7 +56,7 @@ impl Config {
         let Some(text) = text.trim_end().strip_suffix(END).filter(|text| text.ends_with('\n')) else {
             return Err(format!("{CUT_OFF} ({CUT_OFF_CODE})"));
         };
-        let mut config = Config { names_ports, sections: BTreeMap::new() };
+        let mut config = EosConfig { names_ports, sections: BTreeMap::new() };
         let mut open: Vec<(usize, String)> = Vec::new();
         for line in text.lines() {
             let command = line.trim();
@@ -98,7 +98,7 @@ impl Config {
     pub fn mapped(&self, map: Map, number: u64) -> Option<(&str, Fact<u64>)> {
         let of = |line: &str| -> Option<Fact<u64>> {
             let (numbers, target) = line.strip_prefix(map.from)?.split_once(map.to)?;
-            let digits = |text: &str, last: u64| unreadable::number("", Some(text), 0..=last).value().copied();
+            let digits = |text: &str, last: u64| unreadable::parse_bounded_number("", Some(text), 0..=last).value().copied();
             let range = |one: &str| -> Option<(u64, u64)> {
                 let (first, last) = one.split_once('-').unwrap_or((one, one));
                 Some((digits(first, map.last)?, digits(last, map.last)?)).filter(|(first, last)| first <= last)
@@ -106,7 +106,7 @@ impl Config {
             let all: Option<Vec<(u64, u64)>> = numbers.split([' ', ',']).filter(|one| !one.is_empty()).map(range).collect();
             let target = target.split(' ').next().and_then(|target| digits(target, *unreadable::PRIORITIES.end()));
             match all.filter(|all| !all.is_empty()).zip(target) {
-                None => Some(unreadable::unreadable("a map of the switch", line)),
+                None => Some(unreadable::build_unreadable_fact("a map of the switch", line)),
                 Some((all, target)) => all.iter().any(|(first, last)| (*first..=*last).contains(&number)).then_some(Fact::Is(target)),
             }
         };
@@ -131,29 +131,29 @@ mod tests {
         let text = "! railwright running\nqos map dscp 8-10 26 to traffic-class 4 drop-precedence 1\nqos map traffic-class 3 to tx-queue 1\n!\n\
                     qos profile P\n   qos trust dscp\n   !\n   uc-tx-queue 3\n      priority strict\n   qos cos 2\ninterface Ethernet1/1\n\
                     interface Ethernet1/2\n   mtu 9214\ninterface Management1\nend\n";
-        let config = Config::parse(text).unwrap();
+        let config = EosConfig::parse(text).unwrap();
         assert_eq!(config.lines(&["qos profile P"]).collect::<Vec<_>>(), ["qos trust dscp", "uc-tx-queue 3", "qos cos 2"]);
         assert_eq!(config.lines(&["qos profile P", "uc-tx-queue 3"]).collect::<Vec<_>>(), ["priority strict"]);
         assert_eq!((config.port_names(), config.queue_word()), (vec!["Ethernet1/1", "Ethernet1/2"], Some("uc-tx-queue")));
         let class = |dscp| config.mapped(CLASSES, dscp).map(|(_, class)| class);
         assert_eq!((class(9), class(26), class(11)), (Some(Fact::Is(4)), Some(Fact::Is(4)), None));
         assert_eq!(config.mapped(QUEUES, 3).map(|(_, queue)| queue), Some(Fact::Is(1)));
-        assert!(!config.has_port("Ethernet2") && Config::parse("! railwright saved\nend").unwrap().has_port("Ethernet2"));
-        assert!(Config::parse("% Invalid input").is_err() && Config::parse("").is_err());
+        assert!(!config.has_port("Ethernet2") && EosConfig::parse("! railwright saved\nend").unwrap().has_port("Ethernet2"));
+        assert!(EosConfig::parse("% Invalid input").is_err() && EosConfig::parse("").is_err());
     }
 
     #[test]
     fn the_beginning_of_a_configuration_is_none() {
         let whole = "! railwright running\ninterface Ethernet1/1\n   mtu 9214\n   qos trust dscp\nend\n";
-        assert!(Config::parse(whole).is_ok());
+        assert!(EosConfig::parse(whole).is_ok());
         for at in 0..whole.len() - "\n".len() {
-            assert!(Config::parse(&whole[..at]).is_err(), "{}", &whole[..at]);
+            assert!(EosConfig::parse(&whole[..at]).is_err(), "{}", &whole[..at]);
         }
         // The word as a part of another command, or in a section, is not the end.
         for text in
             ["! railwright running\ninterface Ethernet1/1\n   end\n", "! railwright running\nlegend\n", "! railwright running end\n"]
         {
-            assert!(Config::parse(text).is_err(), "{text}");
+            assert!(EosConfig::parse(text).is_err(), "{text}");
         }
     }
 }

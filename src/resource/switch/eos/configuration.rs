@@ -1,13 +1,13 @@
 //! A configuration of EOS as one among those of other systems: which edits a wish comes to, and what is put back.
 
-use super::config::{CLASSES, Config};
-use super::edit::Edit;
+use super::config::{CLASSES, EosConfig};
+use super::edit::EosEdit;
 use super::intent;
-use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, OF_PORT, PFC, PRIORITY, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
-use super::port_view::PortView;
+use super::key::{ECN, EosSettingKey, GUARANTEED, MTU, NO_DROP, OF_PORT, PFC, PRIORITY, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
+use super::port_view::EosPortView;
 use crate::Reading;
 use crate::switch::body::Qos;
-use crate::switch::configuration::{Configuration, Kept, Port, Wanted, unlike_as_a_whole};
+use crate::switch::configuration::{DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings, unlike_as_a_whole};
 use crate::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -17,45 +17,45 @@ const SHARED: &str = "shared";
 
 /// A setting of a port that is put back, as `before` names it: `mtu`, `queue 3|bandwidth guaranteed`, `priority-flow-control priority 3`.
 #[derive(Clone, Copy)]
-enum Place {
-    Own(Key),
+enum EosPortSetting {
+    Own(EosSettingKey),
     Pause(u64),
-    Queue(u64, Key),
+    Queue(u64, EosSettingKey),
 }
 
-impl Place {
+impl EosPortSetting {
     fn named(name: &str) -> Option<Self> {
         let key = |words: &str| OF_PORT.into_iter().find(|key| key.words == words);
         if let Some(priority) = name.strip_prefix(NO_DROP.words) {
-            return priority.trim().parse().ok().map(Place::Pause);
+            return priority.trim().parse().ok().map(EosPortSetting::Pause);
         }
         match name.strip_prefix("queue ").and_then(|rest| rest.split_once('|')) {
-            Some((queue, words)) => Some(Place::Queue(queue.parse().ok()?, key(words)?)),
-            None => key(name).map(Place::Own),
+            Some((queue, words)) => Some(EosPortSetting::Queue(queue.parse().ok()?, key(words)?)),
+            None => key(name).map(EosPortSetting::Own),
         }
     }
 
     fn name(self) -> String {
         match self {
-            Place::Own(key) => key.words.to_owned(),
-            Place::Pause(priority) => format!("{} {priority}", NO_DROP.words),
-            Place::Queue(queue, key) => format!("queue {queue}|{}", key.words),
+            EosPortSetting::Own(key) => key.words.to_owned(),
+            EosPortSetting::Pause(priority) => format!("{} {priority}", NO_DROP.words),
+            EosPortSetting::Queue(queue, key) => format!("queue {queue}|{}", key.words),
         }
     }
 
     /// The command there, with the word of its queue's section.
-    fn line<'a>(self, view: &PortView<'a>) -> Option<(Option<&'static str>, &'a str)> {
+    fn line<'a>(self, view: &EosPortView<'a>) -> Option<(Option<&'static str>, &'a str)> {
         match self {
-            Place::Own(key) => view.own_line(key).map(|line| (None, line)),
-            Place::Pause(priority) => view.own_priority_line(priority).map(|line| (None, line)),
-            Place::Queue(queue, key) => view.own_queue_line(queue, key).map(|(word, line)| (Some(word), line)),
+            EosPortSetting::Own(key) => view.own_line(key).map(|line| (None, line)),
+            EosPortSetting::Pause(priority) => view.own_priority_line(priority).map(|line| (None, line)),
+            EosPortSetting::Queue(queue, key) => view.own_queue_line(queue, key).map(|(word, line)| (Some(word), line)),
         }
     }
 
     fn key(self) -> String {
         match self {
-            Place::Own(key) | Place::Queue(_, key) => key.words.to_owned(),
-            Place::Pause(_) => self.name(),
+            EosPortSetting::Own(key) | EosPortSetting::Queue(_, key) => key.words.to_owned(),
+            EosPortSetting::Pause(_) => self.name(),
         }
     }
 
@@ -77,7 +77,7 @@ impl Place {
     }
 
     /// The command there as `before` keeps it, with the section of its queue: `tx-queue: no priority`.
-    fn remembered(self, view: &PortView) -> Value {
+    fn remembered(self, view: &EosPortView) -> Value {
         match self.line(view) {
             None => Value::Null,
             Some((None, line)) => Value::from(line),
@@ -87,43 +87,43 @@ impl Place {
 
     fn without(self) -> String {
         match self {
-            Place::Own(key) | Place::Queue(_, key) => key.without.to_owned(),
-            Place::Pause(priority) => intent::without_pfc(priority),
+            EosPortSetting::Own(key) | EosPortSetting::Queue(_, key) => key.without.to_owned(),
+            EosPortSetting::Pause(priority) => intent::without_pfc(priority),
         }
     }
 }
 
-impl Configuration for Config {
+impl SwitchConfiguration for EosConfig {
     fn ports(&self) -> Vec<&str> {
         self.port_names()
     }
 
-    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn Port + 'a>> {
-        PortView::of(self, name).map(|view| Box::new(view) as Box<dyn Port>)
+    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn SwitchPortSettings + 'a>> {
+        EosPortView::of(self, name).map(|view| Box::new(view) as Box<dyn SwitchPortSettings>)
     }
 
-    fn edits(&self, port: &str, wanted: &Wanted) -> Result<Vec<SwitchEdit>, String> {
+    fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String> {
         let edits = match wanted {
-            Wanted::Port { mtu, up } => intent::port(self, port, *mtu, *up)?,
-            Wanted::Qos(wanted) => intent::qos(self, port, wanted)?,
-            Wanted::Marking { queue, thresholds } => intent::marking(self, port, *queue, *thresholds)?,
-            Wanted::Cable { .. } => return Err("EOS has no setting for the length of a cable".to_owned()),
+            DesiredPortSetting::Port { mtu, up } => intent::plan_eos_port_edits(self, port, *mtu, *up)?,
+            DesiredPortSetting::Qos(wanted) => intent::plan_eos_qos_edits(self, port, wanted)?,
+            DesiredPortSetting::Marking { queue, thresholds } => intent::plan_eos_marking_edits(self, port, *queue, *thresholds)?,
+            DesiredPortSetting::Cable { .. } => return Err("EOS has no setting for the length of a cable".to_owned()),
         };
-        Ok(ours(edits))
+        Ok(wrap_eos_edits(edits))
     }
 
-    fn before(&self, port: &str, wanted: &Wanted) -> Value {
-        let Some(view) = PortView::of(self, port) else { return Value::Null };
-        let places: Vec<Place> = match wanted {
+    fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
+        let Some(view) = EosPortView::of(self, port) else { return Value::Null };
+        let places: Vec<EosPortSetting> = match wanted {
             // A port that we brought up is never taken down again: others may have come to use it.
-            Wanted::Port { mtu, .. } => mtu.iter().map(|_| Place::Own(MTU)).collect(),
-            Wanted::Marking { queue, .. } => vec![Place::Queue(*queue, ECN)],
-            Wanted::Qos(wanted) => of_classes(&view, wanted),
-            Wanted::Cable { .. } => Vec::new(),
+            DesiredPortSetting::Port { mtu, .. } => mtu.iter().map(|_| EosPortSetting::Own(MTU)).collect(),
+            DesiredPortSetting::Marking { queue, .. } => vec![EosPortSetting::Queue(*queue, ECN)],
+            DesiredPortSetting::Qos(wanted) => of_classes(&view, wanted),
+            DesiredPortSetting::Cable { .. } => Vec::new(),
         };
-        let at = |place: Place| (place.name(), place.remembered(&view));
+        let at = |place: EosPortSetting| (place.name(), place.remembered(&view));
         let mut before: Map<String, Value> = places.into_iter().map(at).collect();
-        if let Wanted::Qos(wanted) = wanted {
+        if let DesiredPortSetting::Qos(wanted) = wanted {
             let dscps = wanted.classes.iter().flat_map(|class| &class.dscp);
             let said = |dscp: u64| self.mapped(CLASSES, dscp).map_or(Value::Null, |(line, _)| Value::from(line));
             before.insert(SHARED.to_owned(), dscps.map(|dscp| (dscp.to_string(), said(*dscp))).collect::<Map<_, _>>().into());
@@ -131,31 +131,31 @@ impl Configuration for Config {
         Value::Object(before)
     }
 
-    fn kept(&self, port: &str, before: &Value) -> Vec<Kept> {
-        let Some(view) = PortView::of(self, port) else { return Vec::new() };
-        let kept = |(place, _, was): Was| Kept {
+    fn kept(&self, port: &str, before: &Value) -> Vec<RestorableSetting> {
+        let Some(view) = EosPortView::of(self, port) else { return Vec::new() };
+        let kept = |(place, _, was): Was| RestorableSetting {
             called: place.called(),
             was: place.reading(was),
             is: place.reading(place.line(&view).map(|(_, line)| line)),
         };
-        places(before).map(kept).collect()
+        list_before_settings(before).map(kept).collect()
     }
 
     fn put_back(&self, port: &str, before: &Value) -> Vec<SwitchEdit> {
-        let Some(view) = PortView::of(self, port) else { return Vec::new() };
+        let Some(view) = EosPortView::of(self, port) else { return Vec::new() };
         let edit = |(place, word, was): Was| {
             let is = place.line(&view);
             if place.reading(was) == place.reading(is.map(|(_, line)| line)) {
                 return None;
             }
             let queue = match place {
-                Place::Queue(queue, _) => Some(intent::queue_section(self, is.and_then(|(word, _)| word).or(word), queue)),
+                EosPortSetting::Queue(queue, _) => Some(intent::queue_section(self, is.and_then(|(word, _)| word).or(word), queue)),
                 _ => None,
             };
             let section = std::iter::once(format!("interface {port}")).chain(queue).collect();
-            Some(Edit { section, line: was.map_or_else(|| place.without(), str::to_owned), key: place.key() })
+            Some(EosEdit { section, line: was.map_or_else(|| place.without(), str::to_owned), key: place.key() })
         };
-        ours(places(before).filter_map(edit).collect())
+        wrap_eos_edits(list_before_settings(before).filter_map(edit).collect())
     }
 
     fn stays(&self, before: &Value) -> Vec<String> {
@@ -167,36 +167,36 @@ impl Configuration for Config {
         stays.collect()
     }
 
-    fn unlike(&self, other: &dyn Configuration) -> Option<BTreeSet<String>> {
+    fn unlike(&self, other: &dyn SwitchConfiguration) -> Option<BTreeSet<String>> {
         unlike_as_a_whole(self, other)
     }
 }
 
-fn of_classes(view: &PortView, wanted: &Qos) -> Vec<Place> {
-    let mut places = vec![Place::Own(TRUST), Place::Own(PFC)];
+fn of_classes(view: &EosPortView, wanted: &Qos) -> Vec<EosPortSetting> {
+    let mut places = vec![EosPortSetting::Own(TRUST), EosPortSetting::Own(PFC)];
     let pauses = view.own_priorities().map(|(priority, _)| priority).chain(wanted.pfc());
-    places.extend(pauses.map(Place::Pause));
+    places.extend(pauses.map(EosPortSetting::Pause));
     if wanted.watchdog.is_some() {
-        places.extend([WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER].map(Place::Own));
-        places.extend(wanted.pfc().into_iter().map(|queue| Place::Queue(queue, GUARANTEED)));
+        places.extend([WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER].map(EosPortSetting::Own));
+        places.extend(wanted.pfc().into_iter().map(|queue| EosPortSetting::Queue(queue, GUARANTEED)));
     }
-    places.extend(wanted.classes.iter().filter(|class| class.strict).map(|class| Place::Queue(class.priority, PRIORITY)));
+    places.extend(wanted.classes.iter().filter(|class| class.strict).map(|class| EosPortSetting::Queue(class.priority, PRIORITY)));
     places
 }
 
 /// A place of a port, and the command that stood there, with the section of its queue.
-type Was<'a> = (Place, Option<&'a str>, Option<&'a str>);
+type Was<'a> = (EosPortSetting, Option<&'a str>, Option<&'a str>);
 
-fn places(before: &Value) -> impl Iterator<Item = Was<'_>> {
+fn list_before_settings(before: &Value) -> impl Iterator<Item = Was<'_>> {
     before.as_object().into_iter().flatten().filter_map(|(name, was)| {
-        let place = Place::named(name)?;
+        let place = EosPortSetting::named(name)?;
         Some(match (place, was.as_str().and_then(|was| was.split_once(": "))) {
-            (Place::Queue(..), Some((word, line))) => (place, Some(word), Some(line)),
+            (EosPortSetting::Queue(..), Some((word, line))) => (place, Some(word), Some(line)),
             _ => (place, None, was.as_str()),
         })
     })
 }
 
-fn ours(edits: Vec<Edit>) -> Vec<SwitchEdit> {
+fn wrap_eos_edits(edits: Vec<EosEdit>) -> Vec<SwitchEdit> {
     edits.into_iter().map(SwitchEdit::Eos).collect()
 }

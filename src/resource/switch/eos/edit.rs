@@ -1,6 +1,6 @@
 //! Edits of an EOS configuration as values, and as the commands of a configure session.
 
-use super::key::{Key, OF_PORT};
+use super::key::{EosSettingKey, OF_PORT};
 use crate::Disruption;
 use crate::switch::edit::Disturbance;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ const CHUNK: usize = 48 << 10;
 
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Edit {
+pub struct EosEdit {
     /// The sections that lead to it: `interface Ethernet1/1`, `tx-queue 3`; nothing for the whole switch.
     pub section: Vec<String>,
     /// The command.
@@ -23,7 +23,7 @@ pub struct Edit {
     pub key: String,
 }
 
-impl Edit {
+impl EosEdit {
     /// The port that it is about.
     pub fn port(&self) -> Option<&str> {
         self.section.first()?.strip_prefix("interface ")
@@ -36,9 +36,9 @@ impl Edit {
 }
 
 /// How the lines begin in which these edits show where two configurations are compared.
-pub fn shown(edits: &[Edit]) -> BTreeSet<String> {
-    let of = |edit: &Edit| {
-        let opposite = OF_PORT.iter().find(|key| key.words == edit.key).and_then(|key: &Key| key.opposite);
+pub fn list_visible_line_prefixes(edits: &[EosEdit]) -> BTreeSet<String> {
+    let of = |edit: &EosEdit| {
+        let opposite = OF_PORT.iter().find(|key| key.words == edit.key).and_then(|key: &EosSettingKey| key.opposite);
         let sections = edit.section.iter().flat_map(|section| match section.strip_prefix(ANY_QUEUE) {
             Some(rest) => super::port_view::QUEUE_WORDS.iter().map(|word| format!("{word}{rest}")).collect(),
             None => vec![section.clone()],
@@ -49,24 +49,24 @@ pub fn shown(edits: &[Edit]) -> BTreeSet<String> {
 }
 
 /// The sections with what is told in each: what is taken away first, longer words before the ones that they begin with.
-pub fn told(edits: &[Edit]) -> BTreeMap<&[String], Vec<&str>> {
-    let mut sections: BTreeMap<&[String], Vec<&Edit>> = BTreeMap::new();
+pub fn group_commands_by_section(edits: &[EosEdit]) -> BTreeMap<&[String], Vec<&str>> {
+    let mut sections: BTreeMap<&[String], Vec<&EosEdit>> = BTreeMap::new();
     for edit in edits {
         sections.entry(&edit.section).or_default().push(edit);
     }
     sections.into_iter().map(|(section, edits)| (section, in_order(edits))).collect()
 }
 
-fn in_order(mut edits: Vec<&Edit>) -> Vec<&str> {
+fn in_order(mut edits: Vec<&EosEdit>) -> Vec<&str> {
     edits.sort_by(|a, b| b.takes_away().cmp(&a.takes_away()).then_with(|| if a.takes_away() { b.cmp(a) } else { a.cmp(b) }));
     edits.dedup();
     edits.into_iter().map(|edit| edit.line.as_str()).collect()
 }
 
 /// The commands as texts, each for one call.
-pub fn chunks(edits: &[Edit]) -> Vec<String> {
+pub fn render_command_chunks(edits: &[EosEdit]) -> Vec<String> {
     let mut out = vec![String::new()];
-    for (section, lines) in told(edits) {
+    for (section, lines) in group_commands_by_section(edits) {
         let entered: String = section.iter().map(|section| format!("{section}\n")).collect();
         let told: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let text = format!("{entered}{told}{}", "exit\n".repeat(section.len()));
@@ -80,7 +80,7 @@ pub fn chunks(edits: &[Edit]) -> Vec<String> {
 }
 
 /// What edits do to a port. No source says that EOS changes PFC of a port without a loss, and none that it does not.
-pub fn disturbance(edits: &[Edit], port: &str, is_up: bool) -> Disturbance {
+pub fn compute_eos_disruption(edits: &[EosEdit], port: &str, is_up: bool) -> Disturbance {
     let mut interrupts = Vec::new();
     if is_up && edits.iter().any(|edit| edit.port() == Some(port) && (edit.key == super::key::PFC.words || edit.line.contains("no-drop"))) {
         interrupts.push(format!("{port} may lose packets for a moment: nothing says that EOS changes PFC of a port without a loss"));
@@ -95,8 +95,8 @@ mod tests {
     use super::super::key::{GUARANTEED, WATCHDOG, WATCHDOG_TIMER};
     use super::*;
 
-    fn edit(section: &[&str], line: &str, key: &str) -> Edit {
-        Edit { section: section.iter().map(|word| (*word).to_owned()).collect(), line: line.to_owned(), key: key.to_owned() }
+    fn edit(section: &[&str], line: &str, key: &str) -> EosEdit {
+        EosEdit { section: section.iter().map(|word| (*word).to_owned()).collect(), line: line.to_owned(), key: key.to_owned() }
     }
 
     #[test]
@@ -110,10 +110,13 @@ mod tests {
         ];
         let wanted = "interface Ethernet1\nno priority-flow-control pause watchdog port timer\nno priority-flow-control pause watchdog\nmtu 9000\nexit\n\
                       interface Ethernet1\n[uc-]tx-queue 3\nno bandwidth guaranteed\nexit\nexit\n";
-        assert_eq!(chunks(&edits), [wanted]);
-        assert!(shown(&edits).contains("uc-tx-queue 3") && shown(&edits).contains("bandwidth guaranteed"));
-        let many: Vec<Edit> = (0..2000).map(|n| edit(&[&format!("interface Ethernet{n}")], "mtu 9000", "mtu")).collect();
-        let texts = chunks(&many);
+        assert_eq!(render_command_chunks(&edits), [wanted]);
+        assert!(
+            list_visible_line_prefixes(&edits).contains("uc-tx-queue 3")
+                && list_visible_line_prefixes(&edits).contains("bandwidth guaranteed")
+        );
+        let many: Vec<EosEdit> = (0..2000).map(|n| edit(&[&format!("interface Ethernet{n}")], "mtu 9000", "mtu")).collect();
+        let texts = render_command_chunks(&many);
         assert!(texts.len() == 2 && texts.iter().all(|text| text.len() <= CHUNK), "{}", texts.len());
     }
 }

@@ -1,13 +1,13 @@
 //! What EOS has to be told for a wish: commands against the configuration that runs. The errors say why a wish cannot be had.
 
-use super::config::{CLASSES, Config};
-use super::edit::{ANY_QUEUE, Edit};
-use super::key::{ECN, GUARANTEED, Key, MTU, NO_DROP, PFC, PRIORITY, SHUTDOWN, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
-use super::port_view::{PortView, class_of, paused};
+use super::config::{CLASSES, EosConfig};
+use super::edit::{ANY_QUEUE, EosEdit};
+use super::key::{ECN, EosSettingKey, GUARANTEED, MTU, NO_DROP, PFC, PRIORITY, SHUTDOWN, TRUST, WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER};
+use super::port_view::{EosPortView, class_of, parse_no_drop_priority};
 use crate::Fact;
 use crate::switch::body::Qos;
-use crate::switch::configuration::Port as _;
-use crate::switch::{Thresholds, Watchdog};
+use crate::switch::configuration::SwitchPortSettings as _;
+use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
 use railwright_base::text::one_line;
 
 /// What a queue gets in any case, in kbit/s, so that the watchdog looks at it (the guide, section 8: so little on purpose).
@@ -15,24 +15,24 @@ const FLOOR: &str = "bandwidth guaranteed 100";
 
 /// Collects what a port is told; what it says already is no edit.
 struct Teller<'a> {
-    config: &'a Config,
-    view: PortView<'a>,
+    config: &'a EosConfig,
+    view: EosPortView<'a>,
     port: &'a str,
-    edits: Vec<Edit>,
+    edits: Vec<EosEdit>,
 }
 
 impl<'a> Teller<'a> {
-    fn of(config: &'a Config, port: &'a str) -> Option<Self> {
-        Some(Teller { config, view: PortView::of(config, port)?, port, edits: Vec::new() })
+    fn of(config: &'a EosConfig, port: &'a str) -> Option<Self> {
+        Some(Teller { config, view: EosPortView::of(config, port)?, port, edits: Vec::new() })
     }
 
     fn push(&mut self, queue: Option<String>, key: &str, line: &str) {
         let section = std::iter::once(format!("interface {}", self.port)).chain(queue).collect();
-        self.edits.push(Edit { section, line: line.to_owned(), key: key.to_owned() });
+        self.edits.push(EosEdit { section, line: line.to_owned(), key: key.to_owned() });
     }
 
     /// A setting of the port; the error says that its profile has it.
-    fn tell(&mut self, key: Key, line: &str) -> Result<(), String> {
+    fn tell(&mut self, key: EosSettingKey, line: &str) -> Result<(), String> {
         if self.view.own_line(key) != Some(line) {
             self.free(self.view.profile_line(key), line)?;
             self.push(None, key.words, line);
@@ -41,7 +41,7 @@ impl<'a> Teller<'a> {
     }
 
     /// A setting of a queue.
-    fn tell_queue(&mut self, queue: u64, key: Key, line: &str) -> Result<(), String> {
+    fn tell_queue(&mut self, queue: u64, key: EosSettingKey, line: &str) -> Result<(), String> {
         let own = self.view.own_queue_line(queue, key);
         if own.map(|(_, line)| line) != Some(line) {
             let of_profile = self.view.profile().and_then(|profile| self.view.queue_line(&profile, queue, key));
@@ -67,12 +67,12 @@ impl<'a> Teller<'a> {
 }
 
 /// The section of a queue, by the word that is known.
-pub fn queue_section(config: &Config, word: Option<&str>, queue: u64) -> String {
+pub fn queue_section(config: &EosConfig, word: Option<&str>, queue: u64) -> String {
     format!("{} {queue}", word.or_else(|| config.queue_word()).unwrap_or(ANY_QUEUE))
 }
 
 /// MTU and whether the port is up.
-pub fn port(config: &Config, port: &str, mtu: Option<u64>, up: Option<bool>) -> Result<Vec<Edit>, String> {
+pub fn plan_eos_port_edits(config: &EosConfig, port: &str, mtu: Option<u64>, up: Option<bool>) -> Result<Vec<EosEdit>, String> {
     let Some(mut teller) = Teller::of(config, port) else { return Ok(Vec::new()) };
     if let Some(mtu) = mtu.filter(|mtu| teller.view.mtu() != Fact::Is(*mtu)) {
         for word in ["l2 mtu", "l2 mru"] {
@@ -97,7 +97,7 @@ pub fn port(config: &Config, port: &str, mtu: Option<u64>, up: Option<bool>) -> 
 }
 
 /// Marking of a queue.
-pub fn marking(config: &Config, port: &str, queue: u64, wanted: Thresholds) -> Result<Vec<Edit>, String> {
+pub fn plan_eos_marking_edits(config: &EosConfig, port: &str, queue: u64, wanted: EcnMarkingThresholds) -> Result<Vec<EosEdit>, String> {
     let Some(mut teller) = Teller::of(config, port) else { return Ok(Vec::new()) };
     if teller.view.marking(queue) != Fact::Is(wanted) {
         let line = format!(
@@ -110,7 +110,7 @@ pub fn marking(config: &Config, port: &str, queue: u64, wanted: Thresholds) -> R
 }
 
 /// Classes of a port.
-pub fn qos(config: &Config, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String> {
+pub fn plan_eos_qos_edits(config: &EosConfig, port: &str, wanted: &Qos) -> Result<Vec<EosEdit>, String> {
     let Some(mut teller) = Teller::of(config, port) else { return Ok(Vec::new()) };
     for class in &wanted.classes {
         match teller.view.queue(class.priority) {
@@ -125,19 +125,19 @@ pub fn qos(config: &Config, port: &str, wanted: &Qos) -> Result<Vec<Edit>, Strin
             _ => {}
         }
     }
-    classify(&mut teller, wanted)?;
-    pause(&mut teller, wanted)?;
+    add_dscp_map_edits(&mut teller, wanted)?;
+    add_pfc_edits(&mut teller, wanted)?;
     for class in wanted.classes.iter().filter(|class| class.strict) {
         go_first(&mut teller, class.priority)?;
     }
     if let Some(watchdog) = &wanted.watchdog {
-        watch(&mut teller, watchdog, wanted)?;
+        add_watchdog_edits(&mut teller, watchdog, wanted)?;
     }
     Ok(teller.edits)
 }
 
 /// Which class packets have. The map is one for the whole switch: it is told what nobody said yet, and nothing else.
-fn classify(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
+fn add_dscp_map_edits(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
     let dscps: Vec<(u64, u64)> = wanted.classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect();
     if dscps.iter().all(|(dscp, priority)| teller.view.priority(*dscp) == Fact::Is(*priority)) {
         return Ok(());
@@ -164,13 +164,13 @@ fn classify(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
             Some((said, _)) => return of_all(said, "a class that nobody knows"),
             None => {}
         }
-        teller.edits.push(Edit { section: Vec::new(), line, key: "qos map dscp".to_owned() });
+        teller.edits.push(EosEdit { section: Vec::new(), line, key: "qos map dscp".to_owned() });
     }
     Ok(())
 }
 
 /// Which priorities pause, and no others.
-fn pause(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
+fn add_pfc_edits(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
     let pfc = wanted.pfc();
     if teller.view.pfc() == Fact::Is(pfc.clone()) {
         return Ok(());
@@ -183,8 +183,8 @@ fn pause(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
     }
     let profile = teller.view.profile();
     let of_profile: Vec<&str> =
-        profile.iter().flat_map(|profile| teller.config.lines(&[profile])).filter(|line| paused(line).is_some()).collect();
-    if let Some(other) = of_profile.iter().find(|line| paused(line).is_some_and(|priority| !pfc.contains(&priority))) {
+        profile.iter().flat_map(|profile| teller.config.lines(&[profile])).filter(|line| parse_no_drop_priority(line).is_some()).collect();
+    if let Some(other) = of_profile.iter().find(|line| parse_no_drop_priority(line).is_some_and(|priority| !pfc.contains(&priority))) {
         let all: Vec<String> = pfc.iter().map(|priority| format!("{} {priority} no-drop", NO_DROP.words)).collect();
         return teller.free(Some(other), &all.join("` and `"));
     }
@@ -192,8 +192,9 @@ fn pause(teller: &mut Teller, wanted: &Qos) -> Result<(), String> {
     for (priority, _) in own.iter().filter(|(priority, _)| !pfc.contains(priority)) {
         teller.push(None, &format!("{} {priority}", NO_DROP.words), &without_pfc(*priority));
     }
-    let is_there =
-        |priority: &u64| own.iter().any(|(own, _)| own == priority) || of_profile.iter().any(|line| paused(line) == Some(*priority));
+    let is_there = |priority: &u64| {
+        own.iter().any(|(own, _)| own == priority) || of_profile.iter().any(|line| parse_no_drop_priority(line) == Some(*priority))
+    };
     for priority in pfc.iter().filter(|priority| !is_there(priority)) {
         teller.push(None, &format!("{} {priority}", NO_DROP.words), &format!("{} {priority} no-drop", NO_DROP.words));
     }
@@ -225,7 +226,7 @@ fn go_first(teller: &mut Teller, queue: u64) -> Result<(), String> {
 }
 
 /// The port's own times, so that those of other ports stay as they are. It looks at queues with guaranteed bandwidth alone.
-fn watch(teller: &mut Teller, watchdog: &Watchdog, wanted: &Qos) -> Result<(), String> {
+fn add_watchdog_edits(teller: &mut Teller, watchdog: &PfcWatchdogSettings, wanted: &Qos) -> Result<(), String> {
     if watchdog.action != "drop" {
         return Err(format!(
             "the watchdog of EOS drops, keeps what is in the queue (`no-drop`), or takes the port down (`errdisable`), and cannot be told to {}: \
@@ -236,7 +237,7 @@ fn watch(teller: &mut Teller, watchdog: &Watchdog, wanted: &Qos) -> Result<(), S
     if teller.view.watchdog().map(|(_, found)| found) != Fact::Is(watchdog.clone()) {
         teller.tell(WATCHDOG, WATCHDOG.words)?;
         teller.tell(WATCHDOG_ACTION, &format!("{} drop", WATCHDOG_ACTION.words))?;
-        let (timeout, recovery) = (seconds(watchdog.detection_ms), seconds(watchdog.restoration_ms));
+        let (timeout, recovery) = (format_seconds(watchdog.detection_ms), format_seconds(watchdog.restoration_ms));
         let timer = format!("{} timeout {timeout} polling-interval auto recovery-time {recovery}", WATCHDOG_TIMER.words);
         teller.tell(WATCHDOG_TIMER, &timer)?;
     }
@@ -250,7 +251,7 @@ fn watch(teller: &mut Teller, watchdog: &Watchdog, wanted: &Qos) -> Result<(), S
 }
 
 /// `0.2`.
-fn seconds(milliseconds: u64) -> String {
+fn format_seconds(milliseconds: u64) -> String {
     let text = format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

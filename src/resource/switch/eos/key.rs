@@ -3,7 +3,7 @@
 
 /// A setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
+pub struct EosSettingKey {
     /// The words that begin its command.
     pub words: &'static str,
     /// The command that says the opposite, where the configuration shows that too.
@@ -12,40 +12,44 @@ pub struct Key {
     pub without: &'static str,
 }
 
-const fn key(words: &'static str, opposite: Option<&'static str>, without: &'static str) -> Key {
-    Key { words, opposite, without }
+const fn new_setting_key(words: &'static str, opposite: Option<&'static str>, without: &'static str) -> EosSettingKey {
+    EosSettingKey { words, opposite, without }
 }
 
 /// Packets of a port (AVD: `mtu`; ansible-collections/arista.eos: `no mtu`).
-pub const MTU: Key = key("mtu", None, "no mtu");
+pub const MTU: EosSettingKey = new_setting_key("mtu", None, "no mtu");
 /// Whether a port is up.
-pub const SHUTDOWN: Key = key("shutdown", Some("no shutdown"), "default shutdown");
+pub const SHUTDOWN: EosSettingKey = new_setting_key("shutdown", Some("no shutdown"), "default shutdown");
 /// By what a port tells the class of packets.
-pub const TRUST: Key = key("qos trust", Some("no qos trust"), "default qos trust");
+pub const TRUST: EosSettingKey = new_setting_key("qos trust", Some("no qos trust"), "default qos trust");
 /// PFC as a whole (AVD: `priority-flow-control on`, `no priority-flow-control`).
-pub const PFC: Key = key("priority-flow-control on", Some("no priority-flow-control"), "no priority-flow-control");
+pub const PFC: EosSettingKey = new_setting_key("priority-flow-control on", Some("no priority-flow-control"), "no priority-flow-control");
 /// PFC of one priority (AVD: `priority-flow-control priority 3 no-drop`).
-pub const NO_DROP: Key = key("priority-flow-control priority", None, "no priority-flow-control priority");
+pub const NO_DROP: EosSettingKey = new_setting_key("priority-flow-control priority", None, "no priority-flow-control priority");
 /// The watchdog of a port (AVD: `qos profile`, the three lines).
-pub const WATCHDOG: Key =
-    key("priority-flow-control pause watchdog", Some("no priority-flow-control pause watchdog"), "no priority-flow-control pause watchdog");
+pub const WATCHDOG: EosSettingKey = new_setting_key(
+    "priority-flow-control pause watchdog",
+    Some("no priority-flow-control pause watchdog"),
+    "no priority-flow-control pause watchdog",
+);
 /// What it does.
-pub const WATCHDOG_ACTION: Key =
-    key("priority-flow-control pause watchdog port action", None, "no priority-flow-control pause watchdog port action");
+pub const WATCHDOG_ACTION: EosSettingKey =
+    new_setting_key("priority-flow-control pause watchdog port action", None, "no priority-flow-control pause watchdog port action");
 /// After which times.
-pub const WATCHDOG_TIMER: Key =
-    key("priority-flow-control pause watchdog port timer", None, "no priority-flow-control pause watchdog port timer");
+pub const WATCHDOG_TIMER: EosSettingKey =
+    new_setting_key("priority-flow-control pause watchdog port timer", None, "no priority-flow-control pause watchdog port timer");
 /// Marking of a queue (AVD; the guide, section 2).
-pub const ECN: Key = key("random-detect ecn minimum-threshold", None, "no random-detect ecn");
+pub const ECN: EosSettingKey = new_setting_key("random-detect ecn minimum-threshold", None, "no random-detect ecn");
 /// What a queue gets in any case (the guide, section 8).
-pub const GUARANTEED: Key = key("bandwidth guaranteed", None, "no bandwidth guaranteed");
+pub const GUARANTEED: EosSettingKey = new_setting_key("bandwidth guaranteed", None, "no bandwidth guaranteed");
 /// Whether a queue goes before others (the guide, section 2: `no priority` takes it out of strict priority).
-pub const PRIORITY: Key = key("priority strict", Some("no priority"), "default priority");
+pub const PRIORITY: EosSettingKey = new_setting_key("priority strict", Some("no priority"), "default priority");
 
 /// All that are of a port, longer words before the ones that they begin with.
-pub const OF_PORT: [Key; 11] = [MTU, SHUTDOWN, TRUST, NO_DROP, WATCHDOG_ACTION, WATCHDOG_TIMER, WATCHDOG, PFC, ECN, GUARANTEED, PRIORITY];
+pub const OF_PORT: [EosSettingKey; 11] =
+    [MTU, SHUTDOWN, TRUST, NO_DROP, WATCHDOG_ACTION, WATCHDOG_TIMER, WATCHDOG, PFC, ECN, GUARANTEED, PRIORITY];
 
-impl Key {
+impl EosSettingKey {
     /// True for a command that says this setting.
     pub fn says(self, line: &str) -> bool {
         let begins = |words: &str| line.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));

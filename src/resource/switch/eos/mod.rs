@@ -23,7 +23,7 @@ mod key;
 mod port_view;
 pub mod script;
 
-pub use config::Config;
+pub use config::EosConfig;
 
 #[cfg(test)]
 mod tests;

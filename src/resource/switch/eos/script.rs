@@ -2,11 +2,11 @@
 //! (so in event handlers of AVD's documentation, and in arista-eosplus' scripts); what it refuses begins with `%` (Ansible's terminal
 //! plugin of arista.eos), and its exit status says nothing.
 
-use super::edit::{ANY_QUEUE, Edit, chunks, shown};
+use super::edit::{ANY_QUEUE, EosEdit, list_visible_line_prefixes, render_command_chunks};
 use super::key::{OF_PORT, SHUTDOWN};
 use crate::complaint::{SAY, UNAVAILABLE};
 use crate::switch::{SwitchRead, links};
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -17,13 +17,15 @@ pub const SAVED: &str = "/mnt/flash/startup-config";
 const PROGRAM: &str = include_str!("eos.py");
 
 /// EOS is a Python program in good part; older releases have it as `python` alone.
-fn program(words: &str) -> String {
-    format!("$(command -v python3 || echo python) -c {} {words}", sh(PROGRAM))
+fn render_eos_python_call(words: &str) -> String {
+    format!("$(command -v python3 || echo python) -c {} {words}", quote_for_shell(PROGRAM))
 }
 
 /// What of a configuration is judged. Exit 69 where the host is no switch with EOS; 1 where nothing is saved.
 pub fn read_script(read: SwitchRead) -> String {
-    let ask = |what: &str| format!("FastCli -p 15 -c {} </dev/null | {}\n", sh(what), program(&format!("read {}", read.word())));
+    let ask = |what: &str| {
+        format!("FastCli -p 15 -c {} </dev/null | {}\n", quote_for_shell(what), render_eos_python_call(&format!("read {}", read.word())))
+    };
     let there = "command -v FastCli >/dev/null || exit 69\n";
     match read {
         SwitchRead::Running => format!("{there}{}", ask("show running-config")),
@@ -39,18 +41,18 @@ const CLI: &str = "cli() { timeout -k 5 540 FastCli -p 15 -c \"$1\" </dev/null 2
 /// takes the place of all that runs, what came since included (https://www.arista.com/um-eos/eos-configure-session): where a session of
 /// somebody else waits, or the timer of one runs, nothing is done. One of ours that an earlier try left is dropped. Whether a port has a link is
 /// what `show interfaces description` says of its line protocol (aristanetworks/anta, anta/tests/interfaces.py, `VerifyInterfacesStatus`).
-pub fn edit_script(edits: &[Edit]) -> String {
-    let texts = chunks(edits);
+pub fn edit_script(edits: &[EosEdit]) -> String {
+    let texts = render_command_chunks(edits);
     let asks = texts.iter().any(|text| text.contains(ANY_QUEUE));
     let queue = edits.iter().find_map(|edit| Some((edit.section.first()?, edit.section.get(1)?.strip_prefix(ANY_QUEUE)?)));
     // The switch is asked by entering the section, in a session that is not committed.
     let word = queue.filter(|_| asks).map_or_else(String::new, |(interface, queue)| {
         format!(
             "q=tx-queue; o=$(cli \"configure session $n\n\"{enter}); refused \"$o\" || q=uc-tx-queue\n",
-            enter = sh(&format!("{interface}\nuc-tx-queue{queue}\n"))
+            enter = quote_for_shell(&format!("{interface}\nuc-tx-queue{queue}\n"))
         )
     });
-    let stage: String = texts.iter().map(|text| format!("stage {}\n", sh(text))).collect();
+    let stage: String = texts.iter().map(|text| format!("stage {}\n", quote_for_shell(text))).collect();
     format!(
         "{SAY}{CLI}command -v FastCli >/dev/null || say {UNAVAILABLE} 'FastCli of EOS is not on this host'\n\
          n=railwright-$$; q=\n\
@@ -71,18 +73,18 @@ pub fn edit_script(edits: &[Edit]) -> String {
          o=$(cli \"configure session $n\ncommit\"); s=$?\n\
          ! refused \"$o\" || drop 1 \"commit of the configure session failed: $(last \"$o\")\"\n\
          [ \"$s\" -ne 124 ] && [ \"$s\" -ne 137 ] || say 1 'commit of the configure session did not end'\n{again}",
-        up = program("up"),
-        was = links::note(&ports_of(edits)),
-        again = links::wait(),
-        sessions = program("sessions"),
-        diffs = program(&format!("diffs {}", sh(&json!(shown(edits)).to_string()))),
+        up = render_eos_python_call("up"),
+        was = links::render_link_state_capture(&ports_of(edits)),
+        again = links::render_link_recovery_wait(),
+        sessions = render_eos_python_call("sessions"),
+        diffs = render_eos_python_call(&format!("diffs {}", quote_for_shell(&json!(list_visible_line_prefixes(edits)).to_string()))),
     )
 }
 
 /// Ports whose own settings change, and that are to be up afterwards.
-fn ports_of(edits: &[Edit]) -> BTreeSet<&str> {
-    let off: BTreeSet<&str> = edits.iter().filter(|edit| edit.line == SHUTDOWN.words).filter_map(Edit::port).collect();
-    edits.iter().filter_map(Edit::port).filter(|port| !off.contains(port)).collect()
+fn ports_of(edits: &[EosEdit]) -> BTreeSet<&str> {
+    let off: BTreeSet<&str> = edits.iter().filter(|edit| edit.line == SHUTDOWN.words).filter_map(EosEdit::port).collect();
+    edits.iter().filter_map(EosEdit::port).filter(|port| !off.contains(port)).collect()
 }
 
 /// Saves the configuration that runs.
@@ -105,7 +107,7 @@ pub fn keep_script(name: &str) -> String {
 /// Where that does not bring it back, twice, all of it is replaced (`configure replace`, https://www.arista.com/en/um-eos/eos-session-management-commands). `of`, the ports, is one word of the shell.
 pub fn restore_script(name: &str, of: &str) -> String {
     let keys: Vec<_> = OF_PORT.iter().map(|key| json!([key.words, key.opposite, key.without])).collect();
-    let keys = sh(&json!(keys).to_string());
+    let keys = quote_for_shell(&json!(keys).to_string());
     format!(
         "{CLI}is_there() {{ cli 'show running-config' >\"$k/now\"; [ \"$(tail -n 1 \"$k/now\" | tr -d '\\r')\" = end ]; }}\n\
          is_so() {{ is_there && {ports} <\"$k/now\" >\"$k/is\" && {ports} <\"$k/{name}\" >\"$k/was\" && cmp -s \"$k/is\" \"$k/was\"; }}\n\
@@ -117,8 +119,8 @@ pub fn restore_script(name: &str, of: &str) -> String {
          sleep 5; again; ! is_so || exit 0\n\
          cli \"configure replace file:$k/{name}\"\n\
          is_so\n",
-        ports = program(&format!("ports {keys} {of}")),
-        sessions = program("sessions"),
-        back = program(&format!("back \"$k/now\" \"$k/{name}\" {keys} {of}")),
+        ports = render_eos_python_call(&format!("ports {keys} {of}")),
+        sessions = render_eos_python_call("sessions"),
+        back = render_eos_python_call(&format!("back \"$k/now\" \"$k/{name}\" {keys} {of}")),
     )
 }

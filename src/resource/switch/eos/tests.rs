@@ -1,6 +1,6 @@
 //! The kinds of switches on configurations of EOS, and on what their own commands make of those.
 
-use super::edit::{ANY_QUEUE, chunks, told};
+use super::edit::{ANY_QUEUE, group_commands_by_section, render_command_chunks};
 use crate::switch::buffer::SwitchBuffer;
 use crate::switch::ecn::SwitchEcn;
 use crate::switch::edit::SwitchEdit;
@@ -8,25 +8,25 @@ use crate::switch::port::SwitchPort;
 use crate::switch::qos::SwitchQos;
 use crate::switch::test_support::{edits, wish};
 use crate::test_support::answered;
-use crate::{Action, Answers, Assessment, Disruption, Kind, Wish};
+use crate::{Action, Assessment, DesiredResource, Disruption, ReadResults, ResourceKind};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 const PORT: &str = "Ethernet1/1";
 
-fn qos() -> Wish {
+fn qos() -> DesiredResource {
     let body = json!({ "system": "eos", "port": PORT, "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 200 });
     wish(&SwitchQos, body)
 }
 
-fn ecn(min: u64, max: u64, probability: u64) -> Wish {
+fn ecn(min: u64, max: u64, probability: u64) -> DesiredResource {
     let body =
         json!({ "system": "eos", "port": PORT, "priority": 3, "min_bytes": min, "max_bytes": max, "probability_percent": probability });
     wish(&SwitchEcn, body)
 }
 
-fn port(body: &Value) -> Wish {
+fn port(body: &Value) -> DesiredResource {
     let mut whole = json!({ "system": "eos", "port": PORT });
     whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
     wish(&SwitchPort, whole)
@@ -91,7 +91,7 @@ fn text(model: &Model, word: &str) -> String {
 /// What the switch makes of a configuration by the commands of a session, one whose unicast queues are apart.
 fn patched(config: &Model, edits: &[SwitchEdit]) -> Model {
     let mut out = config.clone();
-    for chunk in chunks(&SwitchEdit::eos(edits)) {
+    for chunk in render_command_chunks(&SwitchEdit::eos(edits)) {
         let mut section: Vec<String> = Vec::new();
         for line in chunk.replace(ANY_QUEUE, "uc-tx-queue").lines() {
             match line {
@@ -107,13 +107,13 @@ fn patched(config: &Model, edits: &[SwitchEdit]) -> Model {
     out
 }
 
-fn answers(wish: &Wish, running: &Model, saved: Option<&Model>) -> Answers {
+fn answers(wish: &DesiredResource, running: &Model, saved: Option<&Model>) -> ReadResults {
     let reads = SwitchPort.reads(wish);
     let saved = saved.map_or((1, String::new()), |saved| (0, text(saved, "saved")));
     answered(&[(&reads[0], 0, &text(running, "running")), (&reads[1], saved.0, &saved.1)])
 }
 
-fn assess(kind: &dyn Kind, wish: &Wish, running: &Model) -> Assessment {
+fn assess(kind: &dyn ResourceKind, wish: &DesiredResource, running: &Model) -> Assessment {
     kind.assess(wish, &answers(wish, running, Some(running)))
 }
 
@@ -133,7 +133,7 @@ fn pruned(model: &Model) -> Model {
 }
 
 /// As planned, then done, then saved: met; and taken back it is as it was, but for what the switch has for all its ports.
-fn round(kind: &dyn Kind, wish: &Wish, config: &Model) -> Model {
+fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Model) -> Model {
     let first = assess(kind, wish, config);
     assert_eq!(first.refusal, None);
     let done = patched(config, &edits(&first));
@@ -154,7 +154,7 @@ fn lines(assessment: &Assessment) -> Vec<String> {
         let below = section.get(1..).unwrap_or_default().join(": ");
         lines.into_iter().map(|line| format!("{below} {line}").trim().to_owned()).collect::<Vec<_>>()
     };
-    told(&edits).into_iter().flat_map(of).collect()
+    group_commands_by_section(&edits).into_iter().flat_map(of).collect()
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn what_a_profile_says_counts_and_is_never_edited() {
         "priority-flow-control pause watchdog action drop",
     ];
     let config = model(&profile);
-    for (kind, wish) in [(&SwitchQos as &dyn Kind, qos()), (&SwitchEcn, ecn(1_000_000, 2_000_000, 10))] {
+    for (kind, wish) in [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(1_000_000, 2_000_000, 10))] {
         let found = assess(kind, &wish, &config);
         assert!(found.is_met() && found.actions.is_empty(), "{found:?}");
     }
@@ -220,7 +220,8 @@ fn the_wishes_of_a_port_fit_together() {
         "interface Ethernet1/1: priority-flow-control priority 4 no-drop",
         "interface Ethernet1/1: uc-tx-queue 6: no priority",
     ]);
-    let wishes = [(&SwitchPort as &dyn Kind, port(&json!({ "mtu": 9000 }))), (&SwitchQos, qos()), (&SwitchEcn, ecn(1000, 2000, 10))];
+    let wishes =
+        [(&SwitchPort as &dyn ResourceKind, port(&json!({ "mtu": 9000 }))), (&SwitchQos, qos()), (&SwitchEcn, ecn(1000, 2000, 10))];
     let firsts = wishes.clone().map(|(kind, wish)| assess(kind, &wish, &config));
     let all: Vec<SwitchEdit> = firsts.iter().flat_map(edits).collect();
     let done = patched(&config, &all);
@@ -257,7 +258,8 @@ fn ports_go_round_and_stay_up() {
 
 #[test]
 fn what_cannot_be_had_is_held_with_its_reason() {
-    let said = |kind: &dyn Kind, wish: &Wish, lines: &[&str]| assess(kind, wish, &model(lines)).refusal.unwrap_or_default();
+    let said =
+        |kind: &dyn ResourceKind, wish: &DesiredResource, lines: &[&str]| assess(kind, wish, &model(lines)).refusal.unwrap_or_default();
     let of_qos = |line: &str| said(&SwitchQos, &qos(), &[line]);
     assert!(of_qos("qos map traffic-class 3 to tx-queue 1").starts_with("packets of class 3 leave by queue 1"));
     assert!(of_qos("priority-flow-control all off").starts_with("PFC is off on all ports of this switch"));
@@ -332,7 +334,7 @@ proptest! {
     /// is the port's as it was.
     #[test]
     fn what_is_done_is_as_wished(config in configs()) {
-        let wishes = [(&SwitchQos as &dyn Kind, qos()), (&SwitchEcn, ecn(1000, 2000, 10)), (&SwitchPort, port(&json!({ "mtu": 9000, "up": true })))];
+        let wishes = [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(1000, 2000, 10)), (&SwitchPort, port(&json!({ "mtu": 9000, "up": true })))];
         for (kind, wish) in wishes {
             let first = assess(kind, &wish, &config);
             if first.refusal.is_none() && !first.is_met() {

@@ -21,7 +21,7 @@ impl ConfigDb {
         let bad = || "the configuration makes no sense".to_owned();
         let Ok(Value::Object(tables)) = serde_json::from_str::<Value>(text) else { return Err(bad()) };
         let table = |(name, rows): (String, Value)| match rows {
-            Value::Object(rows) => Some((name, rows.into_iter().filter_map(|(key, row)| Some((key, fields(row)?))).collect())),
+            Value::Object(rows) => Some((name, rows.into_iter().filter_map(|(key, row)| Some((key, parse_row_fields(row)?))).collect())),
             // `bgpraw` and the like are no tables.
             _ => None,
         };
@@ -70,7 +70,7 @@ impl ConfigDb {
 
 /// Lists are joined by commas, as fields hold them elsewhere; a row without fields is kept as `NULL`. What is neither is kept as it was
 /// printed: a field that makes no sense is not one that is absent.
-fn fields(row: Value) -> Option<Row> {
+fn parse_row_fields(row: Value) -> Option<Row> {
     let Value::Object(fields) = row else { return None };
     let text = |value: Value| match value {
         Value::String(text) => text,

@@ -1,13 +1,13 @@
 //! CONFIG_DB as one configuration among those of other systems: which edits a wish comes to, and what is put back.
 
 use super::config_db::ConfigDb;
-use super::edit::{Edit, Edits};
+use super::edit::{SonicEdit, SonicEditBuilder};
 use super::intent;
-use super::port_view::PortView;
-use super::unlike::unlike;
+use super::port_view::SonicPortView;
+use super::unlike::list_differing_sonic_ports;
 use crate::Reading;
 use crate::switch::body::Qos;
-use crate::switch::configuration::{Configuration, Kept, Port, Wanted};
+use crate::switch::configuration::{DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings};
 use crate::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
 use std::any::Any;
@@ -20,37 +20,37 @@ type Touched<'a> = (&'a str, String, Vec<&'a str>);
 const BINDINGS: &[&str] =
     &["dscp_to_tc_map", "tc_to_queue_map", "tc_to_pg_map", "pfc_to_queue_map", "pfc_to_pg_map", "pfc_enable", "pfcwd_sw_enable"];
 
-impl Configuration for ConfigDb {
+impl SwitchConfiguration for ConfigDb {
     fn ports(&self) -> Vec<&str> {
         self.port_names()
     }
 
-    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn Port + 'a>> {
-        PortView::of(self, name).map(|view| Box::new(view) as Box<dyn Port>)
+    fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn SwitchPortSettings + 'a>> {
+        SonicPortView::of(self, name).map(|view| Box::new(view) as Box<dyn SwitchPortSettings>)
     }
 
-    fn edits(&self, port: &str, wanted: &Wanted) -> Result<Vec<SwitchEdit>, String> {
+    fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String> {
         let edits = match wanted {
-            Wanted::Port { mtu, up } => intent::port(self, port, *mtu, *up),
-            Wanted::Qos(wanted) => intent::qos(self, port, wanted)?,
-            Wanted::Marking { queue, thresholds } => intent::marking(self, port, *queue, *thresholds)?,
-            Wanted::Cable { metres } => intent::cable(self, port, *metres),
+            DesiredPortSetting::Port { mtu, up } => intent::plan_sonic_port_edits(self, port, *mtu, *up),
+            DesiredPortSetting::Qos(wanted) => intent::plan_sonic_qos_edits(self, port, wanted)?,
+            DesiredPortSetting::Marking { queue, thresholds } => intent::plan_sonic_marking_edits(self, port, *queue, *thresholds)?,
+            DesiredPortSetting::Cable { metres } => intent::plan_sonic_cable_edits(self, port, *metres),
         };
-        Ok(own(edits))
+        Ok(wrap_sonic_edits(edits))
     }
 
-    fn before(&self, port: &str, wanted: &Wanted) -> Value {
+    fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
         let field = |table: &str, key: &str, field: &str| self.reference(table, key, field).map_or(Value::Null, Value::from);
         let row = |(table, key, fields): Touched| {
             let fields: Map<String, Value> = fields.iter().map(|name| ((*name).to_owned(), field(table, &key, name))).collect();
             (format!("{table}|{key}"), Value::Object(fields))
         };
-        Value::Object(touched(self, port, wanted).into_iter().map(row).collect())
+        Value::Object(list_affected_rows(self, port, wanted).into_iter().map(row).collect())
     }
 
-    fn kept(&self, port: &str, before: &Value) -> Vec<Kept> {
-        let kept = |(table, key, field, was): (&str, &str, &str, Option<&str>)| Kept {
-            called: called(port, key, field),
+    fn kept(&self, port: &str, before: &Value) -> Vec<RestorableSetting> {
+        let kept = |(table, key, field, was): (&str, &str, &str, Option<&str>)| RestorableSetting {
+            called: describe_row_field(port, key, field),
             was: was.map_or(Reading::Absent, Reading::is),
             is: self.reference(table, key, field).map_or(Reading::Absent, Reading::is),
         };
@@ -58,7 +58,7 @@ impl Configuration for ConfigDb {
     }
 
     fn put_back(&self, _port: &str, before: &Value) -> Vec<SwitchEdit> {
-        let mut edits = Edits::of(self);
+        let mut edits = SonicEditBuilder::of(self);
         for (table, key, field, was) in fields_of(before) {
             match was {
                 Some(was) => edits.set(table, key, field, was),
@@ -73,7 +73,7 @@ impl Configuration for ConfigDb {
                 edits.remove(table, key);
             }
         }
-        own(edits.finish())
+        wrap_sonic_edits(edits.finish())
     }
 
     /// Maps and profiles of ours stay, and nothing uses them.
@@ -81,22 +81,22 @@ impl Configuration for ConfigDb {
         Vec::new()
     }
 
-    fn unlike(&self, other: &dyn Configuration) -> Option<BTreeSet<String>> {
-        unlike(self, (other as &dyn Any).downcast_ref()?)
+    fn unlike(&self, other: &dyn SwitchConfiguration) -> Option<BTreeSet<String>> {
+        list_differing_sonic_ports(self, (other as &dyn Any).downcast_ref()?)
     }
 }
 
-fn own(edits: Vec<Edit>) -> Vec<SwitchEdit> {
+fn wrap_sonic_edits(edits: Vec<SonicEdit>) -> Vec<SwitchEdit> {
     edits.into_iter().map(SwitchEdit::Sonic).collect()
 }
 
-fn touched<'a>(db: &ConfigDb, port: &'a str, wanted: &Wanted) -> Vec<Touched<'a>> {
+fn list_affected_rows<'a>(db: &ConfigDb, port: &'a str, wanted: &DesiredPortSetting) -> Vec<Touched<'a>> {
     match wanted {
         // A port that we brought up is never taken down again: others may have come to use it.
-        Wanted::Port { mtu, .. } => vec![("PORT", port.to_owned(), mtu.iter().map(|_| "mtu").collect())],
-        Wanted::Qos(wanted) => of_classes(port, wanted),
-        Wanted::Marking { queue, .. } => vec![("QUEUE", format!("{port}|{queue}"), vec!["wred_profile"])],
-        Wanted::Cable { .. } => vec![("CABLE_LENGTH", intent::cable_row(db, port).to_owned(), vec![port])],
+        DesiredPortSetting::Port { mtu, .. } => vec![("PORT", port.to_owned(), mtu.iter().map(|_| "mtu").collect())],
+        DesiredPortSetting::Qos(wanted) => of_classes(port, wanted),
+        DesiredPortSetting::Marking { queue, .. } => vec![("QUEUE", format!("{port}|{queue}"), vec!["wred_profile"])],
+        DesiredPortSetting::Cable { .. } => vec![("CABLE_LENGTH", intent::cable_row(db, port).to_owned(), vec![port])],
     }
 }
 
@@ -118,7 +118,7 @@ fn fields_of(before: &Value) -> impl Iterator<Item = (&str, &str, &str, Option<&
 }
 
 /// What a field of a port's own row is called, alike for all ports.
-fn called(port: &str, key: &str, field: &str) -> String {
+fn describe_row_field(port: &str, key: &str, field: &str) -> String {
     match key.strip_prefix(port).map(|rest| rest.trim_start_matches('|')) {
         Some("") => field.to_owned(),
         Some(queue) => format!("queue {queue} {field}"),

@@ -23,7 +23,7 @@ pub enum There {
 
 /// One field that gets another value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Edit {
+pub struct SonicEdit {
     /// The table.
     pub table: String,
     /// The row's key.
@@ -37,7 +37,7 @@ pub struct Edit {
     pub value: Option<String>,
 }
 
-impl Edit {
+impl SonicEdit {
     /// The ports that it is about: a row is of one or of some, or a field of it is; a map is of none.
     pub fn ports(&self) -> Vec<String> {
         let names = match self.table.as_str() {
@@ -50,15 +50,15 @@ impl Edit {
 }
 
 /// Collects edits against one configuration; what is so already is no edit.
-pub struct Edits<'a> {
+pub struct SonicEditBuilder<'a> {
     db: &'a ConfigDb,
-    edits: Vec<Edit>,
+    edits: Vec<SonicEdit>,
 }
 
-impl<'a> Edits<'a> {
+impl<'a> SonicEditBuilder<'a> {
     /// None yet.
     pub fn of(db: &'a ConfigDb) -> Self {
-        Edits { db, edits: Vec::new() }
+        SonicEditBuilder { db, edits: Vec::new() }
     }
 
     /// Sets a field.
@@ -90,11 +90,11 @@ impl<'a> Edits<'a> {
             _ => There::Row,
         };
         let text = str::to_owned;
-        self.edits.push(Edit { table: text(table), key: text(key), field: text(field), there, value: value.map(text) });
+        self.edits.push(SonicEdit { table: text(table), key: text(key), field: text(field), there, value: value.map(text) });
     }
 
     /// The edits, each once.
-    pub fn finish(mut self) -> Vec<Edit> {
+    pub fn finish(mut self) -> Vec<SonicEdit> {
         self.edits.sort();
         self.edits.dedup();
         self.edits
@@ -118,8 +118,8 @@ const ORDER: [&str; 11] = [
 ];
 
 /// The patch of all edits of a step.
-pub fn patch(edits: &[Edit]) -> Value {
-    let mut tables: BTreeMap<(usize, &str), BTreeMap<&str, Vec<&Edit>>> = BTreeMap::new();
+pub fn build_json_patch(edits: &[SonicEdit]) -> Value {
+    let mut tables: BTreeMap<(usize, &str), BTreeMap<&str, Vec<&SonicEdit>>> = BTreeMap::new();
     for edit in edits {
         let place = ORDER.iter().position(|table| *table == edit.table).unwrap_or(ORDER.len());
         tables.entry((place, &edit.table)).or_default().entry(&edit.key).or_default().push(edit);
@@ -127,15 +127,15 @@ pub fn patch(edits: &[Edit]) -> Value {
     let mut out = Vec::new();
     for ((_, table), rows) in tables {
         if rows.values().flatten().all(|edit| edit.there == There::Nothing) {
-            let rows: Map<String, Value> = rows.iter().map(|(key, edits)| ((*key).to_owned(), whole(edits))).collect();
-            out.push(json!({ "op": "add", "path": path(&[table]), "value": rows }));
+            let rows: Map<String, Value> = rows.iter().map(|(key, edits)| ((*key).to_owned(), build_row_value(edits))).collect();
+            out.push(json!({ "op": "add", "path": format_json_pointer(&[table]), "value": rows }));
             continue;
         }
         for (key, edits) in rows {
             if edits.iter().any(|edit| edit.field.is_empty()) {
-                out.push(json!({ "op": "remove", "path": path(&[table, key]) }));
+                out.push(json!({ "op": "remove", "path": format_json_pointer(&[table, key]) }));
             } else if edits.iter().all(|edit| edit.there <= There::Table) {
-                out.push(json!({ "op": "add", "path": path(&[table, key]), "value": whole(&edits) }));
+                out.push(json!({ "op": "add", "path": format_json_pointer(&[table, key]), "value": build_row_value(&edits) }));
             } else {
                 out.extend(edits.iter().map(|edit| of_field(table, key, edit)));
             }
@@ -144,8 +144,8 @@ pub fn patch(edits: &[Edit]) -> Value {
     Value::Array(out)
 }
 
-fn of_field(table: &str, key: &str, edit: &Edit) -> Value {
-    let path = path(&[table, key, &edit.field]);
+fn of_field(table: &str, key: &str, edit: &SonicEdit) -> Value {
+    let path = format_json_pointer(&[table, key, &edit.field]);
     match &edit.value {
         None => json!({ "op": "remove", "path": path }),
         Some(value) if edit.there == There::Field => json!({ "op": "replace", "path": path, "value": value }),
@@ -153,13 +153,13 @@ fn of_field(table: &str, key: &str, edit: &Edit) -> Value {
     }
 }
 
-fn whole(edits: &[&Edit]) -> Value {
+fn build_row_value(edits: &[&SonicEdit]) -> Value {
     let row: Row = edits.iter().filter_map(|edit| Some((edit.field.clone(), edit.value.clone()?))).collect();
     json!(row)
 }
 
 /// A JSON pointer (RFC 6901).
-fn path(words: &[&str]) -> String {
+fn format_json_pointer(words: &[&str]) -> String {
     words.iter().map(|word| format!("/{}", word.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
@@ -169,12 +169,12 @@ const DOWN_TABLES: [&str; 6] =
     ["PORT_QOS_MAP", "QUEUE", "BUFFER_PG", "BUFFER_QUEUE", "BUFFER_PORT_INGRESS_PROFILE_LIST", "BUFFER_PORT_EGRESS_PROFILE_LIST"];
 
 /// True when the edit takes its port down for a moment.
-pub fn takes_port_down(edit: &Edit) -> bool {
+pub fn takes_port_down(edit: &SonicEdit) -> bool {
     DOWN_TABLES.contains(&edit.table.as_str())
 }
 
 /// What edits do to a port.
-pub fn disturbance(edits: &[Edit], port: &str, is_up: bool) -> Disturbance {
+pub fn compute_sonic_disruption(edits: &[SonicEdit], port: &str, is_up: bool) -> Disturbance {
     let mut tables: Vec<&str> = edits.iter().filter(|edit| takes_port_down(edit)).map(|edit| edit.table.as_str()).collect();
     tables.sort_unstable();
     tables.dedup();
@@ -200,7 +200,7 @@ mod tests {
             // Its own row of the whole switch comes back as one of a port does.
             ("PORT_QOS_MAP", "global", "dscp_to_tc_map", &["global"]),
         ] {
-            let edit = Edit { table: table.into(), key: key.into(), field: field.into(), there: There::Field, value: None };
+            let edit = SonicEdit { table: table.into(), key: key.into(), field: field.into(), there: There::Field, value: None };
             assert_eq!(edit.ports(), ports, "{table}");
         }
     }
@@ -212,7 +212,7 @@ mod tests {
                 "PFC_WD": { "GLOBAL": { "POLL_INTERVAL": "200" }, "Ethernet0": { "action": "drop" } } }"#,
         )
         .unwrap();
-        let mut edits = Edits::of(&db);
+        let mut edits = SonicEditBuilder::of(&db);
         edits.set("PORT", "Ethernet0", "mtu", "9216");
         edits.set("PORT", "Ethernet0", "mtu", "9216");
         edits.set("PORT_QOS_MAP", "Ethernet0", "pfc_enable", "3");
@@ -233,6 +233,6 @@ mod tests {
             { "op": "add", "path": "/PORT_QOS_MAP/Ethernet1~12", "value": { "pfc_enable": "3" } },
             { "op": "remove", "path": "/PFC_WD/Ethernet0" },
         ]);
-        assert_eq!(patch(&edits.finish()), expected);
+        assert_eq!(build_json_patch(&edits.finish()), expected);
     }
 }

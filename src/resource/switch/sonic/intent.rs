@@ -1,13 +1,13 @@
 //! What SONiC has to be told for a wish: edits against the configuration that runs.
 
 use super::config_db::ConfigDb;
-use super::edit::{Edit, Edits};
-use super::port_view::PortView;
+use super::edit::{SonicEdit, SonicEditBuilder};
+use super::port_view::SonicPortView;
 use crate::Fact;
-use crate::switch::body::{Class, Qos};
-use crate::switch::configuration::Port as _;
-use crate::switch::unreadable::{ANY, number};
-use crate::switch::{Thresholds, Watchdog};
+use crate::switch::body::{PortTrafficClass, Qos};
+use crate::switch::configuration::SwitchPortSettings as _;
+use crate::switch::unreadable::{ANY, parse_bounded_number};
+use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
 use railwright_base::text::one_line;
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ const SHIPPED: &str = "AZURE";
 const POLL_MS: u64 = 200;
 
 /// MTU and whether the port is up.
-pub fn port(db: &ConfigDb, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<Edit> {
-    let mut edits = Edits::of(db);
+pub fn plan_sonic_port_edits(db: &ConfigDb, port: &str, mtu: Option<u64>, up: Option<bool>) -> Vec<SonicEdit> {
+    let mut edits = SonicEditBuilder::of(db);
     if let Some(mtu) = mtu {
         edits.set("PORT", port, "mtu", &mtu.to_string());
     }
@@ -33,8 +33,8 @@ pub fn port(db: &ConfigDb, port: &str, mtu: Option<u64>, up: Option<bool>) -> Ve
 }
 
 /// The length of the cable, by which the switch sizes the buffer of a paused priority.
-pub fn cable(db: &ConfigDb, port: &str, cable_m: u64) -> Vec<Edit> {
-    let mut edits = Edits::of(db);
+pub fn plan_sonic_cable_edits(db: &ConfigDb, port: &str, cable_m: u64) -> Vec<SonicEdit> {
+    let mut edits = SonicEditBuilder::of(db);
     edits.set("CABLE_LENGTH", cable_row(db, port), port, &format!("{cable_m}m"));
     edits.finish()
 }
@@ -46,9 +46,9 @@ pub fn cable_row<'a>(db: &'a ConfigDb, port: &str) -> &'a str {
 
 /// Marking of a queue. The profile is of all ports of one speed, so that other thresholds later are an edit of it, and no port goes down.
 /// The error says why the row of the queue cannot be bound.
-pub fn marking(db: &ConfigDb, port: &str, queue: u64, wanted: Thresholds) -> Result<Vec<Edit>, String> {
-    let Some(view) = PortView::of(db, port) else { return Ok(Vec::new()) };
-    let mut edits = Edits::of(db);
+pub fn plan_sonic_marking_edits(db: &ConfigDb, port: &str, queue: u64, wanted: EcnMarkingThresholds) -> Result<Vec<SonicEdit>, String> {
+    let Some(view) = SonicPortView::of(db, port) else { return Ok(Vec::new()) };
+    let mut edits = SonicEditBuilder::of(db);
     if view.marking(queue) == Fact::Is(wanted) {
         return Ok(Vec::new());
     }
@@ -68,7 +68,7 @@ pub fn marking(db: &ConfigDb, port: &str, queue: u64, wanted: Thresholds) -> Res
 }
 
 /// The row of one queue alone.
-fn own_row(view: &PortView, port: &str, queue: u64) -> Result<String, String> {
+fn own_row(view: &SonicPortView, port: &str, queue: u64) -> Result<String, String> {
     let own = format!("{port}|{queue}");
     match view.queue_row(queue) {
         Some(row) if row != own => {
@@ -89,16 +89,16 @@ struct OwnMap<'a> {
 }
 
 /// Classes of a port: maps, bindings, PFC, the watchdog, what goes first.
-pub fn qos(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String> {
-    let Some(view) = PortView::of(db, port) else { return Ok(Vec::new()) };
-    let mut edits = Edits::of(db);
-    for map in maps(db, &view, &wanted.classes) {
-        bind(db, &mut edits, &view, port, &map)?;
+pub fn plan_sonic_qos_edits(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<Vec<SonicEdit>, String> {
+    let Some(view) = SonicPortView::of(db, port) else { return Ok(Vec::new()) };
+    let mut edits = SonicEditBuilder::of(db);
+    for map in list_differing_maps(db, &view, &wanted.classes) {
+        bind_own_map(db, &mut edits, &view, port, &map)?;
     }
     let pfc: Vec<String> = wanted.pfc().iter().map(u64::to_string).collect();
     edits.set("PORT_QOS_MAP", port, "pfc_enable", &pfc.join(","));
     if let Some(watchdog) = &wanted.watchdog {
-        watch(db, &mut edits, port, watchdog, &pfc.join(","))?;
+        add_watchdog_edits(db, &mut edits, port, watchdog, &pfc.join(","))?;
     }
     for class in wanted.classes.iter().filter(|class| class.strict) {
         let queue = class.priority;
@@ -111,9 +111,15 @@ pub fn qos(db: &ConfigDb, port: &str, wanted: &Qos) -> Result<Vec<Edit>, String>
 }
 
 /// The error says why the times cannot be: SONiC looks no more often than its poll interval, which all ports share.
-fn watch(db: &ConfigDb, edits: &mut Edits, port: &str, watchdog: &Watchdog, priorities: &str) -> Result<(), String> {
+fn add_watchdog_edits(
+    db: &ConfigDb,
+    edits: &mut SonicEditBuilder,
+    port: &str,
+    watchdog: &PfcWatchdogSettings,
+    priorities: &str,
+) -> Result<(), String> {
     let shortest = watchdog.detection_ms.min(watchdog.restoration_ms);
-    match number("PFC_WD|GLOBAL POLL_INTERVAL", db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL"), ANY) {
+    match parse_bounded_number("PFC_WD|GLOBAL POLL_INTERVAL", db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL"), ANY) {
         Fact::Is(poll) if poll > shortest => {
             return Err(format!(
                 "the watchdog of this switch looks every {poll} ms (PFC_WD|GLOBAL POLL_INTERVAL), more seldom than the {shortest} ms that are wished: \
@@ -138,10 +144,11 @@ fn watch(db: &ConfigDb, edits: &mut Edits, port: &str, watchdog: &Watchdog, prio
 }
 
 /// The maps in which something is not as wished. The two ways to a queue, by DSCP and by a pause frame, have to end in the same one.
-fn maps<'a>(db: &ConfigDb, view: &PortView, classes: &[Class]) -> Vec<OwnMap<'a>> {
+fn list_differing_maps<'a>(db: &ConfigDb, view: &SonicPortView, classes: &[PortTrafficClass]) -> Vec<OwnMap<'a>> {
     let by_dscp = classes.iter().flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority))).collect::<BTreeMap<_, _>>();
-    let itself =
-        |classes: &mut dyn Iterator<Item = &Class>| classes.map(|class| (class.priority, class.priority)).collect::<BTreeMap<_, _>>();
+    let itself = |classes: &mut dyn Iterator<Item = &PortTrafficClass>| {
+        classes.map(|class| (class.priority, class.priority)).collect::<BTreeMap<_, _>>()
+    };
     let lossless = || classes.iter().filter(|class| class.pfc);
     let identity: Vec<(u64, u64)> = (0..8).map(|n| (n, n)).collect();
     let map = |table, binding, entries, rest| OwnMap { table, binding, entries, rest };
@@ -161,7 +168,8 @@ fn maps<'a>(db: &ConfigDb, view: &PortView, classes: &[Class]) -> Vec<OwnMap<'a>
     }
     // Only some chips have it; where it is not there, the group of a priority is that of its number.
     let bound = view.bound("pfc_to_pg_map");
-    let wrong = |class: &Class| bound.and_then(|map| db.field("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", map, &class.priority.to_string()));
+    let wrong =
+        |class: &PortTrafficClass| bound.and_then(|map| db.field("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", map, &class.priority.to_string()));
     if lossless().any(|class| wrong(class).is_some_and(|group| group != class.priority.to_string())) {
         out.push(map("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", "pfc_to_pg_map", itself(&mut lossless()), identity));
     }
@@ -170,7 +178,7 @@ fn maps<'a>(db: &ConfigDb, view: &PortView, classes: &[Class]) -> Vec<OwnMap<'a>
 
 /// Ours begins as a copy of the map that the port is bound to, the same for every port that is bound to that one. The error names an entry of
 /// somebody else's that would not be in the copy.
-fn bind(db: &ConfigDb, edits: &mut Edits, view: &PortView, port: &str, map: &OwnMap) -> Result<(), String> {
+fn bind_own_map(db: &ConfigDb, edits: &mut SonicEditBuilder, view: &SonicPortView, port: &str, map: &OwnMap) -> Result<(), String> {
     let bound = view.bound(map.binding);
     let own = match bound {
         Some(bound) if bound.starts_with(OURS) => bound.to_owned(),

@@ -1,16 +1,16 @@
 //! One port of SONiC in the fabric's words: what its bindings come to, not how they are called.
 
 use super::config_db::ConfigDb;
-use crate::switch::configuration::Port;
-use crate::switch::unreadable::{ANY, MTUS, PERCENT, number, priorities, unreadable};
-use crate::switch::{Thresholds, Watchdog};
+use crate::switch::configuration::SwitchPortSettings;
+use crate::switch::unreadable::{ANY, MTUS, PERCENT, build_unreadable_fact, parse_bounded_number, parse_priority_list};
+use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
 use crate::{Fact, Reading};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 /// A port of a configuration.
 #[derive(Clone, Copy)]
-pub struct PortView<'a> {
+pub struct SonicPortView<'a> {
     db: &'a ConfigDb,
     port: &'a str,
 }
@@ -18,10 +18,10 @@ pub struct PortView<'a> {
 /// The MTU of a port that says none (sonic-net/sonic-swss: orchagent/portsorch.cpp, `DEFAULT_MTU`).
 const MTU: u64 = 9100;
 
-impl<'a> PortView<'a> {
+impl<'a> SonicPortView<'a> {
     /// The port of this name, if the switch has it.
     pub fn of(db: &'a ConfigDb, port: &'a str) -> Option<Self> {
-        db.row("PORT", port).map(|_| PortView { db, port })
+        db.row("PORT", port).map(|_| SonicPortView { db, port })
     }
 
     fn own(&self, field: &str) -> Option<&'a str> {
@@ -40,11 +40,11 @@ impl<'a> PortView<'a> {
 
     fn mapped(&self, field: &str, table: &str, from: u64) -> Fact<u64> {
         let Some(map) = self.bound(field) else { return Fact::Absent };
-        number(format_args!("{table}|{map} {from}"), self.db.field(table, map, &from.to_string()), ANY)
+        parse_bounded_number(format_args!("{table}|{map} {from}"), self.db.field(table, map, &from.to_string()), ANY)
     }
 
     fn set(&self, field: &str) -> Fact<BTreeSet<u64>> {
-        priorities(field, self.db.field("PORT_QOS_MAP", self.port, field))
+        parse_priority_list(field, self.db.field("PORT_QOS_MAP", self.port, field))
     }
 
     /// The key of the row of `QUEUE` that a queue is in, which may be of several (`Ethernet0|3-4`).
@@ -63,16 +63,20 @@ impl<'a> PortView<'a> {
             Some(profile) => {
                 let made = profile.strip_prefix("pg_lossless_").and_then(|rest| rest.strip_suffix("_profile"));
                 let cable = made.and_then(|rest| rest.rsplit('_').next());
-                let xoff = number(format_args!("BUFFER_PROFILE|{profile} xoff"), self.db.field("BUFFER_PROFILE", profile, "xoff"), ANY);
+                let xoff = parse_bounded_number(
+                    format_args!("BUFFER_PROFILE|{profile} xoff"),
+                    self.db.field("BUFFER_PROFILE", profile, "xoff"),
+                    ANY,
+                );
                 xoff.map(|_| cable.map_or(LosslessBuffer::OfSomebody, LosslessBuffer::ForCable))
             }
         }
     }
 }
 
-impl Port for PortView<'_> {
+impl SwitchPortSettings for SonicPortView<'_> {
     fn mtu(&self) -> Fact<u64> {
-        number("mtu", self.own("mtu"), MTUS).or(MTU)
+        parse_bounded_number("mtu", self.own("mtu"), MTUS).or(MTU)
     }
 
     /// The YANG model's default is down.
@@ -80,7 +84,7 @@ impl Port for PortView<'_> {
         match self.own("admin_status") {
             Some("up") => Fact::Is(true),
             None | Some("down") => Fact::Is(false),
-            Some(other) => unreadable("admin_status", other),
+            Some(other) => build_unreadable_fact("admin_status", other),
         }
     }
 
@@ -108,7 +112,7 @@ impl Port for PortView<'_> {
         self.set("pfc_enable")
     }
 
-    fn watchdog(&self) -> Fact<(BTreeSet<u64>, Watchdog)> {
+    fn watchdog(&self) -> Fact<(BTreeSet<u64>, PfcWatchdogSettings)> {
         let field = |field: &str| self.db.field("PFC_WD", self.port, field);
         if self.db.row("PFC_WD", self.port).is_none() {
             return Fact::Absent;
@@ -116,16 +120,17 @@ impl Port for PortView<'_> {
         // sonic-net/sonic-swss: orchagent/pfcwdorch.cpp; without an action it drops, detection and restoration have to be said.
         let action = match field("action").unwrap_or("drop") {
             action @ ("drop" | "forward" | "alert") => action.to_owned(),
-            other => return unreadable("action of the watchdog", other),
+            other => return build_unreadable_fact("action of the watchdog", other),
         };
-        let time = |name: &str| number(name, field(name), ANY).or(0);
+        let time = |name: &str| parse_bounded_number(name, field(name), ANY).or(0);
         time("detection_time").and_then(|detection_ms| {
-            time("restoration_time")
-                .and_then(|restoration_ms| self.set("pfcwd_sw_enable").map(|on| (on, Watchdog { detection_ms, restoration_ms, action })))
+            time("restoration_time").and_then(|restoration_ms| {
+                self.set("pfcwd_sw_enable").map(|on| (on, PfcWatchdogSettings { detection_ms, restoration_ms, action }))
+            })
         })
     }
 
-    fn marking(&self, queue: u64) -> Fact<Thresholds> {
+    fn marking(&self, queue: u64) -> Fact<EcnMarkingThresholds> {
         let Some(profile) = self.queue_row(queue).and_then(|row| self.db.reference("QUEUE", row, "wred_profile")) else {
             return Fact::Absent;
         };
@@ -134,13 +139,13 @@ impl Port for PortView<'_> {
         match field("ecn") {
             None | Some("ecn_none" | "ecn_yellow" | "ecn_red" | "ecn_yellow_red") => return Fact::Absent,
             Some("ecn_green" | "ecn_green_yellow" | "ecn_green_red" | "ecn_all") => {}
-            Some(other) => return unreadable(format_args!("WRED_PROFILE|{profile} ecn"), other),
+            Some(other) => return build_unreadable_fact(format_args!("WRED_PROFILE|{profile} ecn"), other),
         }
-        let of = |name: &str, bounds| number(format_args!("WRED_PROFILE|{profile} {name}"), field(name), bounds);
+        let of = |name: &str, bounds| parse_bounded_number(format_args!("WRED_PROFILE|{profile} {name}"), field(name), bounds);
         of("green_min_threshold", ANY).and_then(|min_bytes| {
             of("green_max_threshold", ANY).and_then(|max_bytes| {
                 let probability = of("green_drop_probability", PERCENT);
-                probability.map(|probability_percent| Thresholds { min_bytes, max_bytes, probability_percent })
+                probability.map(|probability_percent| EcnMarkingThresholds { min_bytes, max_bytes, probability_percent })
             })
         })
     }
@@ -150,7 +155,7 @@ impl Port for PortView<'_> {
         match scheduler.and_then(|scheduler| Some((scheduler, self.db.field("SCHEDULER", scheduler, "type")?))) {
             Some((_, "STRICT")) => Fact::Is(true),
             None | Some((_, "DWRR" | "WRR")) => Fact::Is(false),
-            Some((scheduler, other)) => unreadable(format_args!("SCHEDULER|{scheduler} type"), other),
+            Some((scheduler, other)) => build_unreadable_fact(format_args!("SCHEDULER|{scheduler} type"), other),
         }
     }
 
@@ -158,8 +163,8 @@ impl Port for PortView<'_> {
         let Some(said) = self.db.cable_row(self.port).and_then(|(_, row)| row.get(self.port)).map(|said| said.trim()) else {
             return Fact::Absent;
         };
-        let metres = number("", said.strip_suffix('m'), ANY);
-        metres.value().map_or_else(|| unreadable("the length of the cable", said), |metres| Fact::Is(*metres))
+        let metres = parse_bounded_number("", said.strip_suffix('m'), ANY);
+        metres.value().map_or_else(|| build_unreadable_fact("the length of the cable", said), |metres| Fact::Is(*metres))
     }
 
     /// SONiC sets buffers aside port by port.

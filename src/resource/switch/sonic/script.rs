@@ -1,9 +1,9 @@
 //! What is asked of SONiC and done to it, as POSIX sh.
 
-use super::edit::{Edit, patch, takes_port_down};
+use super::edit::{SonicEdit, build_json_patch, takes_port_down};
 use crate::complaint::{SAY, UNAVAILABLE};
 use crate::switch::{SwitchRead, links};
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use std::collections::BTreeSet;
 
 /// Where the configuration is saved.
@@ -22,12 +22,12 @@ pub fn read_script(read: SwitchRead) -> String {
     };
     let narrow =
         "import json,sys; d = json.load(sys.stdin); print(json.dumps({t: d[t] for t in sys.argv[1].split() if t in d}, sort_keys=True))";
-    format!("{source} | python3 -c {} {}\n", sh(narrow), sh(TABLES))
+    format!("{source} | python3 -c {} {}\n", quote_for_shell(narrow), quote_for_shell(TABLES))
 }
 
 /// Applies one patch for all edits, after the switch has looked at it. The patch lies in memory while it is applied. Ports that were up
 /// before have to be up after it: the outcome of a port is in APPL_DB (sonic-net/sonic-swss: orchagent/portsorch.cpp, `updateDbPortOperStatus`).
-pub fn edit_script(edits: &[Edit]) -> String {
+pub fn edit_script(edits: &[SonicEdit]) -> String {
     format!(
         "{SAY}command -v config >/dev/null || say {UNAVAILABLE} 'config of SONiC is not on this host'\n\
          up_of() {{ for i do [ \"$(sonic-db-cli APPL_DB hget \"PORT_TABLE:$i\" oper_status 2>/dev/null)\" != up ] || printf '%s\\n' \"$i\"; done; }}\n{}\
@@ -35,18 +35,18 @@ pub fn edit_script(edits: &[Edit]) -> String {
          printf %s {patch} >\"$p\" || exit 74\n\
          o=$(config apply-patch --dry-run \"$p\" </dev/null 2>&1) || say 65 \"SONiC does not take the patch, and nothing was changed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n\
          o=$(timeout -k 5 540 config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config apply-patch failed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n{}",
-        links::note(&ports_of(edits)),
-        links::wait(),
-        patch = sh(&patch(edits).to_string()),
+        links::render_link_state_capture(&ports_of(edits)),
+        links::render_link_recovery_wait(),
+        patch = quote_for_shell(&build_json_patch(edits).to_string()),
     )
 }
 
 /// Ports that the edits take down, or whose own settings they change, and that are to be up afterwards.
-fn ports_of(edits: &[Edit]) -> BTreeSet<&str> {
-    fn port(edit: &Edit) -> &str {
+fn ports_of(edits: &[SonicEdit]) -> BTreeSet<&str> {
+    fn port(edit: &SonicEdit) -> &str {
         edit.key.split('|').next().unwrap_or_default()
     }
-    let is_off = |edit: &&Edit| edit.table == "PORT" && edit.field == "admin_status" && edit.value.as_deref() != Some("up");
+    let is_off = |edit: &&SonicEdit| edit.table == "PORT" && edit.field == "admin_status" && edit.value.as_deref() != Some("up");
     let off: BTreeSet<&str> = edits.iter().filter(is_off).map(port).collect();
     let of_ports = edits.iter().filter(|edit| takes_port_down(edit) || edit.table == "PORT");
     of_ports.map(port).filter(|port| *port != "global" && !off.contains(port)).collect()
@@ -79,7 +79,7 @@ pub fn restore_script(name: &str, ports: &str) -> String {
          mkdir -p \"$d\" && cp \"$k/wanted\" \"$d/$c.cp.json\" && config rollback \"$c\" </dev/null; s=$?\n\
          rm -f \"$d/$c.cp.json\"\n\
          [ \"$s\" -eq 0 ] || config reload -y -f \"$k/wanted\" </dev/null\n",
-        program = sh(PROGRAM),
-        tables = sh(TABLES),
+        program = quote_for_shell(PROGRAM),
+        tables = quote_for_shell(TABLES),
     )
 }

@@ -14,7 +14,7 @@ const OF_PORTS: [&str; 5] = ["PORT", "PORT_QOS_MAP", "PFC_WD", "QUEUE", "BUFFER_
 const OF_ALL: &str = "GLOBAL";
 
 /// The ports that are judged by something else in one than in the other; nothing where more than single ports is.
-pub fn unlike(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet<String>> {
+pub fn list_differing_sonic_ports(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet<String>> {
     let ports: BTreeSet<&str> = a.port_names().into_iter().collect();
     if !ports.iter().copied().eq(b.port_names()) {
         return None;
@@ -77,10 +77,10 @@ fn is_same_port(row: &Row, other: &Row) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::switch::System;
-    use crate::switch::body::{Class, Qos};
-    use crate::switch::configuration::Wanted;
-    use crate::switch::{Thresholds, Watchdog};
+    use crate::switch::SwitchSystem;
+    use crate::switch::body::{PortTrafficClass, Qos};
+    use crate::switch::configuration::DesiredPortSetting;
+    use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -112,20 +112,23 @@ mod tests {
         })
     }
 
-    fn wanted() -> Vec<Wanted> {
-        let class = |priority, dscp, pfc| Class { priority, dscp: vec![dscp], pfc, strict: !pfc };
-        let watchdog = Some(Watchdog { detection_ms: 300, restoration_ms: 300, action: "drop".to_owned() });
+    fn wanted() -> Vec<DesiredPortSetting> {
+        let class = |priority, dscp, pfc| PortTrafficClass { priority, dscp: vec![dscp], pfc, strict: !pfc };
+        let watchdog = Some(PfcWatchdogSettings { detection_ms: 300, restoration_ms: 300, action: "drop".to_owned() });
         vec![
-            Wanted::Port { mtu: Some(9216), up: Some(true) },
-            Wanted::Qos(Qos { classes: vec![class(3, 26, true), class(6, 48, false)], watchdog }),
-            Wanted::Marking { queue: 3, thresholds: Thresholds { min_bytes: 1, max_bytes: 2, probability_percent: 5 } },
-            Wanted::Cable { metres: 40 },
+            DesiredPortSetting::Port { mtu: Some(9216), up: Some(true) },
+            DesiredPortSetting::Qos(Qos { classes: vec![class(3, 26, true), class(6, 48, false)], watchdog }),
+            DesiredPortSetting::Marking {
+                queue: 3,
+                thresholds: EcnMarkingThresholds { min_bytes: 1, max_bytes: 2, probability_percent: 5 },
+            },
+            DesiredPortSetting::Cable { metres: 40 },
         ]
     }
 
     /// All that a wish of a port is judged by, and all that it would do.
     fn judged(text: &Value, port: &str) -> String {
-        let config = System::Sonic.configuration(&text.to_string()).unwrap();
+        let config = SwitchSystem::Sonic.configuration(&text.to_string()).unwrap();
         let view = config.port(port).map(|view| {
             let of_priorities = (0..8).map(|n| {
                 format!("{:?} {:?} {:?} {:?} {:?}", view.queue(n), view.paused_queue(n), view.group(n), view.marking(n), view.is_strict(n))
@@ -225,7 +228,7 @@ mod tests {
             }
             let parse = |value: &Value| ConfigDb::parse(&value.to_string()).unwrap();
             let (a, b) = if first { (parse(&one), parse(&other)) } else { (parse(&other), parse(&one)) };
-            let found = unlike(&a, &b);
+            let found = list_differing_sonic_ports(&a, &b);
             for port in PORTS.iter().chain(&["Ethernet99"]).filter(|port| found.as_ref().is_some_and(|found| !found.contains(**port))) {
                 prop_assert_eq!(judged(&one, port), judged(&other, port), "{:?}", found);
             }
@@ -238,7 +241,7 @@ mod tests {
         let told = |changes: &[(&str, &str, &str, &str)]| {
             let mut other = leaf();
             changes.iter().for_each(|(table, key, field, value)| changed(&mut other, (table, key, field, Some(value))));
-            unlike(&ConfigDb::parse(&leaf().to_string()).unwrap(), &ConfigDb::parse(&other.to_string()).unwrap())
+            list_differing_sonic_ports(&ConfigDb::parse(&leaf().to_string()).unwrap(), &ConfigDb::parse(&other.to_string()).unwrap())
         };
         let ports = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>());
         assert_eq!(told(&[("PORT", "Ethernet0", "description", "to gpu-001"), ("PORT", "Ethernet1", "alias", "etp2")]), ports(&[]));

@@ -7,13 +7,13 @@ mod relay;
 mod rpc;
 mod shell;
 
-use super::https::Server;
+use super::https::SwitchApiServer;
 use crate::link::ShellLink;
 use crate::{HostLink, TransportError};
 use std::sync::Arc;
 
 /// A new connection to a switch that is reached over eAPI.
-pub(super) async fn open(server: Server, read_only: bool) -> Result<Arc<dyn HostLink>, TransportError> {
+pub(super) async fn open_eapi_link(server: SwitchApiServer, read_only: bool) -> Result<Arc<dyn HostLink>, TransportError> {
     let shell = shell::EapiShell::open(server, read_only).await?;
     Ok(Arc::new(ShellLink::new(shell)))
 }

@@ -8,7 +8,7 @@
 //! An answer begins with a line with a fresh nonce, and all else of it is base64: whatever the script prints cannot be taken for it.
 
 use crate::shell::{ERROR_KEPT, OUTPUT_KEPT};
-use railwright_base::quote::sh;
+use railwright_base::quote::quote_for_shell;
 use railwright_base::text::start_of;
 use railwright_resource::file::base64;
 
@@ -32,9 +32,9 @@ pub struct Relay {
 
 /// What a look saw.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct RelayProgress {
     /// How it stands.
-    pub state: State,
+    pub state: RelayedScriptState,
     /// How many bytes of output and of complaints there are so far.
     pub sizes: [usize; 2],
     /// Those from where the look was asked to begin.
@@ -43,7 +43,7 @@ pub struct Look {
 
 /// How a script stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum RelayedScriptState {
     /// It runs.
     Running,
     /// It ended with this status.
@@ -59,14 +59,14 @@ impl Relay {
     }
 
     fn command(&self, script: &str) -> String {
-        let folder = sh(&format!("{FOLDER}-{}", self.nonce));
+        let folder = quote_for_shell(&format!("{FOLDER}-{}", self.nonce));
         let script = format!("umask 077\nd={folder}\n{script}");
         // The user's own shell is the last of the pipe, so that what `sudo` complains of comes back, and a refusal of it is no status of the command.
         let script = match self.elevated {
             true => format!("exec 2>&1\nsudo -n /bin/sh -s <<'@{nonce}'\n{script}@{nonce}\nexit 0\n", nonce = self.nonce),
             false => format!("exec 2>&1\n{script}exit 0\n"),
         };
-        format!("bash timeout {COMMAND_LIMIT_S} echo {} | base64 -d | /bin/sh", base64::encode(script.as_bytes()))
+        format!("bash timeout {COMMAND_LIMIT_S} echo {} | base64 -d | /bin/sh", base64::encode_base64_text(script.as_bytes()))
     }
 
     /// Lays a script there, part by part; each says [`Relay::is_done`].
@@ -75,9 +75,9 @@ impl Relay {
         let put = |(n, part): (usize, &str)| {
             // `mkdir` is the claim: a folder that somebody else made is never written into.
             let claim = if n == 0 { "mkdir \"$d\" && " } else { "" };
-            self.command(&format!("{claim}printf %s {} >>\"$d/script\" && {told}\n", sh(part)))
+            self.command(&format!("{claim}printf %s {} >>\"$d/script\" && {told}\n", quote_for_shell(part)))
         };
-        parts(script).into_iter().enumerate().map(put).collect()
+        split_script_parts(script).into_iter().enumerate().map(put).collect()
     }
 
     /// Whether a part was laid there.
@@ -103,7 +103,7 @@ impl Relay {
              : >\"$d/out\"; : >\"$d/err\"\n\
              G=; command -v setsid >/dev/null 2>&1 && G=setsid\n\
              $G /bin/sh -c {} relay \"$d\" </dev/null >/dev/null 2>&1 &\n{}",
-            sh(&run),
+            quote_for_shell(&run),
             self.look_script([0, 0])
         ))
     }
@@ -138,23 +138,23 @@ impl Relay {
     }
 
     /// What a look answered; nothing where it is no answer of ours.
-    pub fn seen(&self, said: &str) -> Option<Look> {
+    pub fn seen(&self, said: &str) -> Option<RelayProgress> {
         let marker = format!("@{} ", self.nonce);
         let mut lines = said.lines().skip_while(|line| !line.starts_with(&marker));
         let head: Vec<&str> = lines.next()?.split_whitespace().collect();
         let [_, state, out, err] = head[..] else { return None };
         let state = match state {
-            "running" => State::Running,
-            "gone" => State::Gone,
-            status => State::Ended(status.parse().ok()?),
+            "running" => RelayedScriptState::Running,
+            "gone" => RelayedScriptState::Gone,
+            status => RelayedScriptState::Ended(status.parse().ok()?),
         };
-        let mut slice = || base64::decode(lines.next().unwrap_or_default());
-        Some(Look { state, sizes: [out.parse().ok()?, err.parse().ok()?], slices: [slice()?, slice()?] })
+        let mut slice = || base64::decode_base64_text(lines.next().unwrap_or_default());
+        Some(RelayProgress { state, sizes: [out.parse().ok()?, err.parse().ok()?], slices: [slice()?, slice()?] })
     }
 }
 
 /// The text in parts that each fit into a command.
-fn parts(text: &str) -> Vec<&str> {
+fn split_script_parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
     while rest.len() > PART {

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 pub const PATH: &str = "/command-api";
 
 /// A request that runs these commands.
-pub fn request(commands: &[String]) -> String {
+pub fn build_run_commands_request(commands: &[String]) -> String {
     let parameters = json!({ "version": 1, "cmds": commands, "format": "text" });
     json!({ "jsonrpc": "2.0", "method": "runCmds", "params": parameters, "id": "railwright" }).to_string()
 }
 
 /// Why a request failed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct EapiRefusal {
     /// How many commands were run before the one that failed.
     pub before: usize,
     /// What is said of it, in one line, without the command.
@@ -26,15 +26,15 @@ pub struct Refused {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct EapiResponse {
     #[serde(default)]
     result: Option<Vec<Value>>,
     #[serde(default)]
-    error: Option<Problem>,
+    error: Option<EapiErrorBody>,
 }
 
 #[derive(Deserialize)]
-struct Problem {
+struct EapiErrorBody {
     #[serde(default)]
     code: i64,
     #[serde(default)]
@@ -44,24 +44,24 @@ struct Problem {
 }
 
 /// The output of each of these commands.
-pub fn answer(body: &[u8], commands: &[String]) -> Result<Vec<String>, Refused> {
-    let strange = |what: &str| Refused { before: 0, reason: format!("what answers there is no eAPI: {what}") };
-    let document = bounded::parse(body).ok_or_else(|| strange("no JSON, or too many values"))?;
-    let answer: Answer = serde_json::from_value(document).map_err(|error| strange(&one_line(&error.to_string(), 80)))?;
+pub fn parse_command_outputs(body: &[u8], commands: &[String]) -> Result<Vec<String>, EapiRefusal> {
+    let strange = |what: &str| EapiRefusal { before: 0, reason: format!("what answers there is no eAPI: {what}") };
+    let document = bounded::parse_bounded_json(body).ok_or_else(|| strange("no JSON, or too many values"))?;
+    let answer: EapiResponse = serde_json::from_value(document).map_err(|error| strange(&one_line(&error.to_string(), 80)))?;
     match answer {
-        Answer { error: Some(problem), .. } => Err(refused(&problem, commands)),
-        Answer { result: Some(results), .. } if results.len() == commands.len() => Ok(results.iter().map(output).collect()),
-        Answer { result: Some(results), .. } => Err(strange(&format!("{} results for {} commands", results.len(), commands.len()))),
-        Answer { .. } => Err(strange("neither a result nor an error")),
+        EapiResponse { error: Some(problem), .. } => Err(refusal_from_problem(&problem, commands)),
+        EapiResponse { result: Some(results), .. } if results.len() == commands.len() => Ok(results.iter().map(find_output_text).collect()),
+        EapiResponse { result: Some(results), .. } => Err(strange(&format!("{} results for {} commands", results.len(), commands.len()))),
+        EapiResponse { .. } => Err(strange("neither a result nor an error")),
     }
 }
 
-fn output(result: &Value) -> String {
+fn find_output_text(result: &Value) -> String {
     result.get("output").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// Of the command itself only its first word is left in what is said: it is a script of ours, and long.
-fn refused(problem: &Problem, commands: &[String]) -> Refused {
+fn refusal_from_problem(problem: &EapiErrorBody, commands: &[String]) -> EapiRefusal {
     let data = problem.data.as_array().map(Vec::as_slice).unwrap_or_default();
     let before = data.len().saturating_sub(1);
     let said = data.last().and_then(|last| last.get("errors")).and_then(Value::as_array);
@@ -74,7 +74,7 @@ fn refused(problem: &Problem, commands: &[String]) -> Refused {
     if let Some(command) = commands.get(before) {
         reason = reason.replace(command.as_str(), command.split(' ').next().unwrap_or_default());
     }
-    Refused { before, reason: one_line(&reason, 300) }
+    EapiRefusal { before, reason: one_line(&reason, 300) }
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
         let body = br#"{"jsonrpc":"2.0","id":"railwright","result":[{},{"output":"a\nb"}]}"#;
         let two = ["enable".to_owned(), "bash timeout 1 x".to_owned()];
         let many = format!(r#"{{"result":[{}1]}}"#, r#"{"a":1},"#.repeat(500_000));
-        assert_eq!(answer(body, &two), Ok(vec![String::new(), "a\nb".to_owned()]));
+        assert_eq!(parse_command_outputs(body, &two), Ok(vec![String::new(), "a\nb".to_owned()]));
         for (body, what) in [
             (&b"<html>"[..], "no eAPI: no JSON"),
             (many.as_bytes(), "too many values"),
@@ -94,7 +94,7 @@ mod tests {
             (br#"{"id":1}"#, "neither a result nor an error"),
             (br#"[1]"#, "no eAPI"),
         ] {
-            let refused = answer(body, &two).unwrap_err();
+            let refused = parse_command_outputs(body, &two).unwrap_err();
             assert!(refused.reason.contains(what), "{refused:?}");
         }
     }
@@ -108,14 +108,14 @@ mod tests {
             "data": [{}, { "errors": ["Command not permitted via API access. To run a bash command over the Command API,  use the 'timeout  <seconds>' option."] }],
         }});
         let two = ["enable".to_owned(), "bash traceroute 8.8.8.8".to_owned()];
-        let refused = answer(body.to_string().as_bytes(), &two).unwrap_err();
+        let refused = parse_command_outputs(body.to_string().as_bytes(), &two).unwrap_err();
         assert_eq!(refused.before, 1);
         assert!(refused.reason.starts_with("incompatible command (1004): Command not permitted via API access."), "{refused:?}");
         assert!(!refused.reason.contains("traceroute"));
         let denied = json!({ "error": { "code": 1002, "data": [{}, { "errors": ["Authorization denied for command 'bash traceroute 8.8.8.8'"] }] } });
-        let refused = answer(denied.to_string().as_bytes(), &two).unwrap_err();
+        let refused = parse_command_outputs(denied.to_string().as_bytes(), &two).unwrap_err();
         assert_eq!(refused.reason, "(1002): Authorization denied for command 'bash'");
-        let odd = answer(br#"{"error":{"data":"?","message":5}}"#, &two).unwrap_err();
+        let odd = parse_command_outputs(br#"{"error":{"data":"?","message":5}}"#, &two).unwrap_err();
         assert!(odd.before == 0 && odd.reason.contains("no eAPI"), "{odd:?}");
     }
 }

@@ -4,11 +4,11 @@
 //!
 //! There is no place on the switch for lock and record: two runs at once are kept apart by the revision that waits, and by the lock of their folder.
 
-use super::change::Stop;
-use super::{NvueLink, ended, said};
-use crate::{FencedWrite, Performed, TransportError, Upkeep};
+use super::change::NvueChangeStop;
+use super::{NvueLink, new_exit_with_output, new_exit_with_reason};
+use crate::{ExecutionOutcome, FencedWrite, TransportError, Upkeep};
 use railwright_resource::complaint::{LOCKED, UNAVAILABLE};
-use railwright_resource::switch::cumulus::revision::{self, Revision, Stage};
+use railwright_resource::switch::cumulus::revision::{self, NvueRevision, Stage};
 use railwright_system::clock::Deadline;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ const CONFIGURATION: &str = "configuration";
 
 /// Guards that this process has armed, by switch.
 #[derive(Debug, Clone, Default)]
-pub(in crate::api) struct Guards(Arc<Mutex<BTreeMap<String, Armed>>>);
+pub(in crate::api) struct NvueRollbacks(Arc<Mutex<BTreeMap<String, NvueArmedRollback>>>);
 
 #[derive(Debug, Clone)]
-struct Armed {
+struct NvueArmedRollback {
     token: String,
     until: Deadline,
     /// The revision that it watches, and what ran before it; nothing as long as none is applied.
@@ -43,15 +43,15 @@ enum Back {
     Failed,
 }
 
-impl Guards {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Armed>> {
+impl NvueRollbacks {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, NvueArmedRollback>> {
         // Poisoned, another task panicked; what it holds is whole between statements.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn arm(&self, switch: &str, token: &str, seconds: u32) {
         let until = Deadline::after(Duration::from_secs(seconds.into()));
-        self.all().insert(switch.to_owned(), Armed { token: token.to_owned(), until, begun: None, back: None });
+        self.all().insert(switch.to_owned(), NvueArmedRollback { token: token.to_owned(), until, begun: None, back: None });
     }
 
     /// The guard of a switch, and how long it has left.
@@ -66,7 +66,7 @@ impl Guards {
         }
     }
 
-    fn of(&self, switch: &str, token: &str) -> Option<Armed> {
+    fn of(&self, switch: &str, token: &str) -> Option<NvueArmedRollback> {
         self.all().get(switch).filter(|armed| armed.token == token).cloned()
     }
 
@@ -83,51 +83,51 @@ impl Guards {
 
 impl NvueLink {
     /// Guards, and what a switch over this API has no place for.
-    pub(super) async fn keep(&self, upkeep: &Upkeep) -> Result<Performed, TransportError> {
+    pub(super) async fn keep(&self, upkeep: &Upkeep) -> Result<ExecutionOutcome, TransportError> {
         let kept = match upkeep {
-            Upkeep::ReadLock | Upkeep::ReadRecord | Upkeep::Steal { .. } => return Ok(ended(1, "")),
-            Upkeep::Lock { .. } => return self.may_change().map(|()| ended(0, "")),
-            Upkeep::Idle { .. } => return self.idle().await.or_else(Stop::ending),
+            Upkeep::ReadLock | Upkeep::ReadRecord | Upkeep::Steal { .. } => return Ok(new_exit_with_output(1, "")),
+            Upkeep::Lock { .. } => return self.may_change().map(|()| new_exit_with_output(0, "")),
+            Upkeep::Idle { .. } => return self.idle().await.or_else(NvueChangeStop::ending),
             Upkeep::Guard { token } => self.standing(token).await,
             Upkeep::Write { write, .. } => match write {
-                FencedWrite::Record { .. } => return Ok(ended(UNAVAILABLE, "")),
-                FencedWrite::Unlock | FencedWrite::Beat { .. } | FencedWrite::ServerReads => return Ok(ended(0, "")),
-                FencedWrite::Arm { token, seconds, .. } => return self.arm(token, *seconds).await.or_else(Stop::ending),
+                FencedWrite::Record { .. } => return Ok(new_exit_with_output(UNAVAILABLE, "")),
+                FencedWrite::Unlock | FencedWrite::Beat { .. } | FencedWrite::ServerReads => return Ok(new_exit_with_output(0, "")),
+                FencedWrite::Arm { token, seconds, .. } => return self.arm(token, *seconds).await.or_else(NvueChangeStop::ending),
                 FencedWrite::Disarm { token } => self.disarm(token).await,
                 FencedWrite::Fire { token } => self.fire(token).await,
             },
         };
         // Of a guard of which nothing is told nobody may say that it is over.
         kept.or_else(|stop| match stop {
-            Stop::Said(_, reason) => Ok(Performed::Unknown { reason }),
-            Stop::Error(error) => Err(error),
+            NvueChangeStop::Said(_, reason) => Ok(ExecutionOutcome::Unknown { reason }),
+            NvueChangeStop::Error(error) => Err(error),
         })
     }
 
     /// Whether NVUE has a revision of ours in hand, and which of ours wait to be confirmed.
-    async fn idle(&self) -> Result<Performed, Stop> {
-        let ours = |revision: &Revision| revision.token().is_some() || self.is_begun(&revision.id);
-        let ours: Vec<Revision> = self.revisions().await?.into_iter().filter(ours).collect();
+    async fn idle(&self) -> Result<ExecutionOutcome, NvueChangeStop> {
+        let ours = |revision: &NvueRevision| revision.token().is_some() || self.is_begun(&revision.id);
+        let ours: Vec<NvueRevision> = self.revisions().await?.into_iter().filter(ours).collect();
         if ours.iter().any(|revision| matches!(revision.stage, Stage::Moving | Stage::GoesBack)) {
-            return Ok(ended(77, ""));
+            return Ok(new_exit_with_output(77, ""));
         }
         let waits = ours.iter().filter(|revision| revision.stage == Stage::Waits);
         let lines: Vec<String> = waits.filter_map(|revision| Some(format!("{} armed 0", revision.token()?))).collect();
-        Ok(if lines.is_empty() { ended(0, "") } else { ended(78, &lines.join("\n")) })
+        Ok(if lines.is_empty() { new_exit_with_output(0, "") } else { new_exit_with_output(78, &lines.join("\n")) })
     }
 
     fn is_begun(&self, id: &str) -> bool {
         self.guards.all().get(self.switch()).and_then(|armed| armed.begun.as_ref()).is_some_and(|(begun, _)| begun == id)
     }
 
-    async fn arm(&self, token: &str, seconds: u32) -> Result<Performed, Stop> {
+    async fn arm(&self, token: &str, seconds: u32) -> Result<ExecutionOutcome, NvueChangeStop> {
         self.may_change()?;
         if let Some(other) = self.in_the_way().await? {
             return Ok(match other.token() {
-                Some(token) => ended(LOCKED, token),
+                Some(token) => new_exit_with_output(LOCKED, token),
                 None => {
                     let id = &other.id;
-                    said(
+                    new_exit_with_reason(
                         1,
                         &format!("{} is not over: nv config apply {id} --confirm-yes, or --confirm-no, on the switch", other.described()),
                     )
@@ -135,16 +135,16 @@ impl NvueLink {
             });
         }
         self.guards.arm(self.switch(), token, seconds);
-        Ok(ended(0, ""))
+        Ok(new_exit_with_output(0, ""))
     }
 
     /// What this process knows of a guard, and its revision.
-    async fn watched(&self, token: &str) -> Result<(Option<Armed>, Option<Revision>), Stop> {
+    async fn watched(&self, token: &str) -> Result<(Option<NvueArmedRollback>, Option<NvueRevision>), NvueChangeStop> {
         let armed = self.guards.of(self.switch(), token);
         let revision = match armed.as_ref().and_then(|armed| armed.begun.as_ref()) {
             Some((id, _)) => {
                 let found = self.look_at(id).await?;
-                Some(found.ok_or_else(|| Stop::Said(1, "NVUE does not tell how it stands with the revision".to_owned()))?)
+                Some(found.ok_or_else(|| NvueChangeStop::Said(1, "NVUE does not tell how it stands with the revision".to_owned()))?)
             }
             None if armed.is_some() => None,
             None => self.revisions().await?.into_iter().rev().find(|revision| revision.token() == Some(token)),
@@ -152,67 +152,67 @@ impl NvueLink {
         Ok((armed, revision))
     }
 
-    async fn standing(&self, token: &str) -> Result<Performed, Stop> {
+    async fn standing(&self, token: &str) -> Result<ExecutionOutcome, NvueChangeStop> {
         let (armed, revision) = self.watched(token).await?;
         let is_ours = armed.is_some();
         let armed_s = || format!("armed {}", armed.as_ref().map_or(0, |armed| armed.until.left().as_secs()));
         match armed.as_ref().and_then(|armed| armed.back.as_ref()) {
-            Some(Back::Nothing) => return Ok(ended(0, "reverted ")),
-            Some(Back::Failed) => return Ok(ended(0, &format!("reverted {CONFIGURATION}"))),
+            Some(Back::Nothing) => return Ok(new_exit_with_output(0, "reverted ")),
+            Some(Back::Failed) => return Ok(new_exit_with_output(0, &format!("reverted {CONFIGURATION}"))),
             Some(Back::Revision(id)) => return Ok(self.put_back(id).await?),
             None => {}
         }
         let Some(revision) = revision else {
-            return Ok(if is_ours { ended(0, &armed_s()) } else { ended(1, "") });
+            return Ok(if is_ours { new_exit_with_output(0, &armed_s()) } else { new_exit_with_output(1, "") });
         };
         Ok(match revision.stage {
-            Stage::Waits | Stage::Moving => ended(0, &armed_s()),
-            Stage::Pending if is_ours => ended(0, &armed_s()),
-            Stage::GoesBack => ended(0, "reverting"),
-            Stage::TakenBack | Stage::Refused => ended(0, "reverted "),
+            Stage::Waits | Stage::Moving => new_exit_with_output(0, &armed_s()),
+            Stage::Pending if is_ours => new_exit_with_output(0, &armed_s()),
+            Stage::GoesBack => new_exit_with_output(0, "reverting"),
+            Stage::TakenBack | Stage::Refused => new_exit_with_output(0, "reverted "),
             // Nothing takes these back but who knows what was before.
-            Stage::Applied | Stage::Broken if is_ours => ended(0, &armed_s()),
-            Stage::Broken => ended(0, &format!("reverted {CONFIGURATION}")),
-            Stage::Applied | Stage::Pending => ended(1, ""),
+            Stage::Applied | Stage::Broken if is_ours => new_exit_with_output(0, &armed_s()),
+            Stage::Broken => new_exit_with_output(0, &format!("reverted {CONFIGURATION}")),
+            Stage::Applied | Stage::Pending => new_exit_with_output(1, ""),
         })
     }
 
     /// How it stands with what puts everything back.
-    async fn put_back(&self, id: &str) -> Result<Performed, TransportError> {
+    async fn put_back(&self, id: &str) -> Result<ExecutionOutcome, TransportError> {
         Ok(match self.look_at(id).await?.map(|revision| revision.stage) {
-            Some(Stage::Applied) => ended(0, "reverted "),
-            Some(Stage::Moving | Stage::Pending) => ended(0, "reverting"),
-            _ => ended(0, &format!("reverted {CONFIGURATION}")),
+            Some(Stage::Applied) => new_exit_with_output(0, "reverted "),
+            Some(Stage::Moving | Stage::Pending) => new_exit_with_output(0, "reverting"),
+            _ => new_exit_with_output(0, &format!("reverted {CONFIGURATION}")),
         })
     }
 
-    async fn disarm(&self, token: &str) -> Result<Performed, Stop> {
+    async fn disarm(&self, token: &str) -> Result<ExecutionOutcome, NvueChangeStop> {
         self.may_change()?;
         let (armed, revision) = self.watched(token).await?;
         if armed.as_ref().is_some_and(|armed| armed.back.is_some()) {
-            return Ok(ended(LOCKED, ""));
+            return Ok(new_exit_with_output(LOCKED, ""));
         }
         let Some(revision) = revision else {
             // Nothing was applied under it: it only saved, or had nothing to do.
             self.guards.over(self.switch());
-            return Ok(ended(if armed.is_some() { 0 } else { 1 }, ""));
+            return Ok(new_exit_with_output(if armed.is_some() { 0 } else { 1 }, ""));
         };
         match revision.stage {
             Stage::Waits => {
-                self.tell(&revision.id, &revision::confirm()).await?;
+                self.tell(&revision.id, &revision::build_confirm_request()).await?;
                 // It is asked again until it says so.
-                Ok(Performed::Unknown { reason: format!("{} was confirmed a moment ago", revision.described()) })
+                Ok(ExecutionOutcome::Unknown { reason: format!("{} was confirmed a moment ago", revision.described()) })
             }
-            Stage::Moving => Ok(Performed::Unknown { reason: format!("{} is not over", revision.described()) }),
+            Stage::Moving => Ok(ExecutionOutcome::Unknown { reason: format!("{} is not over", revision.described()) }),
             Stage::Applied => {
                 self.guards.over(self.switch());
-                Ok(ended(0, ""))
+                Ok(new_exit_with_output(0, ""))
             }
-            _ => Ok(ended(LOCKED, "")),
+            _ => Ok(new_exit_with_output(LOCKED, "")),
         }
     }
 
-    async fn fire(&self, token: &str) -> Result<Performed, Stop> {
+    async fn fire(&self, token: &str) -> Result<ExecutionOutcome, NvueChangeStop> {
         self.may_change()?;
         let (armed, revision) = self.watched(token).await?;
         let begun = armed.as_ref().and_then(|armed| armed.begun.as_ref());
@@ -224,20 +224,20 @@ impl NvueLink {
             (Some(Stage::Applied | Stage::Broken), Some((_, was))) => {
                 let back = match self.told_again(was).await {
                     Ok(back) => back,
-                    Err(Stop::Said(..)) => Back::Failed,
+                    Err(NvueChangeStop::Said(..)) => Back::Failed,
                     Err(error) => return Err(error),
                 };
                 self.guards.goes_back(self.switch(), back);
             }
             (None | Some(Stage::Pending), _) if armed.is_some() => self.guards.goes_back(self.switch(), Back::Nothing),
-            _ => return Ok(ended(1, "")),
+            _ => return Ok(new_exit_with_output(1, "")),
         }
-        Ok(ended(0, ""))
+        Ok(new_exit_with_output(0, ""))
     }
 
     /// Begins to tell NVUE again what it was told before.
-    async fn told_again(&self, was: &Value) -> Result<Back, Stop> {
-        let patches = revision::back(&self.judged().await?, was);
+    async fn told_again(&self, was: &Value) -> Result<Back, NvueChangeStop> {
+        let patches = revision::build_rollback_patches(&self.judged().await?, was);
         if patches.is_empty() {
             return Ok(Back::Nothing);
         }

@@ -7,16 +7,16 @@ mod change;
 mod guard;
 mod tell;
 
-use super::https::{Client, Failure, Reply, Server};
-use crate::{BoxFuture, Fence, HostLink, Performed, TransportError, Upkeep};
-pub(super) use guard::Guards;
+use super::https::{SwitchApiClient, SwitchApiFailure, SwitchApiReply, SwitchApiServer};
+use crate::{BoxFuture, ExecutionOutcome, Fence, HostLink, TransportError, Upkeep};
+pub(super) use guard::NvueRollbacks;
 use http::Method;
 use railwright_base::bounded;
 use railwright_base::text::one_line;
 use railwright_knowledge::spec::model::ApiKind;
 use railwright_resource::complaint::UNAVAILABLE;
 use railwright_resource::probe::Probe;
-use railwright_resource::{Action, Answers, Read};
+use railwright_resource::{Action, Read, ReadResults};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -26,14 +26,18 @@ const ROOT: &str = "/nvue_v1";
 
 /// A link to one switch.
 struct NvueLink {
-    client: Client,
+    client: SwitchApiClient,
     read_only: bool,
-    guards: Guards,
+    guards: NvueRollbacks,
 }
 
 /// A new connection to a switch, which has to be one with NVUE and to let us in.
-pub(super) async fn open(server: Server, read_only: bool, guards: Guards) -> Result<Arc<dyn HostLink>, TransportError> {
-    let link = NvueLink { client: Client::open(server, API).await?, read_only, guards };
+pub(super) async fn open_nvue_link(
+    server: SwitchApiServer,
+    read_only: bool,
+    guards: NvueRollbacks,
+) -> Result<Arc<dyn HostLink>, TransportError> {
+    let link = NvueLink { client: SwitchApiClient::open(server, API).await?, read_only, guards };
     match link.get("/system").await? {
         // Every switch has something to tell of its system.
         Got::Tree(tree) if tree.as_object().is_none_or(Map::is_empty) => {
@@ -75,9 +79,9 @@ impl NvueLink {
         let lost = |reason: String| TransportError::Lost { host: self.switch().to_owned(), reason };
         let reply = match self.client.ask(method, &format!("{ROOT}{path}"), body).await {
             Ok(reply) => reply,
-            Err(Failure::NotTaken(error)) => return Err(error),
-            Err(Failure::Lost(reason)) => return Err(lost(reason)),
-            Err(Failure::TooMuch) => return Err(lost("it sent more than what is taken".to_owned())),
+            Err(SwitchApiFailure::NotTaken(error)) => return Err(error),
+            Err(SwitchApiFailure::Lost(reason)) => return Err(lost(reason)),
+            Err(SwitchApiFailure::TooMuch) => return Err(lost("it sent more than what is taken".to_owned())),
         };
         Ok(parse_reply(&reply))
     }
@@ -96,40 +100,40 @@ impl NvueLink {
 }
 
 /// What a reply means.
-fn parse_reply(reply: &Reply) -> Got {
+fn parse_reply(reply: &SwitchApiReply) -> Got {
     match reply.status {
         200..=299 if reply.body.is_empty() => Got::Tree(Value::Null),
-        200..=299 => match bounded::parse(&reply.body) {
+        200..=299 => match bounded::parse_bounded_json(&reply.body) {
             Some(tree) => Got::Tree(tree),
             None => Got::Refused("NVUE sent no JSON, or too many values".to_owned()),
         },
         404 => Got::Nothing,
-        status => Got::Refused(format!("NVUE answers {status}: {}", words(reply))),
+        status => Got::Refused(format!("NVUE answers {status}: {}", describe_nvue_refusal(reply))),
     }
 }
 
 /// What a refusal says: its sentence, where it is an error document of NVUE.
-fn words(reply: &Reply) -> String {
-    let document = bounded::parse(&reply.body);
+fn describe_nvue_refusal(reply: &SwitchApiReply) -> String {
+    let document = bounded::parse_bounded_json(&reply.body);
     let sentence = document.as_ref().and_then(|document| ["detail", "title"].into_iter().find_map(|word| document.get(word)?.as_str()));
     sentence.map_or_else(|| reply.said(), |sentence| one_line(sentence, 300))
 }
 
 /// An ending of its own, with what it prints.
-fn ended(code: i32, stdout: &str) -> Performed {
+fn new_exit_with_output(code: i32, stdout: &str) -> ExecutionOutcome {
     let stdout = if stdout.is_empty() { String::new() } else { format!("{stdout}\n") };
-    Performed::Ended { code, stdout, stderr: String::new() }
+    ExecutionOutcome::Ended { code, stdout, stderr: String::new() }
 }
 
 /// An ending that says why, as an action on a host does.
-fn said(code: i32, sentence: &str) -> Performed {
-    Performed::Ended { code, stdout: String::new(), stderr: format!("railwright: {sentence}\n") }
+fn new_exit_with_reason(code: i32, sentence: &str) -> ExecutionOutcome {
+    ExecutionOutcome::Ended { code, stdout: String::new(), stderr: format!("railwright: {sentence}\n") }
 }
 
 impl HostLink for NvueLink {
-    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<Answers, TransportError>> {
+    fn read<'a>(&'a self, reads: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
         Box::pin(async move {
-            let mut answers = Answers::default();
+            let mut answers = ReadResults::default();
             for read in reads {
                 answers.insert(read.key(), self.answer(read).await?);
             }
@@ -137,15 +141,20 @@ impl HostLink for NvueLink {
         })
     }
 
-    fn perform<'a>(&'a self, action: &'a Action, _: &'a str, _: Option<&'a Fence>) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn perform<'a>(
+        &'a self,
+        action: &'a Action,
+        _: &'a str,
+        _: Option<&'a Fence>,
+    ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(self.change(action))
     }
 
-    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<Performed, TransportError>> {
-        Box::pin(async { Ok(said(UNAVAILABLE, "a switch carries no test traffic of its own")) })
+    fn probe<'a>(&'a self, _: &'a Probe) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+        Box::pin(async { Ok(new_exit_with_reason(UNAVAILABLE, "a switch carries no test traffic of its own")) })
     }
 
-    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<Performed, TransportError>> {
+    fn upkeep<'a>(&'a self, upkeep: &'a Upkeep) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(self.keep(upkeep))
     }
 }
@@ -159,7 +168,7 @@ mod tests {
     fn what_nvue_answers_is_bounded_in_values() {
         let answer = |count: usize| {
             let body = format!(r#"{{"x":[{}1]}}"#, r#"{"a":1},"#.repeat(count)).into_bytes();
-            parse_reply(&Reply { status: 200, body })
+            parse_reply(&SwitchApiReply { status: 200, body })
         };
         assert!(matches!(answer(1000), Got::Tree(_)));
         assert!(matches!(answer(500_000), Got::Refused(_)));

@@ -6,8 +6,8 @@ use futures_util::{StreamExt as _, stream};
 use railwright_base::text::one_line;
 use railwright_resource::counters::cumulus;
 use railwright_resource::switch::cumulus::rest;
-use railwright_resource::switch::{SwitchRead, System};
-use railwright_resource::{Answer, AnswerStatus, Read};
+use railwright_resource::switch::{SwitchRead, SwitchSystem};
+use railwright_resource::{AnswerStatus, Read, ReadResult};
 use serde_json::Value;
 
 /// Ports whose counters are asked for at a time, because NVUE takes its time for each answer.
@@ -15,47 +15,47 @@ const PORTS_AT_ONCE: usize = 4;
 
 impl NvueLink {
     /// One answer.
-    pub(super) async fn answer(&self, read: &Read) -> Result<Answer, TransportError> {
+    pub(super) async fn answer(&self, read: &Read) -> Result<ReadResult, TransportError> {
         match read {
-            Read::Switch { system: System::Cumulus, of } => self.configuration(*of).await,
-            Read::SwitchCounters { system: System::Cumulus, ports, .. } => self.counters(ports).await,
-            Read::SwitchNeighbours { .. } => Ok(untold("LLDP is asked of lldpd on the switch, over `ssh`")),
-            _ => Ok(untold("a file or program of the switch is asked for it, over `ssh`")),
+            Read::Switch { system: SwitchSystem::Cumulus, of } => self.configuration(*of).await,
+            Read::SwitchCounters { system: SwitchSystem::Cumulus, ports, .. } => self.counters(ports).await,
+            Read::SwitchNeighbours { .. } => Ok(new_not_offered_answer("LLDP is asked of lldpd on the switch, over `ssh`")),
+            _ => Ok(new_not_offered_answer("a file or program of the switch is asked for it, over `ssh`")),
         }
     }
 
     /// The same text as over SSH. Exit 1 where nothing is saved.
-    async fn configuration(&self, of: SwitchRead) -> Result<Answer, TransportError> {
+    async fn configuration(&self, of: SwitchRead) -> Result<ReadResult, TransportError> {
         let revision = match of {
             SwitchRead::Running => "applied",
             SwitchRead::Saved => "startup",
         };
-        let [interfaces, qos] = rest::paths(revision);
+        let [interfaces, qos] = rest::list_revision_paths(revision);
         let interfaces = match self.get(&interfaces).await? {
             Got::Tree(tree) => tree,
-            Got::Nothing if of == SwitchRead::Saved => return Ok(ended(1, String::new())),
+            Got::Nothing if of == SwitchRead::Saved => return Ok(new_exit_answer(1, String::new())),
             Got::Nothing => Value::Null,
-            Got::Refused(why) => return Ok(untold(&why)),
+            Got::Refused(why) => return Ok(new_not_offered_answer(&why)),
         };
         let qos = match self.get(&qos).await? {
             Got::Tree(tree) => tree,
             Got::Nothing => Value::Null,
-            Got::Refused(why) => return Ok(untold(&why)),
+            Got::Refused(why) => return Ok(new_not_offered_answer(&why)),
         };
         let ports = match of {
             SwitchRead::Saved => None,
             SwitchRead::Running => match self.get(rest::PORTS).await? {
                 // A switch has interfaces, its own loopback at least: none told is nothing known.
                 Got::Tree(tree) if tree.as_object().is_some_and(|ports| !ports.is_empty()) => Some(tree),
-                Got::Tree(_) | Got::Nothing => return Ok(untold("NVUE tells of no interface")),
-                Got::Refused(why) => return Ok(untold(&why)),
+                Got::Tree(_) | Got::Nothing => return Ok(new_not_offered_answer("NVUE tells of no interface")),
+                Got::Refused(why) => return Ok(new_not_offered_answer(&why)),
             },
         };
-        Ok(ended(0, rest::text(&interfaces, &qos, ports.as_ref())))
+        Ok(new_exit_answer(0, rest::render_revision_text(&interfaces, &qos, ports.as_ref())))
     }
 
     /// The same lines as over SSH.
-    async fn counters(&self, ports: &[String]) -> Result<Answer, TransportError> {
+    async fn counters(&self, ports: &[String]) -> Result<ReadResult, TransportError> {
         let uptime = match self.get("/system").await? {
             Got::Tree(system) => system.get("uptime").map(Value::to_string).unwrap_or_default(),
             Got::Nothing | Got::Refused(_) => String::new(),
@@ -64,7 +64,7 @@ impl NvueLink {
             ports.iter().map(|port| Box::pin(self.counters_of(port)) as BoxFuture<'_, _>).collect();
         let told: Vec<Result<String, TransportError>> = stream::iter(asked).buffered(PORTS_AT_ONCE).collect().await;
         let told: String = told.into_iter().collect::<Result<_, _>>()?;
-        Ok(ended(0, format!("uptime {uptime}\n{told}")))
+        Ok(new_exit_answer(0, format!("uptime {uptime}\n{told}")))
     }
 
     async fn counters_of(&self, port: &str) -> Result<String, TransportError> {
@@ -90,10 +90,10 @@ impl NvueLink {
     }
 }
 
-fn ended(code: i32, out: String) -> Answer {
-    Answer { status: AnswerStatus::Exit(code), out }
+fn new_exit_answer(code: i32, out: String) -> ReadResult {
+    ReadResult { status: AnswerStatus::Exit(code), out }
 }
 
-fn untold(why: &str) -> Answer {
-    Answer { status: AnswerStatus::NotOffered, out: format!("not told over the {API}: {why}\n") }
+fn new_not_offered_answer(why: &str) -> ReadResult {
+    ReadResult { status: AnswerStatus::NotOffered, out: format!("not told over the {API}: {why}\n") }
 }

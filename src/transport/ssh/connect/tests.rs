@@ -2,8 +2,8 @@
 //! keep is tried here against a server in this process, and against OpenSSH in `tests/transport`.
 
 use super::*;
-use crate::shell::{End, Framed, Shell as _};
-use crate::ssh::pins::{Mark, PinnedLine};
+use crate::shell::{FramedScript, Shell as _, ShellEnd};
+use crate::ssh::pins::{KnownHostsMarker, PinnedLine};
 use russh::ChannelId;
 use russh::keys::PrivateKey;
 use russh::keys::ssh_key::private::Ed25519Keypair;
@@ -14,9 +14,14 @@ fn host_key(seed: u8) -> PrivateKey {
     Ed25519Keypair::from_seed(&[seed; 32]).into()
 }
 
-fn pins(key: &PrivateKey) -> Pins {
-    let line = PinnedLine { mark: Mark::Key, file: "known_hosts".to_owned(), number: 1, key: key.public_key().clone() };
-    Pins { names: Names::new("gpu-001", "gpu-001", 22, None), file: "known_hosts".to_owned(), lines: vec![line], malformed: Vec::new() }
+fn pins(key: &PrivateKey) -> HostKeyPins {
+    let line = PinnedLine { mark: KnownHostsMarker::Key, file: "known_hosts".to_owned(), number: 1, key: key.public_key().clone() };
+    HostKeyPins {
+        names: KnownHostNames::new("gpu-001", "gpu-001", 22, None),
+        file: "known_hosts".to_owned(),
+        lines: vec![line],
+        malformed: Vec::new(),
+    }
 }
 
 /// Lets everybody in. Opens a session where it has outputs, ends every script at once and sends them after it, as sshd does, while a daemon
@@ -63,17 +68,17 @@ async fn connect(
     server: Server,
     shown: PrivateKey,
     pinned: &PrivateKey,
-) -> (Result<client::Handle<Checker>, Failure>, Option<server::Handle>) {
+) -> (Result<client::Handle<HostKeyChecker>, SshConnectFailure>, Option<server::Handle>) {
     let (ours, theirs) = duplex(1 << 16);
     let serving = server::Config { keys: vec![shown], auth_rejection_time_initial: Some(Duration::ZERO), ..server::Config::default() };
-    let checker = Checker { host: "gpu-001".to_owned(), pins: pins(pinned) };
-    let client = client::connect_stream(Arc::new(config(&pins(pinned))), ours, checker);
+    let checker = HostKeyChecker { host: "gpu-001".to_owned(), pins: pins(pinned) };
+    let client = client::connect_stream(Arc::new(build_client_config(&pins(pinned))), ours, checker);
     let (client, server) = tokio::join!(client, server::run_stream(Arc::new(serving), theirs, server));
     (client, server.ok().map(|running| running.handle()))
 }
 
 /// A connection to this server after login.
-async fn log_in(server: Server) -> (client::Handle<Checker>, server::Handle) {
+async fn log_in(server: Server) -> (client::Handle<HostKeyChecker>, server::Handle) {
     let (client, server) = connect(server, host_key(1), &host_key(1)).await;
     let mut client = client.unwrap();
     assert!(client.authenticate_none("root").await.unwrap().success());
@@ -103,8 +108,8 @@ async fn offered(mut server: DuplexStream) -> Vec<Vec<String>> {
 #[tokio::test]
 async fn only_strong_algorithms_are_offered() {
     let (ours, theirs) = duplex(1 << 16);
-    let (pins, checker) = (pins(&host_key(1)), Checker { host: "gpu-001".to_owned(), pins: pins(&host_key(1)) });
-    let client = tokio::spawn(client::connect_stream(Arc::new(config(&pins)), ours, checker));
+    let (pins, checker) = (pins(&host_key(1)), HostKeyChecker { host: "gpu-001".to_owned(), pins: pins(&host_key(1)) });
+    let client = tokio::spawn(client::connect_stream(Arc::new(build_client_config(&pins)), ours, checker));
     let lists = offered(theirs).await;
     client.abort();
     let [kex, keys, ciphers, _, macs, _, compression, _] = &lists[..] else { panic!("{lists:?}") };
@@ -123,7 +128,7 @@ async fn only_strong_algorithms_are_offered() {
 #[tokio::test]
 async fn a_key_that_is_not_pinned_ends_the_connection() {
     let (client, _) = connect(Server(None), host_key(2), &host_key(1)).await;
-    assert!(matches!(client, Err(Failure::Refused(TransportError::HostKeyChanged { .. }))));
+    assert!(matches!(client, Err(SshConnectFailure::Refused(TransportError::HostKeyChanged { .. }))));
 }
 
 #[tokio::test]
@@ -153,16 +158,16 @@ async fn a_server_that_stops_answering_is_given_up() {
     });
     assert!(opened.is_err());
     match client.await {
-        Err(Failure::Ssh(error)) => assert_eq!(words(&error), "the server stopped answering"),
+        Err(SshConnectFailure::Ssh(error)) => assert_eq!(describe_ssh_error(&error), "the server stopped answering"),
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn output_after_the_exit_status_is_waited_for_and_known_by_its_end() {
-    let outputs: [(&[&str], End, &str); 2] = [
-        (&["@n started\n", "half", "whole\n@n en", "ded\nof a daemon"], End::Exit(3), "@n started\nhalfwhole\n@n ended\nof a daemon"),
-        (&["@n started\n", "half"], End::OutputCut, "@n started\nhalf"),
+    let outputs: [(&[&str], ShellEnd, &str); 2] = [
+        (&["@n started\n", "half", "whole\n@n en", "ded\nof a daemon"], ShellEnd::Exit(3), "@n started\nhalfwhole\n@n ended\nof a daemon"),
+        (&["@n started\n", "half"], ShellEnd::OutputCut, "@n started\nhalf"),
     ];
     for (sent, end, stdout) in outputs {
         let (handle, _server) = log_in(Server(Some(sent))).await;
@@ -179,8 +184,8 @@ async fn output_after_the_exit_status_is_waited_for_and_known_by_its_end() {
             timeout: Duration::from_secs(5),
             read_only: false,
         };
-        let connection = Connection { handle, destination, sessions: Semaphore::new(1), _through: None };
-        let ran = connection.run(&Framed::new("", "n"), Duration::from_secs(600)).await.unwrap();
+        let connection = SshConnection { handle, destination, sessions: Semaphore::new(1), _through: None };
+        let ran = connection.run(&FramedScript::new("", "n"), Duration::from_secs(600)).await.unwrap();
         assert_eq!((ran.end, ran.stdout.text(), ran.stderr.text()), (end, stdout.to_owned(), stdout.to_owned()));
     }
 }
@@ -188,6 +193,6 @@ async fn output_after_the_exit_status_is_waited_for_and_known_by_its_end() {
 /// RFC 4253, section 9: a new key after a gigabyte or an hour.
 #[test]
 fn keys_are_renewed_in_time() {
-    let limits = config(&pins(&host_key(1))).limits;
+    let limits = build_client_config(&pins(&host_key(1))).limits;
     assert!(limits.rekey_read_limit.max(limits.rekey_write_limit) <= 1 << 30 && limits.rekey_time_limit <= Duration::from_secs(3600));
 }

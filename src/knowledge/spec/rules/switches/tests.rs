@@ -1,8 +1,8 @@
 //! Every value of a switch that no switch takes, and every name that stands for two devices.
 
-use crate::spec::model::{Dscp, Ecn, Switch, SwitchOs, SwitchRole, Watchdog, WatchdogAction};
+use crate::spec::model::{Dscp, Ecn, PfcWatchdogSpec, SwitchGroup, SwitchOs, SwitchRole, WatchdogAction};
 use crate::spec::rules::tests::{check, problems};
-use crate::spec::{SourceFile, load};
+use crate::spec::{SourceFile, load_spec};
 
 #[test]
 fn a_switch_takes_what_its_system_takes() {
@@ -74,12 +74,12 @@ fn a_switch_is_one_device() {
 #[test]
 fn a_switch_is_written_as_it_is_read() {
     let text = "cluster: c\nswitches: [{ name: s1, os: eos, role: spine, dscp: { 26: 3, 48: 6 }, ecn: { min_bytes: 1, max_bytes: 2 }, watchdog: { action: forward }, maintenance: true }]\n";
-    let loaded = load(vec![SourceFile { name: "c.yaml".into(), text: text.into() }]).unwrap();
+    let loaded = load_spec(vec![SourceFile { name: "c.yaml".into(), text: text.into() }]).unwrap();
     let switch = &loaded.spec.switches[0];
     assert_eq!((switch.os, switch.role, switch.maintenance), (Some(SwitchOs::Eos), Some(SwitchRole::Spine), true));
     assert_eq!(switch.dscp.as_ref().unwrap().get(&Dscp(48)), Some(&6));
     assert_eq!(switch.ecn.as_ref().and_then(Ecn::thresholds).unwrap().max_bytes, Some(2));
-    assert_eq!(switch.watchdog.as_ref().and_then(Watchdog::times).unwrap().action, Some(WatchdogAction::Forward));
+    assert_eq!(switch.watchdog.as_ref().and_then(PfcWatchdogSpec::times).unwrap().action, Some(WatchdogAction::Forward));
     let json = serde_json::to_string(switch).unwrap();
-    assert_eq!(&serde_json::from_str::<Switch>(&json).unwrap(), switch);
+    assert_eq!(&serde_json::from_str::<SwitchGroup>(&json).unwrap(), switch);
 }

@@ -20,7 +20,7 @@ fn folder(relay: &Relay) -> std::path::PathBuf {
 }
 
 /// Everything, as the shell does it.
-fn whole(relay: &Relay, script: &str) -> (State, Vec<u8>, Vec<u8>) {
+fn whole(relay: &Relay, script: &str) -> (RelayedScriptState, Vec<u8>, Vec<u8>) {
     for part in relay.put(script) {
         assert!(relay.is_done(&run(&part)));
     }
@@ -30,7 +30,7 @@ fn whole(relay: &Relay, script: &str) -> (State, Vec<u8>, Vec<u8>) {
         let look = relay.seen(&said).unwrap();
         out.extend_from_slice(&look.slices[0]);
         err.extend_from_slice(&look.slices[1]);
-        if look.state != State::Running && [out.len(), err.len()] == look.sizes {
+        if look.state != RelayedScriptState::Running && [out.len(), err.len()] == look.sizes {
             return (look.state, out, err);
         }
         said = run(&relay.look([out.len(), err.len()]));
@@ -47,7 +47,7 @@ fn output_complaints_and_status_come_back_as_they_are() {
         "é'\\".repeat(4000)
     );
     let (state, out, err) = whole(&relay, &script);
-    assert_eq!(state, State::Ended(7));
+    assert_eq!(state, RelayedScriptState::Ended(7));
     let begin = format!("@{} 0 5 5\n\0", relay.nonce);
     assert!(out.starts_with(begin.as_bytes()) && out.len() == begin.len() + 1 + 1_500_000, "{}", out.len());
     assert_eq!(String::from_utf8(err).unwrap(), format!("it's\n@{} done\n", relay.nonce));
@@ -71,11 +71,11 @@ fn a_script_of_which_a_part_is_missing_does_not_begin() {
 fn one_that_was_killed_is_gone_and_a_daemon_is_not_waited_for() {
     let killed = relay("killed");
     let (state, ..) = whole(&killed, "kill -9 $(cat /tmp/railwright-eapi-*killed*/pid); sleep 60");
-    assert_eq!(state, State::Gone);
+    assert_eq!(state, RelayedScriptState::Gone);
     let daemon = relay("daemon");
     let began = std::time::Instant::now();
     let (state, out, _) = whole(&daemon, "sleep 20 & echo here; exit 3");
-    assert_eq!((state, out), (State::Ended(3), b"here\n".to_vec()));
+    assert_eq!((state, out), (RelayedScriptState::Ended(3), b"here\n".to_vec()));
     assert!(began.elapsed() < std::time::Duration::from_secs(15));
 }
 
@@ -89,5 +89,5 @@ fn what_is_no_answer_of_ours_is_none() {
     }
     assert_eq!(relay.seen(&format!("{marker} 0 1 1\n*\n\n")), None);
     let look = relay.seen(&format!("Last login\n{marker} 0 1 0\neA==\n\n")).unwrap();
-    assert_eq!((look.state, look.slices), (State::Ended(0), [b"x".to_vec(), Vec::new()]));
+    assert_eq!((look.state, look.slices), (RelayedScriptState::Ended(0), [b"x".to_vec(), Vec::new()]));
 }
