@@ -1,6 +1,6 @@
 //! The screens of what is known: the catalogue's rows, the rules, and the long text of a rule.
 
-use super::wrap::{COLUMNS, render_heading as heading, wrap_labelled_text};
+use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::Severity;
 use railwright_base::text::{format_count, one_line, sanitize_text};
 use railwright_knowledge::catalog::{CatalogRow, CatalogTable};
@@ -96,7 +96,7 @@ pub fn render_rule_list(set: &RuleSet) -> String {
     let mut out = String::new();
     for (family, rules) in groups {
         let summary = set.families.get(family).map_or("", String::as_str);
-        out.push_str(&heading(&format!("{family}: {summary}")));
+        out.push_str(&render_heading(&format!("{family}: {summary}")));
         for rule in rules {
             let own = if rule.own { " (yours)" } else { "" };
             out.push_str(&wrap_labelled_text(
@@ -174,7 +174,7 @@ pub fn render_waived_rules(waived: &[WaivedFinding]) -> String {
     if waived.is_empty() {
         return String::new();
     }
-    let mut out = heading("WAIVED: rules that the spec breaks and accepts until the day is over");
+    let mut out = render_heading("WAIVED: rules that the spec breaks and accepts until the day is over");
     for one in waived {
         let nodes = one.nodes.as_deref().map_or(String::new(), |nodes| format!("{nodes}: "));
         out.push_str(&wrap_labelled_text(&format!(" . {} ", one.code), &format!("{nodes}{}", one.message), COLUMNS));

@@ -2,7 +2,7 @@
 
 use super::diagnostic::{self, DiagnosticDocument};
 use super::workload::{JobDocument, format_shell_words};
-use super::wrap::{COLUMNS, render_heading as heading, wrap_labelled_text};
+use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::text::sanitize_text;
 use railwright_knowledge::spec::Sources;
 use railwright_workload::{Half, Pair, PairDifference};
@@ -60,7 +60,7 @@ pub fn render_pair_hint(next: &[String]) -> String {
 pub fn render_pair_explanation(pair: &Pair, next: &[String]) -> String {
     let (rdma, tcp) = (&pair.rdma, &pair.tcp);
     let mut out = format!("{} {}/{} and {}, alike but for what is below\n", rdma.kind.word(), rdma.namespace, rdma.name, tcp.name);
-    out.push_str(&heading("THE DIFFERENCE"));
+    out.push_str(&render_heading("THE DIFFERENCE"));
     for one in &pair.differences {
         out.push_str(&wrap_labelled_text(" ", &one.name, COLUMNS));
         for (label, value) in [("rdma", &one.rdma), ("tcp", &one.tcp)] {
@@ -68,7 +68,7 @@ pub fn render_pair_explanation(pair: &Pair, next: &[String]) -> String {
         }
         out.push_str(&wrap_labelled_text("   why      ", &one.reason, COLUMNS));
     }
-    out.push_str(&heading("RUN ONE AFTER THE OTHER"));
+    out.push_str(&render_heading("RUN ONE AFTER THE OTHER"));
     // Not broken, so that they can be taken as they stand.
     out.extend(next.iter().map(|line| format!("   {line}\n")));
     sanitize_text(&out)

@@ -1,6 +1,6 @@
 //! The screen of `translate`: what each command says as spec lines, what railwright does instead, and all of it together.
 
-use super::wrap::{COLUMNS, render_heading as heading, wrap_labelled_text};
+use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::text::{format_count, one_line, sanitize_text};
 use railwright_base::{Diagnostic, text};
 use railwright_knowledge::catalog::Catalog;
@@ -18,7 +18,7 @@ pub fn render_translation_screen(translation: &Translation) -> String {
     let mut out = translation.answers.iter().map(render_translation_entry).collect::<Vec<_>>().join("\n");
     let with_lines = translation.answers.iter().filter(|answer| answer.lines().is_some()).count();
     if with_lines > 1 {
-        out.push_str(&heading("ALL TOGETHER, for the spec"));
+        out.push_str(&render_heading("ALL TOGETHER, for the spec"));
         out.push_str(&render_spec_yaml(&translation.spec, "  "));
     }
     if with_lines > 0 {

@@ -1,7 +1,7 @@
 //! A rendered job: as YAML for `kubectl apply -f -`, as a screen that gives the reason and the cost of everything, and as JSON.
 
 use super::diagnostic::{self, DiagnosticDocument};
-use super::wrap::{COLUMNS, render_heading as heading, wrap_labelled_text};
+use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use super::yaml;
 use railwright_base::text::{format_count, sanitize_text};
 use railwright_base::{Diagnostic, quote};
@@ -82,11 +82,11 @@ pub fn render_job_explanation(rendered: &RenderedJob) -> String {
     let kinds: Vec<&str> = rendered.objects.iter().filter_map(|object| object.get("kind")?.as_str()).collect();
     let mut out = format!("{} {}/{}: {}\n", rendered.kind.word(), rendered.namespace, rendered.name, kinds.join(", "));
     if !rendered.variables.is_empty() {
-        out.push_str(&heading(&format!("ENVIRONMENT: {}", format_count(rendered.variables.len(), "variable"))));
+        out.push_str(&render_heading(&format!("ENVIRONMENT: {}", format_count(rendered.variables.len(), "variable"))));
         rendered.variables.iter().for_each(|one| out.push_str(&render_variable(one)));
     }
     if !rendered.arguments.is_empty() {
-        out.push_str(&heading(&format!("MPIRUN AND THE TEST BEHIND IT: {}", format_count(rendered.arguments.len(), "argument"))));
+        out.push_str(&render_heading(&format!("MPIRUN AND THE TEST BEHIND IT: {}", format_count(rendered.arguments.len(), "argument"))));
         let mut environment_told = false;
         for one in &rendered.arguments {
             let passes = one.words.first().is_some_and(|word| word == "-x");

@@ -1,6 +1,6 @@
 //! A JSON value as YAML for people: blocks, short lists in one line, and comments above what they are about.
 
-use railwright_base::text::{format_yaml_text as scalar, one_line};
+use railwright_base::text::{format_yaml_text, one_line};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn write_yaml_map(out: &mut String, value: &Map<String, Value>, indent: usize, a
         if out.is_empty() || out.ends_with('\n') {
             out.push_str(&" ".repeat(indent));
         }
-        out.push_str(&scalar(key));
+        out.push_str(&format_yaml_text(key));
         out.push(':');
         match value {
             Value::Object(inner) if !inner.is_empty() => {
@@ -66,10 +66,11 @@ fn write_yaml_comment(out: &mut String, indent: usize, at: &str, comments: &Comm
 /// A value in one line.
 fn format_flow_value(value: &Value) -> String {
     match value {
-        Value::String(text) => scalar(text),
+        Value::String(text) => format_yaml_text(text),
         Value::Array(items) => format!("[{}]", items.iter().map(format_flow_value).collect::<Vec<_>>().join(", ")),
         Value::Object(inner) => {
-            let pairs = inner.iter().map(|(key, value)| format!("{}: {}", scalar(key), format_flow_value(value))).collect::<Vec<_>>();
+            let pairs =
+                inner.iter().map(|(key, value)| format!("{}: {}", format_yaml_text(key), format_flow_value(value))).collect::<Vec<_>>();
             if pairs.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", pairs.join(", ")) }
         }
         other => other.to_string(),

@@ -3,7 +3,7 @@
 use crate::cli::{CommandFailure, inventory};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
-use railwright_jobs::job::{ClusterJob, JobKind, JobListing, JobReader as Looks};
+use railwright_jobs::job::{ClusterJob, JobKind, JobListing, JobReader};
 use railwright_resource::kubernetes_object::manifest::is_subdomain;
 use railwright_transport::{HostAccess, HostLink, JobWriter, Prober, Reader, TargetContact, new_connector};
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ impl Cluster {
 /// All jobs with this name.
 pub async fn find_jobs_by_name(reader: &Reader, asked: &JobNameArguments) -> Result<JobListing, CommandFailure> {
     let kinds = asked.kind.map_or_else(|| JobKind::ALL.to_vec(), |kind| vec![kind]);
-    let mut looked = Looks::at(reader, &asked.place.namespace).all(&kinds).await.map_err(|error| error.diagnostic())?;
+    let mut looked = JobReader::at(reader, &asked.place.namespace).all(&kinds).await.map_err(|error| error.diagnostic())?;
     let is_asked = |found: &ClusterJob| found.job.name == asked.job || found.job.job.as_deref() == Some(asked.job.as_str());
     looked.jobs.retain(is_asked);
     Ok(looked)

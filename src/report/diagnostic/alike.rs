@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use railwright_base::Diagnostic;
-use railwright_base::nodeset::fold_node_set as fold_names;
+use railwright_base::nodeset::fold_node_set;
 
 /// Stands for the host's name while findings are compared; cannot be in a name.
 const HOST: &str = "\u{1}";
@@ -22,7 +22,7 @@ pub fn fold_diagnostics(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
             }
         }
     }
-    groups.into_values().map(|(template, hosts)| with_host(&template, HOST, &fold_names(&hosts))).collect()
+    groups.into_values().map(|(template, hosts)| with_host(&template, HOST, &fold_node_set(&hosts))).collect()
 }
 
 /// The host of a subject such as `host/gpu-001, step reboot`.

@@ -1,7 +1,7 @@
 //! The report as JUnit XML: a target is a suite, a resource a case. There is no standard of it; what most readers take is
 //! written down by Jenkins (https://github.com/jenkinsci/xunit-plugin, junit-10.xsd).
 
-use super::words::{describe_acceptance, describe_drift_reason as named, describe_drift_values, explain_drift_reason, format_finding_ages};
+use super::words::{describe_acceptance, describe_drift_reason, describe_drift_values, explain_drift_reason, format_finding_ages};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use railwright_base::text::clean_line;
@@ -145,7 +145,7 @@ fn of_resource(address: &Address, findings: &[&DriftFinding]) -> JunitCase {
     let mut sorted = findings.to_vec();
     sorted.sort_by_key(|finding| std::cmp::Reverse(verdict(finding)));
     let line = |finding: &&DriftFinding| {
-        let why = format!("{}: {}", named(finding.reason).1.to_lowercase(), explain_drift_reason(finding.reason));
+        let why = format!("{}: {}", describe_drift_reason(finding.reason).1.to_lowercase(), explain_drift_reason(finding.reason));
         let since = format_finding_ages(&[*finding]).map_or(String::new(), |since| format!("; {since}"));
         let accepted = describe_acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
         clean_xml_text(&format!(
@@ -159,7 +159,7 @@ fn of_resource(address: &Address, findings: &[&DriftFinding]) -> JunitCase {
     JunitCase {
         name: clean_xml_text(&address.within_target()),
         verdict: worst.map_or(JunitVerdict::Passed, |finding| verdict(finding)),
-        kind: named(worst.map_or(DriftReason::Unknown, |finding| finding.reason)).0,
+        kind: describe_drift_reason(worst.map_or(DriftReason::Unknown, |finding| finding.reason)).0,
         lines: sorted.iter().map(line).collect(),
     }
 }

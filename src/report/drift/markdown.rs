@@ -1,8 +1,8 @@
 //! The report for a comment of a pull request: tables folded by node-set, within what a comment may hold.
 
 use super::words::{
-    FoldedFindings, collect_undeclared_resources, describe_acceptance, describe_drift_reason as named, describe_drift_values,
-    describe_outlier, explain_drift_reason, fold_equal_findings, format_drift_summary, format_finding_ages,
+    FoldedFindings, collect_undeclared_resources, describe_acceptance, describe_drift_reason, describe_drift_values, describe_outlier,
+    explain_drift_reason, fold_equal_findings, format_drift_summary, format_finding_ages,
 };
 use crate::unread;
 use indexmap::IndexMap;
@@ -92,7 +92,7 @@ fn format_headline(finding: &DriftFinding) -> String {
     if finding.is_accepted() {
         return "Accepted: known, and no drift until the day is over".to_owned();
     }
-    format!("{}: {}", named(finding.reason).1, explain_drift_reason(finding.reason))
+    format!("{}: {}", describe_drift_reason(finding.reason).1, explain_drift_reason(finding.reason))
 }
 
 fn render_finding_row(alike: &FoldedFindings<'_>) -> String {

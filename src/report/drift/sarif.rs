@@ -2,9 +2,7 @@
 //! line of the spec that wants it otherwise. Types of our own for the small part that is used here: the crate that has
 //! them all brings fourteen others. Alike findings of many targets are one result, so that a review shows it once.
 
-use super::words::{
-    self, FoldedFindings, describe_drift_reason as named, describe_drift_values, explain_drift_reason, fold_equal_findings,
-};
+use super::words::{self, FoldedFindings, describe_drift_reason, describe_drift_values, explain_drift_reason, fold_equal_findings};
 use crate::document;
 use railwright_base::text::{clean_line, format_count};
 use railwright_base::{Address, Digest, SourceLocation};
@@ -183,7 +181,7 @@ fn list_sarif_rules() -> Vec<SarifRule> {
         default_configuration: SarifRuleConfiguration { level },
     };
     let of = |reason: &DriftReason| {
-        let (id, headline) = named(*reason);
+        let (id, headline) = describe_drift_reason(*reason);
         rule(id, format!("{headline}: {}", explain_drift_reason(*reason)), select_sarif_level(*reason))
     };
     let gone = rule(GONE, "No longer in the spec: applied, and still there".to_owned(), "warning");
@@ -195,9 +193,9 @@ fn build_finding_result(alike: &FoldedFindings<'_>) -> SarifResult {
     let what = format!("{}, {}", finding.address.within_target(), finding.plane.word());
     let addresses: Vec<String> = alike.members.iter().map(|member| member.address.to_string()).collect();
     // The targets may come and go: the alert stays the same one.
-    let identity = Digest::of(&(named(finding.reason).0, finding.address.within_target(), finding.plane));
+    let identity = Digest::of(&(describe_drift_reason(finding.reason).0, finding.address.within_target(), finding.plane));
     SarifResult {
-        rule_id: named(finding.reason).0,
+        rule_id: describe_drift_reason(finding.reason).0,
         rule_index: REASONS.iter().position(|reason| *reason == finding.reason).unwrap_or_default(),
         level: select_sarif_level(finding.reason),
         message: Message { text: clean_line(&format!("{}: {what}: {}", alike.targets(), describe_drift_values(finding, VALUE))) },

@@ -2,7 +2,7 @@
 //! last and what is found. Text without colour.
 
 use super::words::{
-    collect_undeclared_resources, describe_acceptance, describe_drift_reason as named, describe_drift_values, describe_last_applied,
+    collect_undeclared_resources, describe_acceptance, describe_drift_reason, describe_drift_values, describe_last_applied,
     describe_outlier, explain_drift_reason, format_age, format_drift_summary, format_finding_ages, format_finding_target,
 };
 use crate::knowledge::render_waived_rules;
@@ -82,7 +82,7 @@ pub fn render_drift_screen(report: &DriftReport) -> String {
 }
 
 fn format_reason_title(reason: DriftReason) -> String {
-    format!("{}: {}", named(reason).1.to_uppercase(), explain_drift_reason(reason))
+    format!("{}: {}", describe_drift_reason(reason).1.to_uppercase(), explain_drift_reason(reason))
 }
 
 /// How much of which kind is other than wished on targets where nothing was applied: a line a kind, folded over them.

@@ -5,7 +5,7 @@ use super::failure::{self, NcclLogFailure};
 use super::interface::Interface;
 use super::message::NcclEvent;
 use super::process::{Channels, NcclProcess, VALUES_MAX, insert_bounded};
-use super::speaker::LogProcessTag as Name;
+use super::speaker::LogProcessTag;
 use super::steps::Steps;
 use super::training::TrainingProgress;
 use rustc_hash::FxHashMap;
@@ -168,7 +168,7 @@ pub struct Processes {
 
 impl Processes {
     /// Takes an event of a process.
-    pub fn take(&mut self, log: &mut NcclLog, name: Option<Name<'_>>, event: NcclEvent<'_>, line: u64) {
+    pub fn take(&mut self, log: &mut NcclLog, name: Option<LogProcessTag<'_>>, event: NcclEvent<'_>, line: u64) {
         match event {
             NcclEvent::Environment(name, value) => record_environment(log, name, value),
             NcclEvent::Version(version) => log.take_version(version),
@@ -188,7 +188,7 @@ impl Processes {
         }
     }
 
-    fn place(&mut self, log: &mut NcclLog, name: Option<Name<'_>>) -> Option<usize> {
+    fn place(&mut self, log: &mut NcclLog, name: Option<LogProcessTag<'_>>) -> Option<usize> {
         let Some(name) = name else {
             return Some(*self.nameless.get_or_insert_with(|| {
                 log.processes.push(NcclProcess::default());

@@ -1,7 +1,7 @@
 //! The tree of NVUE, as `nvue.py` prints what of it is judged: `{"ports": [...], "set": {...}}`.
 
 use crate::Fact;
-use crate::switch::unreadable::{PRIORITIES, build_unreadable_fact, parse_bounded_number as digits};
+use crate::switch::unreadable::{PRIORITIES, build_unreadable_fact, parse_bounded_number};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -57,8 +57,8 @@ impl Nvue {
 /// Numbers are numbers, and texts where a release has them so.
 pub fn parse_number_value(what: impl Display, value: Option<&Value>, bounds: RangeInclusive<u64>) -> Fact<u64> {
     match value {
-        Some(Value::String(text)) => digits(what, Some(text.trim()), bounds),
-        value => digits(what, value.map(Value::to_string).as_deref(), bounds),
+        Some(Value::String(text)) => parse_bounded_number(what, Some(text.trim()), bounds),
+        value => parse_bounded_number(what, value.map(Value::to_string).as_deref(), bounds),
     }
 }
 
@@ -90,7 +90,7 @@ pub fn parse_priority_keys(what: impl Display, value: Option<&Value>) -> Fact<BT
         Some(Value::Object(all)) => all,
         Some(other) => return build_unreadable_value(what, other),
     };
-    let number = |key: &str| digits("", Some(key), PRIORITIES).value().copied();
+    let number = |key: &str| parse_bounded_number("", Some(key), PRIORITIES).value().copied();
     match all.keys().find(|key| number(key).is_none()) {
         Some(key) => build_unreadable_fact(what, key),
         None => Fact::Is(all.keys().filter_map(|key| number(key)).collect()),
