@@ -62,20 +62,22 @@ pub fn not_out_of_service(host: &str, next: &NextCommands) -> Diagnostic {
         .next(format!("railwright state list {} shows the hosts that are out of service", next.inventory))
 }
 
-/// The decision about a host could not be written down.
-pub fn return_not_recorded(reason: &str) -> Diagnostic {
+fn decision_not_recorded(reason: &str) -> Diagnostic {
     Diagnostic::error("RW0657", format!("the decision cannot be recorded: {}", one_line(reason, 300)))
         .effect("nobody could tell later who took the hosts as in service, and why")
         .state("nothing was changed: the hosts are still out of service")
+}
+
+/// The decision about a host could not be written down.
+pub fn return_not_recorded(reason: &str) -> Diagnostic {
+    decision_not_recorded(reason)
         .next("make space or repair the disk that holds the state folder, then run the same command again")
         .next("or apply the inventory: a gate that passes the hosts returns them to service as well")
 }
 
 /// The decision about a host has no journal to stand in: what is known of the host came from its record.
 pub fn return_without_journal(next: &NextCommands) -> Diagnostic {
-    Diagnostic::error("RW0657", "the decision cannot be recorded: decisions stand in the journal of a run, and this folder has begun none")
-        .effect("nobody could tell later who took the hosts as in service, and why")
-        .state("nothing was changed: the hosts are still out of service")
+    decision_not_recorded("decisions stand in the journal of a run, and this folder has begun none")
         .next(format!("{}: a gate that passes the hosts returns them to service", next.apply()))
 }
 

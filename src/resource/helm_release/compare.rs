@@ -2,7 +2,6 @@
 //! and nothing that the values bring as a secret, is part of what comes out.
 
 use super::request::secret_label;
-use crate::assessment::SET_BY;
 use crate::kubernetes_object::manifest::{self, without_servers_part};
 use crate::kubernetes_object::ownership::find_field_managers;
 use crate::kubernetes_object::paths::{self, FieldDifference, FieldPathStep};
@@ -24,6 +23,9 @@ pub struct HelmReleaseChange {
     /// Who made it so, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// When somebody set it, RFC 3339, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
     /// What it does to pods that run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<String>,
@@ -143,9 +145,9 @@ pub fn diff_live_objects(all: &[HelmReleaseObject], mends_all: bool) -> Vec<Helm
         };
         for field in split_list_differences(fields) {
             let others = find_field_managers(live, &field.path).into_iter().find(|holder| !holder.manager.eq_ignore_ascii_case(HELM));
-            let by = others.map(|holder| holder.told());
             let mut change = HelmReleaseChange {
-                by,
+                by: others.as_ref().map(|holder| holder.told()),
+                since: others.map(|holder| holder.time),
                 stays: !mends_all && !is_built_in(&one.manifest),
                 ..build_field_change(&name, &one.manifest, &field)
             };
@@ -226,8 +228,10 @@ pub fn conceal_secret_changes(changes: &mut [HelmReleaseChange], installed: &Val
 
 /// What is not shown is told from what stood there before by when somebody set it, so that a plan of before is not taken for one of now.
 fn hide_found(change: &mut HelmReleaseChange) {
-    let time = change.by.as_deref().and_then(|by| Some(by.strip_prefix(SET_BY)?.rsplit_once(" at ")?.1));
-    let hidden = time.map_or(HIDDEN_OTHER.to_owned(), |time| format!("(not shown, and another since {time})"));
+    let hidden = match &change.since {
+        Some(time) => format!("(not shown, and another since {time})"),
+        None => HIDDEN_OTHER.to_owned(),
+    };
     change.found = change.found.as_ref().map(|_| hidden.into());
 }
 

@@ -24,7 +24,8 @@ pub fn settled(
     let go: BTreeSet<String> = all.iter().filter(|change| change.wanted.is_none()).map(|change| change.name.clone()).collect();
     for edit in edits {
         if let Some(change) = all.iter_mut().find(|change| change.name == edit.name) {
-            (change.found, change.by, change.rendered) = (edit.found.clone(), edit.by.clone(), false);
+            let (found, by, since) = (edit.found.clone(), edit.by.clone(), edit.since.clone());
+            *change = HelmReleaseChange { found, by, since, rendered: false, ..std::mem::take(change) };
         } else if stay.contains(object_of(edit)) {
             all.push(edit.clone());
         } else if go.contains(object_of(edit)) {

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod edits;
 pub mod request;
 pub mod rights;
+mod undo;
 pub mod varying;
 
 use self::compare::HelmReleaseChange;
@@ -20,7 +21,6 @@ use crate::kubernetes_object::{manifest, paths};
 use railwright_base::text::one_line;
 use railwright_base::{TargetKind, secret};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 /// The kind.
 pub struct HelmRelease;
@@ -94,7 +94,7 @@ impl ResourceKind for HelmRelease {
     }
 
     fn undo(&self, last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-        plan_helm_release_undo(last_applied, before, answers)
+        undo::plan_helm_release_undo(last_applied, before, answers)
     }
 
     fn may_hold_secret(&self, pointer: &str) -> bool {
@@ -376,66 +376,6 @@ fn find_unfinished_operation(wish: &DesiredResource, installed: &InstalledReleas
         to_the_second(&installed.updated),
         installed.status
     ))
-}
-
-fn plan_helm_release_undo(last_applied: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-    let mut assessment = Assessment { before: before.clone(), ..Assessment::default() };
-    let installed = match decode_release_state(last_applied, answers) {
-        Err(reason) => {
-            insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Unknown(reason));
-            return assessment;
-        }
-        Ok(HelmReleaseState { installed: None, .. }) => {
-            insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Absent);
-            return assessment;
-        }
-        Ok(HelmReleaseState { installed: Some(installed), .. }) => installed,
-    };
-    let release = parse_helm_release(last_applied);
-    let brought = before.get("existed").and_then(Value::as_bool) == Some(false);
-    if !brought || !installed.ours || last_applied.body.get("adopt").and_then(Value::as_bool) == Some(true) {
-        assessment.residue.push(format!("release {}/{} stays: it was there before us", release.namespace, release.name));
-        return assessment;
-    }
-    insert_presence_attribute(&mut assessment, Reading::Absent, Reading::is("present"));
-    match installed.status.as_str() {
-        "deployed" => {}
-        // Half gone: Helm goes on with it where it is asked again (helm/helm: pkg/action/uninstall.go, `Uninstall.Run`).
-        "uninstalling" => insert_attribute(&mut assessment, "status", Reading::Absent, Reading::is("uninstalling")),
-        status => {
-            insert_attribute(&mut assessment, "status", Reading::Absent, Reading::is(status));
-            assessment.refusal = find_unfinished_operation(last_applied, &installed);
-        }
-    }
-    assessment.disruption = Disruption::Restart;
-    assessment.interrupts = installed.runs.iter().map(|object| format!("pods of {object} end")).collect();
-    let gone = |kind: &String| format!("every {kind} of the cluster is deleted: its definition is one of the release's own objects");
-    assessment.interrupts.extend(installed.defines.iter().map(gone));
-    assessment.interrupts.extend(installed.hooks_run.iter().map(|hook| format!("{hook} runs, as its chart says")));
-    note_edits(&mut assessment, &installed);
-    assessment.residue = installed.kept.iter().map(|object| format!("{object} stays: its chart says so")).collect();
-    assessment.residue.extend(installed.hooks_stay.iter().map(|hook| format!("what {hook} made stays: Helm leaves it")));
-    let keeps = last_applied.body.get("keeps").and_then(Value::as_array).into_iter().flatten();
-    assessment.residue.extend(keeps.filter_map(Value::as_str).map(str::to_owned));
-    if assessment.refusal.is_none() {
-        let (name, namespace) = (release.name, release.namespace);
-        let (deletes, looked_at) = (installed.deletes, installed.record);
-        assessment.actions = vec![Action::UninstallRelease { name, namespace, deletes, looked_at }];
-    }
-    assessment
-}
-
-/// What others changed on objects that go along is lost with them.
-fn note_edits(assessment: &mut Assessment, installed: &InstalledRelease) {
-    let goes: BTreeSet<String> = installed.deletes.iter().map(ToString::to_string).collect();
-    for edit in installed.edits.iter().filter(|edit| goes.contains(edits::object_of(edit))) {
-        let found = edit.found.clone().map_or(Reading::Absent, Reading::Is);
-        let attribute = Attribute { by: edit.by.clone(), ..Attribute::in_plane(Plane::Persisted, Reading::Absent, found) };
-        assessment.attributes.insert(edit.name.clone(), attribute);
-    }
-    if let Some(reason) = &installed.unseen {
-        insert_attribute(assessment, "objects", Reading::Absent, Reading::Unknown(reason.clone()));
-    }
 }
 
 #[cfg(test)]

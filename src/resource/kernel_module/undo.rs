@@ -1,6 +1,6 @@
 //! Takes a kernel module back to how it stood before us: its files, and whether it is loaded.
 
-use super::{KernelModuleDiffBuilder, reading_from_presence};
+use super::{KernelModuleDiffBuilder, modprobe_file, reading_from_presence};
 use crate::body::read_flag_field;
 use crate::file::found::FileState;
 use crate::{Action, Assessment, Attribute, DesiredResource, Plane, ReadResults};
@@ -19,7 +19,8 @@ pub(super) fn plan_kernel_module_undo(last_applied: &DesiredResource, before: &V
         let attribute = Attribute::in_plane(Plane::Persisted, earlier.restored_reading(&now), now.content_reading());
         assessment.attributes.insert(path, attribute);
     }
-    let is_modprobe = |action: &Action| matches!(action, Action::RemoveFile { path, .. } | Action::WriteFile { path, .. } if path.contains("/modprobe.d/"));
+    let own = modprobe_file(&judge.name);
+    let is_modprobe = |action: &Action| action.path() == Some(&*own);
     if judge.module.as_ref().is_ok_and(|module| module.ram_disk) && assessment.actions.iter().any(is_modprobe) {
         assessment.actions.push(Action::UpdateInitialRamDisks);
     }

@@ -32,6 +32,7 @@ mod proxy;
 mod read;
 mod record;
 mod release;
+mod release_change;
 mod running_pod;
 mod server;
 #[cfg(test)]

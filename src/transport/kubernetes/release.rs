@@ -1,20 +1,17 @@
-//! A release of Helm: what is installed, what a wish would come to, and the two actions. A read changes nothing: it asks for a dry run, and
+//! A release of Helm: what is installed, and what a wish would come to. A read changes nothing: it asks for a dry run, and
 //! the API server for each object.
 
-use super::act::{KubernetesActionStop, format_error_line, stop_with_failure, stop_with_stale_precondition, stop_with_unknown_outcome};
+use super::KubernetesLink;
 use super::answer::new_exit_answer;
-use super::helm::{Chart, HelmCallError, HelmOutput, HelmProgram, QUESTION, WITH_REASONS};
+use super::helm::{Chart, HelmCallError, HelmOutput, HelmProgram, QUESTION};
 use super::kinds::ApiResource;
 use super::lists::{self, ObjectSelection};
 use super::read::Groups;
-use super::{KubernetesLink, performed_from_exit};
-use crate::ExecutionOutcome;
 use railwright_base::Digest;
 use railwright_base::text::one_line;
 use railwright_resource::helm_release::compare::{self, HelmReleaseChange, HelmReleaseObject};
 use railwright_resource::helm_release::request::{
-    CHART, DESCRIPTION, HelmReleasePreview, HelmReleaseState, InstalledRelease, MEMBERSHIP, NO_HELM, NOT_SAID, Release, ReleaseRecord,
-    secret_label,
+    HelmReleasePreview, HelmReleaseState, InstalledRelease, NO_HELM, NOT_SAID, Release, ReleaseRecord,
 };
 use railwright_resource::helm_release::{edits, varying};
 use railwright_resource::kubernetes_object::manifest;
@@ -28,7 +25,7 @@ use std::time::Duration;
 /// Revisions that Helm keeps of a release.
 const HISTORY: u32 = 10;
 /// Hooks of a chart may take as long.
-const HOOKS: Duration = Duration::from_secs(300);
+pub const HOOKS: Duration = Duration::from_secs(300);
 
 /// What Helm has of a release.
 struct Has {
@@ -103,7 +100,7 @@ impl KubernetesLink {
 
     /// Helm's record of the newest revision; nothing where there is none. What Helm itself says of one that it does not find it also says of
     /// answers of another shape, which are no list here.
-    async fn newest_record(&self, name: &str, namespace: &str) -> Result<Option<ReleaseRecord>, HelmCallError> {
+    pub(super) async fn newest_record(&self, name: &str, namespace: &str) -> Result<Option<ReleaseRecord>, HelmCallError> {
         let (api_version, kind) = ("v1".to_owned(), "Secret".to_owned());
         let object = ObjectName { api_version, kind, namespace: Some(namespace.to_owned()), name: String::new() };
         let resource = ApiResource { plural: "secrets".to_owned(), namespaced: true };
@@ -303,101 +300,11 @@ impl KubernetesLink {
             _ => Err(format!("{object} is too long to be read")),
         }
     }
-
-    pub(super) async fn upgrade_release(
-        &self,
-        release: &Release,
-        looked_at: Option<&ReleaseRecord>,
-        content: &str,
-    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let program = self.helm.program().await.map_err(not_done)?;
-        let chart = match self.helm.chart(&program, release).await.map_err(not_done)? {
-            Chart::Here { path, digest } if label(&digest) == content => path,
-            Chart::Here { .. } => {
-                let name = one_line(&release.chart, 200);
-                return Err(stop_with_stale_precondition(&format!(
-                    "nothing was changed; the chart {name} is another one by now than was looked at"
-                )));
-            }
-            Chart::Another(reason) | Chart::Unknown(reason) => return Err(stop_with_failure(&format!("nothing was changed; {reason}"))),
-        };
-        let mut words = build_upgrade_arguments(&program, release, &chart);
-        let secrets: String = release.hidden.iter().map(|pointer| format!(",{}=true", secret_label(pointer))).collect();
-        words.push(format!("--labels={MEMBERSHIP}={},{CHART}={content}{secrets}", part_of(&release.cluster)));
-        words.push(format!("--description={DESCRIPTION}"));
-        words.push("--output=json".to_owned());
-        if self.release_now(&release.name, &release.namespace, looked_at).await?.is_none() && looked_at.is_some() {
-            return Err(stop_with_stale_precondition(&format!(
-                "the release {}/{} is gone, and is left alone",
-                release.namespace, release.name
-            )));
-        }
-        self.confirm_lock().await?;
-        let said = self.helm.call(&program, &words, release.values.as_bytes(), HOOKS + QUESTION).await.map_err(not_done)?;
-        let made = serde_json::from_str::<Value>(&said.out).ok().and_then(|made| made.get("version")?.as_u64());
-        let looked_at = looked_at.map_or(0, |record| record.revision);
-        let between = made.and_then(|made| made.checked_sub(1)).filter(|before| said.well && *before != looked_at);
-        match between {
-            Some(theirs) => Ok(performed_from_exit(1, "", &format_error_line(&describe_foreign_revision(release, theirs)))),
-            None => Ok(performed_from_helm(said)),
-        }
-    }
-
-    pub(super) async fn uninstall_release(
-        &self,
-        name: &str,
-        namespace: &str,
-        looked_at: &ReleaseRecord,
-    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let program = self.helm.program().await.map_err(not_done)?;
-        let mut words: Vec<String> = ["uninstall", name, WITH_REASONS].map(str::to_owned).to_vec();
-        words.extend([format!("--namespace={namespace}"), format!("--timeout={}s", HOOKS.as_secs())]);
-        if self.release_now(name, namespace, Some(looked_at)).await?.is_none() {
-            return Ok(performed_from_exit(0, "", ""));
-        }
-        self.confirm_lock().await?;
-        self.helm.call(&program, &words, b"", HOOKS + QUESTION).await.map(performed_from_helm).map_err(not_done)
-    }
-
-    /// The newest record in the last moment before Helm begins, which has no precondition of its own; nothing where the release is gone. Helm
-    /// looks once more by itself and makes the next revision under a name that nobody else can take meanwhile, so that only a revision that
-    /// is made between these two looks is not seen before (helm/helm: pkg/action/upgrade.go, `prepareUpgrade` and `performUpgrade`).
-    async fn release_now(
-        &self,
-        name: &str,
-        namespace: &str,
-        looked_at: Option<&ReleaseRecord>,
-    ) -> Result<Option<ReleaseRecord>, KubernetesActionStop> {
-        let now = self.newest_record(name, namespace).await.map_err(|why| stop_with_failure(&why.reason()))?;
-        match (looked_at, &now) {
-            (Some(before), Some(now)) if before.revision != now.revision => Err(stop_with_stale_precondition(&format!(
-                "the release {namespace}/{name} is of revision {} by now, and {} was looked at; it is left alone",
-                now.revision, before.revision
-            ))),
-            (Some(before), Some(now)) if before != now => Err(stop_with_stale_precondition(&format!(
-                "revision {} of the release {namespace}/{name} is another one than was looked at, or was changed since; it is left alone",
-                now.revision
-            ))),
-            (None, Some(now)) => Err(stop_with_stale_precondition(&format!(
-                "the release {namespace}/{name} was not there when it was looked at; somebody installed revision {} by now, and it is left alone",
-                now.revision
-            ))),
-            _ => Ok(now),
-        }
-    }
-}
-
-/// Somebody else's revision came between our last look and Helm's own.
-fn describe_foreign_revision(release: &Release, theirs: u64) -> String {
-    let Release { name, namespace, .. } = release;
-    format!(
-        "somebody else made revision {theirs} of the release {namespace}/{name} in the moment before Helm began, and ours is upon it: look at `helm -n {namespace} history {name}`; `helm -n {namespace} rollback {name} {theirs}` brings it back"
-    )
 }
 
 /// A release as a whole wish. It does not wait for pods, and is not taken back when it fails: on a first install that would delete what the
 /// chart defines, with all objects of these kinds.
-fn build_upgrade_arguments(program: &HelmProgram, release: &Release, chart: &Path) -> Vec<String> {
+pub fn build_upgrade_arguments(program: &HelmProgram, release: &Release, chart: &Path) -> Vec<String> {
     let mut words: Vec<String> = ["upgrade", "--install", "--reset-values", "--values=-"].map(str::to_owned).to_vec();
     words.extend([
         format!("--namespace={}", release.namespace),
@@ -415,7 +322,7 @@ fn build_upgrade_arguments(program: &HelmProgram, release: &Release, chart: &Pat
 }
 
 /// A digest as the value of a label, which has 63 characters at most.
-fn label(digest: &Digest) -> String {
+pub fn label(digest: &Digest) -> String {
     digest.as_str().chars().take(63).collect()
 }
 
@@ -432,22 +339,12 @@ fn parse_helm_json(said: &HelmOutput) -> Result<Value, HelmCallError> {
     serde_json::from_str(&said.out).map_err(|_| HelmCallError::Local("helm printed no JSON".to_owned()))
 }
 
-fn performed_from_helm(said: HelmOutput) -> ExecutionOutcome {
-    if said.well { performed_from_exit(0, "", "") } else { performed_from_exit(1, "", &format_error_line(&said.complaint)) }
-}
-
-/// Why a call has no end; one that takes too long may still be at work.
-fn not_done(why: HelmCallError) -> KubernetesActionStop {
-    match why {
-        HelmCallError::TimedOut(_) => stop_with_unknown_outcome(&why.reason()),
-        HelmCallError::NoHelm(reason) | HelmCallError::Local(reason) => stop_with_failure(&reason),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kubernetes::act::KubernetesActionStop;
     use crate::kubernetes::tests::{link, told};
+    use railwright_resource::helm_release::request::MEMBERSHIP;
     use railwright_resource::kubernetes_object::request::MOVED;
     use serde_json::json;
 
